@@ -1,0 +1,42 @@
+"""The few errors a caller can meet. Each names the item and the remedy, and carries an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong: where, what, and what to do about it."""
+
+    where: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}. {self.remedy}"
+
+
+class FanplanError(Exception):
+    """Base of all errors that Fanplan raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(FanplanError):
+    """Input or usage that cannot be understood. Holds every problem found, not just the first."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class CheckError(FanplanError):
+    """A plan that does not do what it must."""
+
+
+class StageError(FanplanError):
+    """A pipeline stage that broke its contract: a defect in Fanplan, not in the input."""

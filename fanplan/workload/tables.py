@@ -1,0 +1,117 @@
+"""Record types: one description of each table feeds schemas, validation messages and docs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ColumnType = Literal[
+    "string", "number", "integer", "time", "map", "binary", "integers", "numbers", "boolean"
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. ``at_least`` is the smallest value allowed; ``positive`` excludes zero."""
+
+    name: str
+    type: ColumnType
+    meaning: str
+    required: bool = False
+    unit: str = ""
+    default: str = ""
+    at_least: float | None = None
+    positive: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """One record type. ``key`` names the columns that must be unique together."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns if column.required)
+
+    def column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+
+SUBSCRIPTIONS = Table(
+    "subscriptions",
+    "who wants what",
+    (
+        Column("subscriber", "string", "who wants it", required=True),
+        Column("topic", "string", "exact topic, or a pattern of the workload's syntax", True),
+        Column("filter", "string", "selector over the topic's attributes", default="everything"),
+        Column("broker", "string", "broker the subscriber is attached to", default="none"),
+    ),
+    key=("subscriber", "topic", "filter"),
+)
+
+ADVERTISEMENTS = Table(
+    "advertisements",
+    "who sends what",
+    (
+        Column("publisher", "string", "who sends it", required=True),
+        Column("topic", "string", "exact topic", required=True),
+        Column("filter", "string", "selector: the part it sends", default="everything"),
+        Column("rate", "number", "how much it sends", unit="messages/s", at_least=0.0, default="1"),
+        Column("broker", "string", "broker the publisher is attached to", default="none"),
+    ),
+    key=("publisher", "topic", "filter"),
+)
+
+PUBLICATIONS = Table(
+    "publications",
+    "what was sent",
+    (
+        Column("time", "time", "when, as seconds or ISO 8601", unit="s"),
+        Column("publisher", "string", "who sent it", default="unknown"),
+        Column("topic", "string", "exact topic", required=True),
+        Column("attributes", "map", "attribute values, unless they are columns of their own"),
+        Column("bytes", "integer", "size of the message", unit="bytes", at_least=0.0, default="0"),
+    ),
+)
+
+BROKERS = Table(
+    "brokers",
+    "the brokers there are or may be",
+    (
+        Column("broker", "string", "its name", required=True),
+        Column("capacity", "number", "load it can bear", unit="messages/s", positive=True),
+        Column("cost", "number", "price of running it", at_least=0.0, default="1"),
+        Column("site", "string", "where it stands", default="none"),
+    ),
+    key=("broker",),
+)
+
+LINKS = Table(
+    "links",
+    "the network between brokers",
+    (
+        Column("a", "string", "one end", required=True),
+        Column("b", "string", "the other end", required=True),
+        Column("latency_ms", "number", "delay", unit="ms", at_least=0.0, default="1"),
+        Column("bandwidth", "number", "what it can carry", unit="bytes/s", positive=True),
+        Column("cost", "number", "price of a message on it", at_least=0.0, default="1"),
+    ),
+    key=("a", "b"),
+)
+
+TREES = Table(
+    "trees",
+    "explicit multicast trees for the marking layer",
+    (
+        Column("root", "string", "root of the tree", required=True),
+        Column("parent", "string", "upstream node", required=True),
+        Column("child", "string", "downstream node", required=True),
+    ),
+    key=("root", "child"),
+)
+
+INPUT_TABLES = (SUBSCRIPTIONS, ADVERTISEMENTS, PUBLICATIONS, BROKERS, LINKS, TREES)
