@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 
 def just_above(x: float) -> float:
-    """The next float64: turns ``> x`` into ``>=`` and ``<= x`` into ``<``."""
-    return math.nextafter(x, math.inf)
+    """The next float64: turns ``> x`` into ``>=`` and ``<= x`` into ``<``. Never -0.0."""
+    return math.nextafter(x, math.inf) + 0.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class CategoryAttribute:
     name: str
     values: tuple[str, ...]
 
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        return {value: position for position, value in enumerate(self.values)}
+
     @property
     def lo(self) -> float:
         return 0.0
@@ -78,10 +83,14 @@ class Space:
     def dimensions(self) -> int:
         return len(self.attributes)
 
+    @cached_property
+    def axes(self) -> dict[str, int]:
+        """Position of each attribute, by name."""
+        return {attribute.name: axis for axis, attribute in enumerate(self.attributes)}
+
     def axis(self, name: str) -> int | None:
         """Position of an attribute, or None if the space has none of that name."""
-        names = [attribute.name for attribute in self.attributes]
-        return names.index(name) if name in names else None
+        return self.axes.get(name)
 
     def whole(self) -> Box:
         """The box that holds every point of the space."""
@@ -107,9 +116,7 @@ class Box:
         return math.prod(hi - lo for lo, hi in zip(self.lo, self.hi, strict=True))
 
     def contains(self, point: tuple[float, ...]) -> bool:
-        return all(
-            lo <= x < hi for lo, x, hi in zip(self.lo, point, self.hi, strict=True)
-        )
+        return all(lo <= x < hi for lo, x, hi in zip(self.lo, point, self.hi, strict=True))
 
     def meet(self, other: Box) -> Box:
         """The intersection, possibly empty."""

@@ -1,0 +1,19 @@
+"""Workloads of the papers, made from a few parameters and a seed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from fanplan.errors import InputError, Problem
+from fanplan.workload.generators.params import Kind
+
+KINDS = ("market", "random", "websphere", "subjects", "content")
+
+
+def load(name: str) -> Kind:
+    """A kind by its name. Its module, and with it numpy and numba, is imported only now."""
+    if name not in KINDS:
+        remedy = f"Choose one of {', '.join(KINDS)}"
+        raise InputError(Problem(name, "no such kind of workload", remedy))
+    kind: Kind = import_module(f"{__name__}.{name}").KIND
+    return kind

@@ -1,0 +1,43 @@
+"""Fanplan plans publish/subscribe dissemination, proves the plan and shows what it saves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ChannelPlan",
+    "Dataset",
+    "Engine",
+    "as_dataset",
+    "channels",
+    "check",
+    "generate",
+    "ingest",
+    "open_dataset",
+    "replay",
+]
+
+if TYPE_CHECKING:
+    from fanplan.api import (
+        ChannelPlan,
+        Dataset,
+        Engine,
+        as_dataset,
+        channels,
+        check,
+        generate,
+        ingest,
+        open_dataset,
+        replay,
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """Import the interface when it is first used: `import fanplan` costs nothing."""
+    if name in __all__:
+        from fanplan import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,5 @@
+"""`python -m fanplan`."""
+
+from fanplan.cli.main import main
+
+main()

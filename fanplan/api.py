@@ -1,0 +1,195 @@
+"""The Python interface: a few verbs over datasets and plans.
+
+>>> import fanplan
+>>> dataset = fanplan.ingest("desk", "desk.dataset")
+>>> plan = fanplan.channels(dataset, 100, method="round-robin")
+>>> folder = plan.save("desk.plan")
+>>> fanplan.check(folder, dataset).ok
+True
+>>> fanplan.replay(folder, dataset).ledger.missed
+0.0
+
+Only ``generate`` with publications, ``ingest`` and ``replay`` start Spark.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fanplan.progress import Progress, quiet
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+    from fanplan.evaluation.replayed import Replayed
+    from fanplan.plan.check import CheckResult
+    from fanplan.plan.types import Plan
+    from fanplan.problem.dataset import Manifest
+    from fanplan.problem.interest import InterestProblem
+    from fanplan.workload.generators.generated import TableFormat
+
+PathLike = str | Path
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where Spark runs (embedded unless said otherwise) and where progress is shown."""
+
+    master: str | None = None
+    remote: str | None = None
+    progress: Progress = field(default_factory=quiet)
+
+    def session(self) -> Any:
+        from fanplan.pipeline.spark import session
+
+        with self.progress.stage("start Spark"):
+            return session(self.master, self.remote)
+
+
+EMBEDDED = Engine()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What ``ingest`` wrote. Reading it needs no Spark."""
+
+    path: Path
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        from fanplan.problem.dataset import read_manifest
+
+        return read_manifest(self.path)
+
+    def interest(self, rows: Literal["class", "flow"] = "class") -> InterestProblem:
+        """The interest problem, with a row per audience class or per flow."""
+        from fanplan.problem.interest import load_interest, load_interest_per_flow
+
+        return load_interest_per_flow(self.path) if rows == "flow" else load_interest(self.path)
+
+    def table(self, stage: str) -> Table:
+        """A stage's table, read whole: fit for `quarantine` or `classes`, not for publications."""
+        from fanplan.problem.dataset import read_stage
+
+        return read_stage(self.path, stage)
+
+
+@dataclass(frozen=True)
+class ChannelPlan:
+    """A plan together with the dataset it is for."""
+
+    plan: Plan
+    dataset: Dataset
+
+    def save(self, out: PathLike, replace: bool = False) -> Path:
+        """Write the plan folder: checked, and whole or not at all."""
+        from fanplan.plan.store import save_plan
+
+        return save_plan(self.plan, self.dataset.path, Path(out), replace).folder
+
+
+def generate(
+    kind: str,
+    out: PathLike,
+    *,
+    seed: int = 0,
+    publications: int = 0,
+    format: TableFormat = "parquet",
+    replace: bool = False,
+    engine: Engine = EMBEDDED,
+    **sizes: Any,
+) -> Path:
+    """Write a workload of a kind; its sizes are the fields of the kind's parameters.
+
+    With ``publications`` Spark draws that many and adds them as a table.
+    """
+    from fanplan.workload.generators import load
+    from fanplan.workload.generators.generated import whole_folder, write_into
+
+    maker = load(kind)
+    generated = maker.generate(maker.params(**sizes), seed)
+    with whole_folder(Path(out), replace) as folder:
+        with engine.progress.stage("subscriptions and advertisements"):
+            write_into(generated, folder, format)
+        if publications:
+            from fanplan.pipeline.synthesis import write_publications
+
+            spark = engine.session()
+            with engine.progress.stage("publications") as stage:
+                seconds = publications / generated.law.total_rate
+                into = folder / "publications"
+                write_publications(spark, generated.law, publications, seconds, seed, into, format)
+                stage.rows(publications)
+    return Path(out)
+
+
+def ingest(
+    workload: PathLike, out: PathLike, *, engine: Engine = EMBEDDED, **overrides: Any
+) -> Dataset:
+    """Clean, check and compress a workload folder into a dataset, on Spark.
+
+    Overrides are ``grid``, ``cover``, ``cells`` and ``rates`` of the workload's description.
+    """
+    from fanplan.pipeline.ingest import ingest_workload
+
+    ingest_workload(engine.session, Path(workload), Path(out), overrides, engine.progress)
+    return Dataset(Path(out))
+
+
+def open_dataset(path: PathLike) -> Dataset:
+    """A dataset that was written before; an error if it is not whole."""
+    dataset = Dataset(Path(path))
+    _ = dataset.manifest
+    return dataset
+
+
+@contextmanager
+def as_dataset(
+    workload: PathLike, engine: Engine = EMBEDDED, overrides: Mapping[str, Any] | None = None
+) -> Iterator[Dataset]:
+    """A dataset as it is, or a workload folder ingested for the length of a ``with`` block."""
+    if (Path(workload) / "manifest.json").is_file():
+        yield open_dataset(workload)
+        return
+    with tempfile.TemporaryDirectory(prefix="fanplan-") as folder:
+        yield ingest(workload, Path(folder) / "dataset", engine=engine, **(overrides or {}))
+
+
+def channels(
+    dataset: Dataset,
+    channels: int,
+    *,
+    method: str = "round-robin",
+    w1: float = 1.0,
+    w2: float = 1.0,
+    w3: float = 1.0,
+    seed: int = 0,
+) -> ChannelPlan:
+    """Decide which flows share which of the channels and what goes by unicast."""
+    from fanplan.evaluation.weights import Weights
+    from fanplan.planners.channels import find_method, plan_channels
+
+    chosen = find_method(method)
+    params = chosen.params(channels=channels, weights=Weights(w1, w2, w3))
+    plan = plan_channels(dataset.interest(chosen.rows), chosen, params, seed)
+    return ChannelPlan(plan, dataset)
+
+
+def check(plan: PathLike, dataset: Dataset) -> CheckResult:
+    """Prove that a stored plan serves every interested subscriber, or name those it does not."""
+    from fanplan.plan.check import check_plan
+
+    return check_plan(Path(plan), dataset.path)
+
+
+def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Replayed:
+    """Send every publication of the dataset through a stored plan, on Spark."""
+    from fanplan.pipeline.replay import replay_plan
+
+    return replay_plan(engine.session, Path(plan), dataset.path, engine.progress)

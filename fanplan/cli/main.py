@@ -1,0 +1,174 @@
+"""The command line: one short function per command; the work is done in `fanplan.api`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fanplan.cli import generate, options
+from fanplan.cli.run import engine
+from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.errors import FanplanError, InputError
+
+app = typer.Typer(
+    name="fanplan",
+    help="Plan publish/subscribe dissemination, prove the plan and show what it saves.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(generate.app, name="generate")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from fanplan import __version__
+
+        typer.echo(f"fanplan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def ingest(
+    workload: options.Workload,
+    out: options.Out,
+    grid: options.Grid = None,
+    cover: options.Cover = None,
+    cells: options.Cells = None,
+    rates: options.Rates = None,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """Clean, check and compress a workload into a dataset, on Spark."""
+    from fanplan import api
+
+    overrides = {"grid": grid, "cover": cover, "cells": cells, "rates": rates}
+    dataset = api.ingest(workload, out, engine=engine(master, remote, json), **overrides)
+    manifest = dataset.manifest
+    if json:
+        show_json(manifest.summary())
+        return
+    rows = [(t.name, t.rows, t.kept, t.quarantined) for t in manifest.tables]
+    show_table("Tables", ("table", "rows", "kept", "quarantined"), rows)
+    show_facts("Dataset", manifest.facts() | {"dataset": str(out)})
+    if any(t.quarantined for t in manifest.tables):
+        typer.echo(f"Quarantined rows with their reasons: {out / 'quarantine'}", err=True)
+
+
+@app.command()
+def channels(
+    workload: options.Workload,
+    channels: Annotated[int, typer.Option(help="Number of channels.")],
+    out: options.Out,
+    method: Annotated[
+        str, typer.Option(help="broadcast, round-robin, random or unicast.")
+    ] = "round-robin",
+    w1: Annotated[float, typer.Option(help="Cost of receiving a message.")] = 1.0,
+    w2: Annotated[float, typer.Option(help="Cost of sending a message.")] = 1.0,
+    w3: Annotated[float, typer.Option(help="Factor on the cost of unicast.")] = 1.0,
+    replace: options.Replace = False,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """Decide which flows share which channels and what goes by unicast."""
+    from fanplan import api
+
+    with api.as_dataset(workload, engine(master, remote, json)) as dataset:
+        started = time.perf_counter()
+        made = api.channels(dataset, channels, method=method, w1=w1, w2=w2, w3=w3, seed=seed)
+        made.save(out, replace)
+        seconds = time.perf_counter() - started
+    facts = made.summary() | {"seconds": seconds}
+    show_json(facts) if json else show_facts("Plan, checked", facts | {"plan": str(out)})
+
+
+@app.command()
+def check(
+    plan: options.PlanFolder,
+    workload: options.Workload,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """Prove that a plan serves every interested subscriber, sharing no code with the planners."""
+    from fanplan import api
+
+    with api.dataset_of_plan(plan, workload, engine(master, remote, json)) as dataset:
+        result = api.check(plan, dataset)
+    if json:
+        show_json(result.as_json())
+    else:
+        for line in (*result.violations, *result.warnings):
+            typer.echo(line)
+        typer.echo("The plan holds." if result.ok else "The plan does not hold.")
+    raise typer.Exit(0 if result.ok else 1)
+
+
+@app.command()
+def replay(
+    plan: options.PlanFolder,
+    workload: options.Workload,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """Send every publication through a plan, on Spark, and count what arrives."""
+    from fanplan import api
+
+    spark = engine(master, remote, json)
+    with api.dataset_of_plan(plan, workload, spark) as dataset:
+        result = api.replay(plan, dataset, engine=spark)
+    if json:
+        show_json(result.as_json())
+    else:
+        show_facts("Replay", result.facts())
+    raise typer.Exit(0 if result.ok else 1)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for everything the demo writes.")] = Path(
+        "demo"
+    ),
+    publications: Annotated[int, typer.Option(help="Publications to draw.", min=1)] = 200_000,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """The main job, end to end, on a generated market."""
+    from fanplan.cli.demo import run_demo
+
+    run_demo(out, publications, seed, json, engine(master, remote, json))
+
+
+def main() -> None:
+    """Run a command; a known error is one line per problem on stderr, with its exit code."""
+    try:
+        app(standalone_mode=True)
+    except InputError as error:
+        for problem in error.problems:
+            typer.echo(f"fanplan: {problem}", err=True)
+        sys.exit(error.exit_code)
+    except FanplanError as error:
+        typer.echo(f"fanplan: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("fanplan: stopped", err=True)
+        sys.exit(130)

@@ -1,0 +1,26 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+Master = Annotated[
+    str | None,
+    typer.Option(help="Spark master, such as spark://host:7077.", show_default="embedded"),
+]
+Remote = Annotated[
+    str | None, typer.Option(help="Spark Connect server, such as sc://host.", show_default="none")
+]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace what is there.")]
+Out = Annotated[Path, typer.Option(help="Folder to write; it appears whole or not at all.")]
+Workload = Annotated[Path, typer.Argument(help="Workload folder, or a dataset that ingest wrote.")]
+PlanFolder = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan folder.")]
+Grid = Annotated[str | None, typer.Option(help="uniform, atomic or quantile.")]
+Cover = Annotated[str | None, typer.Option(help="overlap or full.")]
+Cells = Annotated[int | None, typer.Option(help="Cells per number attribute.")]
+Rates = Annotated[str | None, typer.Option(help="measured or advertised.")]

@@ -1,0 +1,84 @@
+"""The columns of every stage: the contract that a stage's output is held to."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as T
+
+_TYPES: dict[str, T.DataType] = {
+    "string": T.StringType(),
+    "int": T.IntegerType(),
+    "long": T.LongType(),
+    "double": T.DoubleType(),
+    "ints": T.ArrayType(T.IntegerType()),
+    "doubles": T.ArrayType(T.DoubleType()),
+    "boolean": T.BooleanType(),
+    "boxes": T.ArrayType(
+        T.StructType(
+            [
+                T.StructField("lo", T.ArrayType(T.DoubleType())),
+                T.StructField("hi", T.ArrayType(T.DoubleType())),
+            ]
+        )
+    ),
+}
+
+
+def _columns(**types: str) -> T.StructType:
+    return T.StructType([T.StructField(name, _TYPES[type_]) for name, type_ in types.items()])
+
+
+TOPICS = _columns(topic="string", topic_id="int", space="int")
+SUBSCRIBERS = _columns(subscriber="string", subscriber_id="int")
+CHECKED_SUBSCRIPTIONS = _columns(
+    subscriber="string", topic="string", filter="string", broker="string"
+)
+SUBSCRIPTIONS = _columns(
+    subscription="long",
+    subscriber="string",
+    subscriber_id="int",
+    topic="string",
+    filter="string",
+    broker="string",
+)
+ADVERTISEMENTS = _columns(
+    publisher="string", topic="string", filter="string", rate="double", broker="string"
+)
+BROKERS = _columns(broker="string", capacity="double", cost="double", site="string")
+LINKS = _columns(a="string", b="string", latency_ms="double", bandwidth="double", cost="double")
+TREES = _columns(root="string", parent="string", child="string")
+PATTERNS = _columns(pattern="string", topic_id="int", space="int")
+FILTERS = _columns(filter="string", space="int", applies="boolean", boxes="boxes", error="string")
+REGIONS = _columns(
+    topic_id="int", subscription="long", subscriber_id="int", lo="doubles", hi="doubles"
+)
+ADVERTISED = _columns(topic_id="int", publisher="string", rate="double", lo="doubles", hi="doubles")
+GRID = _columns(topic_id="int", axis="int", edges="doubles")
+TRAFFIC = _columns(topic_id="int", cell="ints", messages="double", bytes="double")
+HITS = _columns(subscription="long", hits="long")
+AUDIENCES = _columns(
+    topic_id="int", cell="ints", messages="double", bytes="double", subscribers="ints"
+)
+CLASSES = _columns(
+    audience_class="int", subscribers="ints", messages="double", bytes="double", flows="long"
+)
+FLOWS = _columns(
+    flow="string",
+    topic="string",
+    topic_id="int",
+    cell="ints",
+    messages="double",
+    bytes="double",
+    audience_class="int",
+)
+QUARANTINE = _columns(table="string", source="string", line="long", raw="string", reason="string")
+
+
+def coordinates(dimensions: int) -> list[str]:
+    """Names of the coordinate columns: x0, x1, …"""
+    return [f"x{axis}" for axis in range(dimensions)]
+
+
+def publications(dimensions: int) -> T.StructType:
+    """Cleaned publications of a workload whose largest space has that many attributes."""
+    base = {"time": "double", "publisher": "string", "topic": "string", "bytes": "long"}
+    return _columns(**base, **dict.fromkeys(coordinates(dimensions), "double"))

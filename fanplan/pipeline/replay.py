@@ -1,0 +1,124 @@
+"""Stage `replay`: every publication through a plan, counting what arrives, what was wanted and what
+was missed. It counts anew from the publications; of the plan it reads only the tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from fanplan.pipeline.audience import flow_name
+from fanplan.pipeline.contracts import coordinates
+from fanplan.pipeline.cover import cell_points
+from fanplan.pipeline.spatial import audiences, wants
+from fanplan.pipeline.traffic import GridRef, measured_traffic, with_cells, with_topic_ids
+
+
+@dataclass(frozen=True)
+class PlanTables:
+    """The tables of a plan that say where messages go."""
+
+    channel_flows: DataFrame
+    channel_subscribers: DataFrame
+    unicast: DataFrame
+
+
+@dataclass(frozen=True)
+class Interest:
+    """What a dataset says about who wants what: tables, and paths for the executors."""
+
+    topics: DataFrame
+    subscribers: DataFrame
+    grid: GridRef
+    regions: str
+    cover: str
+    exact: bool
+
+
+def wanted(publications: DataFrame, interest: Interest) -> DataFrame:
+    """(topic_id, cell, subscriber_id, messages): what each subscriber wants of each cell.
+
+    Where no region cuts a cell (plain topics, atomic grids) a cell stands for its publications;
+    elsewhere each publication is matched by itself.
+    """
+    topics, grid = interest.topics, interest.grid
+    uncut = topics if interest.exact else topics.filter("space = 0")
+    points = cell_points(measured_traffic(publications, uncut, grid), grid.dimensions)
+    of_cells = (
+        audiences(points, interest.cover, grid.dimensions, ["topic_id", "cell", "messages"])
+        .withColumn("subscriber_id", F.explode("subscribers"))
+        .select("topic_id", "cell", "subscriber_id", "messages")
+    )
+    if interest.exact:
+        return of_cells
+    cut = with_topic_ids(publications, topics.filter("space > 0"))
+    points = with_cells(cut.select("topic_id", *coordinates(grid.dimensions)), grid)
+    of_points = wants(points, interest.regions, grid.dimensions, ["topic_id", "cell"])
+    return of_cells.unionByName(of_points)
+
+
+def _named(cells: DataFrame, topics: DataFrame) -> DataFrame:
+    """Cells under the names that flows have in a plan."""
+    flow = flow_name(F.col("topic"), F.col("cell")).alias("flow")
+    return cells.join(topics.select("topic", "topic_id"), on="topic_id", how="inner").select(
+        "*", flow
+    )
+
+
+def _sent(plan: PlanTables, traffic: DataFrame) -> DataFrame:
+    """One row per way of sending a flow: how often it is received when sent once."""
+    members = plan.channel_subscribers.groupBy("channel").agg(F.count(F.lit(1)).alias("copies"))
+    by_channel = plan.channel_flows.join(members, on="channel", how="left").select(
+        "flow", F.coalesce("copies", F.lit(0)).alias("copies"), F.lit(False).alias("unicast")
+    )
+    by_unicast = plan.unicast.groupBy("flow").agg(F.count(F.lit(1)).alias("copies"))
+    ways = by_channel.unionByName(by_unicast.withColumn("unicast", F.lit(True)))
+    return ways.join(traffic, on="flow", how="inner")
+
+
+def _with_service(wants: DataFrame, plan: PlanTables) -> DataFrame:
+    """Wants with `served`: whether the subscriber gets the flow by any way."""
+    by_channel = (
+        wants.join(plan.channel_flows, on="flow", how="inner")
+        .join(plan.channel_subscribers, on=["channel", "subscriber"], how="left_semi")
+        .select("flow", "subscriber")
+    )
+    service = by_channel.unionByName(plan.unicast.select("flow", "subscriber")).distinct()
+    return wants.join(service.withColumn("served", F.lit(True)), ["flow", "subscriber"], how="left")
+
+
+def replay(publications: DataFrame, interest: Interest, plan: PlanTables) -> DataFrame:
+    """One row: the measured ledger of a plan."""
+    traffic = measured_traffic(publications, interest.topics, interest.grid)
+    flows = _named(traffic, interest.topics).select("flow", "messages", "bytes")
+    wants = (
+        _named(wanted(publications, interest), interest.topics)
+        .join(interest.subscribers, on="subscriber_id", how="inner")
+        .select("flow", "subscriber", "messages")
+    )
+    served = F.coalesce("served", F.lit(False))
+    arrived = _with_service(wants, plan).agg(
+        _total(F.when(served, F.col("messages"))).alias("received_wanted"),
+        _total(F.when(~served, F.col("messages"))).alias("missed"),
+    )
+    # A channel carries a flow's message once, whoever listens; unicast sends a copy to each.
+    sends = F.when(F.col("unicast"), F.col("copies")).otherwise(1)
+    sent = _sent(plan, flows).agg(
+        _total(F.when(~F.col("unicast"), F.col("messages"))).alias("sent_multicast"),
+        _total(F.when(F.col("unicast"), F.col("messages") * F.col("copies"))).alias("sent_unicast"),
+        _total(F.col("messages") * F.col("copies")).alias("received"),
+        _total(F.col("bytes") * sends).alias("sent_bytes"),
+        _total(F.col("bytes") * F.col("copies")).alias("received_bytes"),
+    )
+    published = flows.agg(_total(F.col("messages")).alias("publications"))
+    # Three one-row tables side by side.
+    side = [table.withColumn("one", F.lit(1)) for table in (published, sent, arrived)]
+    row = side[0].join(side[1], on="one", how="inner").join(side[2], on="one", how="inner")
+    unwanted = F.col("received") - F.col("received_wanted")
+    return row.withColumn("received_unwanted", unwanted).drop("one", "received")
+
+
+def _total(column):  # type: ignore[no-untyped-def]
+    return F.coalesce(F.sum(column), F.lit(0.0))

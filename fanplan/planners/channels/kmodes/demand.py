@@ -1,0 +1,120 @@
+"""The demand that channels are searched for: rows of traffic with a price for each unserved pair.
+
+With members U, a channel saves a row with audience A, per message, what unicast to A would cost
+less what the channel costs:
+
+    gain = price · |A ∩ U| − w1 · |U| − w2
+
+The total cost is that of all unicast less the gains, so a row takes the channel with the largest
+positive gain, and subscriber h joins the channel iff the price-weighted demand of h on it exceeds
+w1 times the channel's traffic. The price is cu = w3(w1 + w2), more for a row that must not go by
+unicast.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fanplan.evaluation.weights import Weights
+from fanplan.kernels import compiled
+from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
+
+Bytes = NDArray[np.uint8]
+
+
+class Demand(NamedTuple):
+    """Rows with audiences, both ways round, as arrays that kernels take as they are."""
+
+    indptr: Longs
+    audience: Ints
+    rate: Floats
+    """Messages over the window."""
+    price: Floats
+    """What a message costs for each of the row's audience that no channel serves."""
+    user_indptr: Longs
+    user_rows: Ints
+    """The rows that user h wants: ``user_rows[user_indptr[h]:user_indptr[h + 1]]``, ascending."""
+    w1: float
+    w2: float
+
+    @property
+    def size(self) -> int:
+        return len(self.rate)
+
+    @property
+    def users(self) -> int:
+        return len(self.user_indptr) - 1
+
+    @property
+    def audience_sizes(self) -> Longs:
+        return np.diff(self.indptr)
+
+    @property
+    def ideal_gain(self) -> Floats:
+        """The gain per message of a channel of its own, or of unicast where that is better."""
+        return np.maximum(0.0, (self.price - self.w1) * self.audience_sizes - self.w2)
+
+
+def make_demand(problem: InterestProblem, weights: Weights, price: Floats) -> Demand:
+    user_indptr, user_rows = transpose(problem.indptr, problem.audience, len(problem.subscribers))
+    return Demand(
+        problem.indptr,
+        problem.audience,
+        problem.messages,
+        price,
+        user_indptr,
+        user_rows,
+        weights.w1,
+        weights.w2,
+    )
+
+
+def heaviest(demand: Demand, fraction: float, least: int) -> Demand:
+    """The part of the rows with the most traffic times audience, in their order; at least some."""
+    count = max(int(fraction * demand.size), least)
+    if count >= demand.size:
+        return demand
+    weight = demand.rate * demand.audience_sizes
+    rows = np.sort(np.argsort(-weight, kind="stable")[:count])
+    indptr = np.concatenate(([0], np.cumsum(demand.audience_sizes[rows]))).astype(np.int64)
+    audience = take_rows(demand.indptr, demand.audience, rows, indptr)
+    user_indptr, user_rows = transpose(indptr, audience, demand.users)
+    return Demand(
+        indptr,
+        audience,
+        demand.rate[rows],
+        demand.price[rows],
+        user_indptr,
+        user_rows,
+        demand.w1,
+        demand.w2,
+    )
+
+
+@compiled
+def transpose(indptr: Longs, audience: Ints, users: int) -> tuple[Longs, Ints]:
+    """The rows of each user, ascending, by counting."""
+    starts = np.zeros(users + 1, dtype=np.int64)
+    for user in audience:
+        starts[user + 1] += 1
+    starts = np.cumsum(starts)
+    place = starts[:-1].copy()
+    rows = np.empty(len(audience), dtype=np.int32)
+    for row in range(len(indptr) - 1):
+        for user in audience[indptr[row] : indptr[row + 1]]:
+            rows[place[user]] = row
+            place[user] += 1
+    return starts, rows
+
+
+@compiled
+def take_rows(indptr: Longs, audience: Ints, rows: Longs, starts: Longs) -> Ints:
+    """The audiences of ``rows`` one after the other; ``starts`` says where each one starts."""
+    result = np.empty(starts[-1], dtype=np.int32)
+    for i in range(len(rows)):
+        for k in range(starts[i + 1] - starts[i]):
+            result[starts[i] + k] = audience[indptr[rows[i]] + k]
+    return result

@@ -1,0 +1,70 @@
+"""When a planner must stop searching. A planner asks between steps and keeps its best answer."""
+
+from __future__ import annotations
+
+import signal
+import time
+from types import FrameType, TracebackType
+from typing import Any, Protocol
+
+
+class Stop(Protocol):
+    """Asked with the best cost so far; true ends the search."""
+
+    def __call__(self, best_cost: float) -> bool: ...
+
+
+def never(best_cost: float) -> bool:
+    """Let the planner run to its own end."""
+    return False
+
+
+class TimeLimit:
+    """Stop after ``seconds`` of wall time, counted from the first question."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.deadline: float | None = None
+
+    def __call__(self, best_cost: float) -> bool:
+        now = time.monotonic()
+        if self.deadline is None:
+            self.deadline = now + self.seconds
+        return now >= self.deadline
+
+
+class Interrupt:
+    """Stop at Ctrl-C: inside ``with``, the first one ends the search, the second the program."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.previous: Any = None
+
+    def __call__(self, best_cost: float) -> bool:
+        return self.asked
+
+    def __enter__(self) -> Interrupt:
+        self.previous = signal.signal(signal.SIGINT, self.ask)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        signal.signal(signal.SIGINT, self.previous)
+
+    def ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        signal.signal(number, self.previous)
+
+
+class AnyOf:
+    """Stop as soon as one of several says so."""
+
+    def __init__(self, *stops: Stop) -> None:
+        self.stops = stops
+
+    def __call__(self, best_cost: float) -> bool:
+        return any(stop(best_cost) for stop in self.stops)

@@ -1,0 +1,14 @@
+"""Moving traffic between channels and unicast, after section 4 of Bickson et al. (2010)."""
+
+from __future__ import annotations
+
+from fanplan.planners.unicast.reverse import reverse
+from fanplan.planners.unicast.two_step import (
+    MOVES,
+    SECOND_STEPS,
+    SecondStep,
+    find_second_step,
+    two_step,
+)
+
+__all__ = ["MOVES", "SECOND_STEPS", "SecondStep", "find_second_step", "reverse", "two_step"]

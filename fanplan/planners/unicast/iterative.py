@@ -1,0 +1,102 @@
+"""The iterative second steps: after every few removals the first step is solved again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fanplan.evaluation.analytic import analytic_ledger
+from fanplan.evaluation.ledger import cost, unicast_fraction
+from fanplan.plan.types import NO_PAIRS, ChannelMap, pairs
+from fanplan.planners.unicast.items import Items
+from fanplan.problem.interest import InterestProblem, Longs
+
+if TYPE_CHECKING:
+    from fanplan.planners.channels import Planner
+    from fanplan.planners.channels.hybrid_params import HybridParams
+    from fanplan.planners.stop import Stop
+
+Mask = NDArray[np.bool_]
+
+
+def iterative(
+    items: Callable[[InterestProblem], Items],
+    ranking: Callable[[Items], Longs],
+    problem: InterestProblem,
+    first: Planner,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4.2, "iterative": solve, remove ``batch`` items from W, solve again, and so on.
+
+    Ends at the limit of unicast, when everything is removed, or, unless ``forced``, after
+    ``patience`` solutions that are no cheaper than the best. Time: one first step per solution.
+    """
+    movable = items(problem)
+    order = ranking(movable)
+    best = first(problem, params, seed, stop)
+    least = cost(analytic_ledger(problem, best), params.weights)
+    failures, removed = 0, 0
+    carried = np.ones(problem.nnz, dtype=np.bool_)
+    while removed < len(order) and failures < params.patience and not stop(least):
+        batch = order[removed : removed + params.batch]
+        removed += len(batch)
+        take_out(carried, movable, batch)
+        map = solve_rest(problem, carried, first, params, seed, stop)
+        ledger = analytic_ledger(problem, map)
+        if unicast_fraction(ledger) > params.unicast_limit:
+            break
+        if params.forced or cost(ledger, params.weights) < least:
+            best, least, failures = map, cost(ledger, params.weights), 0
+        else:
+            failures += 1
+    return best
+
+
+def take_out(carried: Mask, items: Items, batch: Longs) -> None:
+    """Mark the pairs of the items as no longer carried by channels."""
+    for item in batch:
+        carried[items.pairs[items.starts[item] : items.starts[item + 1]]] = False
+
+
+def solve_rest(
+    problem: InterestProblem,
+    carried: Mask,
+    first: Planner,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """The first step for the pairs that are carried; all others go by unicast."""
+    row = np.repeat(np.arange(problem.size), problem.audience_sizes)
+    unicast = pairs(row[~carried], problem.audience[~carried])
+    rest, rows = restricted(problem, carried, row)
+    if rest.size == 0:
+        return ChannelMap(params.channels, NO_PAIRS, NO_PAIRS, unicast)
+    channels = min(params.channels, rest.flow_count)
+    map = first(rest, replace(params, channels=channels), seed, stop)
+    assigned = pairs(rows[map.assigned.left], map.assigned.right)
+    return ChannelMap(params.channels, assigned, map.members, unicast)
+
+
+def restricted(
+    problem: InterestProblem, carried: Mask, row: Longs
+) -> tuple[InterestProblem, Longs]:
+    """W without the pairs that are not carried, and the rows that are left."""
+    sizes = np.bincount(row[carried], minlength=problem.size)
+    rows = np.flatnonzero(sizes)
+    rest = replace(
+        problem,
+        indptr=np.concatenate(([0], np.cumsum(sizes[rows]))).astype(np.int64),
+        audience=problem.audience[carried],
+        messages=problem.messages[rows],
+        bytes=problem.bytes[rows],
+        flows=problem.flows[rows],
+        classes=problem.classes[rows],
+    )
+    return rest, rows

@@ -1,0 +1,114 @@
+"""The two-step framework: channels for everything, then some of it moves to unicast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from fanplan.errors import InputError, Problem
+from fanplan.plan.types import ChannelMap
+from fanplan.planners.unicast.greedy import greedy
+from fanplan.planners.unicast.items import flow_items, pair_items, user_items
+from fanplan.planners.unicast.iterative import iterative
+from fanplan.planners.unicast.order import heaviest_first, in_order, lightest_first
+from fanplan.problem.interest import InterestProblem
+
+if TYPE_CHECKING:
+    from fanplan.planners.channels import Planner
+    from fanplan.planners.channels.hybrid_params import HybridParams
+    from fanplan.planners.stop import Stop
+
+
+class Solve(Protocol):
+    """Runs a first step, once or more often, and moves a part of its traffic to unicast."""
+
+    def __call__(
+        self,
+        problem: InterestProblem,
+        first: Planner,
+        params: HybridParams,
+        seed: int,
+        stop: Stop,
+    ) -> ChannelMap: ...
+
+
+Move = Callable[["InterestProblem", ChannelMap, "HybridParams", "Stop"], ChannelMap]
+
+
+@dataclass(frozen=True)
+class SecondStep:
+    """One of the eleven heuristics of Bickson et al. (2010), section 4.2."""
+
+    name: str
+    solve: Solve
+    meaning: str
+
+
+def once(move: Move) -> Solve:
+    """Solve the first step once, then move."""
+
+    def solve(
+        problem: InterestProblem, first: Planner, params: HybridParams, seed: int, stop: Stop
+    ) -> ChannelMap:
+        return move(problem, first(problem, params, seed, stop), params, stop)
+
+    return solve
+
+
+ORDERS = {
+    "lightest-flow": (flow_items, lightest_first),
+    "heaviest-flow": (flow_items, heaviest_first),
+    "lightest-user": (user_items, lightest_first),
+    "heaviest-user": (user_items, heaviest_first),
+}
+GREEDY = {"greedy-flow": flow_items, "greedy-user": user_items, "greedy-pair": pair_items}
+
+MOVES: dict[str, Move] = {
+    **{name: partial(in_order, *order) for name, order in ORDERS.items()},
+    **{name: partial(greedy, items) for name, items in GREEDY.items()},
+}
+"""The second steps that take a map as it is."""
+
+SECOND_STEPS: dict[str, SecondStep] = {
+    step.name: step
+    for step in (
+        *(
+            SecondStep(name, once(MOVES[name]), f"the {name.replace('-', ' ')} first")
+            for name in ORDERS
+        ),
+        *(
+            SecondStep(
+                f"{name}-iterative",
+                partial(iterative, *order),
+                f"the {name.replace('-', ' ')} first, channels planned anew after each",
+            )
+            for name, order in ORDERS.items()
+        ),
+        *(
+            SecondStep(name, once(MOVES[name]), f"the {name[7:]} that lowers the cost most")
+            for name in GREEDY
+        ),
+    )
+}
+
+
+def find_second_step(name: str) -> SecondStep:
+    """The second step of that name."""
+    if name not in SECOND_STEPS:
+        known = ", ".join(SECOND_STEPS)
+        raise InputError(Problem("unicast", f"{name!r} is not known", f"Use one of: {known}"))
+    return SECOND_STEPS[name]
+
+
+def two_step(
+    problem: InterestProblem,
+    first: Planner,
+    second: str,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4: channels by ``first``, then what the second step of that name moves to unicast."""
+    return find_second_step(second).solve(problem, first, params, seed, stop)

@@ -1,0 +1,64 @@
+"""What a generator makes: a description, tables, and the law its publications follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.workload.description import Description, to_toml
+from fanplan.workload.generators.folder import TableFormat, whole_folder, write_table
+from fanplan.workload.generators.law import PublicationLaw
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """A workload in memory. Names in the tables are dictionary-encoded: 4 bytes per mention."""
+
+    description: Description
+    tables: Mapping[str, pa.Table]
+    law: PublicationLaw
+
+
+def subscriptions(
+    subscribers: pa.Array,
+    topics: pa.Array,
+    interest: tuple[np.ndarray, np.ndarray],
+    filters: list[str] | None = None,
+) -> pa.Table:
+    """The table of (subscriber, topic) pairs that ``interest`` lists as two rows of positions."""
+    columns: dict[str, pa.Array] = {
+        "subscriber": _mention(interest[0], subscribers),
+        "topic": _mention(interest[1], topics),
+    }
+    if filters is not None:
+        columns["filter"] = pa.array(filters, pa.string())
+    return pa.table(columns)
+
+
+def advertisements(law: PublicationLaw) -> pa.Table:
+    """One row per topic: its publisher and its rate."""
+    columns = {"publisher": law.publishers, "topic": law.topics, "rate": pa.array(law.rates)}
+    return pa.table(columns)
+
+
+def _mention(positions: np.ndarray, names: pa.Array) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(positions.astype(np.int32)), names)
+
+
+def write(
+    generated: Generated, folder: Path, format: TableFormat = "parquet", replace: bool = False
+) -> None:
+    """Write ``workload.toml`` and the tables into a folder that appears whole or not at all."""
+    with whole_folder(folder, replace) as aside:
+        write_into(generated, aside, format)
+
+
+def write_into(generated: Generated, folder: Path, format: TableFormat = "parquet") -> None:
+    """Write ``workload.toml`` and the tables into a folder that exists."""
+    for name, table in generated.tables.items():
+        write_table(table, folder, name, format)
+    (folder / "workload.toml").write_text(to_toml(generated.description), encoding="utf-8")

@@ -1,0 +1,63 @@
+"""The law that publications follow: which topic, which values, what size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.errors import InputError, Problem
+from fanplan.workload.space import Attribute, CategoryAttribute
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """How the values of one attribute are drawn: by weight per category value, else uniformly."""
+
+    attribute: Attribute
+    weights: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is None:
+            return
+        name = self.attribute.name
+        if not isinstance(self.attribute, CategoryAttribute):
+            raise InputError(Problem(name, "a number has no weights", "Leave them out"))
+        if self.weights.size != len(self.attribute.values) or not _shares(self.weights):
+            what = "weights do not fit its values"
+            raise InputError(Problem(name, what, "Give a weight of 0 or more for each value"))
+
+
+@dataclass(frozen=True, eq=False)
+class PublicationLaw:
+    """How publications are drawn: the topic by rate, then each axis on its own.
+
+    ``rates`` are messages/s; ``publishers`` has the one publisher of each topic; sizes are
+    geometric with mean ``message_bytes``. All topics share the axes.
+    """
+
+    topics: pa.Array
+    rates: np.ndarray
+    publishers: pa.Array
+    message_bytes: int
+    axes: tuple[Axis, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not len(self.topics) == len(self.publishers) == self.rates.size > 0:
+            what = f"{len(self.topics)} topics, {len(self.publishers)} publishers"
+            remedy = "Give a publisher and a rate for each topic"
+            raise InputError(Problem("law", f"{what}, {self.rates.size} rates", remedy))
+        if not _shares(self.rates):
+            what = "a rate is negative or not finite, or all are 0"
+            raise InputError(Problem("law", what, "Give finite rates of which one is positive"))
+
+    @property
+    def total_rate(self) -> float:
+        """Messages/s over all topics: N publications last N / total_rate seconds."""
+        return float(self.rates.sum())
+
+
+def _shares(weights: np.ndarray) -> bool:
+    """Whether numbers can be shares of a whole: finite, none negative, not all zero."""
+    return bool((np.isfinite(weights) & (weights >= 0)).all() and weights.sum() > 0)

@@ -1,0 +1,43 @@
+"""Selectors: SQL-92 / JMS style filters over the attributes of a topic.
+
+See docs/selectors.md for the language and docs/decisions/0002-selectors.md for the choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fanplan.workload.selector.boxes import compile_tree
+from fanplan.workload.selector.check import check
+from fanplan.workload.selector.evaluation import is_true
+from fanplan.workload.selector.parse import parse
+from fanplan.workload.selector.tree import SelectorError, predicates
+from fanplan.workload.space import Box, Space
+
+__all__ = ["SelectorError", "attributes_of", "compile_selector", "evaluate"]
+
+
+def compile_selector(text: str | None, space: Space, max_boxes: int) -> tuple[Box, ...]:
+    """The disjoint boxes in which a filter is true, sorted by their low ends.
+
+    Filters that mean the same give the same boxes, and no two boxes could be one. No filter, or a
+    blank one, means everything. Raises SelectorError.
+    """
+    tree = parse(text)
+    check(tree, space)
+    return compile_tree(tree, space, max_boxes)
+
+
+def evaluate(text: str | None, space: Space, point: Mapping[str, float | str]) -> bool:
+    """Whether a filter is true at a point of the space, found without boxes.
+
+    The point has a number or a category value for every attribute. Raises SelectorError.
+    """
+    tree = parse(text)
+    check(tree, space)
+    return is_true(tree, point)
+
+
+def attributes_of(text: str | None) -> frozenset[str]:
+    """Names of the attributes that a filter uses. Raises SelectorError on a syntax error."""
+    return frozenset(question.attribute for question in predicates(parse(text)))

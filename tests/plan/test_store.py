@@ -1,0 +1,184 @@
+"""A stored plan is whole, repeatable and says what was decided in the user's own names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from datasets import Flow, World, plan_dataset, write_dataset
+
+from fanplan.errors import CheckError, InputError
+from fanplan.evaluation.ledger import Ledger
+from fanplan.plan import store
+from fanplan.plan.store import load_plan, save_plan
+from fanplan.plan.tables import CHANNEL_TABLES, arrow_schema
+from fanplan.plan.types import NO_PAIRS, pairs
+from fanplan.workload.tables import as_markdown
+
+WORLD = World(
+    (
+        Flow(frozenset({0, 2}), 4.0, 40.0),
+        Flow(frozenset(), 9.0, 90.0),
+        Flow(frozenset({1}), 1.0, 10.0, (0, 1)),
+        Flow(frozenset({0, 2}), 6.0, 60.0),
+    ),
+    subscribers=3,
+)
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    return write_dataset(tmp_path / "dataset", WORLD)
+
+
+def rows(folder, table: str) -> list[tuple]:
+    return [tuple(row.values()) for row in pq.read_table(folder / f"{table}.parquet").to_pylist()]
+
+
+def test_tables_of_a_per_flow_plan(dataset, tmp_path):
+    folder = save_plan(plan_dataset(dataset, "round-robin"), dataset, tmp_path / "plan").folder
+    assert rows(folder, "flows") == [
+        ("t0", "t0", None, 2.0, 20.0, 0),
+        ("t2[0,1]", "t2", [0, 1], 0.5, 5.0, 1),
+        ("t3", "t3", None, 3.0, 30.0, 0),
+    ]
+    assert rows(folder, "channel_flows") == [(0, "t0"), (1, "t2[0,1]"), (0, "t3")]
+    assert rows(folder, "channel_subscribers") == [(0, "s0"), (0, "s2"), (1, "s1")]
+    assert rows(folder, "unicast") == []
+
+
+@pytest.mark.parametrize("batch", [1, 2, 1000])
+def test_classes_are_expanded_to_flows_in_batches_of_any_size(
+    dataset, tmp_path, batch, monkeypatch
+):
+    monkeypatch.setattr(store, "BATCH_ROWS", batch)
+    folder = save_plan(plan_dataset(dataset, "unicast"), dataset, tmp_path / "plan").folder
+    assert rows(folder, "unicast") == [
+        ("t0", "s0"),
+        ("t0", "s2"),
+        ("t2[0,1]", "s1"),
+        ("t3", "s0"),
+        ("t3", "s2"),
+    ]
+    assert rows(folder, "channel_flows") == rows(folder, "channel_subscribers") == []
+
+
+def test_tables_have_their_described_columns(dataset, tmp_path):
+    plan = save_plan(plan_dataset(dataset, "broadcast"), dataset, tmp_path / "plan")
+    for table in CHANNEL_TABLES:
+        found = pq.read_schema(plan.path(table.name))
+        assert found.names == arrow_schema(table).names
+        for column in table.columns:
+            assert found.field(column.name).nullable != column.required
+
+
+def test_record_says_what_was_decided(dataset, tmp_path):
+    plan = plan_dataset(dataset, "random", seed=7)
+    record = save_plan(plan, dataset, tmp_path / "plan").record
+    assert (record.method, record.params, record.seed) == ("random", {"channels": 2}, 7)
+    assert (record.channels, record.flows, record.audience_classes) == (2, 3, 2)
+    assert (record.seconds, record.input.key) == (2.0, "key-1")
+    assert record.input.parameters == {"grid": "atomic"}
+    assert Ledger(**record.ledger) == plan.ledger
+    assert record.cost == plan.cost
+    assert record.bound_percent == plan.bound_percent
+
+
+@pytest.mark.parametrize("method", ["round-robin", "random", "unicast", "broadcast"])
+def test_same_plan_same_bytes(dataset, tmp_path, method):
+    folders = [
+        save_plan(plan_dataset(dataset, method), dataset, tmp_path / name).folder
+        for name in ("one", "two")
+    ]
+    files = [{p.name: p.read_bytes() for p in folder.iterdir()} for folder in folders]
+    assert files[0] == files[1]
+    assert len(files[0]) == 1 + len(CHANNEL_TABLES)
+
+
+def test_only_a_plan_is_replaced_and_only_when_asked(dataset, tmp_path):
+    plan, out = plan_dataset(dataset, "broadcast"), tmp_path / "plan"
+    save_plan(plan, dataset, out)
+    with pytest.raises(InputError, match="is a plan already"):
+        save_plan(plan, dataset, out)
+    other = plan_dataset(dataset, "unicast")
+    assert save_plan(other, dataset, out, replace=True).record.method == "unicast"
+    with pytest.raises(InputError, match="is not a plan"):
+        save_plan(plan, dataset, dataset, replace=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset", "plan"]
+
+
+def test_failure_leaves_nothing_behind_and_the_old_plan_in_place(dataset, tmp_path):
+    out = tmp_path / "plan"
+    plan = plan_dataset(dataset, "unicast")
+    before = save_plan(plan, dataset, out).record
+    some = pairs(plan.map.unicast.left[1:], plan.map.unicast.right[1:])
+    broken = replace(plan, map=replace(plan.map, unicast=some))
+    with pytest.raises(CheckError, match="flow 't0' for subscriber 's0'"):
+        save_plan(broken, dataset, out, replace=True)
+    assert load_plan(out).record == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset", "plan"]
+
+
+def test_plan_of_another_dataset_is_not_saved(dataset, tmp_path):
+    plan = replace(plan_dataset(dataset, "broadcast"), source="other")
+    with pytest.raises(InputError, match="was made for other"):
+        save_plan(plan, dataset, tmp_path / "plan")
+
+
+@pytest.fixture
+def stored(dataset, tmp_path):
+    return save_plan(plan_dataset(dataset, "broadcast"), dataset, tmp_path / "plan").folder
+
+
+def test_missing_parts_are_named(stored, tmp_path):
+    (stored / "unicast.parquet").unlink()
+    with pytest.raises(InputError, match="no table unicast"):
+        load_plan(stored)
+    with pytest.raises(InputError, match=r"no plan\.json"):
+        load_plan(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, "format 2 is not the format 1"),
+        ({"seed": "x"}, "seed"),
+        ({"cost": None}, "cost"),
+        ({"weights": {"w1": 1, "w2": 0, "w3": 1}}, r"weights\.w2"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_wrong_records_are_named(stored, change, message):
+    path = stored / "plan.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=message):
+        load_plan(stored)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\x00"])
+def test_record_that_is_not_one(stored, content):
+    (stored / "plan.json").write_text(content)
+    with pytest.raises(InputError, match=r"plan\.json"):
+        load_plan(stored)
+
+
+def test_truncated_table_is_named(stored):
+    path = stored / "flows.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"flows\.parquet"):
+        load_plan(stored).read("flows", ("flow",))
+
+
+def test_pairs_are_ascending_and_each_once():
+    assert pairs([1, 0, 1, 0], [0, 5, 0, 2]) == pairs([0, 0, 1], [2, 5, 0])
+    assert pairs([1, 0], [0, 5]) != NO_PAIRS
+    assert pairs([0, 2, 2], [1, 0, 3]).starts(4).tolist() == [0, 1, 1, 3, 3]
+
+
+@pytest.mark.parametrize("table", CHANNEL_TABLES, ids=lambda table: table.name)
+def test_documentation_has_every_table(table):
+    text = (Path(__file__).parents[2] / "docs" / "plan.md").read_text(encoding="utf-8")
+    assert as_markdown(table) in text
