@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fanplan.errors import InputError, Problem
 from fanplan.progress import Progress, quiet
 
 if TYPE_CHECKING:
@@ -86,6 +87,21 @@ class ChannelPlan:
 
     plan: Plan
     dataset: Dataset
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of the plan, as JSON."""
+        plan = self.plan
+        return {
+            "method": plan.method,
+            "cost": plan.cost,
+            "perfect": plan.perfect,
+            "excess_percent": plan.excess_percent,
+            "bound_percent": plan.bound_percent,
+            "unicast_fraction": plan.unicast_fraction,
+            "channels": plan.map.channels,
+            "flows": plan.flows,
+            "audience_classes": plan.audience_classes,
+        }
 
     def save(self, out: PathLike, replace: bool = False) -> Path:
         """Write the plan folder: checked, and whole or not at all."""
@@ -161,6 +177,17 @@ def as_dataset(
         yield ingest(workload, Path(folder) / "dataset", engine=engine, **(overrides or {}))
 
 
+@contextmanager
+def dataset_of_plan(
+    plan: PathLike, workload: PathLike, engine: Engine = EMBEDDED
+) -> Iterator[Dataset]:
+    """The dataset of a plan: a workload folder is ingested with the options the plan records."""
+    from fanplan.plan.stored import load_plan
+
+    with as_dataset(workload, engine, load_plan(Path(plan)).record.input.parameters) as dataset:
+        yield dataset
+
+
 def channels(
     dataset: Dataset,
     channels: int,
@@ -175,10 +202,19 @@ def channels(
     from fanplan.evaluation.weights import Weights
     from fanplan.planners.channels import find_method, plan_channels
 
+    _require_whole_cover(dataset)
     chosen = find_method(method)
     params = chosen.params(channels=channels, weights=Weights(w1, w2, w3))
     plan = plan_channels(dataset.interest(chosen.rows), chosen, params, seed)
     return ChannelPlan(plan, dataset)
+
+
+def _require_whole_cover(dataset: Dataset) -> None:
+    """Channels must miss nobody; full cover leaves partly covered cells to default routing."""
+    if dataset.manifest.cover == "full" and not dataset.manifest.exact:
+        what = "has full cover, which leaves out whoever wants only a part of a cell"
+        remedy = "Ingest with --cover overlap, or with --grid atomic"
+        raise InputError(Problem(str(dataset.path), what, remedy))
 
 
 def check(plan: PathLike, dataset: Dataset) -> CheckResult:

@@ -112,7 +112,7 @@ def check(
     with api.dataset_of_plan(plan, workload, engine(master, remote, json)) as dataset:
         result = api.check(plan, dataset)
     if json:
-        show_json(result.as_json())
+        show_json(result.json())
     else:
         for line in (*result.violations, *result.warnings):
             typer.echo(line)
@@ -135,7 +135,7 @@ def replay(
     with api.dataset_of_plan(plan, workload, spark) as dataset:
         result = api.replay(plan, dataset, engine=spark)
     if json:
-        show_json(result.as_json())
+        show_json(result.json())
     else:
         show_facts("Replay", result.facts())
     raise typer.Exit(0 if result.ok else 1)

@@ -44,7 +44,7 @@ class Replayed:
         """Nobody missed anything, and the plan's ledger holds where it must."""
         return self.ledger.missed == 0 and not (self.exact and self.differences)
 
-    def as_json(self) -> dict[str, Any]:
+    def json(self) -> dict[str, Any]:
         return {
             "ok": self.ok,
             "publications": self.publications,
@@ -55,4 +55,23 @@ class Replayed:
             "exact": self.exact,
             "differences": {name: list(pair) for name, pair in self.differences.items()},
             "ledger": asdict(self.ledger),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to know first."""
+        ledger = self.ledger
+        agrees = "as planned" if not self.differences else "differs from the plan's"
+        if self.differences and not self.exact:
+            agrees += ", as it may: cells are coarser than regions, or rates were not measured"
+        return {
+            "publications": self.publications,
+            "delivered": ledger.received_wanted,
+            "missed": ledger.missed,
+            "unwanted": ledger.received_unwanted,
+            "sent to channels": ledger.sent_multicast,
+            "sent by unicast": ledger.sent_unicast,
+            "bytes sent": ledger.sent_bytes,
+            "bytes received": ledger.received_bytes,
+            "cost": self.cost,
+            "ledger": agrees,
         }

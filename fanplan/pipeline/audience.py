@@ -73,7 +73,10 @@ def flows(audiences: DataFrame, classes: DataFrame, topics: DataFrame) -> DataFr
             "cell",
             "messages",
             "bytes",
-            F.coalesce("audience_class", F.lit(-1)).alias("audience_class"),
+            # The empty audience has no class, whatever its signature.
+            F.when(F.size("subscribers") > 0, F.col("audience_class"))
+            .otherwise(-1)
+            .alias("audience_class"),
         )
         .orderBy("topic_id", "cell")
     )

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fanplan import __version__
 from fanplan.errors import InputError, Problem
 from fanplan.pipeline import contracts, regions, topics
 from fanplan.pipeline.interest import Inputs, Interest, build_interest
@@ -19,9 +20,10 @@ from fanplan.pipeline.reading import mark_unknown, quarantined, quarantined_file
 from fanplan.pipeline.run import Run
 from fanplan.pipeline.sources import find_sources
 from fanplan.pipeline.stages import Stage, StageStore
+from fanplan.problem.dataset import read_manifest
 from fanplan.progress import Progress
 from fanplan.workload import tables
-from fanplan.workload.description import load_description, with_overrides
+from fanplan.workload.description import load_description, to_toml, with_overrides
 from fanplan.workload.topics import is_pattern
 
 
@@ -33,15 +35,29 @@ def ingest_workload(
     progress: Progress,
 ) -> None:
     """Run every stage whose inputs changed and put the dataset in its place."""
-    description = with_overrides(load_description(workload), **overrides)
+    asked = {name: value for name, value in overrides.items() if value is not None}
+    description = with_overrides(load_description(workload), **asked)
     with progress.stage("find and hash files"):
         sources = find_sources(workload, description.attributes)
+    inputs_key = key_of(__version__, to_toml(description), *(s.key for s in sources.values()))
+    if is_current(out, inputs_key):
+        return
     with StageStore(out, progress) as store:
         run = Run(session(), store, description, sources)
         inputs = read_inputs(run)
         interest = build_interest(run, inputs)
         quarantine(run, inputs)
-        store.finish(manifest(run, inputs, interest))
+        store.finish({**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked})
+
+
+def key_of(*parts: str) -> str:
+    """A hash of texts."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+
+def is_current(out: Path, inputs_key: str) -> bool:
+    """Whether the dataset is there already, made from the same input by the same version."""
+    return (out / "manifest.json").is_file() and read_manifest(out).inputs == inputs_key
 
 
 def read_inputs(run: Run) -> Inputs:
@@ -177,20 +193,20 @@ def checked_interest(run: Run, name: str, rows: DataFrame, meaning: tuple[Stage,
     table, schema = tables.SUBSCRIPTIONS, contracts.CHECKED_SUBSCRIPTIONS
     stage = run.table_stage("checked_subscriptions", table, build, schema, meaning)
     if stage.rows == 0:
-        what = f"none of the {stage.quarantined_rows} rows can be used"
-        reason = run.spark.read.parquet(str(stage.quarantined)).first()
-        raise InputError(Problem("subscriptions", what, f"The first reason: {reason}"))
+        what = f"none of the {stage.quarantined} rows can be used"
+        first = quarantined(stage.read_quarantined(run.spark), name).first()
+        reason = f"the first: {first['source']}, line {first['line']}: {first['reason']}"
+        raise InputError(Problem("subscriptions", what, f"Mend them; {reason}"))
     return stage
 
 
 def quarantine(run: Run, inputs: Inputs) -> Stage:
     """What was set aside from all tables, in one table."""
-    stages = {name: stage for name, stage in inputs.tables.items() if stage.quarantined_rows}
+    stages = {name: stage for name, stage in inputs.tables.items() if stage.quarantined}
 
     def gather() -> DataFrame:
         parts = [
-            quarantined(run.spark.read.parquet(str(stage.quarantined)), name)
-            for name, stage in stages.items()
+            quarantined(stage.read_quarantined(run.spark), name) for name, stage in stages.items()
         ]
         return reduce(
             DataFrame.unionByName, parts, quarantined_files(run.spark, run.sources.values())
@@ -204,27 +220,21 @@ def manifest(run: Run, inputs: Inputs, interest: Interest) -> dict[str, Any]:
     """What a dataset says about itself."""
     description = run.description
     planned = [interest.stages[name].key for name in ("flows", "classes", "subscribers")]
-    key = hashlib.blake2b(repr((planned, interest.seconds)).encode(), digest_size=16).hexdigest()
     return {
         "format": 1,
         "name": description.name,
-        "key": key,
+        "key": key_of(*planned, str(interest.seconds)),
         "seconds": interest.seconds,
         "grid": description.grid,
         "cover": description.cover,
         "rates": interest.rates,
         "exact": interest.exact,
         "dimensions": description.dimensions,
-        "parameters": {
-            "grid": description.grid,
-            "cover": description.cover,
-            "rates": description.rates,
-        },
         "tables": {
             name: {
                 "rows": run.sources[name].rows,
                 "kept": stage.rows,
-                "quarantined": stage.quarantined_rows,
+                "quarantined": stage.quarantined,
                 "notes": list(run.sources[name].notes),
             }
             for name, stage in inputs.tables.items()

@@ -4,16 +4,25 @@ was missed. It counts anew from the publications; of the plan it reads only the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fanplan.errors import InputError, Problem
+from fanplan.evaluation.ledger import Ledger
+from fanplan.evaluation.replayed import Replayed
+from fanplan.evaluation.weights import Weights
 from fanplan.pipeline.audience import flow_name
 from fanplan.pipeline.contracts import coordinates
 from fanplan.pipeline.cover import cell_points
 from fanplan.pipeline.spatial import audiences, wants
 from fanplan.pipeline.traffic import GridRef, measured_traffic, with_cells, with_topic_ids
+from fanplan.plan.stored import load_plan
+from fanplan.problem.dataset import Manifest, read_manifest
+from fanplan.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -120,5 +129,51 @@ def replay(publications: DataFrame, interest: Interest, plan: PlanTables) -> Dat
     return row.withColumn("received_unwanted", unwanted).drop("one", "received")
 
 
-def _total(column):  # type: ignore[no-untyped-def]
+def _total(column: Column) -> Column:
     return F.coalesce(F.sum(column), F.lit(0.0))
+
+
+def replay_plan(
+    session: Callable[[], SparkSession], folder: Path, dataset: Path, progress: Progress
+) -> Replayed:
+    """Replay a stored plan on the dataset it was made for."""
+    plan, manifest = load_plan(folder), read_manifest(dataset)
+    if plan.record.input.key != manifest.key:
+        what = "was planned for other input than this dataset"
+        raise InputError(Problem(str(folder), what, "Replay it on the dataset it was made for"))
+    if "publications" not in manifest.stages:
+        what = "has no publications to replay"
+        raise InputError(
+            Problem(str(dataset), what, "Ingest a workload that has a publications table")
+        )
+    spark = session()
+    with progress.stage("replay") as told:
+        row = replay(
+            spark.read.parquet(str(dataset / "publications")),
+            _interest(spark, dataset.absolute(), manifest),
+            PlanTables(*(spark.read.parquet(str(plan.path(name))) for name in _PLAN_TABLES)),
+        ).first()
+        told.rows(int(row["publications"]))  # type: ignore[index]
+    measured = row.asDict()  # type: ignore[union-attr]
+    return Replayed(
+        publications=int(measured.pop("publications")),
+        ledger=Ledger(**measured),
+        planned=Ledger(**plan.record.ledger),
+        weights=Weights(**plan.record.weights.model_dump()),
+        exact=manifest.exact and manifest.rates == "measured",
+    )
+
+
+_PLAN_TABLES = ("channel_flows", "channel_subscribers", "unicast")
+
+
+def _interest(spark: SparkSession, dataset: Path, manifest: Manifest) -> Interest:
+    topics = spark.read.parquet(str(dataset / "topics"))
+    return Interest(
+        topics,
+        spark.read.parquet(str(dataset / "subscribers")),
+        GridRef(str(dataset / "grid"), manifest.stages["topics"], manifest.dimensions),
+        regions=str(dataset / "regions"),
+        cover=str(dataset / "cover"),
+        exact=manifest.exact,
+    )

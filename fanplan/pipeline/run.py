@@ -78,7 +78,7 @@ class Run:
         )
 
     def read(self, stage: Stage) -> DataFrame:
-        return self.spark.read.parquet(str(stage.path))
+        return stage.read(self.spark)
 
     def rows(self, table: Table) -> DataFrame:
         """The annotated rows of an input table."""

@@ -14,12 +14,13 @@ import shlex
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from fanplan.pipeline.java import java_home
 
 EXTRA = "FANPLAN_SPARK_CONF"
 REACH_SECONDS = 10
-CONNECT_PORT = 15002
+MASTERS = ("local", "spark://", "k8s://", "yarn")
 
 # Settings of queries: the same everywhere, and all that a Connect client may choose.
 QUERIES = {
@@ -142,12 +143,14 @@ def stop() -> None:
         return
     old, _running = _running, None
     try:
-        old.spark.stop()
+        # A JVM that died cannot be asked to stop.
+        with suppress(Py4JError, OSError):
+            old.spark.stop()
     finally:
         _end_jvm()
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
         shutil.rmtree(old.folder, ignore_errors=True)
-        _on_main_thread(signal.signal, signal.SIGINT, old.interrupt)
+        _on_interrupt(old.interrupt)
 
 
 atexit.register(stop)
@@ -170,14 +173,15 @@ def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
     settings = QUERIES | _jvm_settings(folder)
     settings |= _local_settings() if local else _cluster_settings(str(master))
     settings |= dict(asked.conf)
-    os.environ.pop("SPARK_REMOTE", None)
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+        os.environ.pop(name, None)
     os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
     os.environ["JAVA_HOME"] = str(java_home())
     if local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
-    _on_main_thread(signal.signal, signal.SIGINT, _cancel_jobs)
+    _on_interrupt(_cancel_jobs)
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return spark
@@ -277,6 +281,10 @@ def _check_address(master: str | None, remote: str | None) -> None:
     """Fail at once where Spark would try for minutes, and before a session that runs is stopped."""
     if master and remote:
         raise InputError(Problem("--master and --remote", "exclude each other", "Give one of them"))
+    if remote and not remote.startswith("sc://"):
+        raise InputError(Problem(remote, "is no Spark Connect address", "Write sc://HOST:PORT"))
+    if master and not master.startswith(MASTERS):
+        raise InputError(Problem(master, "is no Spark master", "Write spark://HOST:PORT"))
     if remote:
         _reach_server(remote)
     if master and master.startswith("spark://"):
@@ -313,9 +321,12 @@ def _unreachable(address: str, what: str) -> InputError:
 
 
 def _alive(spark: SparkSession) -> bool:
-    """Whether nobody stopped the session behind our back."""
-    stopped = getattr(spark, "is_stopped", SparkContext._active_spark_context is None)
-    return not stopped
+    """Whether nobody stopped the session behind our back, and its JVM did not die."""
+    if hasattr(spark, "is_stopped"):
+        return not spark.is_stopped
+    process = SparkContext._gateway and SparkContext._gateway.proc
+    running = process is None or process.poll() is None
+    return running and SparkContext._active_spark_context is not None
 
 
 def _cancel_jobs(*_: Any) -> None:
@@ -333,15 +344,19 @@ def _cancel_jobs(*_: Any) -> None:
 def _end_jvm() -> None:
     """End the JVM that PySpark would keep for the next session, with the old memory settings."""
     gateway = SparkContext._gateway
-    if gateway is None:
+    if gateway is None or gateway.proc is None:
         return
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=60)
-    SparkContext._gateway = SparkContext._jvm = None
+    try:
+        gateway.proc.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def _on_main_thread(call: Any, *arguments: Any) -> None:
-    """Signal handlers can only be set there; a session in another thread goes without."""
+def _on_interrupt(handler: Any) -> None:
+    """Set what Ctrl-C does. Only the main thread can; a session in another goes without."""
     if threading.current_thread() is threading.main_thread():
-        call(*arguments)
+        signal.signal(signal.SIGINT, handler)

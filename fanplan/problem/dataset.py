@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,24 @@ INGEST_AGAIN = "Write the dataset again with `fanplan ingest`"
 
 
 @dataclass(frozen=True)
+class TableCount:
+    """Rows of an input table: every one was kept or quarantined."""
+
+    name: str
+    rows: int
+    kept: int
+    quarantined: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Manifest:
-    """What a dataset says about itself. Totals in its tables are over ``seconds``."""
+    """What a dataset says about itself. Totals in its tables are over ``seconds``.
+
+    ``exact``: no region cuts a cell. ``parameters`` are the options to ingest it alike again.
+    ``stages`` has the number of rows of each stage. ``key`` is a hash of what can be planned;
+    ``inputs`` of all that went in.
+    """
 
     key: str
     seconds: float
@@ -27,6 +43,36 @@ class Manifest:
     grid: str
     exact: bool
     parameters: dict[str, Any]
+    name: str = ""
+    rates: str = "measured"
+    dimensions: int = 0
+    tables: tuple[TableCount, ...] = ()
+    stages: dict[str, int] = field(default_factory=dict)
+    inputs: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to know first."""
+        counted = ("topics", "subscribers", "subscriptions", "regions", "flows", "classes")
+        facts = {name: self.stages[name] for name in counted if name in self.stages}
+        grid = {"grid": self.grid, "cover": self.cover} if self.dimensions else {}
+        return facts | grid | {"rates": self.rates, "window seconds": self.seconds}
+
+    def summary(self) -> dict[str, Any]:
+        """The same and more, as JSON."""
+        return {
+            "name": self.name,
+            "key": self.key,
+            "seconds": self.seconds,
+            "grid": self.grid,
+            "cover": self.cover,
+            "rates": self.rates,
+            "exact": self.exact,
+            "stages": self.stages,
+            "tables": {
+                t.name: {"rows": t.rows, "kept": t.kept, "quarantined": t.quarantined}
+                for t in self.tables
+            },
+        }
 
 
 def read_manifest(dataset: Path) -> Manifest:
@@ -41,6 +87,12 @@ def read_manifest(dataset: Path) -> Manifest:
             grid=str(content["grid"]),
             exact=bool(content["exact"]),
             parameters=dict(content.get("parameters", {})),
+            name=str(content.get("name", "")),
+            rates=str(content.get("rates", "measured")),
+            dimensions=int(content.get("dimensions", 0)),
+            tables=tuple(table_count(*item) for item in content.get("tables", {}).items()),
+            inputs=str(content.get("inputs", "")),
+            stages={name: int(s["rows"]) for name, s in content.get("stages", {}).items()},
         )
     except FileNotFoundError:
         raise InputError(Problem(str(dataset), "no manifest.json here", INGEST_AGAIN)) from None
@@ -51,6 +103,11 @@ def read_manifest(dataset: Path) -> Manifest:
         what = f"seconds is {manifest.seconds}, not a positive number"
         raise InputError(Problem(str(path), what, INGEST_AGAIN))
     return manifest
+
+
+def table_count(name: str, counts: dict[str, Any]) -> TableCount:
+    rows, kept, quarantined = (int(counts[key]) for key in ("rows", "kept", "quarantined"))
+    return TableCount(name, rows, kept, quarantined, tuple(counts.get("notes", ())))
 
 
 def stage_files(dataset: Path, stage: str) -> list[Path]:

@@ -159,6 +159,12 @@ def test_nobody_at_the_address_is_an_error_and_keeps_the_running_session(
     assert spark.range(3).count() == 3
 
 
+@pytest.mark.parametrize("address", [{"master": "127.0.0.1"}, {"remote": "spark://127.0.0.1"}])
+def test_an_address_of_another_kind_is_an_error(address: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"is no Spark.*Write s"):
+        sparks.session(**address)
+
+
 def test_a_master_and_a_server_exclude_each_other() -> None:
     with pytest.raises(InputError, match="Give one of them"):
         sparks.session(master="local", remote="sc://127.0.0.1")

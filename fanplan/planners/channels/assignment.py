@@ -7,7 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.evaluation.analytic import analytic_ledger
+from fanplan.evaluation.ledger import cost
+from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
+from fanplan.plan.types import ChannelMap
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
 
 Bytes = NDArray[np.uint8]
@@ -51,9 +55,14 @@ def nothing_assigned(problem: InterestProblem, channels: int) -> Assignment:
     )
 
 
-def assignment_cost(state: Assignment, w1: float, w2: float) -> float:
+def assignment_cost(state: Assignment, weights: Weights) -> float:
     """C of Bickson et al. (2010), section 3.1, for the rows that are placed."""
-    return float(np.dot(state.loads, w2 + w1 * state.sizes))
+    return float(np.dot(state.loads, weights.w2 + weights.w1 * state.sizes))
+
+
+def map_cost(problem: InterestProblem, map: ChannelMap, weights: Weights) -> float:
+    """C′ of Eq. 1, counted from scratch."""
+    return cost(analytic_ledger(problem, map), weights)
 
 
 @compiled

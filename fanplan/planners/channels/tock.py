@@ -20,7 +20,7 @@ from fanplan.planners.channels.hybrid_params import FirstStepParams
 from fanplan.planners.channels.membership import one_channel_per_row
 from fanplan.planners.channels.params import require_enough_flows
 from fanplan.planners.stop import Stop
-from fanplan.problem.interest import InterestProblem, Ints, Longs
+from fanplan.problem.interest import InterestProblem, Longs
 
 
 def tock(
@@ -57,8 +57,7 @@ def improved(
     order = np.random.default_rng(seed).permutation(problem.size)
     for _ in range(params.iterations):
         moved = reassign(state, order)
-        cost = assignment_cost(state, params.weights.w1, params.weights.w2)
-        if moved == 0 or stop(cost):
+        if moved == 0 or stop(assignment_cost(state, params.weights)):
             break
     return one_channel_per_row(problem, state.channel, params.channels)
 

@@ -1,4 +1,4 @@
-"""The iterative second steps: after every few removals the first step is solved again."""
+"""Second steps that solve the first step again for what is left to the channels."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fanplan.planners.stop import Stop
 
 Mask = NDArray[np.bool_]
+Move = Callable[[InterestProblem, ChannelMap, "HybridParams", "Stop"], ChannelMap]
+"""A second step that takes the map as it is."""
 
 
 def iterative(
@@ -56,6 +58,40 @@ def iterative(
         else:
             failures += 1
     return best
+
+
+def repeated(
+    move: Move,
+    problem: InterestProblem,
+    first: Planner,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4, "this process can be repeated": solve, move, solve for the rest, move again.
+
+    Ends after ``patience`` rounds that are no cheaper than the best. What has moved stays moved.
+    """
+    best = map = move(problem, first(problem, params, seed, stop), params, stop)
+    least = cost(analytic_ledger(problem, best), params.weights)
+    failures = 0
+    while failures < params.patience and not stop(least):
+        map = solve_rest(problem, carried_pairs(problem, map), first, params, seed, stop)
+        map = move(problem, map, params, stop)
+        ledger = analytic_ledger(problem, map)
+        within = unicast_fraction(ledger) <= params.unicast_limit
+        if within and cost(ledger, params.weights) < least:
+            best, least, failures = map, cost(ledger, params.weights), 0
+        else:
+            failures += 1
+    return best
+
+
+def carried_pairs(problem: InterestProblem, map: ChannelMap) -> Mask:
+    """The pairs that a map does not send by unicast."""
+    row = np.repeat(np.arange(problem.size, dtype=np.int64), problem.audience_sizes)
+    unicast = (map.unicast.left.astype(np.int64) << 32) | map.unicast.right
+    return ~np.isin((row << 32) | problem.audience, unicast, assume_unique=True)
 
 
 def take_out(carried: Mask, items: Items, batch: Longs) -> None:

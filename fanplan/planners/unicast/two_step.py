@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -11,7 +11,7 @@ from fanplan.errors import InputError, Problem
 from fanplan.plan.types import ChannelMap
 from fanplan.planners.unicast.greedy import greedy
 from fanplan.planners.unicast.items import flow_items, pair_items, user_items
-from fanplan.planners.unicast.iterative import iterative
+from fanplan.planners.unicast.iterative import Move, iterative, repeated
 from fanplan.planners.unicast.order import heaviest_first, in_order, lightest_first
 from fanplan.problem.interest import InterestProblem
 
@@ -34,12 +34,9 @@ class Solve(Protocol):
     ) -> ChannelMap: ...
 
 
-Move = Callable[["InterestProblem", ChannelMap, "HybridParams", "Stop"], ChannelMap]
-
-
 @dataclass(frozen=True)
 class SecondStep:
-    """One of the eleven heuristics of Bickson et al. (2010), section 4.2."""
+    """One heuristic of Bickson et al. (2010), section 4.2."""
 
     name: str
     solve: Solve
@@ -71,27 +68,22 @@ MOVES: dict[str, Move] = {
 }
 """The second steps that take a map as it is."""
 
-SECOND_STEPS: dict[str, SecondStep] = {
-    step.name: step
-    for step in (
-        *(
-            SecondStep(name, once(MOVES[name]), f"the {name.replace('-', ' ')} first")
-            for name in ORDERS
-        ),
-        *(
-            SecondStep(
-                f"{name}-iterative",
-                partial(iterative, *order),
-                f"the {name.replace('-', ' ')} first, channels planned anew after each",
-            )
-            for name, order in ORDERS.items()
-        ),
-        *(
-            SecondStep(name, once(MOVES[name]), f"the {name[7:]} that lowers the cost most")
-            for name in GREEDY
-        ),
-    )
-}
+
+def every_second_step() -> Iterator[SecondStep]:
+    """Each heuristic twice: for the first step's channels as they are, and with new ones."""
+    for name, order in ORDERS.items():
+        meaning = f"{name.replace('-', ' ')} first"
+        yield SecondStep(name, once(MOVES[name]), meaning)
+        again = f"{meaning}, channels planned anew after each batch"
+        yield SecondStep(f"{name}-iterative", partial(iterative, *order), again)
+    for name in GREEDY:
+        meaning = f"the {name.removeprefix('greedy-')} that lowers the cost most, while one does"
+        yield SecondStep(name, once(MOVES[name]), meaning)
+        again = f"{meaning}, repeated with channels planned anew"
+        yield SecondStep(f"{name}-iterative", partial(repeated, MOVES[name]), again)
+
+
+SECOND_STEPS: dict[str, SecondStep] = {step.name: step for step in every_second_step()}
 
 
 def find_second_step(name: str) -> SecondStep:

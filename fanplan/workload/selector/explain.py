@@ -33,12 +33,15 @@ BROKEN = (
     (r"[0-9.]", "a number is badly written"),
 )
 
+NEAR = 50  # characters to look at, either side: a filter can be very long
+
 
 def explain(text: str, stop: int, *, broken: bool) -> SelectorError:
     """The error for the place where the parser stopped: at no word at all, or at a wrong one."""
-    before, rest = text[:stop].rstrip(), text[stop:]
-    if (word := re.search(r"\w+\Z", before)) and word.group().lower() in REASON_OF_WORD:
-        return SelectorError(REASON_OF_WORD[word.group().lower()], word.start() + 1)
+    before, rest = text[:stop].rstrip(), text[stop : stop + NEAR]
+    last = re.split(r"\W", before[-NEAR:])[-1].lower()
+    if last in REASON_OF_WORD:
+        return SelectorError(REASON_OF_WORD[last], len(before) - len(last) + 1)
     if not rest:
         return SelectorError("the filter ends too early", len(text) + 1)
     return SelectorError(_reason(before, rest, SIGNS + BROKEN if broken else SIGNS), stop + 1)
