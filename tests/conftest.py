@@ -25,9 +25,12 @@ START_SECONDS = 120
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One embedded Spark for all tests, with a JVM that starts in half the time."""
-    conf = {"spark.driver.extraJavaOptions": QUICK_JVM, "spark.driver.memory": "2g"}
-    with sparks.running(master="local[2]", conf=conf) as session:
-        yield session
+    # Through the environment, so that a command with `--master local[2]` shares the session.
+    conf = f"spark.driver.extraJavaOptions='{QUICK_JVM}' spark.driver.memory=2g"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(sparks.EXTRA, conf)
+        with sparks.running(master="local[2]") as session:
+            yield session
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ from fanplan.workload.space import CategoryAttribute, NumberAttribute
 from fanplan.workload.topics import MQTT_MAX_BYTES, TopicSyntax, is_pattern, to_regex
 
 PUBLISHED = ("time", "publisher", "topic", "bytes")
-# What Python calls white space, in Java's dialect.
-WHITE_SPACE = r"(?U)[\s\x1c-\x1f]"
+# Vertical tab by its number: Java takes \\v for any line end.
+WHITE_SPACE = r"[ \t\r\n\f\x0b]"
 NATS_WILDCARD = r"(?:^|\.)[*>](?:\.|$)"
 
 

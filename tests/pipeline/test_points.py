@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -110,21 +109,17 @@ def test_without_topics_every_topic_is_plain(spark: SparkSession) -> None:
     }
 
 
-NAMES = st.text("ab.*>/+#$ \n\u2003\x1c", max_size=8)
+ALPHABET = ("a", "$", ".", "*", ">", "/", "+", "#", " ", "\n", "\u2003", "\x1c", "\0")
 
 
 @pytest.mark.parametrize("syntax", ["exact", "nats", "mqtt"])
-@settings(
-    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(names=st.lists(NAMES.filter(bool), min_size=100, max_size=200, unique=True))
-def test_topic_names_are_judged_as_elsewhere(
-    spark: SparkSession, syntax: TopicSyntax, names: list[str]
-) -> None:
+def test_topic_names_are_judged_as_elsewhere(spark: SparkSession, syntax: TopicSyntax) -> None:
+    names = ["".join(name) for length in (1, 2, 3) for name in product(ALPHABET, repeat=length)]
+    names.append("a" * 70_000)
     table = spark.createDataFrame([(name, None) for name in names], "topic string, _reason string")
     found = {row["topic"]: row["_reason"] for row in mark_topics(table, syntax).collect()}
-    for name in names:
-        assert bool(found[name]) == bool(problem_with_topic(name, syntax)), name
+    wrong = [n for n in names if bool(found[n]) != bool(problem_with_topic(n, syntax))]
+    assert wrong == []
 
 
 def test_spaces_are_found_as_elsewhere(spark: SparkSession) -> None:

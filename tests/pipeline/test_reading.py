@@ -217,9 +217,9 @@ def test_parquet_of_many_types(spark: SparkSession, tmp_path: Path) -> None:
     assert reasons(rows) == {
         2: "topic: no value",
         3: "bytes: '2.5' is not a whole number",
-        4: "bytes: 'NaN' is not a finite number",
+        4: "bytes: 'nan' is not a finite number",
     }
-    assert json.loads(rows[2]["_raw"])["bytes"] == 2.5
+    assert json.loads(rows[2]["_raw"])["bytes"] == "2.5"
 
 
 def test_parquet_numbers_stay_numbers(spark: SparkSession, tmp_path: Path) -> None:

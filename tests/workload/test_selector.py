@@ -408,6 +408,11 @@ def test_no_like_pattern_takes_long() -> None:
     assert (box.lo, box.hi) == ((1.0,), (2.0,))
 
 
+@pytest.mark.parametrize("part", ["1", "1.", "a", "'", '"', "(", "NOT ", "1e", "-", "''"])
+def test_long_nonsense_is_refused_in_linear_time(part: str) -> None:
+    assert refusal(f"price > {part * 20_000}!").position
+
+
 def test_deep_parentheses_are_no_problem() -> None:
     assert boxes("(" * 5000 + "price < 1" + ")" * 5000) == boxes("price < 1")
 

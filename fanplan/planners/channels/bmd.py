@@ -22,8 +22,8 @@ def bmd(problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop
     Time O(t · pairs · channels).
     """
     require_enough_flows(problem, params.channels)
-    channel = np.random.default_rng(seed).integers(params.channels, size=problem.size)
-    channel = channel.astype(np.int32)
+    generator = np.random.default_rng(seed)
+    channel = generator.integers(params.channels, size=problem.size, dtype=np.int32)
     for _ in range(params.iterations):
         joined = best_members(problem, channel, params.channels)
         moved = move_nearest(problem.indptr, problem.audience, joined, channel)

@@ -34,6 +34,6 @@ def class_groups(
     shown = np.isin(row, first)
     members, elements = group[row[shown]], problem.audience[shown].astype(np.int64)
     sets = bit_sets(members, elements, len(first), len(problem.subscribers))
-    messages = np.bincount(group, problem.messages, len(first))
+    messages = np.bincount(group, problem.messages, len(first)).astype(np.float64)
     weights = params.weights
     return groups_of(sets, messages, offset=0.0, base=weights.w2, weight=weights.w1)

@@ -23,9 +23,7 @@ from fanplan.planners.stop import Stop
 from fanplan.problem.interest import InterestProblem, Longs
 
 
-def tock(
-    problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop
-) -> ChannelMap:
+def tock(problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop) -> ChannelMap:
     """Tock et al. (2005) with a sequential start: the first pass places the rows one by one.
 
     The pass follows an order drawn from the seed. Time O(t · audiences · channels).

@@ -130,7 +130,7 @@ def batch_pass(state: Clusters) -> int:
 
 @compiled
 def fill_empty(nearest: Ints, spread: Floats, channels: int) -> None:
-    """An empty cluster gets the row that is farthest from its centroid, if it is not alone there."""
+    """An empty cluster gets the row farthest from its centroid that is not alone there."""
     rows = np.zeros(channels, dtype=np.int64)
     for channel in nearest:
         rows[channel] += 1

@@ -8,7 +8,16 @@ from fanplan.planners.unicast.two_step import (
     SECOND_STEPS,
     SecondStep,
     find_second_step,
+    hybrid,
     two_step,
 )
 
-__all__ = ["MOVES", "SECOND_STEPS", "SecondStep", "find_second_step", "reverse", "two_step"]
+__all__ = [
+    "MOVES",
+    "SECOND_STEPS",
+    "SecondStep",
+    "find_second_step",
+    "hybrid",
+    "reverse",
+    "two_step",
+]

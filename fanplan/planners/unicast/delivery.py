@@ -223,6 +223,15 @@ def receive_less(state: Delivery, pair: int, e: int, h: int, j: int, rate: float
 
 
 @compiled
+def fits(state: Delivery, moving: Longs, limit: float) -> bool:
+    """Whether the unicast share stays within the limit if these pairs move.
+
+    A little is left free, so that a sum in another order does not exceed the limit either.
+    """
+    return limit >= 1 or share_after(state, moving) <= limit * (1 - 1e-12)
+
+
+@compiled
 def share_after(state: Delivery, moving: Longs) -> float:
     """The unicast share of the messages sent if these pairs moved; the state stays as it is."""
     multicast, unicast = state.totals[MULTICAST], state.totals[UNICAST]

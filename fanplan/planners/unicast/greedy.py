@@ -16,8 +16,8 @@ from fanplan.planners.unicast.delivery import (
     Delivery,
     channel_map,
     deliver,
+    fits,
     send_by_unicast,
-    share_after,
 )
 from fanplan.planners.unicast.greedy_flow import flow_change
 from fanplan.planners.unicast.greedy_pair import pair_change
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fanplan.planners.channels.hybrid_params import HybridParams
     from fanplan.planners.stop import Stop
 
-ROUNDS = 20
+ROUNDS = 10
 """How often ``stop`` is asked while all items move; the heap is built anew each time."""
 NEGLIGIBLE = 1e-12
 """A gain below this share of the cost is a rounding error."""
@@ -66,9 +66,7 @@ def greedy_path(
 
 
 @compiled
-def move_best(
-    state: Delivery, items: Items, limit: float, least_gain: float, path: Floats
-) -> int:
+def move_best(state: Delivery, items: Items, limit: float, least_gain: float, path: Floats) -> int:
     """As many greedy moves as ``path`` has room for the totals after each; the number made.
 
     A stored change is never above the true one: channels only lose members and load, which makes
@@ -94,7 +92,7 @@ def move_best(
         else:
             stored[item] = np.inf
             pairs = items.pairs[items.starts[item] : items.starts[item + 1]]
-            if share_after(state, pairs) <= limit:
+            if fits(state, pairs, limit):
                 move(state, items.kind, pairs, heap, stored)
                 path[moved] = state.totals
                 moved += 1
@@ -114,7 +112,7 @@ def item_change(state: Delivery, kind: int, item: int) -> float:
 @compiled
 def is_carried(state: Delivery, items: Items, item: int) -> bool:
     """Whether a channel carries any of the item's pairs."""
-    for p in items.pairs[items.starts[item] : items.starts[item + 1]]:  # noqa: SIM110 - numba
+    for p in items.pairs[items.starts[item] : items.starts[item + 1]]:
         if state.entry[p] != BY_UNICAST:
             return True
     return False

@@ -32,7 +32,7 @@ def user_items(problem: InterestProblem) -> Items:
     """One item per subscriber."""
     users = len(problem.subscribers)
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
-    weight = np.bincount(problem.audience, problem.messages[row], users)
+    weight = np.bincount(problem.audience, problem.messages[row], users).astype(np.float64)
     counts = np.bincount(problem.audience, minlength=users)
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     return Items(USER, starts, np.argsort(problem.audience, kind="stable"), weight)

@@ -16,11 +16,12 @@ from fanplan.planners.unicast.items import Items
 from fanplan.problem.interest import InterestProblem, Longs
 
 if TYPE_CHECKING:
-    from fanplan.planners.channels import Planner
     from fanplan.planners.channels.hybrid_params import HybridParams
     from fanplan.planners.stop import Stop
 
 Mask = NDArray[np.bool_]
+First = Callable[[InterestProblem, "HybridParams", int, "Stop"], ChannelMap]
+"""A channel planner, which a second step follows."""
 Move = Callable[[InterestProblem, ChannelMap, "HybridParams", "Stop"], ChannelMap]
 """A second step that takes the map as it is."""
 
@@ -29,7 +30,7 @@ def iterative(
     items: Callable[[InterestProblem], Items],
     ranking: Callable[[Items], Longs],
     problem: InterestProblem,
-    first: Planner,
+    first: First,
     params: HybridParams,
     seed: int,
     stop: Stop,
@@ -63,7 +64,7 @@ def iterative(
 def repeated(
     move: Move,
     problem: InterestProblem,
-    first: Planner,
+    first: First,
     params: HybridParams,
     seed: int,
     stop: Stop,
@@ -103,7 +104,7 @@ def take_out(carried: Mask, items: Items, batch: Longs) -> None:
 def solve_rest(
     problem: InterestProblem,
     carried: Mask,
-    first: Planner,
+    first: First,
     params: HybridParams,
     seed: int,
     stop: Stop,

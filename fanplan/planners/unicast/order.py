@@ -18,8 +18,8 @@ from fanplan.planners.unicast.delivery import (
     Delivery,
     channel_map,
     deliver,
+    fits,
     send_by_unicast,
-    share_after,
 )
 from fanplan.planners.unicast.items import Items
 from fanplan.problem.interest import Floats, InterestProblem, Longs
@@ -65,22 +65,20 @@ def in_order(
 def order_path(
     state: Delivery, items: Items, order: Longs, limit: float, moves: int | None = None
 ) -> Floats:
-    """Make all moves in order, or the first few; the totals (cost, multicast, unicast) after each."""
+    """Make all moves in order, or the first few; the totals after each, as ``greedy_path``."""
     path = np.empty((len(order) if moves is None else moves, len(state.totals)))
     return path[: move_in_order(state, items, order, limit, path)]
 
 
 @compiled
-def move_in_order(
-    state: Delivery, items: Items, order: Longs, limit: float, path: Floats
-) -> int:
+def move_in_order(state: Delivery, items: Items, order: Longs, limit: float, path: Floats) -> int:
     """As many moves as fit under the limit and ``path`` has room for; the number made."""
     moved = 0
     for item in order:
         if moved == len(path):
             break
         pairs = items.pairs[items.starts[item] : items.starts[item + 1]]
-        if share_after(state, pairs) <= limit:
+        if fits(state, pairs, limit):
             for p in pairs:
                 if state.entry[p] != BY_UNICAST:
                     send_by_unicast(state, p)

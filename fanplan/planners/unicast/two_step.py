@@ -11,12 +11,11 @@ from fanplan.errors import InputError, Problem
 from fanplan.plan.types import ChannelMap
 from fanplan.planners.unicast.greedy import greedy
 from fanplan.planners.unicast.items import flow_items, pair_items, user_items
-from fanplan.planners.unicast.iterative import Move, iterative, repeated
+from fanplan.planners.unicast.iterative import First, Move, iterative, repeated
 from fanplan.planners.unicast.order import heaviest_first, in_order, lightest_first
 from fanplan.problem.interest import InterestProblem
 
 if TYPE_CHECKING:
-    from fanplan.planners.channels import Planner
     from fanplan.planners.channels.hybrid_params import HybridParams
     from fanplan.planners.stop import Stop
 
@@ -27,7 +26,7 @@ class Solve(Protocol):
     def __call__(
         self,
         problem: InterestProblem,
-        first: Planner,
+        first: First,
         params: HybridParams,
         seed: int,
         stop: Stop,
@@ -47,7 +46,7 @@ def once(move: Move) -> Solve:
     """Solve the first step once, then move."""
 
     def solve(
-        problem: InterestProblem, first: Planner, params: HybridParams, seed: int, stop: Stop
+        problem: InterestProblem, first: First, params: HybridParams, seed: int, stop: Stop
     ) -> ChannelMap:
         return move(problem, first(problem, params, seed, stop), params, stop)
 
@@ -96,7 +95,7 @@ def find_second_step(name: str) -> SecondStep:
 
 def two_step(
     problem: InterestProblem,
-    first: Planner,
+    first: First,
     second: str,
     params: HybridParams,
     seed: int,
@@ -104,3 +103,15 @@ def two_step(
 ) -> ChannelMap:
     """Section 4: channels by ``first``, then what the second step of that name moves to unicast."""
     return find_second_step(second).solve(problem, first, params, seed, stop)
+
+
+def hybrid(first: First, second: str) -> First:
+    """A first and a second step as one planner."""
+    solve = find_second_step(second).solve
+
+    def planner(
+        problem: InterestProblem, params: HybridParams, seed: int, stop: Stop
+    ) -> ChannelMap:
+        return solve(problem, first, params, seed, stop)
+
+    return planner

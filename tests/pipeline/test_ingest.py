@@ -1,0 +1,237 @@
+"""Ingest against DuckDB, which evaluates the selectors' own text, for every grid and cover."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from random import Random
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from fanplan.api import Dataset, Engine
+from fanplan.pipeline.ingest import ingest_workload
+from fanplan.progress import quiet
+from fanplan.workload.description import load_description
+from fanplan.workload.selector import compile_selector
+from fanplan.workload.topics import matches
+
+TOML = """
+topic_syntax = "nats"
+seconds = 10.0
+cells = 5
+
+[attributes]
+price = { type = "number", min = 0.0, max = 100.0 }
+size = { type = "number", min = -5.0, max = 5.0 }
+venue = { type = "category", values = ["N", "Q", "Z"] }
+
+[topics."q.*"]
+attributes = ["venue", "price"]
+
+[topics."r.x"]
+attributes = ["price", "size"]
+grid = { size = 3 }
+
+[topics.alerts]
+"""
+TOPICS = {
+    "q.a": ("venue", "price"),
+    "q.b": ("venue", "price"),
+    "r.x": ("price", "size"),
+    "alerts": (),
+}
+PATTERNS = ("q.a", "q.b", "q.*", "r.x", "alerts", ">", "*.a", "r.>")
+
+
+def some_filter(draw: Random) -> str:
+    """A random selector that DuckDB reads the same way."""
+    price, other = sorted(draw.choices([n / 2 for n in range(201)], k=2))
+    size = draw.choice([n / 2 for n in range(-10, 11)])
+    venues = ", ".join(f"'{v}'" for v in draw.sample("NQZ", draw.randint(1, 2)))
+    predicates = [
+        f"price {draw.choice(['<', '<=', '>', '>=', '=', '<>'])} {price}",
+        f"price BETWEEN {price} AND {other}",
+        f"size {draw.choice(['<', '>='])} {size}",
+        f"venue IN ({venues})",
+    ]
+    a, b = draw.sample(predicates, 2)
+    return draw.choice(["", a, f"{a} AND {b}", f"{a} OR {b}", f"NOT ({a} OR {b})"])
+
+
+def some_publication(draw: Random) -> tuple[str, float, float, str]:
+    """A point that often lies on an end point of some filter."""
+    price, size = draw.randint(0, 200) / 2, draw.randint(-10, 10) / 2
+    return draw.choice(sorted(TOPICS)), price, size, draw.choice("NQZ")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One random workload on disk, and its subscriptions that can be understood."""
+
+    folder: Path
+    subscriptions: list[tuple[str, str, str]]
+    publications: list[tuple[str, float, float, str]]
+
+
+def write_case(folder: Path, subs: list, pubs: list) -> Case:
+    folder.mkdir()
+    (folder / "workload.toml").write_text(TOML)
+    who, topic, filter_ = zip(*subs, strict=True)
+    table = pa.table({"subscriber": who, "topic": topic, "filter": filter_})
+    pa.csv.write_csv(table, folder / "subscriptions.csv")
+    names, price, size, venue = zip(*pubs, strict=True)
+    own = [TOPICS[name] for name in names]
+    rows = {
+        "topic": names,
+        "price": [p if "price" in a else None for p, a in zip(price, own, strict=True)],
+        "size": [s if "size" in a else None for s, a in zip(size, own, strict=True)],
+        "venue": [v if "venue" in a else None for v, a in zip(venue, own, strict=True)],
+        "bytes": [10 + i % 7 for i in range(len(names))],
+    }
+    pq.write_table(pa.table(rows), folder / "publications.parquet")
+    return Case(folder, subs, pubs)
+
+
+def usable(case: Case) -> list[tuple[str, str, str]]:
+    """Subscriptions that mean something: their filter has boxes in a space they reach."""
+    return [sub for sub in case.subscriptions if boxes_of(case, sub)]
+
+
+def boxes_of(case: Case, sub: tuple[str, str, str]) -> dict[str, tuple]:
+    """Boxes by topic; a topic without one of the filter's attributes has none."""
+    description = load_description(case.folder)
+    found = {}
+    for topic in TOPICS:
+        space = description.spaces[description.space_of(topic)]
+        if matches(sub[1], topic, "nats") and all(
+            space.axis(a) is not None for a in ("price", "size", "venue") if a in sub[2]
+        ):
+            try:
+                found[topic] = compile_selector(sub[2], space, 1000)
+            except ValueError:
+                return {}
+    return found
+
+
+def brute_hits(case: Case) -> dict[tuple[str, str, str], int]:
+    """Publications that each subscription asks for, counted by DuckDB from the selector's text."""
+    db = duckdb.connect()
+    db.register("p", pq.read_table(case.folder / "publications.parquet"))
+    hits = {}
+    for sub in usable(case):
+        topics = [t for t in TOPICS if matches(sub[1], t, "nats")]
+        inside = ", ".join(f"'{t}'" for t in topics)
+        where = f"topic IN ({inside}) AND ({sub[2] or 'TRUE'})"
+        hits[sub] = db.execute(f"SELECT count(*) FROM p WHERE {where}").fetchone()[0]
+    return hits
+
+
+def stored_hits(dataset: Path) -> dict[tuple[str, str, str], int]:
+    db = duckdb.connect()
+    rows = db.execute(
+        f"SELECT s.subscriber, s.topic, s.filter, coalesce(h.hits, 0) FROM "
+        f"'{dataset}/subscriptions/*.parquet' s LEFT JOIN '{dataset}/hits/*.parquet' h "
+        "USING (subscription)"
+    ).fetchall()
+    return {(who, topic, filter_): hits for who, topic, filter_, hits in rows}
+
+
+def brute_flows(case: Case, dataset: Path, cover: str) -> dict[str, tuple[float, float, frozenset]]:
+    """Messages, bytes and audience of every cell with traffic, by nested loops in DuckDB."""
+    db = duckdb.connect()
+    description = load_description(case.folder)
+    topics = dict(db.execute(f"SELECT topic, topic_id FROM '{dataset}/topics/*.parquet'").fetchall())
+    edges = {
+        (topic, axis): np.array(values)
+        for topic, axis, values in db.execute(f"SELECT * FROM '{dataset}/grid/*.parquet'").fetchall()
+    }
+    cells: dict[str, list[float]] = {name: [0, 0] for name, own in TOPICS.items() if not own}
+    bounds: dict[str, tuple[str, list, list]] = {name: (name, [], []) for name in cells}
+    for i, (topic, price, size, venue) in enumerate(case.publications):
+        values = {"price": price, "size": size, "venue": float("NQZ".index(venue))}
+        numbers, lo, hi = [], [], []
+        for axis, name in enumerate(TOPICS[topic]):
+            own = edges[topics[topic], axis]
+            number = int((own <= values[name]).sum()) - 1
+            numbers.append(number)
+            lo.append(own[number])
+            hi.append(own[number + 1])
+        flow = topic + (f"[{','.join(map(str, numbers))}]" if numbers else "")
+        cells.setdefault(flow, [0, 0])
+        bounds[flow] = (topic, lo, hi)
+        cells[flow][0] += 1
+        cells[flow][1] += 10 + i % 7
+    wanted = overlapping(db, case, bounds, cover, description)
+    return {flow: (*totals, wanted.get(flow, frozenset())) for flow, totals in cells.items()}
+
+
+def overlapping(db, case: Case, bounds: dict, cover: str, description) -> dict[str, frozenset]:
+    """Cells and boxes joined on every pair of axes: the nested loop that Fanplan avoids."""
+    boxes = [
+        (sub[0], topic, list(box.lo), list(box.hi))
+        for sub in usable(case)
+        for topic, found in boxes_of(case, sub).items()
+        for box in found
+    ]
+    schema = pa.schema(
+        [("subscriber", pa.string()), ("topic", pa.string())]
+        + [(name, pa.list_(pa.float64())) for name in ("blo", "bhi")]
+    )
+    db.register("boxes", pa.table(list(map(list, zip(*boxes, strict=True))), schema=schema))
+    rows = [[flow, *bound] for flow, bound in bounds.items()]
+    names = ["flow", "topic", "clo", "chi"]
+    types = [pa.string(), pa.string(), pa.list_(pa.float64()), pa.list_(pa.float64())]
+    columns = list(map(list, zip(*rows, strict=True)))
+    db.register("cells", pa.table(columns, schema=pa.schema(list(zip(names, types, strict=True)))))
+    test = {
+        "overlap": "blo[i] < chi[i] AND bhi[i] > clo[i]",
+        "full": "blo[i] <= clo[i] AND bhi[i] >= chi[i]",
+    }[cover]
+    found = db.execute(
+        "SELECT flow, list(DISTINCT subscriber) FROM cells JOIN boxes USING (topic) WHERE "
+        f"len(list_filter(range(1, len(clo) + 1), lambda i: NOT ({test}))) = 0 GROUP BY flow"
+    ).fetchall()
+    return {flow: frozenset(who) for flow, who in found}
+
+
+def stored_flows(dataset: Path) -> dict[str, tuple[float, float, frozenset]]:
+    names = Dataset(dataset).table("subscribers").sort_by("subscriber_id")["subscriber"].to_pylist()
+    classes = Dataset(dataset).table("classes").to_pylist()
+    who = {c["audience_class"]: frozenset(names[s] for s in c["subscribers"]) for c in classes}
+    return {
+        row["flow"]: (row["messages"], row["bytes"], who.get(row["audience_class"], frozenset()))
+        for row in Dataset(dataset).table("flows").to_pylist()
+    }
+
+
+@settings(max_examples=2, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
+@given(seed=st.integers(0, 2**32))
+def test_audiences_rates_and_hits_equal_brute_force(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    draw = Random(seed)
+    folder = tmp_path_factory.mktemp("case")
+    subs = sorted(
+        {(draw.choice("abcdef"), draw.choice(PATTERNS), some_filter(draw)) for _ in range(40)}
+    )
+    case = write_case(folder / "workload", subs, [some_publication(draw) for _ in range(120)])
+    for grid, cover in product(("uniform", "atomic", "quantile"), ("overlap", "full")):
+        dataset = folder / "dataset"
+        ingest_workload(
+            lambda: spark, case.folder, dataset, {"grid": grid, "cover": cover}, quiet()
+        )
+        assert stored_flows(dataset) == brute_flows(case, dataset, cover), (grid, cover)
+        assert stored_hits(dataset) == brute_hits(case), (grid, cover)
+        counts = json.loads((dataset / "manifest.json").read_text())["tables"]["subscriptions"]
+        assert counts["kept"] == len(usable(case))
+        assert counts["kept"] + counts["quarantined"] == counts["rows"] == len(subs)
