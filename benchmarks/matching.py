@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -162,14 +163,11 @@ def make_data(folder: Path, sizes: Sizes, skewed: bool) -> Data:
     )
 
 
-def timed(run: Callable[[], object], repeats: int) -> float:
-    """Seconds of the quickest of several runs: the others were disturbed."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+def timed(run: Callable[[], object]) -> float:
+    """Seconds that a run took."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
 
 
 def write_nowhere(frame: DataFrame) -> None:
@@ -177,7 +175,7 @@ def write_nowhere(frame: DataFrame) -> None:
 
 
 def measure_fanplan(spark: SparkSession, data: Data, repeats: int, label: str) -> list[Rate]:
-    """Fanplan beside the limit, turn by turn so that noise hits both."""
+    """Fanplan beside the limit, turn by turn so that noise hits both; the quickest turn counts."""
     files, frame = PointFiles(spark, data.points_path), spark.read.parquet(data.points_path)
     jobs: dict[str, Callable[[], object]] = {
         "two threads, no Spark": lambda: kernel_hits(data.index, data.points),
@@ -189,12 +187,14 @@ def measure_fanplan(spark: SparkSession, data: Data, repeats: int, label: str) -
             spatial.wants(files, data.boxes_path, DIMS, ["topic_id", "cell"])
         ),
     }
-    cold = timed(jobs["Spark hits"], 1)
+    cold = timed(jobs["Spark hits"])
     rates = [Rate(f"{label}: Spark hits, cold", len(data.points), data.pairs, cold)]
     best = dict.fromkeys(jobs, float("inf"))
     for _ in range(repeats):
         for name, job in jobs.items():
-            best[name] = min(best[name], timed(job, 1))
+            seconds = timed(job)
+            best[name] = min(best[name], seconds)
+            print(f"{label}: {name}: {seconds:.2f} s", file=sys.stderr)
     return rates + [Rate(f"{label}: {n}", len(data.points), data.pairs, s) for n, s in best.items()]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from fanplan.pipeline import spark as sparks
@@ -20,6 +21,11 @@ from fanplan.pipeline.java import java_home
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 START_SECONDS = 120
+
+# The first example of a test may compile a kernel or start a job: time says nothing here. The same
+# examples every time: a failure on one machine is a failure on all.
+settings.register_profile("fanplan", deadline=None, derandomize=True)
+settings.load_profile("fanplan")
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from fanplan.workload.space import CategoryAttribute, NumberAttribute
 from fanplan.workload.topics import MQTT_MAX_BYTES, TopicSyntax, is_pattern, to_regex
 
 PUBLISHED = ("time", "publisher", "topic", "bytes")
-# Vertical tab by its number: Java takes \\v for any line end.
+# Vertical tab by its number: Java takes \v for any line end.
 WHITE_SPACE = r"[ \t\r\n\f\x0b]"
 NATS_WILDCARD = r"(?:^|\.)[*>](?:\.|$)"
 

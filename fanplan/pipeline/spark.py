@@ -20,9 +20,10 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -144,7 +145,7 @@ def stop() -> None:
     old, _running = _running, None
     try:
         # A JVM that died cannot be asked to stop.
-        with suppress(Py4JError, OSError):
+        if _alive(old.spark):
             old.spark.stop()
     finally:
         _end_jvm()
@@ -181,7 +182,7 @@ def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
-    _on_interrupt(_cancel_jobs)
+    _on_interrupt(_interrupt)
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return spark
@@ -329,16 +330,33 @@ def _alive(spark: SparkSession) -> bool:
     return running and SparkContext._active_spark_context is not None
 
 
-def _cancel_jobs(*_: Any) -> None:
-    """On Ctrl-C. From a thread of its own: this thread's connection to the JVM awaits an answer."""
-    context = SparkContext._active_spark_context
-    if context is not None:
-        thread = threading.Thread(target=context.cancelAllJobs, daemon=True)
-        thread.start()
-        thread.join(timeout=REACH_SECONDS)
-    # py4j logs a stack trace of every interrupted call; being stopped on purpose is no error.
-    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt" not in str(record.msg))
+def _on_interrupt(handler: Any) -> None:
+    """Set what Ctrl-C does. Only the main thread can; a session in another goes without."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Ctrl-C ends a job under way together with its JVM; the next call of ``session`` starts anew.
+
+    py4j cannot go on after a call that was broken off: it may take the answer for that of the next
+    call, and logs stack traces.
+    """
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("py4j."):
+            _kill_jvm()
+            break
+        frame = frame.f_back
     raise KeyboardInterrupt
+
+
+def _kill_jvm() -> None:
+    process = SparkContext._gateway and SparkContext._gateway.proc
+    if process is not None:
+        process.kill()
+        process.wait()
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt while" not in str(record.msg))
 
 
 def _end_jvm() -> None:
@@ -354,9 +372,3 @@ def _end_jvm() -> None:
         gateway.proc.kill()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = SparkSession._activeSession = None
-
-
-def _on_interrupt(handler: Any) -> None:
-    """Set what Ctrl-C does. Only the main thread can; a session in another goes without."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, handler)

@@ -18,7 +18,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from fanplan.api import Dataset, Engine
+from fanplan.api import Dataset
 from fanplan.pipeline.ingest import ingest_workload
 from fanplan.progress import quiet
 from fanplan.workload.description import load_description
@@ -150,10 +150,10 @@ def brute_flows(case: Case, dataset: Path, cover: str) -> dict[str, tuple[float,
     """Messages, bytes and audience of every cell with traffic, by nested loops in DuckDB."""
     db = duckdb.connect()
     description = load_description(case.folder)
-    topics = dict(db.execute(f"SELECT topic, topic_id FROM '{dataset}/topics/*.parquet'").fetchall())
+    topics = {row["topic"]: row["topic_id"] for row in Dataset(dataset).table("topics").to_pylist()}
     edges = {
-        (topic, axis): np.array(values)
-        for topic, axis, values in db.execute(f"SELECT * FROM '{dataset}/grid/*.parquet'").fetchall()
+        (row["topic_id"], row["axis"]): np.array(row["edges"])
+        for row in Dataset(dataset).table("grid").to_pylist()
     }
     cells: dict[str, list[float]] = {name: [0, 0] for name, own in TOPICS.items() if not own}
     bounds: dict[str, tuple[str, list, list]] = {name: (name, [], []) for name in cells}

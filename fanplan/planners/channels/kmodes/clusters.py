@@ -7,28 +7,56 @@ T · (w2 + w1 · n) for traffic T and n users.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.planners.channels.kmodes.demand import Demand
+from fanplan.planners.channels.kmodes.demand import Bytes, Demand
 from fanplan.problem.interest import Floats, Ints, Longs
 
 PASSES = 6
 """Rounds in which every user may move to another group."""
+MOST_MERGED = 512
+"""Groups that are compared pair by pair when they are merged."""
+
+
+class Groups(NamedTuple):
+    """The group of each user (−1: none), and what each group carries."""
+
+    group: Ints
+    carried: Ints
+    """Groups × rows: how many of the group need the row."""
+    traffic: Floats
+    size: Longs
 
 
 def cluster_users(demand: Demand, groups: int, cap: float) -> Ints:
     """The group of each user that wants anything, −1 for the others and for who fits in no group.
 
-    Users enter one after another, those with most traffic first, where they add least to the
-    cost without raising a group's traffic over ``cap``; then they may move. O(audiences × groups).
+    Users enter many groups one after another; the groups are merged while they are too many,
+    always the two that add least to the cost (Adler et al., 2001, user-based merge); then users
+    may move. No group's traffic exceeds ``cap``. O(audiences × groups).
     """
-    group = np.full(demand.users, -1, dtype=np.int32)
-    traffic = user_traffic(demand)
-    order = np.argsort(-traffic, kind="stable")[: int((np.diff(demand.user_indptr) > 0).sum())]
-    order = np.sort(order)[np.argsort(-traffic[np.sort(order)], kind="stable")]
-    place_users(demand, groups, cap, order, group)
-    return group
+    wants = np.diff(demand.user_indptr) > 0
+    fine = max(groups, min(int(wants.sum()), MOST_MERGED))
+    state = Groups(
+        np.full(demand.users, -1, dtype=np.int32),
+        np.zeros((fine, demand.size), dtype=np.int32),
+        np.zeros(fine),
+        np.zeros(fine, dtype=np.int64),
+    )
+    traffic = np.where(wants, user_traffic(demand), -1.0)
+    order = np.argsort(-traffic, kind="stable")[: int(wants.sum())]
+    move_users(demand, state, cap, order, 1)
+    merge_groups(demand, state, groups, cap)
+    kept = np.flatnonzero(state.size)[:groups]
+    number = np.full(fine + 1, -1, dtype=np.int32)
+    number[kept] = np.arange(len(kept))
+    full = np.concatenate((kept, np.flatnonzero(state.size == 0)))[:groups]
+    final = Groups(number[state.group], state.carried[full], state.traffic[full], state.size[full])
+    move_users(demand, final, cap, order, PASSES)
+    return final.group
 
 
 @compiled
@@ -41,55 +69,109 @@ def user_traffic(demand: Demand) -> Floats:
 
 
 @compiled
-def place_users(demand: Demand, groups: int, cap: float, order: Longs, group: Ints) -> None:
-    carried = np.zeros((groups, len(demand.rate)), dtype=np.int32)
-    traffic, size = np.zeros(groups), np.zeros(groups, dtype=np.int64)
-    for _ in range(PASSES):
+def move_users(demand: Demand, state: Groups, cap: float, order: Longs, passes: int) -> None:
+    """Take each user out of its group and put it where it adds least to the cost."""
+    for _ in range(passes):
         moved = 0
         for user in order:
-            before = group[user]
-            take_out(demand, user, group, carried, traffic, size)
-            put_in(demand, user, cap, group, carried, traffic, size)
-            moved += group[user] != before
+            before = state.group[user]
+            take_out(demand, user, state)
+            put_in(demand, user, cap, state)
+            moved += state.group[user] != before
         if moved == 0:
             break
 
 
 @compiled
-def take_out(
-    demand: Demand, user: int, group: Ints, carried: Ints, traffic: Floats, size: Longs
-) -> None:
-    g = group[user]
+def take_out(demand: Demand, user: int, state: Groups) -> None:
+    g = state.group[user]
     if g < 0:
         return
     for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
-        carried[g, row] -= 1
-        if carried[g, row] == 0:
-            traffic[g] -= demand.rate[row]
-    size[g] -= 1
-    group[user] = -1
-    if size[g] == 0:
-        traffic[g] = 0.0
+        state.carried[g, row] -= 1
+        if state.carried[g, row] == 0:
+            state.traffic[g] -= demand.rate[row]
+    state.size[g] -= 1
+    state.group[user] = -1
+    if state.size[g] == 0:
+        state.traffic[g] = 0.0
 
 
 @compiled
-def put_in(
-    demand: Demand, user: int, cap: float, group: Ints, carried: Ints, traffic: Floats, size: Longs
-) -> None:
+def put_in(demand: Demand, user: int, cap: float, state: Groups) -> None:
     mine = demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]
     best, least, best_more = -1, np.inf, 0.0
-    for g in range(len(size)):
+    for g in range(len(state.size)):
         more = 0.0
         for row in mine:
-            if carried[g, row] == 0:
+            if state.carried[g, row] == 0:
                 more += demand.rate[row]
-        cost = more * (demand.w2 + demand.w1 * (size[g] + 1)) + demand.w1 * traffic[g]
-        if cost < least and traffic[g] + more <= cap:
+        cost = more * (demand.w2 + demand.w1 * (state.size[g] + 1)) + demand.w1 * state.traffic[g]
+        if cost < least and state.traffic[g] + more <= cap:
             best, least, best_more = g, cost, more
     if best < 0:
         return
     for row in mine:
-        carried[best, row] += 1
-    traffic[best] += best_more
-    size[best] += 1
-    group[user] = best
+        state.carried[best, row] += 1
+    state.traffic[best] += best_more
+    state.size[best] += 1
+    state.group[user] = best
+
+
+@compiled
+def merge_groups(demand: Demand, state: Groups, groups: int, cap: float) -> None:
+    """Merge two groups at a time until few enough are left or none fit together under the cap.
+
+    A group that must go and fits nowhere is given up: its users have no group then.
+    """
+    count = len(state.size)
+    common = np.zeros((count, count))
+    for g in range(count):
+        fill_common(demand, state, g, common)
+    left = np.sum(state.size > 0)
+    while left > groups:
+        a, b = cheapest_merge(demand, state, common, cap)
+        if a < 0:
+            break
+        for user in range(len(state.group)):
+            if state.group[user] == b:
+                state.group[user] = a
+        state.carried[a] += state.carried[b]
+        state.carried[b] = 0
+        state.traffic[a] += state.traffic[b] - common[a, b]
+        state.size[a] += state.size[b]
+        state.traffic[b], state.size[b] = 0.0, 0
+        fill_common(demand, state, a, common)
+        left -= 1
+
+
+@compiled
+def fill_common(demand: Demand, state: Groups, g: int, common: Floats) -> None:
+    """The traffic that group g carries in common with each other group."""
+    rows = np.flatnonzero(state.carried[g])
+    for other in range(len(state.size)):
+        shared = 0.0
+        if state.size[other] > 0:
+            for row in rows:
+                if state.carried[other, row] > 0:
+                    shared += demand.rate[row]
+        common[g, other] = common[other, g] = shared
+
+
+@compiled
+def cheapest_merge(
+    demand: Demand, state: Groups, common: Floats, cap: float
+) -> tuple[int, int]:
+    """The two groups whose merge adds least to the cost within the cap, or (−1, −1)."""
+    best_a, best_b, least = -1, -1, np.inf
+    traffic, size = state.traffic, state.size
+    for a in range(len(size)):
+        for b in range(a + 1, len(size)):
+            if size[a] > 0 and size[b] > 0:
+                together = traffic[a] + traffic[b] - common[a, b]
+                more = demand.w1 * (together * (size[a] + size[b]))
+                more -= demand.w1 * (traffic[a] * size[a] + traffic[b] * size[b])
+                more -= demand.w2 * common[a, b]
+                if more < least and together <= cap:
+                    best_a, best_b, least = a, b, more
+    return best_a, best_b

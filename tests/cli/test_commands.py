@@ -1,0 +1,223 @@
+"""The commands as a user runs them: what they print, what they write, how they fail."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from fanplan.cli.main import main
+
+TOML = """
+topic_syntax = "nats"
+seconds = 10.0
+
+[attributes]
+price = { type = "number", min = 0.0, max = 100.0 }
+
+[topics."q.*"]
+attributes = ["price"]
+grid = { price = 4 }
+
+[topics.alerts]
+"""
+SUBSCRIPTIONS = """subscriber,topic,filter
+ann,q.ibm,price > 30
+bob,q.*,price BETWEEN 10 AND 60
+carol,alerts,
+dave,q.sun,prise > 1
+eve,nothing,
+"""
+PUBLICATIONS = """topic,price,bytes
+q.ibm,31,10
+q.ibm,30,10
+q.sun,59.5,10
+q.sun,61,10
+alerts,,10
+alerts,,x
+"""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli") / "desk"
+    folder.mkdir()
+    (folder / "workload.toml").write_text(TOML)
+    (folder / "subscriptions.csv").write_text(SUBSCRIPTIONS)
+    (folder / "publications.csv").write_text(PUBLICATIONS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dataset(spark: SparkSession, desk: Path) -> Path:
+    out = desk.parent / "dataset"
+    assert run("ingest", desk, "--out", out, "--master", "local[2]") == 0
+    return out
+
+
+def run(*words: object) -> int:
+    """Exit code of `fanplan WORDS` in this process, where Spark is running already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["fanplan", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+    return int(exit_.value.code or 0)
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict]:
+    """Exit code and JSON answer; nothing else may stand on stdout."""
+    capsys.readouterr()
+    code = run(*words, "--json")
+    return code, json.loads(capsys.readouterr().out)
+
+
+def plan(dataset: Path, out: Path, *words: object) -> int:
+    return run("channels", dataset, "--channels", 2, "--out", out, *words)
+
+
+def test_ingest_counts_and_quarantines(
+    desk: Path, dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, told = answer(capsys, "ingest", desk, "--out", dataset)
+    assert code == 0
+    assert told["tables"]["subscriptions"] == {"rows": 5, "kept": 3, "quarantined": 2}
+    assert told["tables"]["publications"] == {"rows": 6, "kept": 5, "quarantined": 1}
+    rows = pq.read_table(dataset / "quarantine").to_pylist()
+    reasons = {(row["source"], row["line"]): row["reason"] for row in rows}
+    assert "'prise'" in reasons["subscriptions.csv", 5]
+    assert "position 1" in reasons["subscriptions.csv", 5]
+    assert "'nothing'" in reasons["subscriptions.csv", 6]
+    assert "bytes" in reasons["publications.csv", 7]
+    assert {row["raw"] for row in rows} >= {"dave,q.sun,prise > 1", "alerts,,x"}
+
+
+@pytest.mark.parametrize("method", ["broadcast", "round-robin", "random", "unicast"])
+def test_each_method_holds_and_replays_without_a_miss(
+    dataset: Path, method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan"
+    code, told = answer(
+        capsys, "channels", dataset, "--channels", 2, "--method", method, "--out", out
+    )
+    assert code == 0
+    assert told["cost"] >= told["perfect"] > 0
+    assert told["flows"] == 4
+    code, checked = answer(capsys, "check", out, dataset)
+    assert (code, checked["ok"], checked["missed"]) == (0, True, 0)
+    if method == "round-robin":
+        replayed_is_measured(capsys, out, dataset)
+
+
+def replayed_is_measured(capsys: pytest.CaptureFixture[str], out: Path, dataset: Path) -> None:
+    """Cells are coarser than the filters here, so some of what a cell carries is unwanted."""
+    code, told = answer(capsys, "replay", out, dataset, "--master", "local[2]")
+    assert (code, told["publications"], told["missed"]) == (0, 5, 0)
+    assert told["delivered"] == 5  # ann 1; bob 31, 30 and 59.5; carol 1
+    assert told["unwanted"] > 0
+
+
+def test_a_workload_folder_can_be_planned_and_checked_without_ingesting_first(
+    spark: SparkSession, desk: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "plan"
+    assert plan(desk, out, "--master", "local[2]") == 0
+    assert run("check", out, desk, "--master", "local[2]") == 0
+
+
+def test_a_broken_plan_fails_check_and_replay(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan"
+    assert plan(dataset, out) == 0
+    members = pq.read_table(out / "channel_subscribers.parquet")
+    keep = [row for row in members.to_pylist() if row["subscriber"] != "carol"]
+    pq.write_table(pa.Table.from_pylist(keep, members.schema), out / "channel_subscribers.parquet")
+    code, told = answer(capsys, "check", out, dataset)
+    assert (code, told["ok"], told["missed"]) == (1, False, 1)
+    assert any("carol" in violation for violation in told["violations"])
+    code, told = answer(capsys, "replay", out, dataset, "--master", "local[2]")
+    assert (code, told["missed"]) == (1, 1)
+
+
+BAD = {
+    "no such folder": (("ingest", "nowhere", "--out", "out"), "nowhere"),
+    "unknown method": (("channels", "{dataset}", "--channels", 2, "--method", "best"), "'best'"),
+    "no channels": (("channels", "{dataset}", "--channels", 0), "0 channels"),
+    "too many channels": (("channels", "{dataset}", "--channels", 99), "4 flows"),
+    "weights": (("channels", "{dataset}", "--channels", 2, "--w1", -1), "w1"),
+    "not a plan": (("check", "{dataset}", "{dataset}"), "plan.json"),
+    "unknown grid": (("ingest", "{desk}", "--grid", "round"), "round"),
+}
+
+
+@pytest.mark.parametrize(("words", "named"), BAD.values(), ids=BAD.keys())
+def test_bad_usage_is_exit_2_with_the_item_named_and_nothing_written(
+    words: tuple,
+    named: str,
+    desk: Path,
+    dataset: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    places = {"dataset": dataset, "desk": desk}
+    given = [word.format(**places) if isinstance(word, str) else word for word in words]
+    out = tmp_path / "out"
+    if "--out" not in given and given[0] != "check":
+        given += ["--out", out]
+    assert run(*given) == 2
+    told = capsys.readouterr()
+    assert named in told.err
+    assert not told.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_problems_of_a_description_are_told_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "subscriptions.csv").write_text("subscriber,topic\na,b\n")
+    (tmp_path / "workload.toml").write_text(
+        'rates = "guessed"\n[attributes]\nx = { type = "number", min = 5.0, max = 1.0 }\n'
+    )
+    assert run("ingest", tmp_path, "--out", tmp_path / "out") == 2
+    told = capsys.readouterr().err
+    assert "rates" in told
+    assert "attributes.x" in told
+
+
+def test_full_cover_cannot_be_planned_as_channels(
+    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
+) -> None:
+    out = tmp_path / "full"
+    assert run("ingest", desk, "--out", out, "--cover", "full", "--master", "local[2]") == 0
+    assert plan(out, tmp_path / "plan") == 2
+    assert "overlap" in capsys.readouterr().err
+
+
+def test_an_existing_plan_is_replaced_only_when_asked(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan"
+    assert plan(dataset, out) == 0
+    assert plan(dataset, out) == 2
+    assert plan(dataset, out, "--replace", "--method", "random") == 0
+    assert json.loads((out / "plan.json").read_text())["method"] == "random"
+
+
+def test_demo_runs_the_main_job(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("demo", "--out", tmp_path / "demo", "--publications", 5000, "--master", "local[2]")
+    code, told = answer(capsys, *words)
+    assert code == 0
+    assert [plan["method"] for plan in told["plans"]] == [
+        "broadcast",
+        "random",
+        "round-robin",
+        "unicast",
+    ]
+    assert all(plan["missed"] == 0 and plan["replay"] for plan in told["plans"])
