@@ -1,4 +1,4 @@
-"""The few errors a caller can meet. Each names the item and the remedy, and carries an exit code."""
+"""The few errors a caller can meet: each names the item and the remedy, and has an exit code."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Edges:
 
 
 @lru_cache(maxsize=2)
-def load_edges(path: str, topics: int, dimensions: int) -> Edges:
+def load_edges(path: str, key: str, topics: int, dimensions: int) -> Edges:
     """Read a grid stage; topics that have no rows in it are plain."""
     table = ds.dataset(path, format="parquet").to_table(columns=["topic_id", "axis", "edges"])
     topic = table["topic_id"].to_numpy()

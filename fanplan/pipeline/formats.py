@@ -40,11 +40,12 @@ JSON = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
 @dataclass(frozen=True)
 class Layout:
-    """What tasks deliver: a table's columns with their types, attribute values, longest field."""
+    """What tasks deliver: a table's columns with their types, and attribute values."""
 
     columns: Mapping[str, tuple[ColumnType, Physical]]
     attributes: Mapping[str, Physical]
     max_field_chars: int
+    parquet: bool = False
 
     @property
     def schema(self) -> pa.Schema:

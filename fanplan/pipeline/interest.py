@@ -95,7 +95,7 @@ def region_stages(run: Run, inputs: Inputs) -> dict[str, Stage]:
 
 
 def grid_ref(inputs: Inputs, laid: Stage, run: Run) -> GridRef:
-    return GridRef(str(laid.path), inputs.topics.rows, run.description.dimensions)
+    return GridRef(str(laid.path), laid.key, inputs.topics.rows, run.description.dimensions)
 
 
 def traffic_stages(

@@ -1,8 +1,8 @@
 """Reading tables: typed rows, each with its place in the input and what is wrong with it.
 
 **Annotated rows** are a table's columns and four more: ``_source`` (file), ``_line`` (line in the
-file from 1, header included; row number for Parquet), ``_raw`` (the text) and ``_reason`` (null
-while nothing is wrong). A check is a step that sets ``_reason`` where none is set, so a row has one
+file from 1, header included; row number for Parquet), ``_raw`` (the text, or a Parquet row's values:
+see `raw_text`) and ``_reason`` (null while nothing is wrong). A check is a step that sets ``_reason`` where none is set, so a row has one
 reason, the first found. No row is dropped: kept and quarantined rows are parted when written.
 """
 
@@ -62,6 +62,7 @@ def layout_of(source: TableSource, table: Table, description: Description) -> La
         columns,
         {name: attribute_type(source, name, kind) for name, kind in attributes.items()},
         description.limits.max_field_chars,
+        parquet=any(file.format == "parquet" for file in source.files),
     )
 
 
@@ -123,15 +124,29 @@ def typed(rows: DataFrame, table: Table, layout: Layout) -> DataFrame:
     """The table's columns in their own types, and the first reason found in each row."""
     columns = [column for column in table.columns if column.type != "map"]
     values = [Value(column, layout.columns[column.name][1]) for column in columns]
-    names = [*layout.columns, *map(attribute_column, range(len(layout.attributes)))]
+    attributes = [attribute_column(i) for i in range(len(layout.attributes))]
     return rows.select(
         *(value.kept.alias(value.column.name) for value in values),
-        *map(attribute_column, range(len(layout.attributes))),
+        *attributes,
         "_source",
         "_line",
-        F.coalesce("_raw", F.to_json(F.struct(*names))).alias("_raw"),
+        (raw_values(layout) if layout.parquet else F.col("_raw")).alias("_raw"),
         F.coalesce("_fault", *(value.reason for value in values)).alias("_reason"),
     )
+
+
+def raw_values(layout: Layout) -> Column:
+    """A Parquet row as it came. It has no text, and one is made only if it is quarantined."""
+    attributes = [F.col(attribute_column(i)).alias(n) for i, n in enumerate(layout.attributes)]
+    return F.struct(F.col("_raw").alias("_text"), *layout.columns, *attributes)
+
+
+def raw_text(rows: DataFrame) -> Column:
+    """The text of annotated rows, whatever they came from."""
+    raw = F.col("_raw")
+    if isinstance(rows.schema["_raw"].dataType, T.StructType):
+        return F.coalesce(raw["_text"], F.to_json(raw))
+    return raw
 
 
 @dataclass(frozen=True)
@@ -284,7 +299,12 @@ def mark_unknown(rows: DataFrame, column: str, known: DataFrame, what: str) -> D
 def parted(rows: DataFrame, schema: T.StructType) -> DataFrame:
     """Rows to write once, divided by ``ok``: kept ones have values, quarantined ones a story."""
     fine = F.col("_reason").isNull()
-    told = F.struct(*(F.col(name).alias(name[1:]) for name in ANNOTATIONS))
+    told = F.struct(
+        F.col("_source").alias("source"),
+        F.col("_line").alias("line"),
+        raw_text(rows).alias("raw"),
+        F.col("_reason").alias("reason"),
+    )
     return rows.select(
         *(F.when(fine, F.col(name)).alias(name) for name in schema.names),
         F.when(~fine, told).alias("_quarantined"),

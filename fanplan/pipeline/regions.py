@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -12,7 +12,7 @@ from fanplan.pipeline.reading import mark
 from fanplan.pipeline.traffic import Batches
 from fanplan.workload.description import Description
 from fanplan.workload.selector import SelectorError, attributes_of, compile_selector
-from fanplan.workload.space import Space
+from fanplan.workload.space import Box, Space
 
 _BOXES = "array<struct<lo: array<double>, hi: array<double>>>"
 _VERDICT = f"filter string, space int, applies boolean, boxes {_BOXES}, error string"
@@ -28,21 +28,28 @@ _VERDICT_ARROW = pa.schema(
 )
 
 
-def _verdict(text: str, number: int, space: Space, max_boxes: int) -> dict[str, object]:
+def _verdict(text: str, number: int, description: Description) -> dict[str, object]:
     """The boxes of one filter in one space, or why there are none.
 
-    A filter *applies* to a space that has all its attributes. A pattern may reach topics of several
-    spaces; those without the attribute cannot match, as in JMS, where it would be NULL.
+    A filter *applies* to a space that has all its attributes. A pattern may reach other spaces
+    too; there it has the boxes, if any, where it holds without the missing attributes.
     """
+    space, most = description.spaces[number], description.limits.max_boxes
     row: dict[str, object] = {"filter": text, "space": number, "boxes": None, "error": None}
     try:
-        names = {attribute.name for attribute in space.attributes}
-        row["applies"] = attributes_of(text) <= names
-        boxes = compile_selector(text, space, max_boxes)
-        row["boxes"] = [{"lo": box.lo, "hi": box.hi} for box in boxes]
+        missing = attributes_of(text) - space.axes.keys()
+        row["applies"] = not missing
+        if missing <= description.attributes.keys():
+            row["boxes"] = _listed(compile_selector(text, space, most, missing))
+        if missing:
+            compile_selector(text, space, most)
     except SelectorError as error:
         row["error"] = str(error)
     return row
+
+
+def _listed(boxes: Iterable[Box]) -> list[dict[str, object]]:
+    return [{"lo": box.lo, "hi": box.hi} for box in boxes]
 
 
 def _compiled(description: Description) -> Callable[[Batches], Batches]:
@@ -50,15 +57,8 @@ def _compiled(description: Description) -> Callable[[Batches], Batches]:
 
     def compile_batches(batches: Batches) -> Batches:
         for batch in batches:
-            rows = [
-                _verdict(
-                    row["filter"],
-                    row["space"],
-                    description.spaces[row["space"]],
-                    description.limits.max_boxes,
-                )
-                for row in batch.to_pylist()
-            ]
+            pairs = batch.to_pylist()
+            rows = [_verdict(pair["filter"], pair["space"], description) for pair in pairs]
             yield pa.RecordBatch.from_pylist(rows, schema=_VERDICT_ARROW)
 
     return compile_batches
@@ -81,7 +81,8 @@ def spaces_used(rows: DataFrame, patterns: DataFrame) -> DataFrame:
 def check_filters(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> DataFrame:
     """Annotated rows with a reason where the topic is unknown or the filter has no boxes.
 
-    A filter that lacks an attribute in some of a pattern's spaces is fine as long as it fits one.
+    A filter that uses an attribute which some of a pattern's spaces lack is fine as long as it
+    applies to one.
     """
     applies = F.coalesce("applies", F.lit(True))
     findings = (
@@ -90,7 +91,7 @@ def check_filters(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> 
         .groupBy("topic", "filter")
         .agg(
             F.min(F.when(applies, F.col("error"))).alias("_error"),
-            F.bool_or(F.col("boxes").isNotNull()).alias("_fits"),
+            F.bool_or(applies & F.col("boxes").isNotNull()).alias("_fits"),
             F.min("error").alias("_misfit"),
         )
     )

@@ -172,7 +172,9 @@ def _interest(spark: SparkSession, dataset: Path, manifest: Manifest) -> Interes
     return Interest(
         topics,
         spark.read.parquet(str(dataset / "subscribers")),
-        GridRef(str(dataset / "grid"), manifest.stages["topics"], manifest.dimensions),
+        GridRef(
+            str(dataset / "grid"), manifest.key, manifest.stages["topics"], manifest.dimensions
+        ),
         regions=str(dataset / "regions"),
         cover=str(dataset / "cover"),
         exact=manifest.exact,

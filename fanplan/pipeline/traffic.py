@@ -19,14 +19,19 @@ _TRAFFIC = "topic_id int, cell array<int>, messages double, bytes double"
 
 @dataclass(frozen=True)
 class GridRef:
-    """Where a finished grid stage lies, and the sizes of its arrays: all that a task needs."""
+    """Where a finished grid stage lies, and the sizes of its arrays: all that a task needs.
+
+    A worker keeps the edges for as long as it lives, so the stage's key must tell grids apart that
+    lie at the same path one after the other.
+    """
 
     path: str
+    key: str
     topics: int
     dimensions: int
 
     def load(self) -> Edges:
-        return load_edges(self.path, self.topics, self.dimensions)
+        return load_edges(self.path, self.key, self.topics, self.dimensions)
 
 
 def with_topic_ids(publications: DataFrame, topics: DataFrame) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -23,6 +24,7 @@ from fanplan.pipeline.ingest import ingest_workload
 from fanplan.progress import quiet
 from fanplan.workload.description import load_description
 from fanplan.workload.selector import compile_selector
+from fanplan.workload.space import Space
 from fanplan.workload.topics import matches
 
 TOML = """
@@ -103,23 +105,39 @@ def write_case(folder: Path, subs: list, pubs: list) -> Case:
 
 
 def usable(case: Case) -> list[tuple[str, str, str]]:
-    """Subscriptions that mean something: their filter has boxes in a space they reach."""
-    return [sub for sub in case.subscriptions if boxes_of(case, sub)]
+    """Subscriptions that mean something: a topic they reach has all attributes of the filter."""
+    return [sub for sub in case.subscriptions if applies(case, sub)]
+
+
+def applies(case: Case, sub: tuple[str, str, str]) -> bool:
+    reached = [topic for topic in TOPICS if matches(sub[1], topic, "nats")]
+    fits = [topic for topic in reached if not missing(sub[2], topic)]
+    try:
+        for topic in fits:
+            compile_selector(sub[2], space_of(case, topic), 1000)
+    except ValueError:
+        return False
+    return bool(fits)
+
+
+def missing(filter_: str, topic: str) -> frozenset[str]:
+    used = {name for name in ("price", "size", "venue") if name in filter_}
+    return frozenset(used - set(TOPICS[topic]))
+
+
+def space_of(case: Case, topic: str) -> Space:
+    description = load_description(case.folder)
+    return description.spaces[description.space_of(topic)]
 
 
 def boxes_of(case: Case, sub: tuple[str, str, str]) -> dict[str, tuple]:
-    """Boxes by topic; a topic without one of the filter's attributes has none."""
-    description = load_description(case.folder)
+    """Boxes by topic; attributes that a topic lacks are neither true nor false."""
     found = {}
     for topic in TOPICS:
-        space = description.spaces[description.space_of(topic)]
-        if matches(sub[1], topic, "nats") and all(
-            space.axis(a) is not None for a in ("price", "size", "venue") if a in sub[2]
-        ):
-            try:
-                found[topic] = compile_selector(sub[2], space, 1000)
-            except ValueError:
-                return {}
+        if matches(sub[1], topic, "nats"):
+            with suppress(ValueError):
+                lacking = missing(sub[2], topic)
+                found[topic] = compile_selector(sub[2], space_of(case, topic), 1000, lacking)
     return found
 
 
@@ -149,7 +167,6 @@ def stored_hits(dataset: Path) -> dict[tuple[str, str, str], int]:
 def brute_flows(case: Case, dataset: Path, cover: str) -> dict[str, tuple[float, float, frozenset]]:
     """Messages, bytes and audience of every cell with traffic, by nested loops in DuckDB."""
     db = duckdb.connect()
-    description = load_description(case.folder)
     topics = {row["topic"]: row["topic_id"] for row in Dataset(dataset).table("topics").to_pylist()}
     edges = {
         (row["topic_id"], row["axis"]): np.array(row["edges"])
@@ -171,11 +188,11 @@ def brute_flows(case: Case, dataset: Path, cover: str) -> dict[str, tuple[float,
         bounds[flow] = (topic, lo, hi)
         cells[flow][0] += 1
         cells[flow][1] += 10 + i % 7
-    wanted = overlapping(db, case, bounds, cover, description)
+    wanted = overlapping(db, case, bounds, cover)
     return {flow: (*totals, wanted.get(flow, frozenset())) for flow, totals in cells.items()}
 
 
-def overlapping(db, case: Case, bounds: dict, cover: str, description) -> dict[str, frozenset]:
+def overlapping(db, case: Case, bounds: dict, cover: str) -> dict[str, frozenset]:
     """Cells and boxes joined on every pair of axes: the nested loop that Fanplan avoids."""
     boxes = [
         (sub[0], topic, list(box.lo), list(box.hi))

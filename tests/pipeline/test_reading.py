@@ -24,6 +24,7 @@ from fanplan.pipeline.reading import (
     mark_unknown,
     packed,
     quarantined_files,
+    raw_text,
     read_table,
 )
 from fanplan.pipeline.sources import TableSource, find_sources
@@ -56,7 +57,9 @@ def rows_of(
     description: Description = PLAIN,
 ) -> list[Row]:
     table = next(table for table in tables.INPUT_TABLES if table.name == found.table)
-    rows = read_table(spark, found, table, description).orderBy("_source", "_line").collect()
+    frame = read_table(spark, found, table, description)
+    told = frame.withColumn("_raw", raw_text(frame))
+    rows = told.orderBy("_source", "_line").collect()
     assert len(rows) == found.rows
     return rows
 

@@ -25,7 +25,7 @@ SPACES = (PLAIN, Space((PRICE, VENUE), (4, 3)))
 def grid(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> GridRef:
     path = tmp_path_factory.mktemp("grid") / "grid"
     uniform_grid(topics(spark), SPACES).write.parquet(str(path))
-    return GridRef(str(path), topics=2, dimensions=2)
+    return GridRef(str(path), "uniform", topics=2, dimensions=2)
 
 
 def topics(spark: SparkSession):  # type: ignore[no-untyped-def]

@@ -5,8 +5,9 @@ See docs/selectors.md for the language and docs/decisions/0002-selectors.md for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
+from fanplan.workload.selector.absent import settle
 from fanplan.workload.selector.boxes import compile_tree
 from fanplan.workload.selector.check import check
 from fanplan.workload.selector.evaluation import is_true
@@ -17,13 +18,16 @@ from fanplan.workload.space import Box, Space
 __all__ = ["SelectorError", "attributes_of", "compile_selector", "evaluate"]
 
 
-def compile_selector(text: str | None, space: Space, max_boxes: int) -> tuple[Box, ...]:
+def compile_selector(
+    text: str | None, space: Space, max_boxes: int, absent: Set[str] = frozenset()
+) -> tuple[Box, ...]:
     """The disjoint boxes in which a filter is true, sorted by their low ends.
 
     Filters that mean the same give the same boxes, and no two boxes could be one. No filter, or a
-    blank one, means everything. Raises SelectorError.
+    blank one, means everything. Attributes in ``absent`` are known, but this space lacks them.
+    Raises SelectorError.
     """
-    tree = parse(text)
+    tree = settle(parse(text), absent) if absent else parse(text)
     check(tree, space)
     return compile_tree(tree, space, max_boxes)
 

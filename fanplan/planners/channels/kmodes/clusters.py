@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.planners.channels.kmodes.demand import Bytes, Demand
+from fanplan.planners.channels.kmodes.demand import Demand
 from fanplan.problem.interest import Floats, Ints, Longs
 
 PASSES = 6

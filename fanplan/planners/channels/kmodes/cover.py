@@ -1,27 +1,27 @@
-"""X-step with several channels per row: a greedy cover of the audience, where it pays.
+"""Several channels per row: what such a cover costs, and the greedy cover of one audience.
 
 A row on channels J costs, per message, the sum of their costs and the price for each of its
-audience that none of them has. A *hard* row must have all its audience served.
+audience that none of them has.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.planners.channels.kmodes.assign import channel_costs, count_overlaps
-from fanplan.planners.channels.kmodes.demand import Bytes, Demand
+from fanplan.planners.channels.kmodes.assign import channel_costs
+from fanplan.planners.channels.kmodes.demand import Bytes, Demand, transpose
+from fanplan.plan.types import ChannelMap, pairs
 from fanplan.problem.interest import Floats, Ints, Longs
-
-CHUNK_CELLS = 4_000_000
-"""Rows × channels that are worked on at a time: bounds the memory of their lists."""
 
 
 class Cover(NamedTuple):
-    """Members, and the channels of each row: ``channels[starts[i]:starts[i + 1]]``."""
+    """Members, users × channels, and the channels of each row, ascending.
+
+    Row ``i`` is on ``channels[starts[i]:starts[i + 1]]``.
+    """
 
     members: Bytes
     starts: Longs
@@ -34,69 +34,130 @@ def one_channel(members: Bytes, best: Ints) -> Cover:
     return Cover(members, starts, best[best >= 0])
 
 
-def cover_rows(demand: Demand, cover: Cover, hard: Bytes) -> Cover:
-    """Better channels for every row where the greedy cover finds them; no row gets worse.
-
-    Parallel; each row is decided on its own. O(audiences × channels) byte additions.
-    """
-    costs = channel_costs(demand, cover.members)
-    channels = len(costs)
-    chunk = max(256, CHUNK_CELLS // max(channels, 1))
-    counts, lists = [], []
-    for begin in range(0, demand.size, chunk):
-        size = min(chunk, demand.size - begin)
-        count = np.zeros(size, dtype=np.int64)
-        found = np.empty((size, channels), dtype=np.int32)
-        cover_chunk(demand, cover, costs, hard, begin, count, found)
-        counts.append(count)
-        lists.append(found[np.arange(channels) < count[:, None]])
-    starts = np.concatenate(([0], np.cumsum(np.concatenate(counts)))).astype(np.int64)
-    return Cover(cover.members, starts, np.concatenate(lists))
+def empty_cover(rows: int, users: int, channels: int) -> Cover:
+    """No members, and no row on any channel."""
+    members = np.zeros((users, channels), dtype=np.uint8)
+    return Cover(members, np.zeros(rows + 1, dtype=np.int64), np.empty(0, dtype=np.int32))
 
 
-@compiled(parallel=True)
-def cover_chunk(
-    demand: Demand,
-    cover: Cover,
-    costs: Floats,
-    hard: Bytes,
-    begin: int,
-    count: Longs,
-    found: Ints,
-) -> None:
-    for task in numba.prange((len(count) + 255) // 256):
-        partial = np.empty(len(costs), dtype=np.uint8)
-        overlap = np.empty(len(costs), dtype=np.int32)
-        for place in range(task * 256, min(len(count), (task + 1) * 256)):
-            count[place] = cover_row(
-                demand, cover, costs, hard, begin + place, partial, overlap, found[place]
-            )
+def from_map(map: ChannelMap, rows: int, users: int, channels: int) -> Cover:
+    """The cover of a map with at most that many channels; its unicast pairs follow from it."""
+    members = np.zeros((users, channels), dtype=np.uint8)
+    members[map.members.right, map.members.left] = 1
+    return Cover(members, map.assigned.starts(rows), map.assigned.right.copy())
+
+
+def to_map(demand: Demand, cover: Cover) -> ChannelMap:
+    """The map of a cover: unicast to whoever wants a row and is on none of its channels."""
+    rows = np.repeat(np.arange(demand.size, dtype=np.int32), np.diff(cover.starts))
+    left, right = unserved_pairs(demand, cover)
+    return ChannelMap(
+        cover.members.shape[1],
+        pairs(rows, cover.channels),
+        pairs(*np.nonzero(cover.members.T)),
+        pairs(left, right),
+    )
 
 
 @compiled
-def cover_row(
-    demand: Demand,
-    cover: Cover,
-    costs: Floats,
-    hard: Bytes,
-    row: int,
-    partial: Bytes,
-    overlap: Ints,
-    found: Ints,
-) -> int:
-    """Put a row's channels into ``found``, ascending; how many: the greedy cover or what it has."""
-    audience = demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
-    members, price = cover.members, demand.price[row]
-    count_overlaps(audience, members, partial, overlap)
-    size = greedy_cover(audience, members, costs, price, hard[row], overlap, found)
-    size = drop_useless(audience, members, costs, price, hard[row], found, size)
-    now = cover.channels[cover.starts[row] : cover.starts[row + 1]]
-    after = cover_gain(audience, members, costs, price, found[:size])
-    if cover_gain(audience, members, costs, price, now) >= after:
-        size = len(now)
-        found[:size] = now
-    found[:size].sort()
-    return size
+def row_channels(cover: Cover, row: int) -> Ints:
+    return cover.channels[cover.starts[row] : cover.starts[row + 1]]
+
+
+@compiled
+def row_audience(demand: Demand, row: int) -> Ints:
+    return demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
+
+
+@compiled
+def served_by(members: Bytes, user: int, channels: Ints) -> int:
+    """How many of the channels a user has joined."""
+    count = 0
+    for channel in channels:
+        count += members[user, channel]
+    return count
+
+
+@compiled
+def cover_gain(
+    audience: Ints, members: Bytes, costs: Floats, price: float, channels: Ints
+) -> float:
+    """What a row's channels save per message against unicast."""
+    gain = 0.0
+    for channel in channels:
+        gain -= costs[channel]
+    for user in audience:
+        if served_by(members, user, channels) > 0:
+            gain += price
+    return gain
+
+
+def total_cover_gain(demand: Demand, cover: Cover) -> float:
+    """What the cover saves against all unicast, over the window."""
+    gains = cover_gains(demand, cover, channel_costs(demand, cover.members))
+    return float(np.cumsum(demand.rate * gains)[-1]) if len(gains) else 0.0
+
+
+@compiled
+def cover_gains(demand: Demand, cover: Cover, costs: Floats) -> Floats:
+    """Each row's gain per message."""
+    gains = np.empty(len(demand.rate))
+    for row in range(len(gains)):
+        audience, channels = row_audience(demand, row), row_channels(cover, row)
+        gains[row] = cover_gain(audience, cover.members, costs, demand.price[row], channels)
+    return gains
+
+
+@compiled
+def unserved_pairs(demand: Demand, cover: Cover) -> tuple[Ints, Ints]:
+    """(row, user) for all who want a row and are on none of its channels, ascending."""
+    rows = np.empty(len(demand.audience), dtype=np.int32)
+    users = np.empty(len(demand.audience), dtype=np.int32)
+    count = 0
+    for row in range(len(demand.rate)):
+        channels = row_channels(cover, row)
+        for user in row_audience(demand, row):
+            if served_by(cover.members, user, channels) == 0:
+                rows[count], users[count] = row, user
+                count += 1
+    return rows[:count].copy(), users[:count].copy()
+
+
+def unserved_demand(demand: Demand, cover: Cover, among: Bytes) -> Demand:
+    """The demand that the cover leaves, of the rows marked in ``among``."""
+    rows, users = unserved_pairs(demand, cover)
+    keep = among[rows] != 0
+    counts = np.bincount(rows[keep], minlength=demand.size)
+    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    user_indptr, user_rows = transpose(indptr, users[keep], demand.users)
+    return demand._replace(
+        indptr=indptr, audience=users[keep], user_indptr=user_indptr, user_rows=user_rows
+    )
+
+
+@compiled
+def channel_losses(demand: Demand, cover: Cover, costs: Floats) -> Floats:
+    """What would be lost if a channel were closed and its rows went by unicast for it alone."""
+    loss = np.zeros(len(costs))
+    for row in range(len(demand.rate)):
+        channels = row_channels(cover, row)
+        for channel in channels:
+            loss[channel] -= demand.rate[row] * costs[channel]
+        for user in row_audience(demand, row):
+            if served_by(cover.members, user, channels) == 1:
+                for channel in channels:
+                    if cover.members[user, channel]:
+                        loss[channel] += demand.rate[row] * demand.price[row]
+    return loss
+
+
+def close_channels(cover: Cover, closed: Ints | Longs) -> Cover:
+    """The cover without the members and the rows of some channels, which stay as empty ones."""
+    members = cover.members.copy()
+    members[:, closed] = 0
+    keep = ~np.isin(cover.channels, closed)
+    kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int64)
+    return Cover(members, kept[cover.starts], cover.channels[keep])
 
 
 @compiled
@@ -109,15 +170,15 @@ def greedy_cover(
     overlap: Ints,
     found: Ints,
 ) -> int:
-    """Add channels while that pays (or, for a hard row, while anybody new is served).
+    """Add channels while that pays (or, for a hard row, while anybody new is served); how many.
 
     ``overlap`` is the number of the audience on each channel, and is used up.
     """
     served = np.zeros(len(audience), dtype=np.uint8)
     size = 0
-    while size < len(costs):
+    while size < len(found):
         channel = next_cheapest(costs, overlap) if hard else next_best(costs, overlap, price)
-        if channel < 0:
+        if channel < 0 or channel in found[:size]:
             break
         found[size] = channel
         size += 1
@@ -171,50 +232,11 @@ def drop_useless(
         for user in audience:
             if members[user, found[place]] and served_by(members, user, found[:size]) == 1:
                 alone += 1
-        if alone == 0 or (not hard and price * alone <= costs[found[place]]):
+        pays = price * alone > costs[found[place]]
+        if pays or (hard and alone > 0):
+            place += 1
+        else:
             for k in range(place, size - 1):
                 found[k] = found[k + 1]
             size -= 1
-        else:
-            place += 1
     return size
-
-
-@compiled
-def served_by(members: Bytes, user: int, channels: Ints) -> int:
-    """How many of the channels a user has joined."""
-    count = 0
-    for channel in channels:
-        count += members[user, channel]
-    return count
-
-
-@compiled
-def cover_gain(
-    audience: Ints, members: Bytes, costs: Floats, price: float, channels: Ints
-) -> float:
-    """What a row's channels save per message against unicast."""
-    gain = 0.0
-    for channel in channels:
-        gain -= costs[channel]
-    for user in audience:
-        if served_by(members, user, channels) > 0:
-            gain += price
-    return gain
-
-
-def total_cover_gain(demand: Demand, cover: Cover) -> float:
-    """What the cover saves against all unicast, over the window."""
-    return sum_cover_gains(demand, cover, channel_costs(demand, cover.members))
-
-
-@compiled
-def sum_cover_gains(demand: Demand, cover: Cover, costs: Floats) -> float:
-    total = 0.0
-    for row in range(len(demand.rate)):
-        audience = demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
-        now = cover.channels[cover.starts[row] : cover.starts[row + 1]]
-        total += demand.rate[row] * cover_gain(
-            audience, cover.members, costs, demand.price[row], now
-        )
-    return total

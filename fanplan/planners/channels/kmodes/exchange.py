@@ -1,0 +1,80 @@
+"""Exchange: swaps that obey the rules and see several channels per row.
+
+Slower than swaps (every trial looks at all rows), so it is for what swaps cannot see.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fanplan.planners.channels.kmodes.assign import channel_costs
+from fanplan.planners.channels.kmodes.column import CANDIDATES, best_column, make_scratch
+from fanplan.planners.channels.kmodes.cover import (
+    Cover,
+    channel_losses,
+    close_channels,
+    cover_gains,
+    unserved_demand,
+)
+from fanplan.planners.channels.kmodes.demand import Demand
+from fanplan.planners.channels.kmodes.obey import is_served
+from fanplan.planners.channels.kmodes.rules import Rules, improve, objective
+from fanplan.planners.stop import Stop
+from fanplan.problem.interest import Ints
+
+WORK = 3e7
+"""Audiences × channels × trials that may be spent: a few seconds."""
+PASSES = 2
+"""Passes of both steps after each exchange."""
+CHEAPEST = 3
+"""The channel to close is drawn from this many that would be missed least."""
+NOISE = 1e-12
+
+
+def exchange(
+    demand: Demand,
+    cover: Cover,
+    rules: Rules,
+    trials: int,
+    random: np.random.Generator,
+    stop: Stop,
+    all_unicast: float,
+) -> Cover:
+    """Close a channel, open another, improve; keep what raises the objective."""
+    trials = min(trials, int(WORK / (len(demand.audience) * cover.members.shape[1] + 1)))
+    value = objective(demand, cover, rules)
+    for trial in range(trials):
+        if stop(all_unicast - value):
+            break
+        column = new_column(demand, cover, trial % 2 == 0, random)
+        other = replaced(demand, cover, rules, column, random)
+        other = improve(demand, other, rules, PASSES)
+        after = objective(demand, other, rules)
+        if after > value + NOISE * abs(value) and is_served(demand, other, rules.hard):
+            cover, value = other, after
+    return cover
+
+
+def new_column(
+    demand: Demand, cover: Cover, whole: bool, random: np.random.Generator
+) -> Ints:
+    """Members for a new channel: for whole audiences, or for what the cover leaves of them."""
+    draws = random.random(CANDIDATES)
+    if whole:
+        gains = cover_gains(demand, cover, channel_costs(demand, cover.members))
+        return best_column(demand, gains, demand.ideal_gain, draws, make_scratch(demand))
+    rest = unserved_demand(demand, cover, np.ones(demand.size, dtype=np.uint8))
+    return best_column(rest, np.zeros(rest.size), rest.ideal_gain, draws, make_scratch(rest))
+
+
+def replaced(
+    demand: Demand, cover: Cover, rules: Rules, column: Ints, random: np.random.Generator
+) -> Cover:
+    """The cover with one of the least missed channels closed and the new one in its place."""
+    losses = channel_losses(demand, cover, channel_costs(demand, cover.members))
+    cheapest = np.argsort(losses, kind="stable")[:CHEAPEST]
+    channel = cheapest[random.integers(len(cheapest))]
+    after = close_channels(cover, np.array([channel]))
+    room = after.members[column].sum(axis=1, dtype=np.int64) < rules.limit[column]
+    after.members[column[room], channel] = 1
+    return after
