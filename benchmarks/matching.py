@@ -216,13 +216,13 @@ def by_duckdb(points: pa.Table, boxes: pa.Table) -> pa.Table:
         return database.sql(RANGE_JOIN).to_arrow_table()
 
 
-def by_spark_sql(spark: SparkSession, points: pa.Table, boxes: pa.Table) -> pa.Table:
+def by_spark_sql(spark: SparkSession, points: pa.Table, data: Data) -> pa.Table:
     return spark.sql(
         RANGE_JOIN.replace("FROM points", "FROM {points} AS points").replace(
             "JOIN boxes", "JOIN {boxes} AS boxes"
         ),
         points=spark.createDataFrame(points.to_pandas()),
-        boxes=spark.createDataFrame(boxes.drop_columns(["lo", "hi"]).to_pandas()),
+        boxes=spark.read.parquet(data.boxes_path),
     ).toArrow()
 
 
@@ -248,7 +248,7 @@ def measure_peers(spark: SparkSession, data: Data, sizes: Sizes) -> list[Rate]:
         "DuckDB": (sizes.sample, lambda points: by_duckdb(points, data.boxes)),
         "Spark SQL": (
             sizes.spark_sql_sample,
-            lambda points: by_spark_sql(spark, points, data.boxes),
+            lambda points: by_spark_sql(spark, points, data),
         ),
     }
     rates = []

@@ -189,8 +189,9 @@ def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
 
 
 def _connect(remote: str, asked: Asked, folder: Path) -> SparkSession:
-    """A session of a Connect server."""
-    spark = _create(SparkSession.builder.remote(remote), QUERIES | dict(asked.conf), remote)
+    """A session of a Connect server, which has settings of its own for all but queries."""
+    settings = QUERIES | {key: value for key, value in asked.conf if key.startswith("spark.sql.")}
+    spark = _create(SparkSession.builder.remote(remote), settings, remote)
     spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return spark
 
@@ -339,8 +340,8 @@ def _on_interrupt(handler: Any) -> None:
 def _interrupt(_: int, frame: FrameType | None) -> None:
     """Ctrl-C ends a job under way together with its JVM; the next call of ``session`` starts anew.
 
-    py4j cannot go on after a call that was broken off: it may take the answer for that of the next
-    call, and logs stack traces.
+    Cancelling the job and going on with the same JVM is not dependable: after a call that was
+    broken off, py4j now and then fails in the next one, and it logs stack traces.
     """
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("py4j."):

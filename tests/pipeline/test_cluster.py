@@ -67,5 +67,8 @@ def test_executors_of_a_cluster_import_the_shipped_package(
     assert len({row["folder"] for row in rows}) == 2
 
 
-def test_a_connect_server_imports_the_shipped_package(connect_remote: str, tmp_path: Path) -> None:
-    check_rows(run_job(tmp_path, remote=connect_remote))
+def test_a_connect_server_imports_the_shipped_package(
+    connect_remote: str, cluster_conf: dict[str, str], tmp_path: Path
+) -> None:
+    # Settings of a JVM are the server's own: they are passed over without a warning.
+    check_rows(run_job(tmp_path, remote=connect_remote, conf=cluster_conf))

@@ -134,7 +134,9 @@ def test_writing_by_a_column_of_few_values_needs_no_sort(spark: SparkSession) ->
     assert "Sort" not in into[0]
 
 
-def test_settings_of_the_environment_give_way_to_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_the_environment_are_read_as_in_a_shell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(sparks.EXTRA, "spark.a=1 'spark.b=x y=z'")
     assert sparks.environment_conf() == {"spark.a": "1", "spark.b": "x y=z"}
 

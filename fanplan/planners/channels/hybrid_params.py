@@ -32,7 +32,7 @@ class HybridParams(FirstStepParams):
     unicast_limit: float = 1.0
     forced: bool = False
     batch: int = 1
-    patience: int = 10
+    patience: int = 25
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -46,10 +46,21 @@ class Rules(NamedTuple):
     """The most messages on a channel over the window."""
     width: int
     """The most channels of a row."""
-    start: Cover
-    """What changes are counted against."""
     change: float
     """The price of each (row, channel) and (channel, user) pair that differs from ``start``."""
+    start_members: Bytes
+    start_starts: Longs
+    start_channels: Ints
+    """The cover that changes are counted against, in parts: a parallel loop takes no nested one."""
+
+    @property
+    def start(self) -> Cover:
+        return Cover(self.start_members, self.start_starts, self.start_channels)
+
+    def with_start(self, start: Cover) -> Rules:
+        return self._replace(
+            start_members=start.members, start_starts=start.starts, start_channels=start.channels
+        )
 
 
 def no_rules(demand: Demand, channels: int) -> Rules:
@@ -58,8 +69,8 @@ def no_rules(demand: Demand, channels: int) -> Rules:
         np.full(demand.users, channels),
         np.inf,
         channels,
-        empty_cover(demand.size, demand.users, channels),
         0.0,
+        *empty_cover(demand.size, demand.users, channels),
     )
 
 
@@ -187,7 +198,7 @@ def row_costs(
     rate = demand.rate[row]
     if rules.change > 0.0 and rate > 0.0:
         own += rules.change / rate
-        for channel in row_channels(rules.start, row):
+        for channel in rules.start_channels[rules.start_starts[row] : rules.start_starts[row + 1]]:
             own[channel] -= 2.0 * rules.change / rate
     if not np.isinf(rules.cap):
         now = row_channels(cover, row)
@@ -262,7 +273,7 @@ def rejoin_channels(
         for user in range(len(wanted)):
             was = cover.members[user, channel]
             cost = demand.w1 * traffic + rules.change
-            if rules.change > 0.0 and rules.start.members[user, channel]:
+            if rules.change > 0.0 and rules.start_members[user, channel]:
                 cost -= 2.0 * rules.change
             joins = wanted[user] > cost or needed[user] != 0
             if joins and not was and joined[user] >= rules.limit[user]:

@@ -1,0 +1,161 @@
+"""Ingest at growing sizes: time per stage, and peak memory of driver and executors.
+
+    python benchmarks/ingest.py [--quick] [--data DIR] [--json FILE]
+
+Market (plain topics) and content (one attribute, atomic grid) workloads with 200,000 subscriptions
+at 5 and 20 million publications. Spark runs as a driver and one executor of two cores in a process
+of its own, so that what the driver holds can be told from what the executor holds. Two ratios are
+printed: how time grows with the data, and how the driver's memory does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import fanplan
+from fanplan.api import Engine
+
+SUBSCRIPTIONS = {
+    "market": {"flows": 10_000, "users": 400},
+    "content": {"subscribers": 3_400},
+}
+SIZES = (5_000_000, 20_000_000)
+QUICK = (100_000, 400_000)
+MASTER = "local-cluster[1,2,4096]"
+
+
+@dataclass
+class Record:
+    """A stage's name, seconds and rows. Also what the pipeline reports to."""
+
+    stages: list[dict[str, Any]] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Record]:
+        begun, entry = time.perf_counter(), {"stage": name, "rows": 0}
+        self.stages.append(entry)
+        yield self
+        entry["seconds"] = time.perf_counter() - begun
+
+    def rows(self, count: int) -> None:
+        self.stages[-1]["rows"] = count
+
+    def note(self, text: str) -> None:
+        pass
+
+    def update(self, *, best: float) -> None:
+        pass
+
+    def reused(self) -> None:
+        raise SystemExit("a stage was reused: nothing was measured")
+
+
+class Memory(threading.Thread):
+    """Peak resident memory of this process and of Spark's, by role, sampled while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak: dict[str, int] = {}
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        while not self.over.wait(0.2):
+            for role, size in self.sizes().items():
+                self.peak[role] = max(self.peak.get(role, 0), size)
+
+    def sizes(self) -> dict[str, int]:
+        own = psutil.Process()
+        found = {"driver python": own.memory_info().rss}
+        for process in own.children(recursive=True):
+            try:
+                role, size = self.role(process.cmdline()), process.memory_info().rss
+            except psutil.Error:
+                continue
+            found[role] = found.get(role, 0) + size
+        return found
+
+    @staticmethod
+    def role(words: list[str]) -> str:
+        text = " ".join(words)
+        if "CoarseGrainedExecutorBackend" in text:
+            return "executor JVM"
+        if "pyspark.daemon" in text or "pyspark.worker" in text:
+            return "executor python"
+        return "driver JVM" if "java" in text else "other"
+
+
+def measure(kind: str, rows: int, data: Path) -> dict[str, Any]:
+    """Generate (not measured) and ingest one workload."""
+    workload, out = data / f"{kind}-{rows}", data / f"{kind}-{rows}.dataset"
+    if not workload.exists():
+        engine = Engine(master="local[2]")
+        fanplan.generate(
+            kind, workload, publications=rows, seed=1, engine=engine, **SUBSCRIPTIONS[kind]
+        )
+    shutil.rmtree(out, ignore_errors=True)
+    record, memory = Record(), Memory()
+    engine = Engine(master=MASTER, progress=record)
+    memory.start()
+    dataset = fanplan.ingest(workload, out, engine=engine)
+    memory.over.set()
+    memory.join()
+    stages = [s for s in record.stages if s["stage"] != "start Spark"]
+    counts = {table.name: table.kept for table in dataset.manifest.tables}
+    shutil.rmtree(out)
+    return {
+        "workload": kind,
+        "publications": rows,
+        "subscriptions": counts["subscriptions"],
+        "seconds": sum(s["seconds"] for s in stages),
+        "stages": stages,
+        "peak_mb": {role: size >> 20 for role, size in sorted(memory.peak.items())},
+    }
+
+
+def show(small: dict[str, Any], large: dict[str, Any]) -> None:
+    """Two sizes side by side, stage by stage."""
+    print(f"\n{small['workload']}, {small['subscriptions']:,} subscriptions")
+    print(f"{'stage':<24}{small['publications']:>14,}{large['publications']:>14,}   seconds")
+    for a, b in zip(small["stages"], large["stages"], strict=True):
+        print(f"{a['stage']:<24}{a['seconds']:>14.1f}{b['seconds']:>14.1f}")
+    print(f"{'all':<24}{small['seconds']:>14.1f}{large['seconds']:>14.1f}")
+    for role in small["peak_mb"]:
+        print(f"{role:<24}{small['peak_mb'][role]:>14,}{large['peak_mb'].get(role, 0):>14,}   MB")
+    data = large["publications"] / small["publications"]
+    print(f"data × {data:.1f}: time × {large['seconds'] / small['seconds']:.2f}", end=", ")
+    driver = [sum(v for k, v in r["peak_mb"].items() if "driver" in k) for r in (small, large)]
+    print(f"driver memory × {driver[1] / driver[0]:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--data", type=Path, help="keep the workloads here and use them again")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    options = parser.parse_args()
+    os.environ.setdefault("FANPLAN_SPARK_CONF", "spark.driver.memory=2g spark.executor.memory=3g")
+    with tempfile.TemporaryDirectory(prefix="fanplan-ingest-") as folder:
+        data = options.data or Path(folder)
+        sizes = QUICK if options.quick else SIZES
+        results = [[measure(kind, rows, data) for rows in sizes] for kind in SUBSCRIPTIONS]
+    for pair in results:
+        show(*pair)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""kmodes: the default planner. Multicast and unicast are decided together.
+
+Hybrid channelization (Bickson et al., 2010, section 3.2) with one channel per row is weighted
+k-modes on the audiences with unicast as one more, free centre; see docs/decisions/0010-kmodes.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fanplan.plan.types import ChannelMap
+from fanplan.planners.channels.kmodes.cover import Cover, to_map
+from fanplan.planners.channels.kmodes.infeasible import explain, too_much_unicast
+from fanplan.planners.channels.kmodes.params import KmodesParams
+from fanplan.planners.channels.kmodes.replan import replan
+from fanplan.planners.channels.kmodes.solve import Solver
+from fanplan.planners.channels.kmodes.task import Task, make_task
+from fanplan.planners.channels.kmodes.unicast_limit import (
+    limited,
+    multicast_alone,
+    raise_price,
+    searched_at_price,
+)
+from fanplan.planners.stop import Stop
+from fanplan.problem.interest import InterestProblem
+
+
+def kmodes(
+    problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop
+) -> ChannelMap:
+    """The best map found in ``starts`` searches that keeps all limits, or InfeasibleError."""
+    task = make_task(problem, params)
+    best = plan_once(task, np.random.default_rng([seed, 0]), stop)
+    for start in range(1, params.starts):
+        if stop(task.cost(best)):
+            break
+        other = plan_once(task, np.random.default_rng([seed, start]), stop)
+        if task.cost(other) < task.cost(best):
+            best = other
+    return to_map(task.demand, best)
+
+
+def plan_once(task: Task, random: np.random.Generator, stop: Stop) -> Cover:
+    """One search under all limits."""
+    solver = Solver(task.params, random, stop, task.all_unicast)
+    if task.params.change_price or task.params.max_changes is not None:
+        return replan(task, solver)
+    covers = raise_price(
+        task, plan_afresh(task, solver), searched_at_price(task, solver), solver.stop
+    )
+    if len(covers) > 1:
+        covers += multicast_alone(task, solver)
+    best = limited(task, covers)
+    if best is None:
+        least = min(task.unicast_fraction(cover) for cover in covers)
+        raise too_much_unicast(float(task.params.unicast_limit or 0), least)
+    return best
+
+
+def plan_afresh(task: Task, solver: Solver) -> Cover:
+    """A cover without regard to a unicast limit above 0."""
+    members = None if task.params.start is None else task.rules.start.members
+    rules = task.rules._replace(change=0.0)
+    demand = task.priced(rules.hard)
+    cover = solver.solve(demand, task.demand, rules, members)
+    if cover is None:
+        raise explain(task.problem, demand, rules, task.params.channels)
+    return cover

@@ -1,0 +1,70 @@
+"""A limit on unicast: raise its price until little enough of it is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fanplan.planners.channels.kmodes.cover import Cover
+from fanplan.planners.channels.kmodes.solve import Solver
+from fanplan.planners.channels.kmodes.task import Task
+from fanplan.planners.stop import Stop
+
+DOUBLINGS = 40
+"""Raising stops after this many: the price is then beyond any rate that matters."""
+BISECTIONS = 6
+
+AtPrice = Callable[[float, Cover], Cover]
+"""The cover for unicast dearer by so much, from the members of another cover."""
+
+
+def within(task: Task, cover: Cover) -> bool:
+    """Whether a cover keeps the unicast limit."""
+    limit = task.params.unicast_limit
+    return limit is None or task.unicast_fraction(cover) <= limit
+
+
+def limited(task: Task, covers: list[Cover]) -> Cover | None:
+    """The cheapest of the covers that keep the unicast limit."""
+    return min((cover for cover in covers if within(task, cover)), key=task.cost, default=None)
+
+
+def raise_price(task: Task, cover: Cover, at_price: AtPrice, stop: Stop) -> list[Cover]:
+    """The cover, and if it has too much unicast, covers at doubled and then bisected prices."""
+    covers, low, high = [cover], 0.0, task.params.weights.unicast
+    for _ in range(DOUBLINGS):
+        if within(task, covers[-1]):
+            break
+        covers.append(at_price(high, covers[-1]))
+        low, high = high, 2 * high
+    if len(covers) == 1 or not within(task, covers[-1]):
+        return covers
+    low, high = low / 2, low
+    for _ in range(BISECTIONS):
+        if stop(min(task.cost(other) for other in covers if within(task, other))):
+            break
+        middle = (low + high) / 2
+        covers.append(at_price(middle, covers[-1]))
+        low, high = (low, middle) if within(task, covers[-1]) else (middle, high)
+    return covers
+
+
+def searched_at_price(task: Task, solver: Solver) -> AtPrice:
+    """Covers by a search of their own."""
+    rules = task.rules._replace(change=0.0)
+
+    def at_price(more: float, cover: Cover) -> Cover:
+        priced = task.priced(rules.hard, more)
+        soft = task.priced(np.zeros_like(rules.hard), more)
+        return solver.solve(priced, soft, rules, cover.members) or cover
+
+    return at_price
+
+
+def multicast_alone(task: Task, solver: Solver) -> list[Cover]:
+    """A cover with no unicast but for the rows that are kept off multicast, if one is found."""
+    hard = np.where(task.demand.price > 0, 1, 0).astype(np.uint8)
+    rules = task.rules._replace(change=0.0, hard=hard)
+    cover = solver.solve(task.priced(hard), task.demand, rules)
+    return [] if cover is None else [cover]
