@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pyspark.sql import SparkSession
+
+from fanplan.api import Dataset
 from fanplan.pipeline import spark as sparks
+from fanplan.pipeline.ingest import ingest_workload
+from fanplan.progress import quiet
 
 SECONDS = 180
 
@@ -72,3 +79,79 @@ def test_a_connect_server_imports_the_shipped_package(
 ) -> None:
     # Settings of a JVM are the server's own: they are passed over without a warning.
     check_rows(run_job(tmp_path, remote=connect_remote, conf=cluster_conf))
+
+
+# ---- the whole way, from files to a replayed plan
+
+TOML = """
+topic_syntax = "nats"
+[attributes]
+price = { type = "number", min = 0.0, max = 100.0 }
+venue = { type = "category", values = ["N", "Q"] }
+[topics."q.*"]
+attributes = ["price", "venue"]
+grid = { price = 4 }
+[topics.alerts]
+"""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "workload.toml").write_text(TOML)
+    wanted = "ann,q.*,price > 30\nbob,q.ibm,venue = 'N'\ncarol,>,\nann,alerts,\n"
+    (folder / "subscriptions.csv").write_text("subscriber,topic,filter\n" + wanted)
+    sent = [f"{i},q.{'ibm' if i % 3 else 'sun'},{i % 101},{'NQ'[i % 2]}" for i in range(300)]
+    sent += [f"{i},alerts,," for i in range(20)]
+    (folder / "publications.csv").write_text("time,topic,price,venue\n" + "\n".join(sent) + "\n")
+    return folder
+
+
+def results(dataset: Path) -> dict[str, Any]:
+    """What must not depend on where Spark ran."""
+    tables = {
+        name: Dataset(dataset).table(name).to_pylist()
+        for name in ("topics", "subscribers", "flows", "classes")
+    }
+    hits = sorted(map(repr, Dataset(dataset).table("hits").to_pylist()))
+    return {**tables, "hits": hits, "key": Dataset(dataset).manifest.key}
+
+
+@pytest.fixture(scope="module")
+def embedded(spark: SparkSession, desk: Path) -> dict[str, Any]:
+    out = desk.parent / "embedded"
+    ingest_workload(lambda: spark, desk, out, {}, quiet())
+    return results(out)
+
+
+def fanplan_json(conf: dict[str, str], *words: object) -> dict[str, Any]:
+    settings = " ".join(f"'{name}={value}'" for name, value in conf.items())
+    result = subprocess.run(
+        [sys.executable, "-m", "fanplan", *map(str, words), "--json"],
+        env=os.environ | {sparks.EXTRA: settings},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert (result.returncode, result.stderr) == (0, ""), result.stdout
+    return dict(json.loads(result.stdout))
+
+
+@pytest.mark.parametrize("option", ["--master", "--remote"])
+def test_files_become_the_same_dataset_and_replay_wherever_spark_runs(
+    option: str,
+    request: pytest.FixtureRequest,
+    desk: Path,
+    embedded: dict[str, Any],
+    cluster_conf: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    fixture = {"--master": "cluster_master", "--remote": "connect_remote"}[option]
+    where = (option, request.getfixturevalue(fixture))
+    conf = cluster_conf | {"spark.sql.shuffle.partitions": "3"}
+    fanplan_json(conf, "ingest", desk, "--out", tmp_path / "dataset", *where)
+    assert results(tmp_path / "dataset") == embedded
+    plan = ("channels", tmp_path / "dataset", "--channels", 2, "--out", tmp_path / "plan")
+    fanplan_json(conf, *plan)
+    replayed = fanplan_json(conf, "replay", tmp_path / "plan", tmp_path / "dataset", *where)
+    assert (replayed["ok"], replayed["publications"], replayed["missed"]) == (True, 320, 0)
