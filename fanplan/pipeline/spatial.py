@@ -72,7 +72,7 @@ DEFAULT = Limits()
 class PointFiles:
     """Points in a finished Parquet folder, whose row groups the tasks read themselves.
 
-    That saves the way through the JVM, which costs about as much as the matching.
+    That saves the way through the JVM.
     """
 
     spark: SparkSession

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from fanplan.pipeline.cells import Edges, cells_of_points, load_edges
 from fanplan.pipeline.contracts import coordinates
@@ -75,7 +76,7 @@ def with_cells(points: DataFrame, grid: GridRef) -> DataFrame:
     """Points with the list of cell numbers they fall into: empty for a plain topic."""
     if grid.dimensions == 0:
         return points.withColumn("cell", F.array().cast("array<int>"))
-    schema = points.schema.add("cell", "array<int>")
+    schema = T.StructType([*points.schema, T.StructField("cell", T.ArrayType(T.IntegerType()))])
     return points.mapInArrow(located(grid), schema)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fanplan.errors import InputError, Problem
 from fanplan.workload.description_schema import (
@@ -133,9 +133,12 @@ def with_overrides(
 ) -> Description:
     """The description with options of the command line in place of what the file says.
 
-    ``cells`` is for every number attribute of every topic. Raises InputError if the grid then has
-    too many cells.
+    ``cells`` is for every number attribute of every topic. Raises InputError for a word that is
+    none of an option's choices, or if the grid then has too many cells.
     """
+    _require_choices(
+        {"grid": (grid, GridKind), "cover": (cover, CoverMode), "rates": (rates, RateSource)}
+    )
     changed = replace(
         description,
         grid=grid or description.grid,
@@ -158,6 +161,16 @@ def with_overrides(
     if problems:
         raise InputError(problems)
     return changed
+
+
+def _require_choices(given: Mapping[str, tuple[str | None, Any]]) -> None:
+    problems = [
+        Problem(name, f"{word!r} is not known", f"Use one of: {', '.join(get_args(choices))}")
+        for name, (word, choices) in given.items()
+        if word is not None and word not in get_args(choices)
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _with_cells(description: Description, cells: int) -> Description:

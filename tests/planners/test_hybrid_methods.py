@@ -17,7 +17,7 @@ from fanplan.evaluation.ledger import cost, excess_percent
 from fanplan.evaluation.weights import Weights
 from fanplan.planners.channels.assignment import assignment_cost, nothing_assigned, overlaps
 from fanplan.planners.channels.bmd import best_members, bmd, move_nearest
-from fanplan.planners.channels.flow_merge import flow_merge
+from fanplan.planners.channels.flow_merge import class_groups, flow_merge
 from fanplan.planners.channels.hybrid_params import FirstStepParams, HybridParams
 from fanplan.planners.channels.interior_point import (
     barrier,
@@ -25,10 +25,11 @@ from fanplan.planners.channels.interior_point import (
     newton_direction,
     solve_positive,
 )
+from fanplan.planners.channels.merge import follow, merge_cheapest, search_all, total
 from fanplan.planners.channels.random_map import random_map
 from fanplan.planners.channels.tock import reassign, tock, tock_from_random
 from fanplan.planners.channels.two_phase import batch_pass, drawn_centroids, lloyd, online_pass
-from fanplan.planners.channels.user_merge import user_merge
+from fanplan.planners.channels.user_merge import user_groups, user_merge
 from fanplan.planners.stop import never
 from fanplan.planners.unicast import two_step
 from fanplan.problem.build import from_generated, from_pairs
@@ -221,60 +222,69 @@ def test_rounds_of_bmd_approach_the_matrix(seed):
         distance = by_rows
 
 
-def brute_merge(costs_of, groups, channels):
-    """Merge the pair that raises the cost least; the final cost. ``costs_of`` costs one group."""
-    groups = [frozenset([g]) for g in groups]
-    while len(groups) > 1:
-        change, a, b = min(
-            (round(costs_of(a | b) - costs_of(a) - costs_of(b), 9), i, j)
-            for (i, a), (j, b) in itertools.combinations(enumerate(groups), 2)
+def assert_merges_cheapest(state, group_cost):
+    """Each merge costs what the best pair of all costs; ``group_cost`` costs a set of groups."""
+    search_all(state)
+    for left in range(len(state.into), 1, -1):
+        groups = members_of(state)
+        best = min(
+            group_cost(a + b) - group_cost(a) - group_cost(b)
+            for a, b in itertools.combinations(groups, 2)
         )
-        if len(groups) <= channels and change >= 0:
-            break
-        groups = [g for i, g in enumerate(groups) if i not in (a, b)] + [groups[a] | groups[b]]
-    return sum(costs_of(g) for g in groups)
+        before = sum(map(group_cost, groups))
+        assert merge_cheapest(state, left, left - 1, 1) == left - 1
+        after = sum(map(group_cost, members_of(state)))
+        assert math.isclose(after - before, best, rel_tol=1e-9, abs_tol=1e-9)
+        assert math.isclose(total(state), after, rel_tol=1e-9)
 
 
-def distinct_problem(seed, flows=8, users=7):
-    """Rates and audiences that leave no ties to choose between."""
-    rng = np.random.default_rng(seed)
-    wanted = rng.random((flows, users)) < 0.5
-    wanted[:, 0] |= ~wanted.any(axis=1)
-    return make_problem(
-        [set(np.flatnonzero(w).tolist()) for w in wanted], rng.random(flows) + 0.5, users
-    )
+def members_of(state):
+    roots = follow(state.into)
+    return [np.flatnonzero(roots == root).tolist() for root in np.unique(roots)]
 
 
 @few
-@given(seeds, weights, st.integers(1, 5))
-def test_flow_merge_is_adlers(seed, w, channels):
-    problem = distinct_problem(seed)
-    wanted = interest(problem)
-    rows_of = [np.flatnonzero(problem.classes == c) for c in np.unique(problem.classes)]
+@given(seeds, weights)
+def test_flow_merge_takes_the_best_pair(seed, w):
+    problem = drawn_problem(seed, kind="class")
+    wanted, rows = interest(problem), np.arange(problem.size)
 
-    def group_cost(classes):
-        rows = np.concatenate([rows_of[c] for c in classes])
+    def group_cost(rows):
         return problem.messages[rows].sum() * (w.w2 + w.w1 * wanted[rows].any(axis=0).sum())
 
-    map = flow_merge(problem, FirstStepParams(channels, w), 0, never)
-    expected = brute_merge(group_cost, range(len(rows_of)), channels)
-    assert math.isclose(assert_serves(problem, map, w), expected, rel_tol=1e-9)
+    groups = class_groups(problem, FirstStepParams(1, w), rows, rows)
+    assert_merges_cheapest(groups, group_cost)
 
 
 @few
-@given(seeds, weights, st.integers(1, 5))
-def test_user_merge_is_adlers(seed, w, channels):
-    problem = distinct_problem(seed)
+@given(seeds, weights)
+def test_user_merge_takes_the_best_pair(seed, w):
+    problem = drawn_problem(seed)
     wanted = interest(problem)
+    wanting, who = np.unique(problem.audience, return_inverse=True)
 
     def group_cost(users):
-        rows = wanted[:, sorted(users)].any(axis=1)
+        rows = wanted[:, wanting[users]].any(axis=1)
         return problem.messages[rows].sum() * (w.w2 + w.w1 * len(users))
 
+    groups = user_groups(problem, FirstStepParams(1, w), who, len(wanting))
+    assert_merges_cheapest(groups, group_cost)
+
+
+@few
+@given(seeds, weights, st.integers(1, 6))
+def test_user_merge_goes_on_while_the_cost_falls(seed, w, channels):
+    problem = drawn_problem(seed)
     map = user_merge(problem, FirstStepParams(channels, w), 0, never)
-    expected = brute_merge(group_cost, np.flatnonzero(wanted.any(axis=0)).tolist(), channels)
-    assert math.isclose(assert_serves(problem, map, w), expected, rel_tol=1e-9)
     assert (np.bincount(map.members.right) <= 1).all()
+    wanted, y = interest(problem), dense(map.members.left, map.members.right, channels, 6)
+
+    def group_cost(users):
+        rows = wanted[:, users].any(axis=1)
+        return problem.messages[rows].sum() * (w.w2 + w.w1 * users.sum())
+
+    for a, b in itertools.combinations(y[y.any(axis=1)] == 1, 2):
+        assert group_cost(a | b) >= (group_cost(a) + group_cost(b)) * (1 - 1e-12)
 
 
 @few

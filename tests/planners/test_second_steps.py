@@ -32,6 +32,7 @@ from fanplan.planners.unicast.delivery import (
 from fanplan.planners.unicast.greedy import greedy_path, item_change
 from fanplan.planners.unicast.items import flow_items, pair_items, user_items
 from fanplan.planners.unicast.order import heaviest_first, lightest_first, order_path
+from fanplan.planners.unicast.reverse import all_unicast, gather
 
 FLOWS, USERS, CHANNELS = 6, 5, 3
 ITEMS = {"flow": flow_items, "user": user_items, "pair": pair_items}
@@ -270,36 +271,39 @@ def test_a_row_that_nobody_gets_by_channel_leaves_it():
 @given(seeds, weights, st.integers(1, 4))
 def test_reverse_takes_the_best_flow_each_time(seed, w, channels):
     problem = drawn_problem(seed)
-    params = HybridParams(channels, w)
-    map = reverse(problem, params, seed, never)
-    least = assert_serves(problem, map, w)
-    assert math.isclose(least, brute_reverse(problem, w, channels), rel_tol=1e-9, abs_tol=1e-8)
-
-
-def brute_reverse(problem, w, channels):
-    """Section 4's reverse framework with every choice costed from scratch; the final cost."""
-    wanted, rate = dense_interest(problem), problem.messages
-    place = np.full(problem.size, -1)
-
-    def total(place):
-        cost = w.unicast * rate[place < 0] @ wanted[place < 0].sum(axis=1)
-        for j in range(channels):
-            on = place == j
-            members = wanted[on].any(axis=0).sum()
-            cost += rate[on].sum() * (w.w2 + w.w1 * members)
-        return cost
-
+    state = all_unicast(problem, HybridParams(channels, w))
     while True:
-        now = total(place)
-        choices = []
-        for row, j in itertools.product(np.flatnonzero(place < 0), range(channels)):
-            tried = place.copy()
-            tried[row] = j
-            choices.append((round(total(tried) - now, 9), row, j))
-        if not choices or min(choices)[0] >= 0:
-            return now
-        _, row, j = min(choices)
-        place[row] = j
+        place = state.channel.copy()
+        best = best_rise(problem, w, channels, place)
+        if gather(state, 1.0, 1) == 0:
+            break
+        change = placed_cost(problem, w, channels, state.channel)
+        assert math.isclose(state.totals[COST], change, rel_tol=1e-9, abs_tol=1e-8)
+        change -= placed_cost(problem, w, channels, place)
+        assert math.isclose(change, best, rel_tol=1e-9, abs_tol=1e-8)
+    assert best > -1e-8
+    map = reverse(problem, HybridParams(channels, w), seed, never)
+    assert math.isclose(assert_serves(problem, map, w), state.totals[COST], rel_tol=1e-9)
+
+
+def placed_cost(problem, w, channels, place):
+    """Eq. 1 with row i on channel place[i], or by unicast if that is −1."""
+    wanted, rate = dense_interest(problem), problem.messages
+    total = w.unicast * rate[place < 0] @ wanted[place < 0].sum(axis=1)
+    for on in (place == j for j in range(channels)):
+        total += rate[on].sum() * (w.w2 + w.w1 * wanted[on].any(axis=0).sum())
+    return total
+
+
+def best_rise(problem, w, channels, place):
+    """The least change of cost by moving one row from unicast to a channel, 0 if there is none."""
+    before = placed_cost(problem, w, channels, place)
+    changes = [0.0]
+    for row, j in itertools.product(np.flatnonzero(place < 0), range(channels)):
+        tried = place.copy()
+        tried[row] = j
+        changes.append(placed_cost(problem, w, channels, tried) - before)
+    return min(changes)
 
 
 @few

@@ -33,6 +33,8 @@ ROUNDS = 10
 """How often ``stop`` is asked while all items move; the heap is built anew each time."""
 NEGLIGIBLE = 1e-12
 """A gain below this share of the cost is a rounding error."""
+DONE = -np.inf
+"""Stored for an item that has moved, been passed over or was never carried."""
 
 
 def greedy(
@@ -73,12 +75,12 @@ def move_best(state: Delivery, items: Items, limit: float, least_gain: float, pa
     a move worth less, and the one thing that makes it worth more (something that is left alone)
     stores the change anew. So the top of the heap, once confirmed, is the best of all.
     """
-    stored = np.full(len(items.weight), np.inf)
+    stored = np.full(len(items.weight), DONE)
     heap = [(0.0, 0)]
     heap.pop()
     for item in range(len(items.weight)):
         if is_carried(state, items, item):
-            store(heap, stored, state, items.kind, item)
+            store(heap, stored, item, item_change(state, items.kind, item))
     moved = 0
     while len(heap) > 0 and moved < len(path):
         was, item = heapq.heappop(heap)
@@ -86,11 +88,11 @@ def move_best(state: Delivery, items: Items, limit: float, least_gain: float, pa
             continue
         change = item_change(state, items.kind, item)
         if change > was:
-            store(heap, stored, state, items.kind, item)
+            store(heap, stored, item, change)
         elif -change <= least_gain:
             break
         else:
-            stored[item] = np.inf
+            stored[item] = DONE
             pairs = items.pairs[items.starts[item] : items.starts[item + 1]]
             if fits(state, pairs, limit):
                 move(state, items.kind, pairs, heap, stored)
@@ -119,9 +121,9 @@ def is_carried(state: Delivery, items: Items, item: int) -> bool:
 
 
 @compiled
-def store(heap: list, stored: Floats, state: Delivery, kind: int, item: int) -> None:
-    stored[item] = item_change(state, kind, item)
-    heapq.heappush(heap, (stored[item], item))
+def store(heap: list, stored: Floats, item: int, change: float) -> None:
+    stored[item] = change
+    heapq.heappush(heap, (change, item))
 
 
 @compiled
@@ -141,11 +143,13 @@ def move(state: Delivery, kind: int, pairs: np.ndarray, heap: list, stored: Floa
 
 @compiled
 def revalue(heap: list, stored: Floats, state: Delivery, kind: int, pair: int) -> None:
-    """Store the change of the pair's item anew, unless it has moved or been passed over."""
+    """Store the change of the pair's item anew if it is lower than is known."""
     item = pair
     if kind == FLOW:
         item = state.row[pair]
     elif kind == USER:
         item = state.subscriber[pair]
-    if stored[item] < np.inf:
-        store(heap, stored, state, kind, item)
+    if stored[item] != DONE:
+        change = item_change(state, kind, item)
+        if change < stored[item]:
+            store(heap, stored, item, change)
