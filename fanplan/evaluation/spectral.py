@@ -50,7 +50,7 @@ def spectral_bound(problem: InterestProblem, weights: Weights, channels: int) ->
     Any weights. If both rows and subscribers are many, only the heaviest rows count.
     """
     ideal, excess = ideal_cost(problem, weights)
-    base = float(ideal.sum())
+    base = float(np.cumsum(ideal)[-1]) if len(ideal) else 0.0
     beta = mismatch(weights)
     users = len(problem.subscribers)
     rows = heaviest_rows(excess, problem.size if users <= LARGEST else LARGEST)

@@ -6,10 +6,11 @@ the sorted subscriber numbers; that equal hashes mean equal audiences is verifie
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from fanplan.errors import StageError
+from fanplan.pipeline.numbering import numbered
 
 SALTS = range(4)
 
@@ -52,9 +53,7 @@ def classes(audiences: DataFrame) -> DataFrame:
             F.count(F.lit(1)).alias("flows"),
         )
     )
-    # One task numbers the classes; they go to the driver next, so they are few enough for it.
-    order = Window.orderBy(F.desc("messages"), "high", "low")
-    number = (F.row_number().over(order) - 1).alias("audience_class")
+    number = numbered(F.desc("messages"), "high", "low").alias("audience_class")
     return totals.select(number, "subscribers", "messages", "bytes", "flows")
 
 

@@ -10,15 +10,15 @@ from pyspark.sql import functions as F
 
 from fanplan.pipeline.contracts import coordinates
 from fanplan.pipeline.formats import attribute_column
-from fanplan.pipeline.reading import ANNOTATIONS, as_number, mark, shown
+from fanplan.pipeline.reading import ANNOTATIONS, as_number, mark, told
 from fanplan.workload.description import Description
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
 from fanplan.workload.topics import MQTT_MAX_BYTES, TopicSyntax, is_pattern, to_regex
 
 PUBLISHED = ("time", "publisher", "topic", "bytes")
-# Vertical tab by its number: Java takes \v for any line end.
-WHITE_SPACE = r"[ \t\r\n\f\x0b]"
-NATS_WILDCARD = r"(?:^|\.)[*>](?:\.|$)"
+# Vertical tab by its number: Java takes \v for any line end. No line end gets past, so $ is safe.
+NOT_NATS = r"[ \t\r\n\f\x0b]|^\.|\.$|\.\.|(?:^|\.)[*>](?:\.|$)"
+NOT_MQTT = r"[+#\x00]"
 
 
 def to_points(publications: DataFrame, description: Description) -> DataFrame:
@@ -28,7 +28,7 @@ def to_points(publications: DataFrame, description: Description) -> DataFrame:
     """
     rows = mark_topics(publications, description.topic_syntax)
     rows = with_space(rows, description)
-    undeclared = said("topic", F.col("topic"), "is not declared in workload.toml")
+    undeclared = told("topic: not declared in workload.toml", F.col("topic"))
     rows = mark(rows, F.col("space").isNull(), undeclared)
     rows = reduce(
         lambda rows, position: with_coordinate(rows, position, description),
@@ -46,26 +46,14 @@ def to_points(publications: DataFrame, description: Description) -> DataFrame:
 def mark_topics(rows: DataFrame, syntax: TopicSyntax) -> DataFrame:
     """Names that nothing can be published to: what `problem_with_topic` finds, row by row."""
     topic = F.col("topic")
-    for wrong, what in topic_problems(topic, syntax):
-        rows = mark(rows, wrong, said("topic", topic, what))
-    return rows
-
-
-def topic_problems(topic: Column, syntax: TopicSyntax) -> list[tuple[Column, str]]:
     if syntax == "nats":
-        dots = topic.startswith(".") | topic.endswith(".") | topic.contains("..")
-        return [
-            (topic.rlike(WHITE_SPACE), "has white space"),
-            (dots, "has an empty token"),
-            (topic.rlike(NATS_WILDCARD), "has a wildcard, which is only for subscriptions"),
-        ]
+        reason = "topic: has white space, an empty token or a wildcard"
+        return mark(rows, topic.rlike(NOT_NATS), told(reason, topic))
     if syntax == "mqtt":
-        return [
-            (topic.contains("\0"), "has a null character"),
-            (F.octet_length(topic) > MQTT_MAX_BYTES, f"is longer than {MQTT_MAX_BYTES} bytes"),
-            (topic.rlike("[+#]"), "has a wildcard, which is only for subscriptions"),
-        ]
-    return []
+        wrong = topic.rlike(NOT_MQTT) | (F.octet_length(topic) > MQTT_MAX_BYTES)
+        reason = f"topic: has a wildcard, a null character or more than {MQTT_MAX_BYTES} bytes"
+        return mark(rows, wrong, told(reason, topic))
+    return rows
 
 
 def with_space(rows: DataFrame, description: Description) -> DataFrame:
@@ -118,7 +106,7 @@ def with_category(
     column, found = attribute_column(position), coordinate_column(position)
     places = {value: place for place, value in enumerate(attribute.values)}
     rows = looked_up(rows, column, places, found)
-    reason = said(attribute.name, F.col(column), "is none of its values")
+    reason = told(f"{attribute.name}: not one of its values", F.col(column))
     return mark(rows, needed & F.col(found).isNull(), reason)
 
 
@@ -127,23 +115,16 @@ def with_number(
 ) -> DataFrame:
     """The coordinate of a number is itself; it must lie in its domain."""
     column, found = attribute_column(position), coordinate_column(position)
-    given, number = F.col(column), F.col(found)
-    rows = rows.withColumn(found, number_in(given, rows.schema[column].dataType.typeName()))
-    domain = f"{attribute.min!r} to {attribute.max!r}"
-    wrong = [
-        (number.isNull(), "is not a finite number"),
-        (F.abs(number) == float("inf"), "is not a finite number"),
-        (~number.between(attribute.min, attribute.max), f"is outside {domain}"),
-    ]
-    for condition, what in wrong:
-        rows = mark(rows, needed & condition, said(attribute.name, given, what))
-    return rows
+    number = number_in(F.col(column), rows.schema[column].dataType.typeName())
+    inside = F.coalesce(F.col(found).between(attribute.min, attribute.max), F.lit(False))
+    domain = f"a number from {attribute.min!r} to {attribute.max!r}"
+    reason = told(f"{attribute.name}: not {domain}", F.col(column))
+    return mark(rows.withColumn(found, number), needed & ~inside, reason)
 
 
 def number_in(given: Column, type_: str) -> Column:
-    """A double; minus zero, which hashes and sorts apart, becomes zero. NaN is no number."""
-    number = as_number(given, "string" if type_ == "string" else "double")
-    return F.when(number == 0, F.lit(0.0)).when(~F.isnan(number), number)
+    """A double; adding zero turns minus zero, which hashes and sorts apart, into zero."""
+    return as_number(given, "string" if type_ == "string" else "double") + F.lit(0.0)
 
 
 def coordinate_column(position: int) -> str:
@@ -159,7 +140,3 @@ def axis_value(axis: int, description: Description) -> Column:
             own = F.col(coordinate_column(position)).cast("double")
             value = value.when(F.col("space").isin(spaces), own)
     return value.otherwise(F.lit(float("nan")))
-
-
-def said(name: str, value: Column, what: str) -> Column:
-    return F.concat(F.lit(f"{name}: "), shown(value), F.lit(f" {what}"))

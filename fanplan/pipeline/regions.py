@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from fanplan.pipeline.numbering import numbered
 from fanplan.pipeline.reading import mark
 from fanplan.pipeline.traffic import Batches
 from fanplan.workload.description import Description
@@ -115,13 +116,9 @@ def _bad_filter(error: str) -> Column:
 
 
 def number_subscribers(subscriptions: DataFrame) -> DataFrame:
-    """Subscribers in the order of their names. One task numbers them; they fit the driver."""
-    number = F.row_number().over(Window.orderBy("subscriber")) - 1
-    return (
-        subscriptions.select("subscriber")
-        .distinct()
-        .select("subscriber", number.alias("subscriber_id"))
-    )
+    """Subscribers in the order of their names."""
+    names = subscriptions.select("subscriber").distinct()
+    return names.select("subscriber", numbered("subscriber").alias("subscriber_id"))
 
 
 def number_subscriptions(subscriptions: DataFrame, subscribers: DataFrame) -> DataFrame:

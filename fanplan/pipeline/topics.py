@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from fanplan.pipeline.numbering import numbered
 from fanplan.workload.topics import TopicSyntax, separator
 
 # What stands for one token, and for the rest of the name.
@@ -18,9 +19,7 @@ def number_topics(named: list[DataFrame]) -> DataFrame:
     distinct = (
         reduce(DataFrame.unionByName, named).groupBy("topic").agg(F.first("space").alias("space"))
     )
-    # One task numbers the topics: as many rows as there are names, not as there is traffic.
-    number = F.row_number().over(Window.orderBy("topic")) - 1
-    return distinct.select("topic", number.alias("topic_id"), "space")
+    return distinct.select("topic", numbered("topic").alias("topic_id"), "space")
 
 
 def topics_of_patterns(patterns: DataFrame, topics: DataFrame, syntax: TopicSyntax) -> DataFrame:

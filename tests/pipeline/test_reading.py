@@ -27,7 +27,7 @@ from fanplan.pipeline.reading import (
     raw_text,
     read_table,
 )
-from fanplan.pipeline.sources import TableSource, find_sources
+from fanplan.pipeline.sources import SPLIT_BYTES, TableSource, find_sources
 from fanplan.pipeline.splits import Split
 from fanplan.workload import tables
 from fanplan.workload.description import Description
@@ -44,11 +44,11 @@ ATTRIBUTES = Description(
 SUBSCRIPTIONS = "subscriber,topic\ns,t\n"
 
 
-def source(folder: Path, table: str, **options: int) -> TableSource:
+def source(folder: Path, table: str, split_bytes: int = SPLIT_BYTES) -> TableSource:
     """The source of one table; a workload always has subscriptions."""
     if not any(folder.glob("subscriptions*")):
         (folder / "subscriptions.csv").write_text(SUBSCRIPTIONS)
-    return find_sources(folder, **options)[table]
+    return find_sources(folder, split_bytes=split_bytes)[table]
 
 
 def rows_of(
@@ -74,12 +74,12 @@ def test_every_bad_value_has_its_reason(spark: SparkSession, tmp_path: Path) -> 
         "p,t2,,,": None,
         ",t,,1,": "publisher: no value",
         'p,"",,1,': "topic: no value",
-        "p,t3,,fast,": "rate: 'fast' is not a number",
-        "p,t3,,1d,": "rate: '1d' is not a number",
-        "p,t3,,NaN,": "rate: 'NaN' is not a finite number",
-        "p,t3,,-inf,": "rate: '-inf' is not a finite number",
-        "p,t3,,1e999,": "rate: '1e999' is not a finite number",
-        "p,t3,,-1,": "rate: '-1' is below 0",
+        "p,t3,,fast,": "rate: not a finite number from 0: fast",
+        "p,t3,,1d,": "rate: not a finite number from 0: 1d",
+        "p,t3,,NaN,": "rate: not a finite number from 0: NaN",
+        "p,t3,,-inf,": "rate: not a finite number from 0: -inf",
+        "p,t3,,1e999,": "rate: not a finite number from 0: 1e999",
+        "p,t3,,-1,": "rate: not a finite number from 0: -1",
         "p,t,,7,": "duplicate of advertisements.csv, line 2",
         "p,t": "2 fields, but the header has 5",
         "p,t,a,1,b,c": "6 fields, but the header has 5",
@@ -158,7 +158,7 @@ def test_files_may_order_their_columns_differently(spark: SparkSession, tmp_path
     assert [row["_reason"] for row in rows] == [
         None,
         None,
-        "capacity: '0' is not above 0",
+        "capacity: not a finite number above 0: 0",
         None,
         "duplicate of brokers/a.csv, line 2",
     ]
@@ -175,13 +175,13 @@ def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
         '{"topic": "t"': "broken JSON",
         '["t"]': "not a JSON object",
         '{"price": 1}': "topic: no value",
-        '{"topic": "t", "bytes": 1.5}': "bytes: '1.5' is not a whole number",
-        '{"topic": "t", "bytes": -1}': "bytes: '-1' is below 0",
-        '{"topic": "t", "time": "noon"}': "time: 'noon' is neither seconds nor ISO 8601",
-        '{"topic": "t", "time": NaN}': "time: 'NaN' is not a finite number",
+        '{"topic": "t", "bytes": 1.5}': "bytes: not a whole number from 0: 1.5",
+        '{"topic": "t", "bytes": -1}': "bytes: not a whole number from 0: -1",
+        '{"topic": "t", "time": "noon"}': "time: not a time in seconds or ISO 8601: noon",
+        '{"topic": "t", "time": NaN}': "time: not a time in seconds or ISO 8601: NaN",
         '{"topic": "\\ud800"}': "half of a surrogate pair",
         '{"topic": "t", "bytes": 9223372036854775807}': None,
-        '{"topic": "t", "bytes": 1e300}': "bytes: '1e300' is not a whole number",
+        '{"topic": "t", "bytes": 1e300}': "bytes: not a whole number from 0: 1e300",
         "[" * 100_000: "broken JSON",
     }
     (tmp_path / "publications.jsonl").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
@@ -219,8 +219,8 @@ def test_parquet_of_many_types(spark: SparkSession, tmp_path: Path) -> None:
     assert [row[attribute_column(0)] for row in rows] == ["1.50"] * 4
     assert reasons(rows) == {
         2: "topic: no value",
-        3: "bytes: '2.5' is not a whole number",
-        4: "bytes: 'nan' is not a finite number",
+        3: "bytes: not a whole number from 0: 2.5",
+        4: "bytes: not a whole number from 0: nan",
     }
     assert json.loads(rows[2]["_raw"])["bytes"] == "2.5"
 
@@ -265,7 +265,7 @@ def test_links_have_no_direction(spark: SparkSession, tmp_path: Path) -> None:
     assert reasons(rows.collect()) == {
         3: "duplicate of links.csv, line 2",
         4: "a link joins a broker to itself",
-        6: "b: 'w' is not in brokers",
+        6: "b: not in brokers: w",
     }
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.pipeline.sources import TableSource, find_sources
+from fanplan.pipeline.sources import SPLIT_BYTES, TableSource, find_sources
 from fanplan.pipeline.splits import Split, blocks, measure
 
 GOOD = "subscriber,topic\ns1,t1\n"
@@ -35,8 +35,8 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-def subscriptions(folder: Path, **options: int) -> TableSource:
-    return find_sources(folder, **options)["subscriptions"]
+def subscriptions(folder: Path, split_bytes: int = SPLIT_BYTES) -> TableSource:
+    return find_sources(folder, split_bytes=split_bytes)["subscriptions"]
 
 
 def test_folders_and_files_are_found_with_their_rows(tmp_path: Path) -> None:

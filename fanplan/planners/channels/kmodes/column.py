@@ -13,7 +13,7 @@ from fanplan.problem.interest import Floats, Ints
 CANDIDATES = 4
 """Rows drawn as starts of a new channel; the best one is kept."""
 REFINEMENTS = 2
-"""Lloyd steps of a candidate before it is judged."""
+"""Lloyd steps of the best candidate."""
 
 
 class Scratch(NamedTuple):
@@ -52,11 +52,11 @@ def count_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
 
 @compiled
 def refined(
-    demand: Demand, column: Ints, gain: Floats, scratch: Scratch
+    demand: Demand, column: Ints, gain: Floats, scratch: Scratch, rejoin: bool
 ) -> tuple[Ints, float]:
     """One Lloyd step of a single channel: the rows that prefer it, then its best members.
 
-    Returns the new members and the benefit of the old ones.
+    Returns the new members (the old ones unless ``rejoin``) and the benefit of the old ones.
     """
     found = count_rows(demand, column, scratch)
     cost = demand.w2 + demand.w1 * len(column)
@@ -68,8 +68,11 @@ def refined(
             rate = demand.rate[row]
             benefit += rate * more
             traffic += rate
-            for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
-                scratch.wanted[user] += rate * demand.price[row]
+            if rejoin:
+                for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
+                    scratch.wanted[user] += rate * demand.price[row]
+    if not rejoin:
+        return column, benefit
     return take_members(scratch.wanted, demand.w1 * traffic), benefit
 
 
@@ -93,7 +96,7 @@ def take_members(wanted: Floats, threshold: float) -> Ints:
 def best_column(
     demand: Demand, gain: Floats, ideal: Floats, draws: Floats, scratch: Scratch
 ) -> Ints:
-    """Draw rows by what they lack to their ideal, refine each one's audience, keep the best.
+    """Draw rows by what they lack to their ideal; refine the audience that adds most.
 
     As in k-means++ with several candidates (Arthur and Vassilvitskii, 2007, section 6).
     """
@@ -101,17 +104,19 @@ def best_column(
     for row in range(len(gain)):
         total += demand.rate[row] * max(0.0, ideal[row] - gain[row])
         scratch.cumulated[row] = total
-    best = np.empty(0, dtype=np.int32)
-    best_benefit = 0.0
+    column = np.empty(0, dtype=np.int32)
+    best = 0.0
     if total <= 0.0:
-        return best
+        return column
     for draw in draws:
         row = min(np.searchsorted(scratch.cumulated, draw * total, side="right"), len(gain) - 1)
-        column = demand.audience[demand.indptr[row] : demand.indptr[row + 1]].copy()
-        for _ in range(REFINEMENTS + 1):
-            after, benefit = refined(demand, column, gain, scratch)
-            if benefit <= best_benefit:
-                break
-            best, best_benefit = column, benefit
-            column = after
-    return best
+        candidate = demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
+        _, benefit = refined(demand, candidate, gain, scratch, False)
+        if benefit > best:
+            column, best = candidate.copy(), benefit
+    for _ in range(REFINEMENTS):
+        after, benefit = refined(demand, column, gain, scratch, True)
+        if len(after) == 0:
+            break
+        column = after
+    return column

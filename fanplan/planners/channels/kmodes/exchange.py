@@ -5,6 +5,8 @@ Slower than swaps (every trial looks at all rows), so it is for what swaps canno
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from fanplan.planners.channels.kmodes.assign import channel_costs
@@ -29,6 +31,11 @@ PASSES = 2
 CHEAPEST = 3
 """The channel to close is drawn from this many that would be missed least."""
 NOISE = 1e-12
+"""An exchange must add more than this part of the objective: less may be rounding."""
+
+
+def always(cover: Cover) -> bool:
+    return True
 
 
 def exchange(
@@ -39,8 +46,9 @@ def exchange(
     random: np.random.Generator,
     stop: Stop,
     all_unicast: float,
+    allowed: Callable[[Cover], bool] = always,
 ) -> Cover:
-    """Close a channel, open another, improve; keep what raises the objective."""
+    """Close a channel, open another, improve; keep what raises the objective and is allowed."""
     trials = min(trials, int(WORK / (len(demand.audience) * cover.members.shape[1] + 1)))
     value = objective(demand, cover, rules)
     for trial in range(trials):
@@ -50,7 +58,8 @@ def exchange(
         other = replaced(demand, cover, rules, column, random)
         other = improve(demand, other, rules, PASSES)
         after = objective(demand, other, rules)
-        if after > value + NOISE * abs(value) and is_served(demand, other, rules.hard):
+        better = after > value + NOISE * abs(value)
+        if better and is_served(demand, other, rules.hard) and allowed(other):
             cover, value = other, after
     return cover
 

@@ -17,7 +17,7 @@ from fanplan.planners.channels.kmodes.solve import Solver
 from fanplan.planners.channels.kmodes.task import Task, make_task
 from fanplan.planners.channels.kmodes.unicast_limit import (
     limited,
-    multicast_alone,
+    released,
     raise_price,
     searched_at_price,
 )
@@ -49,7 +49,7 @@ def plan_once(task: Task, random: np.random.Generator, stop: Stop) -> Cover:
         task, plan_afresh(task, solver), searched_at_price(task, solver), solver.stop
     )
     if len(covers) > 1:
-        covers += multicast_alone(task, solver)
+        covers += released(task, solver)
     best = limited(task, covers)
     if best is None:
         least = min(task.unicast_fraction(cover) for cover in covers)

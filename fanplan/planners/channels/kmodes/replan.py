@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.planners.channels.kmodes.cover import Cover
-from fanplan.planners.channels.kmodes.demand import Demand
 from fanplan.planners.channels.kmodes.exchange import exchange
 from fanplan.planners.channels.kmodes.infeasible import (
     explain,
@@ -18,7 +17,9 @@ from fanplan.planners.channels.kmodes.solve import Solver, best_of
 from fanplan.planners.channels.kmodes.task import Task
 from fanplan.planners.channels.kmodes.unicast_limit import limited, raise_price
 
-BISECTIONS = 8
+BISECTIONS = 6
+FEW_SWAPS = 32
+"""Exchanges at each price of a change that is tried."""
 
 
 def replan(task: Task, solver: Solver) -> Cover:
@@ -73,18 +74,20 @@ def without_rows(cover: Cover, out: np.ndarray) -> Cover:
 
 def at_change_price(task: Task, solver: Solver, base: Cover, price: float) -> list[Cover]:
     """Covers improved from the base with each change at that price, unicast dearer if need be."""
-    rules = task.rules._replace(change=price)
+    rules, most = task.rules._replace(change=price), task.params.max_changes
 
-    def better(demand: Demand, cover: Cover) -> Cover:
-        cover = improve(demand, cover, rules, task.params.passes)
-        swaps, stop = task.params.swaps, solver.stop
-        return exchange(demand, cover, rules, swaps, solver.random, stop, task.all_unicast)
+    def allowed(cover: Cover) -> bool:
+        return most is None or changed(task, cover) <= most
 
-    first = better(task.priced(rules.hard), base)
-    covers = raise_price(
-        task, first, lambda more, _: better(task.priced(rules.hard, more), base), solver.stop
-    )
-    return [base, *covers]
+    def at_price(more: float, cover: Cover, swaps: bool) -> Cover:
+        demand = task.priced(rules.hard, more)
+        cover = improve(demand, base, rules, task.params.passes)
+        trials = solver.params.swaps if swaps else 0
+        return exchange(
+            demand, cover, rules, trials, solver.random, solver.stop, task.all_unicast, allowed
+        )
+
+    return [base, *raise_price(task, at_price(0.0, base, True), at_price, solver.stop)]
 
 
 def raise_change_price(
@@ -93,9 +96,9 @@ def raise_change_price(
     """More covers, at prices of a change that rise until there are few enough, then bisected."""
     rate = task.demand.rate
     low, high = 0.0, task.params.weights.unicast * float(rate[rate > 0].min(initial=1.0))
-    covers = list(covers)
+    covers, quick = list(covers), solver.with_swaps(FEW_SWAPS)
     while high <= 2 * task.all_unicast:
-        more = at_change_price(task, solver, base, high)
+        more = at_change_price(task, quick, base, high)
         covers += more
         if few_enough(task, more[1:], most):
             break
@@ -104,7 +107,7 @@ def raise_change_price(
         if solver.stop(task.cost(base)):
             break
         middle = (low + high) / 2
-        more = at_change_price(task, solver, base, middle)
+        more = at_change_price(task, quick, base, middle)
         covers += more
         low, high = (low, middle) if few_enough(task, more[1:], most) else (middle, high)
-    return covers
+    return covers + at_change_price(task, solver, base, high)

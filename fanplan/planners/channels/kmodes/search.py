@@ -15,7 +15,7 @@ from fanplan.planners.stop import Stop
 
 LEAST_HEAVY = 30_000
 """Up to this many rows the whole demand is searched."""
-CYCLES = 4
+CYCLES = 3
 """Most alternations of swaps and polish."""
 SETTLED = 1e-4
 """They end when one adds less than this part of the gain."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,6 +33,11 @@ class Solver:
     ) -> None:
         self.params, self.random, self.stop = params, random, stop
         self.all_unicast = all_unicast
+
+    def with_swaps(self, most: int) -> Solver:
+        """The same with at most so many swaps: quicker, for looking around."""
+        params = replace(self.params, swaps=min(most, self.params.swaps))
+        return Solver(params, self.random, self.stop, self.all_unicast)
 
     def solve(
         self, demand: Demand, soft: Demand, rules: Rules, members: Bytes | None = None
@@ -87,7 +93,8 @@ class Solver:
     ) -> Cover | None:
         """Some channels found as if unicast were possible, the others as user clusters."""
         modes = self.params.channels - groups
-        found, choice = search(soft, modes, self.params, self.random, self.stop)
+        quick = replace(self.params, swaps=self.params.swaps // 4)
+        found, choice = search(soft, modes, quick, self.random, self.stop)
         members = np.zeros((demand.users, self.params.channels), dtype=np.uint8)
         members[:, :modes] = found
         free = rules._replace(hard=np.zeros_like(rules.hard))

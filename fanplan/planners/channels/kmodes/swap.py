@@ -10,7 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.planners.channels.kmodes.assign import Choice, channel_costs, choose, weighted_sum
+from fanplan.planners.channels.kmodes.assign import (
+    Choice,
+    channel_costs,
+    choose,
+    total_gain,
+    weighted_sum,
+)
 from fanplan.planners.channels.kmodes.column import (
     CANDIDATES,
     Scratch,
@@ -27,6 +33,8 @@ ROUNDS = 4
 """Lloyd rounds on the channels that a swap touched."""
 BATCH = 32
 """Trials between two questions whether to stop."""
+IDLE_BATCHES = 3
+"""Batches without a success after which swaps end."""
 NOISE = 1e-12
 """A swap must add more than this part of the gain: less may be rounding."""
 
@@ -89,12 +97,13 @@ def swap(
     """Try swaps; keep those that raise the gain. ``stop`` hears ``all_unicast`` less the gain."""
     search = Search(members.copy(), channel_costs(demand, members), choice.copy())
     scratch, local = make_scratch(demand), make_local(demand, members.shape[1], choice)
-    ideal = demand.ideal_gain
+    ideal, idle = demand.ideal_gain, 0
     for begin in range(0, trials, BATCH):
-        if stop(all_unicast - weighted_sum(demand.rate, search.choice.gain)):
+        if idle == IDLE_BATCHES or stop(all_unicast - total_gain(demand, search.choice)):
             break
         draws = random.random((min(BATCH, trials - begin), CANDIDATES))
-        try_swaps(demand, ideal, search, draws, scratch, local)
+        kept = try_swaps(demand, ideal, search, draws, scratch, local)
+        idle = 0 if kept else idle + 1
     return search.members, search.choice
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from fanplan.planners.channels.kmodes.cover import Cover
+from fanplan.planners.channels.kmodes.exchange import exchange
+from fanplan.planners.channels.kmodes.rules import improve
 from fanplan.planners.channels.kmodes.solve import Solver
 from fanplan.planners.channels.kmodes.task import Task
 from fanplan.planners.stop import Stop
@@ -15,8 +17,8 @@ DOUBLINGS = 40
 """Raising stops after this many: the price is then beyond any rate that matters."""
 BISECTIONS = 6
 
-AtPrice = Callable[[float, Cover], Cover]
-"""The cover for unicast dearer by so much, from the members of another cover."""
+AtPrice = Callable[[float, Cover, bool], Cover]
+"""The cover for unicast dearer by so much, from another cover, with swaps or without."""
 
 
 def within(task: Task, cover: Cover) -> bool:
@@ -31,12 +33,15 @@ def limited(task: Task, covers: list[Cover]) -> Cover | None:
 
 
 def raise_price(task: Task, cover: Cover, at_price: AtPrice, stop: Stop) -> list[Cover]:
-    """The cover, and if it has too much unicast, covers at doubled and then bisected prices."""
+    """The cover, and if it has too much unicast, covers at doubled and then bisected prices.
+
+    Prices are tried without swaps; with them at the lowest price that keeps the limit.
+    """
     covers, low, high = [cover], 0.0, task.params.weights.unicast
     for _ in range(DOUBLINGS):
         if within(task, covers[-1]):
             break
-        covers.append(at_price(high, covers[-1]))
+        covers.append(at_price(high, covers[-1], False))
         low, high = high, 2 * high
     if len(covers) == 1 or not within(task, covers[-1]):
         return covers
@@ -45,26 +50,38 @@ def raise_price(task: Task, cover: Cover, at_price: AtPrice, stop: Stop) -> list
         if stop(min(task.cost(other) for other in covers if within(task, other))):
             break
         middle = (low + high) / 2
-        covers.append(at_price(middle, covers[-1]))
+        covers.append(at_price(middle, covers[-1], False))
         low, high = (low, middle) if within(task, covers[-1]) else (middle, high)
-    return covers
+    return [*covers, at_price(high, covers[-1], True)]
 
 
 def searched_at_price(task: Task, solver: Solver) -> AtPrice:
     """Covers by a search of their own."""
     rules = task.rules._replace(change=0.0)
 
-    def at_price(more: float, cover: Cover) -> Cover:
+    def at_price(more: float, cover: Cover, swaps: bool) -> Cover:
         priced = task.priced(rules.hard, more)
         soft = task.priced(np.zeros_like(rules.hard), more)
-        return solver.solve(priced, soft, rules, cover.members) or cover
+        chosen = solver if swaps else solver.with_swaps(0)
+        return chosen.solve(priced, soft, rules, cover.members) or cover
 
     return at_price
 
 
-def multicast_alone(task: Task, solver: Solver) -> list[Cover]:
-    """A cover with no unicast but for the rows that are kept off multicast, if one is found."""
+def released(task: Task, solver: Solver) -> list[Cover]:
+    """Covers from multicast alone, if that is found: at falling prices rows go back to unicast."""
     hard = np.where(task.demand.price > 0, 1, 0).astype(np.uint8)
-    rules = task.rules._replace(change=0.0, hard=hard)
-    cover = solver.solve(task.priced(hard), task.demand, rules)
-    return [] if cover is None else [cover]
+    rules = task.rules._replace(change=0.0)
+    alone = solver.solve(task.priced(hard), task.demand, rules._replace(hard=hard))
+    if alone is None:
+        return []
+
+    def at_price(more: float, cover: Cover, swaps: bool) -> Cover:
+        demand = task.priced(rules.hard, more)
+        cover = improve(demand, alone, rules, task.params.passes)
+        trials = solver.params.swaps if swaps else 0
+        return exchange(
+            demand, cover, rules, trials, solver.random, solver.stop, task.all_unicast
+        )
+
+    return [alone, *raise_price(task, at_price(0.0, alone, False), at_price, solver.stop)]

@@ -1,0 +1,300 @@
+"""kmodes: optimal where the optimum is known, honest about its cost, and within all limits."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from datasets import make_problem
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fanplan.errors import InputError
+from fanplan.evaluation.analytic import analytic_ledger, perfect
+from fanplan.evaluation.dual import best_bound
+from fanplan.evaluation.ledger import cost, unicast_fraction
+from fanplan.evaluation.weights import Weights
+from fanplan.plan.types import ChannelMap
+from fanplan.planners.channels.exact import ExactParams, exact
+from fanplan.planners.channels.kmodes import InfeasibleError, KmodesParams, changes, kmodes
+from fanplan.planners.stop import never
+from fanplan.problem.build import from_generated, from_pairs
+from fanplan.problem.interest import InterestProblem
+from fanplan.workload.generators import load
+
+USERS = 6
+QUICK = {"swaps": 16, "passes": 4}
+weight = st.floats(0.2, 4.0)
+weights = st.one_of(st.just(Weights()), st.builds(Weights, weight, weight, weight))
+instances = st.lists(
+    st.tuples(st.sets(st.integers(0, USERS - 1), min_size=1), st.integers(0, 20)),
+    min_size=1,
+    max_size=8,
+).map(lambda rows: make_problem([a for a, _ in rows], [float(m) for _, m in rows], USERS))
+searching = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def generated(name: str, **sizes) -> InterestProblem:
+    kind = load(name)
+    return from_generated(kind.generate(kind.params(**sizes), 1))
+
+
+def themed(rows: int, users: int, themes: int, seed: int) -> InterestProblem:
+    """Rows that want a theme's users, give or take a few: what channels are good for."""
+    random = np.random.default_rng(seed)
+    theme = random.random((themes, users)) < 0.15
+    wanted = theme[random.integers(0, themes, rows)] ^ (random.random((rows, users)) < 0.03)
+    return from_pairs(*np.nonzero(wanted), random.pareto(1.5, rows) + 0.1)
+
+
+def tiny(seed: int) -> InterestProblem:
+    random = np.random.default_rng(seed)
+    wanted = random.random((9, 7)) < random.uniform(0.2, 0.7)
+    wanted[np.arange(9), random.integers(0, 7, 9)] = True
+    sets = [set(np.flatnonzero(row)) for row in wanted]
+    return make_problem(sets, random.integers(1, 20, 9), 7)
+
+
+def cost_of(problem: InterestProblem, map: ChannelMap, w: Weights | None = None) -> float:
+    ledger = analytic_ledger(problem, map)
+    assert ledger.missed == 0
+    return cost(ledger, w or Weights())
+
+
+@pytest.mark.parametrize("multicast_only", [False, True])
+def test_optimal_on_random_tiny_instances(multicast_only):
+    wrong = []
+    for seed in range(100):
+        problem = tiny(seed)
+        best = exact(problem, ExactParams(3, multicast_only=multicast_only), 0, never)
+        limit = 0.0 if multicast_only else None
+        params = KmodesParams(3, starts=12, swaps=64, unicast_limit=limit)
+        found = cost_of(problem, kmodes(problem, params, seed, never))
+        if found > cost_of(problem, best) * (1 + 1e-9):
+            wrong.append((seed, found, cost_of(problem, best)))
+    assert not wrong
+
+
+@searching
+@given(instances, weights, st.integers(1, 3), st.booleans())
+def test_valid_and_between_bound_and_unicast(problem, w, channels, multiple):
+    params = KmodesParams(channels, w, multiple=multiple, **QUICK)
+    reported = []
+    map = kmodes(problem, params, 1, lambda best: bool(reported.append(best)))
+    total = cost_of(problem, map, w)
+    unicast = w.unicast * float(problem.messages @ problem.audience_sizes)
+    assert total <= unicast * (1 + 1e-9)
+    assert best_bound(problem, w, channels, multiple)[0] <= total * (1 + 1e-9)
+    assert multiple or map.assigned.counts(problem.size).max(initial=0) <= 1
+    assert all(best >= total * (1 - 1e-9) for best in reported)
+
+
+limits = st.fixed_dictionaries(
+    {
+        "unicast_limit": st.sampled_from([None, 0.0, 0.1, 0.5]),
+        "max_channels_per_subscriber": st.one_of(
+            st.none(), st.integers(1, 2), st.lists(st.integers(0, 3), min_size=6, max_size=6)
+        ),
+        "max_channel_rate": st.one_of(st.none(), st.integers(1, 60).map(float)),
+        "pin": st.booleans(),
+        "off": st.booleans(),
+        "multiple": st.booleans(),
+    }
+)
+
+
+@settings(searching, max_examples=150)
+@given(instances, st.integers(1, 4), limits, st.integers(0, 3))
+def test_limits_are_kept_or_called_infeasible(problem, channels, chosen, seed):
+    chosen = dict(chosen)
+    pinned = (0,) if chosen.pop("pin") else ()
+    off = (problem.size - 1,) if chosen.pop("off") else ()
+    if set(pinned) & set(off) or (off and chosen["unicast_limit"] == 0):
+        off = ()
+    params = KmodesParams(channels, pinned=pinned, off_multicast=off, **chosen, **QUICK)
+    try:
+        map = kmodes(problem, params, seed, never)
+    except InfeasibleError as error:
+        assert error.problem.remedy
+        assert chosen["max_channels_per_subscriber"] or chosen["max_channel_rate"] or off
+        return
+    assert_within(problem, map, params)
+
+
+def assert_within(problem: InterestProblem, map: ChannelMap, params: KmodesParams) -> None:
+    ledger = analytic_ledger(problem, map)
+    assert ledger.missed == 0
+    if params.unicast_limit is not None:
+        assert unicast_fraction(ledger) <= params.unicast_limit
+    joined = np.bincount(map.members.right, minlength=len(problem.subscribers))
+    if params.max_channels_per_subscriber is not None:
+        assert np.all(joined <= np.asarray(params.max_channels_per_subscriber))
+    load = np.bincount(map.assigned.right, problem.messages[map.assigned.left], map.channels)
+    if params.max_channel_rate is not None:
+        assert np.all(load <= params.max_channel_rate * (1 + 1e-9))
+    assert not np.isin(map.unicast.left, params.pinned).any()
+    assert not np.isin(map.assigned.left, params.off_multicast).any()
+    assert params.multiple or map.assigned.counts(problem.size).max(initial=0) <= 1
+
+
+def test_relaxation_named_by_an_infeasible_limit_would_do():
+    problem = make_problem([{0, 1}, {1, 2}, {0, 2}], [4.0, 3.0, 2.0], 3)
+    with pytest.raises(InfeasibleError, match="max_channel_rate") as caught:
+        kmodes(problem, KmodesParams(2, unicast_limit=0.0, max_channel_rate=4.0), 1, never)
+    enough = caught.value.value
+    assert 5.0 <= enough <= 5.001
+    params = KmodesParams(2, unicast_limit=0.0, max_channel_rate=enough * (1 + 1e-9))
+    assert_within(problem, kmodes(problem, params, 1, never), params)
+
+
+def test_excluded_subscriber_is_named():
+    problem = make_problem([{0, 1}], [4.0], 2)
+    params = KmodesParams(1, pinned=(0,), max_channels_per_subscriber=[1, 0])
+    with pytest.raises(InfeasibleError, match="subscriber 's1'"):
+        kmodes(problem, params, 1, never)
+
+
+def test_unicast_forced_by_rows_off_multicast_is_computed():
+    problem = make_problem([{0, 1}, {1, 2}], [1.0, 2.0], 3)
+    params = KmodesParams(1, off_multicast=(0,), unicast_limit=0.25)
+    with pytest.raises(InfeasibleError, match="unicast_limit") as caught:
+        kmodes(problem, params, 1, never)
+    assert caught.value.value == pytest.approx(2 / 4)
+
+
+def test_better_than_any_single_stage_on_structured_interest():
+    problem = generated("websphere", topics=800, processes=40)
+    least = perfect(problem, Weights())
+    lloyd_only = cost_of(problem, kmodes(problem, KmodesParams(15, swaps=0), 1, never))
+    full = cost_of(problem, kmodes(problem, KmodesParams(15), 1, never))
+    one = cost_of(problem, kmodes(problem, KmodesParams(15, multiple=False), 1, never))
+    assert least < full <= min(lloyd_only, one)
+
+
+@pytest.mark.parametrize("options", [{}, {"unicast_limit": 0.0}, {"max_channels_per_subscriber": 2}])
+def test_same_map_on_any_number_of_threads(options):
+    problem = themed(1500, 60, 25, seed=2)
+    params = KmodesParams(12, swaps=32, **options)
+    before = numba.get_num_threads()
+    maps = []
+    try:
+        for threads in sorted({1, min(2, numba.config.NUMBA_NUM_THREADS), before}):
+            numba.set_num_threads(threads)
+            maps.append(kmodes(problem, params, 5, never))
+    finally:
+        numba.set_num_threads(before)
+    assert all(map == maps[0] for map in maps)
+    assert kmodes(problem, params, 6, never) != maps[0]
+
+
+def test_stopping_at_once_still_gives_a_valid_map():
+    problem = themed(400, 40, 10, seed=3)
+    for options in ({}, {"unicast_limit": 0.0}, {"unicast_limit": 0.2}):
+        params = KmodesParams(8, starts=3, **options)
+        assert_within(problem, kmodes(problem, params, 1, lambda best: True), params)
+
+
+def test_heavy_rows_lead_the_search(monkeypatch):
+    problem = themed(3000, 60, 25, seed=4)
+    whole = cost_of(problem, kmodes(problem, KmodesParams(25), 1, never))
+    monkeypatch.setattr("fanplan.planners.channels.kmodes.search.LEAST_HEAVY", 600)
+    part = cost_of(problem, kmodes(problem, KmodesParams(25, heavy=0.2), 1, never))
+    assert math.isclose(part, whole, rel_tol=0.05)
+
+
+def test_many_users_do_not_overflow():
+    users = np.arange(70_000)
+    rows = np.concatenate((np.zeros(70_000, int), np.ones(69_999, int)))
+    problem = from_pairs(rows, np.concatenate((users, users[1:])), [1.0, 1.0])
+    map = kmodes(problem, KmodesParams(1), 1, never)
+    assert cost_of(problem, map) == 2 * 70_001
+
+
+def test_warm_start_from_the_own_result_changes_nothing():
+    problem = themed(600, 50, 12, seed=6)
+    first = kmodes(problem, KmodesParams(10, swaps=64), 1, never)
+    price = 0.01 * cost_of(problem, first)
+    for options in ({"change_price": price}, {"max_changes": 0}):
+        params = KmodesParams(10, start=first, swaps=64, **options)
+        assert kmodes(problem, params, 2, never) == first
+
+
+@settings(searching, max_examples=40)
+@given(instances, instances, st.integers(0, 6), st.integers(0, 3))
+def test_changes_stay_within_their_maximum(old, new, most, seed):
+    start = kmodes(old, KmodesParams(2, **QUICK), seed, never)
+    rows = [pair for pair in zip(*_arrays(start.assigned), strict=True) if pair[0] < new.size]
+    from fanplan.plan.types import pairs
+
+    start = ChannelMap(2, pairs(*zip(*rows, strict=True)) if rows else pairs([], []),
+                       start.members, start.unicast)
+    params = KmodesParams(2, start=start, max_changes=most, **QUICK)
+    map = kmodes(new, params, seed, never)
+    assert changes(start, map).total <= most
+    kept = KmodesParams(2, start=start, max_changes=0, **QUICK)
+    assert cost_of(new, map) <= cost_of(new, kmodes(new, kept, seed, never)) * (1 + 1e-9)
+
+
+def _arrays(pairs):
+    return pairs.left.tolist(), pairs.right.tolist()
+
+
+def test_more_changes_allow_a_lower_cost():
+    old, new = themed(500, 40, 10, seed=7), themed(500, 40, 10, seed=8)
+    size = min(old.size, new.size)
+    cut = from_pairs(
+        np.repeat(np.arange(size), new.audience_sizes[:size]),
+        new.audience[: new.indptr[size]],
+        new.messages[:size],
+        names=new.subscribers,
+    )
+    from fanplan.plan.types import NO_PAIRS
+
+    start = ChannelMap(8, NO_PAIRS, NO_PAIRS, NO_PAIRS)
+    costs = []
+    for most in (0, 40, 400, 4000):
+        params = KmodesParams(8, start=start, max_changes=most, swaps=32)
+        map = kmodes(cut, params, 1, never)
+        assert changes(start, map).total <= most
+        costs.append(cost_of(cut, map))
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] < 0.95 * costs[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"channels": 0}, "channels"),
+        ({"starts": 0}, "starts"),
+        ({"unicast_limit": 1.5}, "unicast_limit"),
+        ({"max_channel_rate": -1.0}, "max_channel_rate"),
+        ({"max_channels_per_subscriber": -1}, "max_channels_per_subscriber"),
+        ({"max_channels_per_subscriber": [1]}, "1 limits for 2 subscribers"),
+        ({"pinned": (0,), "off_multicast": (0,)}, "row 0 must go by multicast and must not"),
+        ({"unicast_limit": 0.0, "off_multicast": (0,)}, "off_multicast"),
+        ({"pinned": (7,)}, "no row 7"),
+        ({"max_changes": 3}, "start"),
+    ],
+)
+def test_wrong_parameters_are_named(options, match):
+    problem = make_problem([{0, 1}, {1}], [1.0, 1.0], 2)
+    with pytest.raises(InputError, match=match):
+        kmodes(problem, KmodesParams(**{"channels": 1, **options}), 1, never)
+
+
+def test_recorded_parameters_are_plain():
+    import json
+
+    problem = make_problem([{0, 1}, {1}], [1.0, 1.0], 2)
+    start = kmodes(problem, KmodesParams(1), 1, never)
+    params = KmodesParams(
+        1, start=start, max_channels_per_subscriber=np.array([1, 1]), pinned=(np.int64(0),)
+    )
+    recorded = json.loads(json.dumps(params.recorded()))
+    assert recorded["start"] is True
+    assert recorded["max_channels_per_subscriber"] == [1, 1]
+    assert "weights" not in recorded
