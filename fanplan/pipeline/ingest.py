@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,9 +18,9 @@ from fanplan.errors import InputError, Problem
 from fanplan.pipeline import contracts, regions, topics
 from fanplan.pipeline.interest import Inputs, Interest, build_interest
 from fanplan.pipeline.points import mark_topics, to_points, with_space
-from fanplan.pipeline.reading import mark_unknown, quarantined, quarantined_files
+from fanplan.pipeline.reading import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.pipeline.run import Run
-from fanplan.pipeline.sources import find_sources
+from fanplan.pipeline.sources import TableSource, find_sources
 from fanplan.pipeline.stages import Stage, StageStore
 from fanplan.problem.dataset import read_manifest
 from fanplan.progress import Progress
@@ -42,12 +44,21 @@ def ingest_workload(
     inputs_key = key_of(__version__, to_toml(description), *(s.key for s in sources.values()))
     if is_current(out, inputs_key):
         return
-    with StageStore(out, progress) as store:
+    with StageStore(out, progress) as store, naming_files(sources.values()):
         run = Run(session(), store, description, sources)
         inputs = read_inputs(run)
         interest = build_interest(run, inputs)
         quarantine(run, inputs)
         store.finish({**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked})
+
+
+@contextmanager
+def naming_files(sources: Collection[TableSource]) -> Iterator[None]:
+    """A job that fails because of an input file is an input error with that file's name."""
+    try:
+        yield
+    except PySparkException as error:
+        raise as_input_error(error, sources) or error from error
 
 
 def key_of(*parts: str) -> str:
@@ -57,7 +68,10 @@ def key_of(*parts: str) -> str:
 
 def is_current(out: Path, inputs_key: str) -> bool:
     """Whether the dataset is there already, made from the same input by the same version."""
-    return (out / "manifest.json").is_file() and read_manifest(out).inputs == inputs_key
+    try:
+        return read_manifest(out).inputs == inputs_key
+    except InputError:
+        return False
 
 
 def read_inputs(run: Run) -> Inputs:

@@ -8,12 +8,12 @@ from datasets import make_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanplan.evaluation.analytic import analytic_ledger, perfect
 from fanplan.evaluation.bounds import lower_bound
 from fanplan.evaluation.dual import best_bound, dual_bound
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.spectral import spectral_bound
 from fanplan.evaluation.weights import Weights
+from fanplan.plan.analytic import analytic_ledger, perfect
 from fanplan.planners.channels.exact import ExactParams, exact
 from fanplan.planners.stop import never
 from fanplan.problem.build import from_generated

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.evaluation.analytic import analytic_ledger, perfect
 from fanplan.evaluation.bounds import lower_bound
 from fanplan.evaluation.ledger import (
     Ledger,
@@ -24,6 +23,7 @@ from fanplan.evaluation.ledger import (
     unicast_fraction,
 )
 from fanplan.evaluation.weights import Weights
+from fanplan.plan.analytic import analytic_ledger, perfect
 from fanplan.plan.types import ChannelMap, pairs
 
 FLOWS, USERS, CHANNELS = 5, 4, 3

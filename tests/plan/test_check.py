@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.evaluation.analytic import analytic_ledger
+from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.check import check_plan
 from fanplan.plan.store import save_plan
 from fanplan.plan.types import ChannelMap, Plan, pairs

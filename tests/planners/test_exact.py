@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.evaluation.analytic import analytic_ledger
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.weights import Weights
+from fanplan.plan.analytic import analytic_ledger
 from fanplan.planners.channels.exact import ExactParams, exact
 from fanplan.planners.stop import never
 

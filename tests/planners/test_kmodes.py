@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.evaluation.analytic import analytic_ledger, perfect
 from fanplan.evaluation.dual import best_bound
 from fanplan.evaluation.ledger import cost, unicast_fraction
 from fanplan.evaluation.weights import Weights
+from fanplan.plan.analytic import analytic_ledger, perfect
 from fanplan.plan.types import ChannelMap
 from fanplan.planners.channels.exact import ExactParams, exact
 from fanplan.planners.channels.kmodes import InfeasibleError, KmodesParams, changes, kmodes

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from fanplan import __version__
 from fanplan.errors import InputError, Problem
-from fanplan.evaluation.analytic import analytic_ledger, perfect
 from fanplan.evaluation.bounds import lower_bound
+from fanplan.plan.analytic import analytic_ledger, perfect
 from fanplan.plan.types import ChannelMap, Plan
 from fanplan.planners.channels.broadcast import broadcast
 from fanplan.planners.channels.params import ChannelParams, UnicastParams, require_flows

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.evaluation.analytic import analytic_ledger
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
+from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.types import ChannelMap
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.errors import InputError, Problem
-from fanplan.evaluation.analytic import perfect
 from fanplan.kernels import compiled
+from fanplan.plan.analytic import perfect
 from fanplan.plan.types import NO_PAIRS, ChannelMap, pairs
 from fanplan.planners.channels.assignment import map_cost
 from fanplan.planners.channels.broadcast import broadcast

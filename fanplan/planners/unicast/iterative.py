@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.evaluation.analytic import analytic_ledger
 from fanplan.evaluation.ledger import cost, unicast_fraction
+from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.types import NO_PAIRS, ChannelMap, pairs
 from fanplan.planners.unicast.items import Items
 from fanplan.problem.interest import InterestProblem, Longs

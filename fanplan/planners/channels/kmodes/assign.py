@@ -46,7 +46,8 @@ def assign(demand: Demand, members: Bytes) -> Choice:
     Parallel; O(audiences × channels) byte additions.
     """
     choice = empty_choice(demand.size)
-    assign_blocks(demand, members, channel_costs(demand, members), choice)
+    step = assign_blocks if demand.size > BLOCK else assign_range
+    step(demand, members, channel_costs(demand, members), choice, 0, demand.size)
     return choice
 
 
@@ -55,14 +56,23 @@ def channel_costs(demand: Demand, members: Bytes) -> Floats:
     return demand.w2 + demand.w1 * members.sum(axis=0, dtype=np.int64)
 
 
+@compiled
+def assign_range(
+    demand: Demand, members: Bytes, costs: Floats, choice: Choice, begin: int, end: int
+) -> None:
+    partial = np.empty(members.shape[1], dtype=np.uint8)
+    overlap = np.empty(members.shape[1], dtype=np.int32)
+    for row in range(begin, end):
+        choose(demand, members, costs, choice, row, partial, overlap)
+
+
 @compiled(parallel=True)
-def assign_blocks(demand: Demand, members: Bytes, costs: Floats, choice: Choice) -> None:
-    rows = len(demand.rate)
-    for block in numba.prange((rows + BLOCK - 1) // BLOCK):
-        partial = np.empty(members.shape[1], dtype=np.uint8)
-        overlap = np.empty(members.shape[1], dtype=np.int32)
-        for row in range(block * BLOCK, min(rows, (block + 1) * BLOCK)):
-            choose(demand, members, costs, choice, row, partial, overlap)
+def assign_blocks(
+    demand: Demand, members: Bytes, costs: Floats, choice: Choice, begin: int, end: int
+) -> None:
+    for block in numba.prange((end - begin + BLOCK - 1) // BLOCK):
+        first = begin + block * BLOCK
+        assign_range(demand, members, costs, choice, first, min(end, first + BLOCK))
 
 
 @compiled

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.kernels import compiled
+from fanplan.plan.types import ChannelMap, pairs
 from fanplan.planners.channels.kmodes.assign import channel_costs
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand, transpose
-from fanplan.plan.types import ChannelMap, pairs
 from fanplan.problem.interest import Floats, Ints, Longs
 
 

@@ -30,6 +30,8 @@ PASSES = 2
 """Passes of both steps after each exchange."""
 CHEAPEST = 3
 """The channel to close is drawn from this many that would be missed least."""
+FLIPS = 2.0
+"""Users that change their mind in a random exchange, on average."""
 NOISE = 1e-12
 """An exchange must add more than this part of the objective: less may be rounding."""
 
@@ -54,8 +56,7 @@ def exchange(
     for trial in range(trials):
         if stop(all_unicast - value):
             break
-        column = new_column(demand, cover, trial % 2 == 0, random)
-        other = replaced(demand, cover, rules, column, random)
+        other = neighbour(demand, cover, rules, trial, random)
         other = improve(demand, other, rules, PASSES)
         after = objective(demand, other, rules)
         better = after > value + NOISE * abs(value)
@@ -64,25 +65,46 @@ def exchange(
     return cover
 
 
-def new_column(
-    demand: Demand, cover: Cover, whole: bool, random: np.random.Generator
-) -> Ints:
-    """Members for a new channel: for whole audiences, or for what the cover leaves of them."""
+def neighbour(
+    demand: Demand, cover: Cover, rules: Rules, trial: int, random: np.random.Generator
+) -> Cover:
+    """A cover with another channel, in turn: for whole audiences, for the rest, or at random."""
+    if trial % 3 == 2:
+        return perturbed(cover, rules, random)
+    whole = trial % 3 == 0
+    column = (audience_column if whole else residual_column)(demand, cover, random)
+    losses = channel_losses(demand, cover, channel_costs(demand, cover.members))
+    cheapest = np.argsort(losses, kind="stable")[:CHEAPEST]
+    return replaced(cover, rules, int(cheapest[random.integers(len(cheapest))]), column)
+
+
+def audience_column(demand: Demand, cover: Cover, random: np.random.Generator) -> Ints:
+    """Members that add most for rows as a whole."""
+    gains = cover_gains(demand, cover, channel_costs(demand, cover.members))
     draws = random.random(CANDIDATES)
-    if whole:
-        gains = cover_gains(demand, cover, channel_costs(demand, cover.members))
-        return best_column(demand, gains, demand.ideal_gain, draws, make_scratch(demand))
+    return best_column(demand, gains, demand.ideal_gain, draws, make_scratch(demand))
+
+
+def residual_column(demand: Demand, cover: Cover, random: np.random.Generator) -> Ints:
+    """Members that add most for what the cover leaves to unicast."""
     rest = unserved_demand(demand, cover, np.ones(demand.size, dtype=np.uint8))
+    draws = random.random(CANDIDATES)
     return best_column(rest, np.zeros(rest.size), rest.ideal_gain, draws, make_scratch(rest))
 
 
-def replaced(
-    demand: Demand, cover: Cover, rules: Rules, column: Ints, random: np.random.Generator
-) -> Cover:
-    """The cover with one of the least missed channels closed and the new one in its place."""
-    losses = channel_losses(demand, cover, channel_costs(demand, cover.members))
-    cheapest = np.argsort(losses, kind="stable")[:CHEAPEST]
-    channel = cheapest[random.integers(len(cheapest))]
+def perturbed(cover: Cover, rules: Rules, random: np.random.Generator) -> Cover:
+    """One channel with about two users joining or leaving; its rows stay."""
+    users, channels = cover.members.shape
+    channel = int(random.integers(channels))
+    flips = random.random(users) < FLIPS / users
+    members = cover.members.copy()
+    members[flips, channel] ^= 1
+    members[members.sum(axis=1, dtype=np.int64) > rules.limit, channel] = 0
+    return cover._replace(members=members)
+
+
+def replaced(cover: Cover, rules: Rules, channel: int, column: Ints) -> Cover:
+    """The cover with a channel closed and one with other members in its place."""
     after = close_channels(cover, np.array([channel]))
     room = after.members[column].sum(axis=1, dtype=np.int64) < rules.limit[column]
     after.members[column[room], channel] = 1

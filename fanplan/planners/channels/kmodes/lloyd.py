@@ -6,10 +6,18 @@ import numba
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.planners.channels.kmodes.assign import Choice, assign, rows_by_channel, total_gain
+from fanplan.planners.channels.kmodes.assign import (
+    BLOCK,
+    Choice,
+    assign,
+    rows_by_channel,
+    total_gain,
+)
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand
 from fanplan.problem.interest import Floats, Ints, Longs
 
+TASKS = 64
+"""Tasks of the parallel Y-step."""
 SETTLED = 1e-4
 """Lloyd ends when a pass adds less than this part of the gain: swaps find more in the time."""
 
@@ -37,22 +45,32 @@ def majority(demand: Demand, channel: Ints, channels: int) -> Bytes:
     """
     members = np.zeros((demand.users, channels), dtype=np.uint8)
     starts, rows = rows_by_channel(channel, channels)
-    join_channels(demand, starts, rows, members)
+    step = join_in_parallel if demand.size > BLOCK else join_channels
+    step(demand, starts, rows, members, 0, 1)
     return members
 
 
-@compiled(parallel=True)
-def join_channels(demand: Demand, starts: Longs, rows: Ints, members: Bytes) -> None:
+@compiled
+def join_channels(
+    demand: Demand, starts: Longs, rows: Ints, members: Bytes, first: int, stride: int
+) -> None:
+    """Set the members of every ``stride``-th channel."""
     users, channels = members.shape
-    tasks = min(channels, 64)
+    wanted = np.zeros(users)
+    for channel in range(first, channels, stride):
+        traffic = add_demand(demand, rows[starts[channel] : starts[channel + 1]], wanted)
+        for user in range(users):
+            members[user, channel] = wanted[user] > demand.w1 * traffic
+            wanted[user] = 0.0
+
+
+@compiled(parallel=True)
+def join_in_parallel(
+    demand: Demand, starts: Longs, rows: Ints, members: Bytes, first: int, stride: int
+) -> None:
+    tasks = min(members.shape[1], TASKS)
     for task in numba.prange(tasks):
-        wanted = np.zeros(users)
-        for channel in range(task, channels, tasks):
-            mine = rows[starts[channel] : starts[channel + 1]]
-            traffic = add_demand(demand, mine, wanted)
-            for user in range(users):
-                members[user, channel] = wanted[user] > demand.w1 * traffic
-                wanted[user] = 0.0
+        join_channels(demand, starts, rows, members, first + task * stride, tasks * stride)
 
 
 @compiled

@@ -17,8 +17,8 @@ from fanplan.planners.channels.kmodes.solve import Solver
 from fanplan.planners.channels.kmodes.task import Task, make_task
 from fanplan.planners.channels.kmodes.unicast_limit import (
     limited,
-    released,
     raise_price,
+    released,
     searched_at_price,
 )
 from fanplan.planners.stop import Stop

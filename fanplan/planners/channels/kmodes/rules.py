@@ -106,7 +106,7 @@ def improve(demand: Demand, cover: Cover, rules: Rules, passes: int) -> Cover:
 def recover(demand: Demand, cover: Cover, rules: Rules) -> Cover:
     """X-step: better channels for every row where the greedy cover finds them.
 
-    Parallel unless channels have a cap. O(audiences × channels) byte additions.
+    Parallel unless channels have a cap or rows are few. O(audiences × channels) byte additions.
     """
     costs = channel_costs(demand, cover.members)
     load = channel_traffic(demand, cover, len(costs))
@@ -115,7 +115,8 @@ def recover(demand: Demand, cover: Cover, rules: Rules) -> Cover:
     for begin in range(0, demand.size, chunk):
         count = np.zeros(min(chunk, demand.size - begin), dtype=np.int64)
         found = np.empty((len(count), len(costs)), dtype=np.int32)
-        step = recover_blocks if np.isinf(rules.cap) else recover_in_turn
+        alone = np.isinf(rules.cap) and len(count) > BLOCK
+        step = recover_blocks if alone else recover_in_turn
         step(demand, cover, rules, costs, load, begin, count, found)
         counts.append(count)
         lists.append(found[np.arange(len(costs)) < count[:, None]])

@@ -1,0 +1,70 @@
+"""The tutorial, run as it stands: its files, its commands and what they print."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fanplan.cli.main import main
+
+DOCS = Path(__file__).parent.parent / "docs"
+FILE = re.compile(r"`desk/([\w.]+)`[^`]*```\w+\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
+USES_SPARK = ("ingest", "replay")
+
+
+def squeezed(text: str) -> list[str]:
+    """Lines without the spaces that only align columns."""
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def run(command: str) -> None:
+    words = shlex.split(command)[1:]
+    if words[0] in USES_SPARK:
+        words += ["--master", "local[2]"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["fanplan", *words])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+    assert not exit_.value.code
+
+
+def run_console(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run each command; where the page shows an answer, it must be the answer."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        capsys.readouterr()
+        run(command)
+        told = capsys.readouterr()
+        if expected.strip():
+            assert squeezed(told.out + told.err) == squeezed(expected)
+
+
+def run_python(block: str) -> None:
+    test = doctest.DocTestParser().get_doctest(block, {}, "tutorial", None, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test)
+    assert runner.summarize().failed == 0
+
+
+def test_the_tutorial_says_what_happens(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "desk").mkdir()
+    text = (DOCS / "tutorial.md").read_text()
+    files = dict(FILE.findall(text))
+    assert files.keys() == {"subscriptions.csv", "publications.csv", "workload.toml"}
+    for name, content in files.items():
+        (tmp_path / "desk" / name).write_text(content)
+    for kind, block in BLOCK.findall(text):
+        run_console(block, capsys) if kind == "console" else run_python(block)
