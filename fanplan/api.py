@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fanplan.plan.types import Plan
     from fanplan.problem.dataset import Manifest
     from fanplan.problem.interest import InterestProblem
-    from fanplan.workload.generators.generated import TableFormat
+    from fanplan.workload.generators.tables import TableFormat
 
 PathLike = str | Path
 
@@ -125,12 +125,13 @@ def generate(
 
     With ``publications`` Spark draws that many and adds them as a table.
     """
+    from fanplan.folder import WORKLOAD, whole_folder
     from fanplan.workload.generators import load
-    from fanplan.workload.generators.generated import whole_folder, write_into
+    from fanplan.workload.generators.generated import write_into
 
     maker = load(kind)
     generated = maker.generate(maker.params(**sizes), seed)
-    with whole_folder(Path(out), replace) as folder:
+    with whole_folder(Path(out), WORKLOAD, replace) as folder:
         with engine.progress.stage("subscriptions and advertisements"):
             write_into(generated, folder, format)
         if publications:

@@ -16,7 +16,7 @@ ROOT = Path(next(iter(fanplan.__path__)))
 
 # From the bottom up: a part imports from lower rows and from itself.
 ROWS = (
-    ("errors", "kernels", "progress"),
+    ("errors", "folder", "kernels", "progress"),
     ("workload",),
     ("problem",),
     ("plan", "evaluation"),
@@ -28,7 +28,7 @@ ROW = {part: row for row, parts in enumerate(ROWS) for part in parts}
 
 # Within a row: the command line calls the interface; of plan and evaluation one may import the
 # other, and the test for cycles sees to it that it is only one.
-BESIDE = {("cli", "api"), ("plan", "evaluation"), ("evaluation", "plan")}
+BESIDE = {("folder", "errors"), ("cli", "api"), ("plan", "evaluation"), ("evaluation", "plan")}
 
 # What the text forbids although the rows would allow it.
 NEVER = {("pipeline", "planners")}

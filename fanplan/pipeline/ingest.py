@@ -136,7 +136,7 @@ def _known_nodes(
 
 def known_topics(run: Run, read: Mapping[str, Stage], interest: Mapping[str, DataFrame]) -> Stage:
     """Declared topics and those that are sent on; only if there are none, those asked for."""
-    senders = [read[n] for n in ("publications",) if n in read]
+    senders: list[Stage | TableSource] = [read[n] for n in ("publications",) if n in read]
     senders += [run.sources[n] for n in ("advertisements",) if n in run.sources]
     askers = [] if senders or run.description.topics else [run.sources["subscriptions"]]
     return run.stage(
@@ -208,8 +208,8 @@ def checked_interest(run: Run, name: str, rows: DataFrame, meaning: tuple[Stage,
     stage = run.table_stage("checked_subscriptions", table, build, schema, meaning)
     if stage.rows == 0:
         what = f"none of the {stage.quarantined} rows can be used"
-        first = quarantined(stage.read_quarantined(run.spark), name).first()
-        reason = f"the first: {first['source']}, line {first['line']}: {first['reason']}"
+        row = quarantined(stage.read_quarantined(run.spark), name).head(1)[0]
+        reason = f"the first: {row['source']}, line {row['line']}: {row['reason']}"
         raise InputError(Problem("subscriptions", what, f"Mend them; {reason}"))
     return stage
 
@@ -226,7 +226,7 @@ def quarantine(run: Run, inputs: Inputs) -> Stage:
             DataFrame.unionByName, parts, quarantined_files(run.spark, run.sources.values())
         )
 
-    looked_at = [*stages.values(), *run.sources.values()]
+    looked_at: list[Stage | TableSource] = [*stages.values(), *run.sources.values()]
     return run.stage("quarantine", gather, contracts.QUARANTINE, looked_at)
 
 

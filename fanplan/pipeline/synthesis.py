@@ -17,9 +17,10 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from fanplan.errors import InputError, Problem
+from fanplan.folder import WORKLOAD, whole_folder
 from fanplan.kernels import compiled
-from fanplan.workload.generators.folder import TableFormat, whole_folder
 from fanplan.workload.generators.law import Axis, PublicationLaw
+from fanplan.workload.generators.tables import TableFormat
 from fanplan.workload.space import CategoryAttribute
 
 Batches = Iterator[pa.RecordBatch]
@@ -64,7 +65,7 @@ def write_publications(
     Memory per task does not depend on ``rows``. Executors must see the folder.
     """
     sample = Sample(rows, seconds, seed)
-    with whole_folder(out.absolute()) as aside:
+    with whole_folder(out.absolute(), WORKLOAD) as aside:
         # Spark has no broadcast behind a Connect server: tasks read the law from a hidden file.
         shared = aside / "_law.parquet"
         write_law(law, shared)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pyarrow.parquet as pq
 
 from fanplan.errors import CheckError, InputError, Problem
 from fanplan.evaluation.bounds import BOUND_NAME
+from fanplan.folder import PLAN, whole_folder
 from fanplan.plan.check import check_plan
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, WeightsRecord, load_plan
 from fanplan.plan.tables import CHANNEL_TABLES, arrow_schema
@@ -40,8 +39,7 @@ def save_plan(plan: Plan, dataset: Path, out: Path, replace: bool = False) -> St
     """
     manifest = read_manifest(dataset)
     require_same_input(plan, manifest, dataset)
-    require_free(out, replace)
-    with written_aside(out) as folder:
+    with whole_folder(out, PLAN, replace) as folder:
         write_tables(plan, dataset, manifest, folder)
         text = plan_record(plan, manifest).model_dump_json(indent=2)
         (folder / "plan.json").write_text(text + "\n", encoding="utf-8")
@@ -60,32 +58,6 @@ def require_valid(folder: Path, dataset: Path) -> None:
     violations = check_plan(folder, dataset).violations
     if violations:
         raise CheckError("the plan does not pass its check: " + "; ".join(violations))
-
-
-def require_free(out: Path, replace: bool) -> None:
-    """Nothing but an older plan may be overwritten, and that only when asked."""
-    if not out.exists():
-        return
-    if not (out / "plan.json").is_file():
-        raise InputError(Problem(str(out), "exists and is not a plan", "Name another folder"))
-    if not replace:
-        raise InputError(Problem(str(out), "is a plan already", "Allow replacing it, or rename"))
-
-
-@contextmanager
-def written_aside(out: Path) -> Iterator[Path]:
-    """A folder beside ``out`` that takes its place if all goes well, and vanishes if not."""
-    folder = out.with_name(f"{out.name}.partial-{os.getpid()}")
-    old = out.with_name(f"{out.name}.replaced-{os.getpid()}")
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-        if out.exists():
-            out.rename(old)
-        folder.rename(out)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def plan_record(plan: Plan, manifest: Manifest) -> PlanRecord:

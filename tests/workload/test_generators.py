@@ -115,7 +115,7 @@ def test_written_description_reads_back_the_same(kind: str, tmp_path: Path) -> N
 
 
 def test_long_tables_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fanplan.workload.generators.folder.ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr("fanplan.workload.generators.tables.ROWS_AT_A_TIME", 7)
     made = make("random")
     for format, read in READERS.items():
         generated.write(made, tmp_path / format, format)
@@ -151,7 +151,7 @@ def test_a_failed_replacement_leaves_the_old_workload(
 
 def test_a_workload_is_replaced_only_when_asked(tmp_path: Path) -> None:
     generated.write(make("random"), tmp_path / "w")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="is a workload already"):
         generated.write(make("market"), tmp_path / "w")
     generated.write(make("market"), tmp_path / "w", "csv", replace=True)
     assert {path.name for path in (tmp_path / "w").iterdir()} == {

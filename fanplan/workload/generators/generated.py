@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from fanplan.folder import WORKLOAD, whole_folder
 from fanplan.workload.description import Description, to_toml
-from fanplan.workload.generators.folder import TableFormat, whole_folder, write_table
 from fanplan.workload.generators.law import PublicationLaw
+from fanplan.workload.generators.tables import TableFormat, write_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ def write(
     generated: Generated, folder: Path, format: TableFormat = "parquet", replace: bool = False
 ) -> None:
     """Write ``workload.toml`` and the tables into a folder that appears whole or not at all."""
-    with whole_folder(folder, replace) as aside:
+    with whole_folder(folder, WORKLOAD, replace) as aside:
         write_into(generated, aside, format)
 
 

@@ -83,7 +83,8 @@ class KmodesParams(ChannelParams):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 yield Problem(name, f"{value} is not allowed", "Use a finite number from 0")
-        if np.any(np.asarray(self.max_channels_per_subscriber or 0) < 0):
+        limits = self.max_channels_per_subscriber
+        if limits is not None and np.any(np.asarray(limits) < 0):
             what = "a subscriber cannot join fewer than 0 channels"
             yield Problem("max_channels_per_subscriber", what, "Use 0 or more")
 

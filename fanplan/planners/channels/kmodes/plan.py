@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.plan.types import ChannelMap
+from fanplan.planners.channels.kmodes.column import CANDIDATES
 from fanplan.planners.channels.kmodes.cover import Cover, to_map
 from fanplan.planners.channels.kmodes.infeasible import explain, too_much_unicast
 from fanplan.planners.channels.kmodes.params import KmodesParams
@@ -30,19 +31,19 @@ def kmodes(
 ) -> ChannelMap:
     """The best map found in ``starts`` searches that keeps all limits, or InfeasibleError."""
     task = make_task(problem, params)
-    best = plan_once(task, np.random.default_rng([seed, 0]), stop)
+    best = plan_once(task, np.random.default_rng([seed, 0]), stop, CANDIDATES)
     for start in range(1, params.starts):
         if stop(task.cost(best)):
             break
-        other = plan_once(task, np.random.default_rng([seed, start]), stop)
+        other = plan_once(task, np.random.default_rng([seed, start]), stop, 1)
         if task.cost(other) < task.cost(best):
             best = other
     return to_map(task.demand, best)
 
 
-def plan_once(task: Task, random: np.random.Generator, stop: Stop) -> Cover:
-    """One search under all limits."""
-    solver = Solver(task.params, random, stop, task.all_unicast)
+def plan_once(task: Task, random: np.random.Generator, stop: Stop, candidates: int) -> Cover:
+    """One search under all limits; seeds are the best of so many candidates."""
+    solver = Solver(task.params, random, stop, task.all_unicast, candidates)
     if task.params.change_price or task.params.max_changes is not None:
         return replan(task, solver)
     covers = raise_price(

@@ -219,17 +219,26 @@ def recover_row(
     overlap: Ints,
     found: Ints,
 ) -> int:
-    """Put a row's channels into ``found``, ascending; how many: the greedy cover or what it has."""
+    """Put a row's channels into ``found``, ascending; how many: the best of what is known.
+
+    Known are what the row has, the greedy cover by gain, and for a hard row that by cost per
+    user served; the first of equals is taken.
+    """
     audience, now = row_audience(demand, row), row_channels(cover, row)
-    members, price, hard = cover.members, demand.price[row], rules.hard[row]
-    count_overlaps(audience, members, partial, overlap)
-    width = rules.width
-    size = greedy_cover(audience, members, costs, price, hard, overlap, found[:width])
-    size = drop_useless(audience, members, costs, price, hard, found, size)
-    after = cover_gain(audience, members, costs, price, found[:size])
-    if len(now) <= width and cover_gain(audience, members, costs, price, now) >= after:
-        size = len(now)
+    members, price = cover.members, demand.price[row]
+    size, gain = 0, -np.inf
+    if len(now) <= rules.width:
+        size, gain = len(now), cover_gain(audience, members, costs, price, now)
         found[:size] = now
+    other = np.empty(rules.width, dtype=np.int32)
+    for hard in range(1 + rules.hard[row]):
+        count_overlaps(audience, members, partial, overlap)
+        count = greedy_cover(audience, members, costs, price, hard, overlap, other)
+        count = drop_useless(audience, members, costs, price, rules.hard[row], other, count)
+        after = cover_gain(audience, members, costs, price, other[:count])
+        if after > gain:
+            size, gain = count, after
+            found[:size] = other[:size]
     found[:size].sort()
     return size
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.planners.channels.kmodes.assign import Choice, total_gain
+from fanplan.planners.channels.kmodes.column import CANDIDATES
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand, heaviest
 from fanplan.planners.channels.kmodes.lloyd import lloyd
 from fanplan.planners.channels.kmodes.params import KmodesParams
@@ -28,6 +29,7 @@ def search(
     random: np.random.Generator,
     stop: Stop,
     members: Bytes | None = None,
+    candidates: int = CANDIDATES,
 ) -> tuple[Bytes, Choice]:
     """Members and the rows' channels, from given members or from a seed.
 
@@ -35,7 +37,7 @@ def search(
     """
     heavy = heaviest(demand, params.heavy, LEAST_HEAVY)
     if members is None:
-        members = seed_members(heavy, channels, random)
+        members = seed_members(heavy, channels, random, candidates)
     members, choice = lloyd(heavy, members, params.passes)
     members, choice = swap_and_polish(heavy, members, choice, params, random, stop)
     if heavy is not demand:

@@ -16,10 +16,15 @@ from fanplan.planners.channels.kmodes.demand import Bytes, Demand
 from fanplan.problem.interest import Floats, Ints
 
 
-def seed_members(demand: Demand, channels: int, random: np.random.Generator) -> Bytes:
-    """Members of all channels, users × channels; O(channels × (rows + audiences met))."""
+def seed_members(
+    demand: Demand, channels: int, random: np.random.Generator, candidates: int = CANDIDATES
+) -> Bytes:
+    """Members of all channels, users × channels; O(channels × (rows + audiences met)).
+
+    Fewer candidates give more different members for different draws.
+    """
     members = np.zeros((demand.users, channels), dtype=np.uint8)
-    draws = random.random((channels, CANDIDATES))
+    draws = random.random((channels, candidates))
     open_channels(demand, demand.ideal_gain, draws, members, make_scratch(demand))
     return members
 

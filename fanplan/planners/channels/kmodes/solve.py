@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from fanplan.planners.channels.kmodes.assign import Choice
+from fanplan.planners.channels.kmodes.column import CANDIDATES
 from fanplan.planners.channels.kmodes.cover import Cover, empty_cover, one_channel
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand
 from fanplan.planners.channels.kmodes.exchange import exchange
@@ -29,15 +31,20 @@ class Solver:
     """Holds what stays the same while demand prices and rules vary."""
 
     def __init__(
-        self, params: KmodesParams, random: np.random.Generator, stop: Stop, all_unicast: float
+        self,
+        params: KmodesParams,
+        random: np.random.Generator,
+        stop: Stop,
+        all_unicast: float,
+        candidates: int = CANDIDATES,
     ) -> None:
         self.params, self.random, self.stop = params, random, stop
-        self.all_unicast = all_unicast
+        self.all_unicast, self.candidates = all_unicast, candidates
 
     def with_swaps(self, most: int) -> Solver:
         """The same with at most so many swaps: quicker, for looking around."""
         params = replace(self.params, swaps=min(most, self.params.swaps))
-        return Solver(params, self.random, self.stop, self.all_unicast)
+        return Solver(params, self.random, self.stop, self.all_unicast, self.candidates)
 
     def solve(
         self, demand: Demand, soft: Demand, rules: Rules, members: Bytes | None = None
@@ -57,10 +64,17 @@ class Solver:
             demand, best, rules, params.swaps, self.random, self.stop, self.all_unicast
         )
 
+    def search(
+        self, demand: Demand, channels: int, params: KmodesParams, members: Bytes | None
+    ) -> tuple[Bytes, Choice]:
+        return search(
+            demand, channels, params, self.random, self.stop, members, self.candidates
+        )
+
     def free_cover(self, demand: Demand, rules: Rules, members: Bytes | None) -> Cover:
         """Search with one channel per row, obey, then let rows have several."""
         channels = self.params.channels
-        found, choice = search(demand, channels, self.params, self.random, self.stop, members)
+        found, choice = self.search(demand, channels, self.params, members)
         cover = obey_limits(demand, one_channel(found, choice.best), rules)
         return improve(demand, cover, rules, self.params.passes)
 
@@ -70,7 +84,7 @@ class Solver:
         """Covers that serve all hard rows: packed, by clusters alone, by modes and clusters."""
         channels, passes = self.params.channels, self.params.passes
         nothing = empty_cover(demand.size, demand.users, channels)
-        found, choice = search(demand, channels, self.params, self.random, self.stop, members)
+        found, choice = self.search(demand, channels, self.params, members)
         packed = obey_limits(demand, one_channel(found, choice.best), rules)
         for start in (packed, nothing):
             cover = serve_by_packing(demand, start, rules)
@@ -94,7 +108,7 @@ class Solver:
         """Some channels found as if unicast were possible, the others as user clusters."""
         modes = self.params.channels - groups
         quick = replace(self.params, swaps=self.params.swaps // 4)
-        found, choice = search(soft, modes, quick, self.random, self.stop)
+        found, choice = self.search(soft, modes, quick, None)
         members = np.zeros((demand.users, self.params.channels), dtype=np.uint8)
         members[:, :modes] = found
         free = rules._replace(hard=np.zeros_like(rules.hard))

@@ -115,7 +115,9 @@ def try_swaps(
     kept = 0
     total = weighted_sum(demand.rate, search.choice.gain)
     for trial in range(len(draws)):
-        column = best_column(demand, search.choice.gain, ideal, draws[trial], scratch)
+        # Every other trial takes the first row drawn: the best of several is too often the same.
+        drawn = draws[trial] if trial % 2 == 0 else draws[trial, :1]
+        column = best_column(demand, search.choice.gain, ideal, drawn, scratch)
         if len(column) == 0:
             continue
         remember(search, local)

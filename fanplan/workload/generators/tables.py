@@ -1,11 +1,9 @@
-"""Folders that appear whole or not at all, and tables as files in them."""
+"""Tables as files of a workload folder."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -13,46 +11,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from fanplan.errors import InputError, Problem
-
 TableFormat = Literal["parquet", "csv", "jsonl"]
 
 # Rows that are turned into plain strings at a time: bounds the memory of a write.
 ROWS_AT_A_TIME = 1 << 20
-
-
-@contextmanager
-def whole_folder(folder: Path, replace: bool = False) -> Iterator[Path]:
-    """A folder to write in that takes the name ``folder`` at the end, if nothing was raised."""
-    _refuse(folder, replace)
-    aside = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    try:
-        yield aside
-        _rename_over(aside, folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _refuse(folder: Path, replace: bool) -> None:
-    """Raise if the folder is in use; only a workload may be replaced, never other files."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not replace:
-        remedy = "Name another folder, or allow replacing it"
-        raise InputError(Problem(str(folder), "is there already", remedy))
-    if not (folder / "workload.toml").is_file():
-        raise InputError(Problem(str(folder), "is not a workload", "Name another folder"))
-
-
-def _rename_over(new: Path, folder: Path) -> None:
-    old = folder.with_name(folder.name + ".replaced")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_table(table: pa.Table, folder: Path, name: str, format: TableFormat) -> None:
