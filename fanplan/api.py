@@ -17,7 +17,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -193,21 +193,43 @@ def channels(
     dataset: Dataset,
     channels: int,
     *,
-    method: str = "round-robin",
+    method: str = "kmodes",
+    unicast: str | None = None,
     w1: float = 1.0,
     w2: float = 1.0,
     w3: float = 1.0,
     seed: int = 0,
+    time: float | None = None,
+    **options: Any,
 ) -> ChannelPlan:
-    """Decide which flows share which of the channels and what goes by unicast."""
+    """Decide which flows share which of the channels and what goes by unicast.
+
+    ``unicast`` names a second step for methods that leave everything on channels; ``time`` is a
+    limit in seconds, after which the best plan so far is returned; ``options`` are further fields
+    of the method's parameters, such as ``unicast_limit``.
+    """
     from fanplan.evaluation.weights import Weights
     from fanplan.planners.channels import find_method, plan_channels
+    from fanplan.planners.stop import TimeLimit, never
 
     _require_whole_cover(dataset)
-    chosen = find_method(method)
-    params = chosen.params(channels=channels, weights=Weights(w1, w2, w3))
-    plan = plan_channels(dataset.interest(chosen.rows), chosen, params, seed)
+    chosen = find_method(method, unicast)
+    _require_options(chosen.name, chosen.params, options)
+    params = chosen.params(channels=channels, weights=Weights(w1, w2, w3), **options)
+    stop = never if time is None else TimeLimit(time)
+    plan = plan_channels(dataset.interest(chosen.rows), chosen, params, seed, stop)
     return ChannelPlan(plan, dataset)
+
+
+def _require_options(method: str, params: type, options: Mapping[str, Any]) -> None:
+    known = {item.name for item in fields(params)}
+    problems = [
+        Problem(name, f"is not an option of the method {method}", "Leave it out")
+        for name in options
+        if name not in known
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _require_whole_cover(dataset: Dataset) -> None:

@@ -12,7 +12,7 @@ from numba.core.caching import ZipCacheLocator
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class ShippedCacheLocator(ZipCacheLocator):  # type: ignore[misc]
+class ShippedCacheLocator(ZipCacheLocator):
     """Where the machine code of a module in a zip is kept on an executor.
 
     A session ships the package as a zip, at another path each time. Code kept by path would be
@@ -27,7 +27,9 @@ class ShippedCacheLocator(ZipCacheLocator):  # type: ignore[misc]
 
 if not Path(__file__).exists():
     locator = f"{__name__}.{ShippedCacheLocator.__name__}"
-    numba.config.CACHE_LOCATOR_CLASSES = f"{locator},UserWideCacheLocator"
+    numba.config.CACHE_LOCATOR_CLASSES = (  # type: ignore[attr-defined]
+        f"{locator},UserWideCacheLocator"
+    )
 
 
 def compiled(function: F | None = None, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`fanplan demo`: a generated market through the whole of Fanplan, with all baselines."""
+"""`fanplan demo`: a generated market through the whole of Fanplan, with several methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fanplan.api import Dataset, Engine
 from fanplan.cli.show import show_json, show_table
 
 CHANNELS = 100
-METHODS = ("broadcast", "random", "round-robin", "unicast")
+METHODS = ("broadcast", "random", "round-robin", "unicast", "kmodes")
 HEADER = (
     "method",
     "cost",
@@ -25,7 +25,7 @@ HEADER = (
 
 
 def run_demo(out: Path, publications: int, seed: int, json: bool, engine: Engine) -> None:
-    """Generate, ingest, plan with every baseline, check and replay; print what each costs."""
+    """Generate, ingest, plan with every method, check and replay; print what each costs."""
     from fanplan import api
 
     workload = api.generate(

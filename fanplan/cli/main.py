@@ -75,8 +75,26 @@ def channels(
     channels: Annotated[int, typer.Option(help="Number of channels.")],
     out: options.Out,
     method: Annotated[
-        str, typer.Option(help="broadcast, round-robin, random or unicast.")
-    ] = "round-robin",
+        str,
+        typer.Option(
+            help="kmodes, broadcast, round-robin, random, tock, lloyd, bmd, interior-point, "
+            "flow-merge, user-merge, reverse, exact or unicast."
+        ),
+    ] = "kmodes",
+    unicast: Annotated[
+        str | None,
+        typer.Option(
+            help="Second step after a method that leaves all on channels: greedy-flow, "
+            "greedy-user, greedy-pair, lightest-flow, heaviest-flow, lightest-user or "
+            "heaviest-user, each also with -iterative."
+        ),
+    ] = None,
+    unicast_limit: Annotated[
+        float | None, typer.Option(help="Largest share of the messages sent that may be unicast.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time", help="Seconds; then the best plan so far is kept.")
+    ] = None,
     w1: Annotated[float, typer.Option(help="Cost of receiving a message.")] = 1.0,
     w2: Annotated[float, typer.Option(help="Cost of sending a message.")] = 1.0,
     w3: Annotated[float, typer.Option(help="Factor on the cost of unicast.")] = 1.0,
@@ -91,7 +109,19 @@ def channels(
 
     with api.as_dataset(workload, engine(master, remote, json)) as dataset:
         started = time.perf_counter()
-        made = api.channels(dataset, channels, method=method, w1=w1, w2=w2, w3=w3, seed=seed)
+        limits = {} if unicast_limit is None else {"unicast_limit": unicast_limit}
+        made = api.channels(
+            dataset,
+            channels,
+            method=method,
+            unicast=unicast,
+            w1=w1,
+            w2=w2,
+            w3=w3,
+            seed=seed,
+            time=time_limit,
+            **limits,
+        )
         made.save(out, replace)
         seconds = time.perf_counter() - started
     facts = made.summary() | {"seconds": seconds}

@@ -61,9 +61,7 @@ def spectral_bound(problem: InterestProblem, weights: Weights, channels: int) ->
     return base + tail(scaled_interest(problem, rows, np.sqrt(scale)), channels)
 
 
-def scaled_interest(
-    problem: InterestProblem, rows: Longs, scale: Floats
-) -> scipy.sparse.csr_array:
+def scaled_interest(problem: InterestProblem, rows: Longs, scale: Floats) -> scipy.sparse.csr_array:
     """The interest matrix of some rows, each times its scale."""
     shape = (problem.size, len(problem.subscribers))
     ones = np.ones(problem.nnz)

@@ -137,6 +137,8 @@ def replay_plan(
     session: Callable[[], SparkSession], folder: Path, dataset: Path, progress: Progress
 ) -> Replayed:
     """Replay a stored plan on the dataset it was made for."""
+    # Spark's own processes may have another working directory than this one.
+    folder, dataset = folder.absolute(), dataset.absolute()
     plan, manifest = load_plan(folder), read_manifest(dataset)
     if plan.record.input.key != manifest.key:
         what = "was planned for other input than this dataset"
@@ -150,7 +152,7 @@ def replay_plan(
     with progress.stage("replay") as told:
         row = replay(
             spark.read.parquet(str(dataset / "publications")),
-            _interest(spark, dataset.absolute(), manifest),
+            _interest(spark, dataset, manifest),
             PlanTables(*(spark.read.parquet(str(plan.path(name))) for name in _PLAN_TABLES)),
         ).first()
         told.rows(int(row["publications"]))  # type: ignore[index]

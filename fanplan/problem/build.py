@@ -47,8 +47,8 @@ def from_pairs(
     problem = InterestProblem(
         indptr=np.concatenate(([0], np.cumsum(np.diff(indptr)[first]))).astype(np.int64),
         audience=take_audiences(indptr, audience, first),
-        messages=np.bincount(group, amounts[wanted], len(first)),
-        bytes=np.bincount(group, sizes[wanted], len(first)),
+        messages=summed(group, amounts[wanted], len(first)),
+        bytes=summed(group, sizes[wanted], len(first)),
         flows=np.bincount(group, minlength=len(first)),
         classes=np.arange(len(first), dtype=np.int32),
         seconds=seconds,
@@ -103,6 +103,11 @@ def require_pairs(flow: Ints, who: Ints, messages: Floats, bytes: Floats, subscr
         raise InputError(problems)
 
 
+def summed(group: Longs, amounts: Floats, groups: int) -> Floats:
+    """The amounts of each group together."""
+    return np.bincount(group, amounts, groups).astype(np.float64)
+
+
 def sorted_audiences(flow: Ints, who: Ints, flows: int) -> tuple[Longs, Ints]:
     """The different subscribers of each flow, ascending, one flow after the other."""
     keys = np.unique((flow.astype(np.int64) << 32) | who.astype(np.int64))
@@ -145,9 +150,7 @@ def mix(x: np.uint64) -> np.uint64:
 
 
 @compiled
-def first_equals(
-    indptr: Longs, audience: Ints, rows: Longs, hashes: Hashes, order: Longs
-) -> Longs:
+def first_equals(indptr: Longs, audience: Ints, rows: Longs, hashes: Hashes, order: Longs) -> Longs:
     """For each row the position of the first with the same audience; ``order`` sorts by hash."""
     result = np.arange(len(rows))
     start = 0

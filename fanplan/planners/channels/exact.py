@@ -167,7 +167,7 @@ def to_map(
     for row in range(problem.size):
         subset = cheapest_subset(int(audiences[row]), best, counts, prices, params.multiple)
         assigned += [(row, channel) for channel in subset]
-        served = joins[list(subset)].any(axis=0) if subset else np.zeros(len(group), dtype=bool)
+        served = np.asarray(joins[list(subset)].any(axis=0))
         audience = problem.audience[problem.indptr[row] : problem.indptr[row + 1]]
         unicast += [(row, user) for user in audience if not served[user]]
     return ChannelMap(
@@ -182,7 +182,8 @@ def cheapest_subset(
     audience: int, members: Longs, counts: Longs, prices: Floats, multiple: bool
 ) -> tuple[int, ...]:
     """The channels on which a row costs least; the fewest among equals."""
-    best, least = (), subset_cost(audience, 0, 0.0, counts, prices)
+    best: tuple[int, ...] = ()
+    least = subset_cost(audience, 0, 0.0, counts, prices)
     for s in range(1, 1 << len(members)):
         subset = tuple(j for j in range(len(members)) if s >> j & 1)
         union = int(np.bitwise_or.reduce(members[list(subset)]))

@@ -28,7 +28,9 @@ class Choice(NamedTuple):
     second_gain: Floats
 
     def copy(self) -> Choice:
-        return Choice(*(values.copy() for values in self))
+        return Choice(
+            self.best.copy(), self.gain.copy(), self.second.copy(), self.second_gain.copy()
+        )
 
 
 def empty_choice(rows: int) -> Choice:

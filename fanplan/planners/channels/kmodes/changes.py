@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.plan.types import ChannelMap, Pairs
+from fanplan.problem.interest import Longs
 
 
 @dataclass(frozen=True)
@@ -39,5 +40,9 @@ def changes(old: ChannelMap, new: ChannelMap) -> Changes:
 
 def without(pairs: Pairs, others: Pairs) -> int:
     """How many pairs are not among the others."""
-    keys = [(p.left.astype(np.int64) << 32) | p.right for p in (pairs, others)]
-    return len(np.setdiff1d(*keys, assume_unique=True))
+    return len(np.setdiff1d(keys(pairs), keys(others), assume_unique=True))
+
+
+def keys(pairs: Pairs) -> Longs:
+    """One number for each pair."""
+    return (pairs.left.astype(np.int64) << 32) | pairs.right

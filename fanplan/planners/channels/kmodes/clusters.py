@@ -128,7 +128,7 @@ def merge_groups(demand: Demand, state: Groups, groups: int, cap: float) -> None
     common = np.zeros((count, count))
     for g in range(count):
         fill_common(demand, state, g, common)
-    left = np.sum(state.size > 0)
+    left = len(np.flatnonzero(state.size))
     while left > groups:
         a, b = cheapest_merge(demand, state, common, cap)
         if a < 0:
@@ -159,9 +159,7 @@ def fill_common(demand: Demand, state: Groups, g: int, common: Floats) -> None:
 
 
 @compiled
-def cheapest_merge(
-    demand: Demand, state: Groups, common: Floats, cap: float
-) -> tuple[int, int]:
+def cheapest_merge(demand: Demand, state: Groups, common: Floats, cap: float) -> tuple[int, int]:
     """The two groups whose merge adds least to the cost within the cap, or (−1, −1)."""
     best_a, best_b, least = -1, -1, np.inf
     traffic, size = state.traffic, state.size

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.kernels import compiled
+from fanplan.planners.channels.kmodes.bits import column_bits, common
 from fanplan.planners.channels.kmodes.demand import Demand
 from fanplan.problem.interest import Floats, Ints
 
@@ -19,7 +20,7 @@ REFINEMENTS = 2
 class Scratch(NamedTuple):
     """Room for counts, clean (zero) between uses: per row, per user, and a list of rows."""
 
-    count: Ints
+    overlap: Ints
     seen: Ints
     wanted: Floats
     cumulated: Floats
@@ -36,18 +37,36 @@ def make_scratch(demand: Demand) -> Scratch:
 
 @compiled
 def count_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
-    """Count for each row how many of its audience are in the column, by the users' lists of rows.
+    """Count for each row how many of its audience are in the column: by bits or by users' lists.
 
     The counted rows are the first ``n`` of ``scratch.seen``; n is returned.
     """
     found = 0
-    for user in column:
-        for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
-            if scratch.count[row] == 0:
+    if bits_are_quicker(demand, column):
+        wanted = column_bits(column, demand.bits.shape[1])
+        for row in range(len(demand.bits)):
+            count = common(demand.bits[row], wanted)
+            if count > 0:
+                scratch.overlap[row] = count
                 scratch.seen[found] = row
                 found += 1
-            scratch.count[row] += 1
+        return found
+    for user in column:
+        for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+            if scratch.overlap[row] == 0:
+                scratch.seen[found] = row
+                found += 1
+            scratch.overlap[row] += 1
     return found
+
+
+@compiled
+def bits_are_quicker(demand: Demand, column: Ints) -> bool:
+    """Whether a step per row and word is less than one for each of the users' rows."""
+    steps = 0
+    for user in column:
+        steps += demand.user_indptr[user + 1] - demand.user_indptr[user]
+    return 0 < demand.bits.size <= steps
 
 
 @compiled
@@ -62,8 +81,8 @@ def refined(
     cost = demand.w2 + demand.w1 * len(column)
     benefit, traffic = 0.0, 0.0
     for row in scratch.seen[:found]:
-        more = demand.price[row] * scratch.count[row] - cost - gain[row]
-        scratch.count[row] = 0
+        more = demand.price[row] * scratch.overlap[row] - cost - gain[row]
+        scratch.overlap[row] = 0
         if more > 0.0:
             rate = demand.rate[row]
             benefit += rate * more

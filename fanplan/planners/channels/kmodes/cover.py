@@ -13,7 +13,7 @@ import numpy as np
 from fanplan.kernels import compiled
 from fanplan.plan.types import ChannelMap, pairs
 from fanplan.planners.channels.kmodes.assign import channel_costs
-from fanplan.planners.channels.kmodes.demand import Bytes, Demand, transpose
+from fanplan.planners.channels.kmodes.demand import Bytes, Demand, demand_of
 from fanplan.problem.interest import Floats, Ints, Longs
 
 
@@ -129,9 +129,8 @@ def unserved_demand(demand: Demand, cover: Cover, among: Bytes) -> Demand:
     keep = among[rows] != 0
     counts = np.bincount(rows[keep], minlength=demand.size)
     indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    user_indptr, user_rows = transpose(indptr, users[keep], demand.users)
-    return demand._replace(
-        indptr=indptr, audience=users[keep], user_indptr=user_indptr, user_rows=user_rows
+    return demand_of(
+        indptr, users[keep], demand.rate, demand.price, demand.users, demand.w1, demand.w2
     )
 
 

@@ -13,16 +13,18 @@ unicast.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
+from fanplan.planners.channels.kmodes.bits import Words, audience_bits
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
 
 Bytes = NDArray[np.uint8]
+Array = TypeVar("Array", bound=NDArray[Any])
 
 
 class Demand(NamedTuple):
@@ -37,8 +39,13 @@ class Demand(NamedTuple):
     user_indptr: Longs
     user_rows: Ints
     """The rows that user h wants: ``user_rows[user_indptr[h]:user_indptr[h + 1]]``, ascending."""
+    bits: Words
+    """The audiences as rows of bits; no rows if lists are quicker."""
     w1: float
     w2: float
+
+    def with_price(self, price: Floats) -> Demand:
+        return self._replace(price=read_only(price))
 
     @property
     def size(self) -> int:
@@ -59,17 +66,28 @@ class Demand(NamedTuple):
 
 
 def make_demand(problem: InterestProblem, weights: Weights, price: Floats) -> Demand:
-    user_indptr, user_rows = transpose(problem.indptr, problem.audience, len(problem.subscribers))
-    return Demand(
-        problem.indptr,
-        problem.audience,
-        problem.messages,
-        price,
-        user_indptr,
-        user_rows,
-        weights.w1,
-        weights.w2,
+    users = len(problem.subscribers)
+    return demand_of(
+        problem.indptr, problem.audience, problem.messages, price, users, weights.w1, weights.w2
     )
+
+
+def demand_of(
+    indptr: Longs, audience: Ints, rate: Floats, price: Floats, users: int, w1: float, w2: float
+) -> Demand:
+    """Demand with its audiences in all the ways that kernels need them."""
+    indptr, audience = read_only(indptr), read_only(audience)
+    user_indptr, user_rows = map(read_only, transpose(indptr, audience, users))
+    bits = read_only(audience_bits(indptr, audience, users))
+    rate, price = read_only(rate), read_only(price)
+    return Demand(indptr, audience, rate, price, user_indptr, user_rows, bits, w1, w2)
+
+
+def read_only(array: Array) -> Array:
+    """The same numbers, not to be written: to numba that is a type, and one is compiled faster."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def heaviest(demand: Demand, fraction: float, least: int) -> Demand:
@@ -81,17 +99,8 @@ def heaviest(demand: Demand, fraction: float, least: int) -> Demand:
     rows = np.sort(np.argsort(-weight, kind="stable")[:count])
     indptr = np.concatenate(([0], np.cumsum(demand.audience_sizes[rows]))).astype(np.int64)
     audience = take_rows(demand.indptr, demand.audience, rows, indptr)
-    user_indptr, user_rows = transpose(indptr, audience, demand.users)
-    return Demand(
-        indptr,
-        audience,
-        demand.rate[rows],
-        demand.price[rows],
-        user_indptr,
-        user_rows,
-        demand.w1,
-        demand.w2,
-    )
+    rate, price = demand.rate[rows], demand.price[rows]
+    return demand_of(indptr, audience, rate, price, demand.users, demand.w1, demand.w2)
 
 
 @compiled

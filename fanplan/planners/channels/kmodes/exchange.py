@@ -25,13 +25,15 @@ from fanplan.planners.stop import Stop
 from fanplan.problem.interest import Ints
 
 WORK = 3e7
-"""Audiences × channels × trials that may be spent: a few seconds."""
+"""Audiences × channels × trials that may be spent under rules: a few seconds."""
+FREE_WORK = 1e6
+"""The same without any, where swaps have done most of what can be done."""
 PASSES = 2
 """Passes of both steps after each exchange."""
 CHEAPEST = 3
 """The channel to close is drawn from this many that would be missed least."""
-FLIPS = 2.0
-"""Users that change their mind in a random exchange, on average."""
+MOST_FLIPS = 4
+"""Most users that join or leave a channel in a random exchange."""
 NOISE = 1e-12
 """An exchange must add more than this part of the objective: less may be rounding."""
 
@@ -51,7 +53,8 @@ def exchange(
     allowed: Callable[[Cover], bool] = always,
 ) -> Cover:
     """Close a channel, open another, improve; keep what raises the objective and is allowed."""
-    trials = min(trials, int(WORK / (len(demand.audience) * cover.members.shape[1] + 1)))
+    work = WORK if restricted(rules, cover) else FREE_WORK
+    trials = min(trials, int(work / (len(demand.audience) * cover.members.shape[1] + 1)))
     value = objective(demand, cover, rules)
     for trial in range(trials):
         if stop(all_unicast - value):
@@ -65,10 +68,16 @@ def exchange(
     return cover
 
 
+def restricted(rules: Rules, cover: Cover) -> bool:
+    """Whether any rule can keep swaps from being followed."""
+    bounded = bool((rules.limit < cover.members.shape[1]).any()) or not np.isinf(rules.cap)
+    return bounded or rules.change > 0 or bool(rules.hard.any())
+
+
 def neighbour(
     demand: Demand, cover: Cover, rules: Rules, trial: int, random: np.random.Generator
 ) -> Cover:
-    """A cover with another channel, in turn: for whole audiences, for the rest, or at random."""
+    """A cover with other members, in turn: for whole audiences, for the rest, or at random."""
     if trial % 3 == 2:
         return perturbed(cover, rules, random)
     whole = trial % 3 == 0
@@ -93,13 +102,14 @@ def residual_column(demand: Demand, cover: Cover, random: np.random.Generator) -
 
 
 def perturbed(cover: Cover, rules: Rules, random: np.random.Generator) -> Cover:
-    """One channel with about two users joining or leaving; its rows stay."""
+    """A few users join or leave a channel; rows stay where they are. Who is full stays out."""
     users, channels = cover.members.shape
-    channel = int(random.integers(channels))
-    flips = random.random(users) < FLIPS / users
+    count = int(random.integers(1, MOST_FLIPS + 1))
+    who, where = random.integers(users, size=count), random.integers(channels, size=count)
     members = cover.members.copy()
-    members[flips, channel] ^= 1
-    members[members.sum(axis=1, dtype=np.int64) > rules.limit, channel] = 0
+    members[who, where] ^= 1
+    full = members[who].sum(axis=1, dtype=np.int64) > rules.limit[who]
+    members[who[full], where[full]] = 0
     return cover._replace(members=members)
 
 

@@ -26,7 +26,9 @@ class InfeasibleError(FanplanError):
         super().__init__(str(problem))
 
 
-def explain(problem: InterestProblem, demand: Demand, rules: Rules, channels: int) -> InfeasibleError:
+def explain(
+    problem: InterestProblem, demand: Demand, rules: Rules, channels: int
+) -> InfeasibleError:
     """Why hard rows could not all be served, with the smallest relaxation that was found to do."""
     excluded = np.flatnonzero((rules.limit < 1) & needs_multicast(demand, rules))
     if len(excluded):
@@ -113,7 +115,8 @@ def serves(demand: Demand, rules: Rules, channels: int) -> bool:
     nothing = empty_cover(demand.size, demand.users, channels)
     if serve_by_packing(demand, nothing, rules) is not None:
         return True
-    return rules.width > 1 and serve_by_clusters(demand, nothing, rules, channels) is not None
+    every = np.arange(channels)
+    return rules.width > 1 and serve_by_clusters(demand, nothing, rules, every) is not None
 
 
 def too_much_unicast(limit: float, least: float) -> InfeasibleError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fanplan.kernels import compiled
 from fanplan.planners.channels.kmodes.assign import channel_costs
@@ -25,6 +26,8 @@ from fanplan.planners.channels.kmodes.rules import (
     rows_on_channels,
 )
 from fanplan.problem.interest import Floats, Ints, Longs
+
+Flags = NDArray[np.bool_]
 
 
 def obey_limits(demand: Demand, cover: Cover, rules: Rules) -> Cover:
@@ -53,9 +56,7 @@ def leave_beyond(demand: Demand, cover: Cover, rules: Rules, limit: Longs) -> Co
 
 
 @compiled
-def member_values(
-    demand: Demand, cover: Cover, rules: Rules, starts: Longs, rows: Longs
-) -> Floats:
+def member_values(demand: Demand, cover: Cover, rules: Rules, starts: Longs, rows: Longs) -> Floats:
     """Users × channels: what a user's membership saves, if it is the only one to change."""
     users, channels = cover.members.shape
     value = np.zeros((users, channels))
@@ -69,7 +70,7 @@ def member_values(
 
 
 @compiled
-def rows_that_fit(demand: Demand, cover: Cover, cap: float, costs: Floats) -> Bytes:
+def rows_that_fit(demand: Demand, cover: Cover, cap: float, costs: Floats) -> Flags:
     """Which (row, channel) pairs stay when channels above the cap shed the rows that gain least."""
     rows = len(demand.rate)
     gain = np.empty(len(cover.channels))
@@ -197,16 +198,17 @@ def joining_cost(
     return float(new * traffic[channel] + demand.rate[row] * (size[channel] + new))
 
 
-def serve_by_clusters(
-    demand: Demand, cover: Cover, rules: Rules, groups: int
-) -> Cover | None:
-    """Serve hard rows by user clusters on the channels that are worth least.
-
-    None if they do not fit. A user with unserved demand joins one cluster, so it keeps one
-    channel less than its limit.
-    """
+def worth_least(demand: Demand, cover: Cover, count: int) -> Longs:
+    """The channels that would be missed least, ascending."""
     losses = channel_losses(demand, cover, channel_costs(demand, cover.members))
-    freed = np.sort(np.argsort(losses, kind="stable")[:groups])
+    return np.sort(np.argsort(losses, kind="stable")[:count])
+
+
+def serve_by_clusters(demand: Demand, cover: Cover, rules: Rules, freed: Longs) -> Cover | None:
+    """Serve hard rows by user clusters on the freed channels; None if they do not fit.
+
+    A user with unserved demand joins one cluster, so it keeps one channel less than its limit.
+    """
     cover = obey_limits(demand, close_channels(cover, freed), rules)
     rest = unserved_demand(demand, cover, rules.hard)
     needs = np.diff(rest.user_indptr) > 0
@@ -214,13 +216,13 @@ def serve_by_clusters(
         return None
     cover = leave_beyond(demand, cover, rules, np.where(needs, rules.limit - 1, rules.limit))
     rest = unserved_demand(demand, cover, rules.hard)
-    group = cluster_users(rest, groups, rules.cap)
+    group = cluster_users(rest, len(freed), rules.cap)
     if np.any(group[needs] < 0):
         return None
     return add_clusters(cover, rest, freed, group)
 
 
-def add_clusters(cover: Cover, rest: Demand, freed: Longs, group: Longs) -> Cover:
+def add_clusters(cover: Cover, rest: Demand, freed: Longs, group: Ints) -> Cover:
     """Each group joins its freed channel, which carries all that one of the group still needs."""
     members = cover.members.copy()
     grouped = np.flatnonzero(group >= 0)

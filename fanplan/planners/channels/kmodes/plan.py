@@ -26,9 +26,7 @@ from fanplan.planners.stop import Stop
 from fanplan.problem.interest import InterestProblem
 
 
-def kmodes(
-    problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop
-) -> ChannelMap:
+def kmodes(problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop) -> ChannelMap:
     """The best map found in ``starts`` searches that keeps all limits, or InfeasibleError."""
     task = make_task(problem, params)
     best = plan_once(task, np.random.default_rng([seed, 0]), stop, CANDIDATES)

@@ -11,7 +11,12 @@ from fanplan.planners.channels.kmodes.infeasible import (
     too_many_changes,
     too_much_unicast,
 )
-from fanplan.planners.channels.kmodes.obey import obey_limits, serve_by_clusters, serve_by_packing
+from fanplan.planners.channels.kmodes.obey import (
+    obey_limits,
+    serve_by_clusters,
+    serve_by_packing,
+    worth_least,
+)
 from fanplan.planners.channels.kmodes.rules import Rules, count_changes, improve
 from fanplan.planners.channels.kmodes.solve import Solver, best_of
 from fanplan.planners.channels.kmodes.task import Task
@@ -58,7 +63,10 @@ def abide(task: Task, rules: Rules) -> Cover:
     tries = [serve_by_packing(demand, cover, rules)]
     if rules.width > 1:
         shares = {1, max(1, task.params.channels // 4), task.params.channels}
-        tries += [serve_by_clusters(demand, cover, rules, groups) for groups in sorted(shares)]
+        tries += [
+            serve_by_clusters(demand, cover, rules, worth_least(demand, cover, groups))
+            for groups in sorted(shares)
+        ]
     served = best_of(demand, rules, (other for other in (cover, *tries) if other is not None))
     if served is None:
         raise explain(task.problem, demand, rules, task.params.channels)

@@ -31,7 +31,7 @@ CHUNK_CELLS = 4_000_000
 """Rows × channels that are worked on at a time: bounds the memory of their lists."""
 BLOCK = 256
 """Rows per task of a parallel loop."""
-SETTLED = 1e-6
+SETTLED = 1e-5
 """Improving ends when a pass adds less than this part of the gain."""
 
 
@@ -82,8 +82,7 @@ def objective(demand: Demand, cover: Cover, rules: Rules) -> float:
 
 def count_changes(old: Cover, new: Cover) -> int:
     """How many (row, channel) and (channel, user) pairs are in one of two covers alone."""
-    pairs = [pair_keys(cover) for cover in (old, new)]
-    moved = len(np.setxor1d(*pairs, assume_unique=True))
+    moved = len(np.setxor1d(pair_keys(old), pair_keys(new), assume_unique=True))
     return moved + int((old.members != new.members).sum())
 
 

@@ -18,7 +18,7 @@ LEAST_HEAVY = 30_000
 """Up to this many rows the whole demand is searched."""
 CYCLES = 3
 """Most alternations of swaps and polish."""
-SETTLED = 1e-4
+SETTLED = 1e-3
 """They end when one adds less than this part of the gain."""
 
 

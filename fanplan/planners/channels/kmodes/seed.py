@@ -47,5 +47,5 @@ def take_gains(demand: Demand, column: Ints, gain: Floats, scratch: Scratch) -> 
     found = count_rows(demand, column, scratch)
     cost = demand.w2 + demand.w1 * len(column)
     for row in scratch.seen[:found]:
-        gain[row] = max(gain[row], demand.price[row] * scratch.count[row] - cost)
-        scratch.count[row] = 0
+        gain[row] = max(gain[row], demand.price[row] * scratch.overlap[row] - cost)
+        scratch.overlap[row] = 0

@@ -17,13 +17,14 @@ from fanplan.planners.channels.kmodes.obey import (
     obey_limits,
     serve_by_clusters,
     serve_by_packing,
+    worth_least,
 )
 from fanplan.planners.channels.kmodes.params import KmodesParams
 from fanplan.planners.channels.kmodes.rules import Rules, improve, objective
 from fanplan.planners.channels.kmodes.search import search
 from fanplan.planners.stop import Stop
 
-CLUSTER_SHARES = (0.5, 0.75, 0.9)
+CLUSTER_SHARES = (0.6, 0.75, 0.9)
 """Parts of the channels that are tried as user clusters if rows must not go by unicast."""
 
 
@@ -60,16 +61,12 @@ class Solver:
         if best is None:
             return None
         params = self.params
-        return exchange(
-            demand, best, rules, params.swaps, self.random, self.stop, self.all_unicast
-        )
+        return exchange(demand, best, rules, params.swaps, self.random, self.stop, self.all_unicast)
 
     def search(
         self, demand: Demand, channels: int, params: KmodesParams, members: Bytes | None
     ) -> tuple[Bytes, Choice]:
-        return search(
-            demand, channels, params, self.random, self.stop, members, self.candidates
-        )
+        return search(demand, channels, params, self.random, self.stop, members, self.candidates)
 
     def free_cover(self, demand: Demand, rules: Rules, members: Bytes | None) -> Cover:
         """Search with one channel per row, obey, then let rows have several."""
@@ -92,7 +89,7 @@ class Solver:
                 yield improve(demand, cover, rules, passes)
         if rules.width == 1:
             return
-        everything = serve_by_clusters(demand, nothing, rules, channels)
+        everything = serve_by_clusters(demand, nothing, rules, np.arange(channels))
         if everything is not None:
             yield improve(demand, everything, rules, passes)
         for share in CLUSTER_SHARES:
@@ -114,7 +111,7 @@ class Solver:
         free = rules._replace(hard=np.zeros_like(rules.hard))
         cover = obey_limits(soft, one_channel(members, choice.best), free)
         cover = improve(soft, cover, free, self.params.passes)
-        return serve_by_clusters(demand, cover, rules, groups)
+        return serve_by_clusters(demand, cover, rules, worth_least(demand, cover, groups))
 
 
 def best_of(demand: Demand, rules: Rules, covers: Iterator[Cover]) -> Cover | None:

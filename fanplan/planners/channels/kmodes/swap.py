@@ -17,10 +17,12 @@ from fanplan.planners.channels.kmodes.assign import (
     total_gain,
     weighted_sum,
 )
+from fanplan.planners.channels.kmodes.bits import column_bits, common
 from fanplan.planners.channels.kmodes.column import (
     CANDIDATES,
     Scratch,
     best_column,
+    bits_are_quicker,
     count_rows,
     make_scratch,
     take_members,
@@ -145,8 +147,8 @@ def cheapest_removal(demand: Demand, search: Search, column: Ints, scratch: Scra
     cost = demand.w2 + demand.w1 * len(column)
     found = count_rows(demand, column, scratch)
     for row in scratch.seen[:found]:
-        gain = demand.price[row] * scratch.count[row] - cost
-        scratch.count[row] = 0
+        gain = demand.price[row] * scratch.overlap[row] - cost
+        scratch.overlap[row] = 0
         if choice.best[row] >= 0 and gain > choice.second_gain[row]:
             spared = min(gain, choice.gain[row]) - choice.second_gain[row]
             loss[choice.best[row]] -= demand.rate[row] * spared
@@ -202,32 +204,52 @@ def replace_column(
 ) -> None:
     """Give a channel new members and correct the choice of all rows that it meets or met."""
     save_column(search, channel, local)
-    found = 0
-    for user in range(len(search.members)):
-        if search.members[user, channel]:
-            found = touch_rows(demand, user, 0, found, scratch)
-            search.members[user, channel] = 0
+    before = np.flatnonzero(search.members[:, channel])
+    search.members[:, channel] = 0
     for user in column:
-        found = touch_rows(demand, user, 1, found, scratch)
         search.members[user, channel] = 1
     cost = demand.w2 + demand.w1 * len(column)
     search.costs[channel] = cost
+    found = count_both(demand, before, column, scratch)
+    best, second, second_gain = search.choice.best, search.choice.second, search.choice.second_gain
     for row in scratch.seen[:found]:
-        gain = demand.price[row] * (scratch.count[row] - 1) - cost
-        scratch.count[row] = 0
-        if not local.stale[row]:
+        gain = demand.price[row] * (scratch.overlap[row] - 1) - cost
+        scratch.overlap[row] = 0
+        met = gain > second_gain[row] or best[row] == channel or second[row] == channel
+        if met and not local.stale[row]:
             reconsider(search.choice, row, channel, gain, local)
+
+
+@compiled
+def count_both(demand: Demand, before: Ints, column: Ints, scratch: Scratch) -> int:
+    """See the rows that meet the members before or after; count one more than meet those after."""
+    found = 0
+    if bits_are_quicker(demand, before) or bits_are_quicker(demand, column):
+        old = column_bits(before, demand.bits.shape[1])
+        new = column_bits(column, demand.bits.shape[1])
+        either = old | new
+        for row in range(len(demand.bits)):
+            if common(demand.bits[row], either) > 0:
+                scratch.overlap[row] = 1 + common(demand.bits[row], new)
+                scratch.seen[found] = row
+                found += 1
+        return found
+    for user in before:
+        found = touch_rows(demand, user, 0, found, scratch)
+    for user in column:
+        found = touch_rows(demand, user, 1, found, scratch)
+    return found
 
 
 @compiled
 def touch_rows(demand: Demand, user: int, more: int, found: int, scratch: Scratch) -> int:
     """Count one (seen) plus ``more`` for every row of a user; the number of rows seen so far."""
     for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
-        if scratch.count[row] == 0:
-            scratch.count[row] = 1
+        if scratch.overlap[row] == 0:
+            scratch.overlap[row] = 1
             scratch.seen[found] = row
             found += 1
-        scratch.count[row] += more
+        scratch.overlap[row] += more
     return found
 
 

@@ -46,7 +46,7 @@ class Task:
         """The demand with unicast dearer by ``more``, and out of the question for hard rows."""
         price = np.where(self.demand.price > 0, self.demand.price + more, 0.0)
         forbidding = self.params.channels * (self.demand.w2 + self.demand.w1 * self.demand.users)
-        return self.demand._replace(price=np.where(hard != 0, price + forbidding, price))
+        return self.demand.with_price(np.where(hard != 0, price + forbidding, price))
 
 
 def make_task(problem: InterestProblem, params: KmodesParams) -> Task:
