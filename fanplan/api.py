@@ -2,7 +2,7 @@
 
 >>> import fanplan
 >>> dataset = fanplan.ingest("desk", "desk.dataset")
->>> plan = fanplan.channels(dataset, 100, method="round-robin")
+>>> plan = fanplan.channels(dataset, 100)
 >>> folder = plan.save("desk.plan")
 >>> fanplan.check(folder, dataset).ok
 True

@@ -238,8 +238,19 @@ def recover_row(
         if after > gain:
             size, gain = count, after
             found[:size] = other[:size]
-    found[:size].sort()
+    sort_few(found, size)
     return size
+
+
+@compiled
+def sort_few(values: Ints, count: int) -> None:
+    """Sort the first few values by insertion: compiled much faster than a general sort."""
+    for i in range(1, count):
+        value, place = values[i], i
+        while place > 0 and values[place - 1] > value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
 
 
 def rejoin(demand: Demand, cover: Cover, rules: Rules) -> Cover:

@@ -297,10 +297,14 @@ def choose_stale(demand: Demand, search: Search, local: Local) -> None:
 def remember(search: Search, local: Local) -> None:
     """Note the state before a trial; members are saved when they first change."""
     local.saved_count[0] = 0
-    local.before.best[:] = search.choice.best
-    local.before.gain[:] = search.choice.gain
-    local.before.second[:] = search.choice.second
-    local.before.second_gain[:] = search.choice.second_gain
+    copy_choice(search.choice, local.before)
+
+
+@compiled
+def copy_choice(source: Choice, target: Choice) -> None:
+    for row in range(len(source.best)):
+        target.best[row], target.gain[row] = source.best[row], source.gain[row]
+        target.second[row], target.second_gain[row] = source.second[row], source.second_gain[row]
 
 
 @compiled
@@ -320,7 +324,4 @@ def undo(demand: Demand, search: Search, local: Local) -> None:
         channel = local.saved[k]
         search.members[:, channel] = local.saved_members[k]
         search.costs[channel] = demand.w2 + demand.w1 * np.sum(local.saved_members[k])
-    search.choice.best[:] = local.before.best
-    search.choice.gain[:] = local.before.gain
-    search.choice.second[:] = local.before.second
-    search.choice.second_gain[:] = local.before.second_gain
+    copy_choice(local.before, search.choice)
