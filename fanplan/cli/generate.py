@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -72,7 +72,9 @@ def _generate(
     out: options.Out,
     seed: options.Seed = 0,
     publications: Annotated[int, typer.Option(help="Publications to draw, on Spark.", min=0)] = 0,
-    format: Annotated[str, typer.Option(help="parquet, csv or jsonl.")] = "parquet",
+    format: Annotated[
+        Literal["parquet", "csv", "jsonl"], typer.Option(help="How tables are written.")
+    ] = "parquet",
     replace: options.Replace = False,
     json: options.Json = False,
     master: options.Master = None,
@@ -86,7 +88,7 @@ def _generate(
         out,
         seed=seed,
         publications=publications,
-        format=format,  # type: ignore[arg-type]
+        format=format,
         replace=replace,
         engine=engine(master, remote, json),
         **sizes,

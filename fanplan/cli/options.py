@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random choice.", min=0)]
 Master = Annotated[
     str | None,
     typer.Option(help="Spark master, such as spark://host:7077.", show_default="embedded"),

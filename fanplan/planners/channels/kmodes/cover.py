@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from fanplan.kernels import compiled
 from fanplan.plan.types import ChannelMap, pairs
-from fanplan.planners.channels.kmodes.assign import channel_costs
+from fanplan.planners.channels.kmodes.assign import BLOCK, channel_costs
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand, demand_of
 from fanplan.problem.interest import Floats, Ints, Longs
 
@@ -98,14 +99,30 @@ def total_cover_gain(demand: Demand, cover: Cover) -> float:
     return float(np.cumsum(demand.rate * gains)[-1]) if len(gains) else 0.0
 
 
-@compiled
 def cover_gains(demand: Demand, cover: Cover, costs: Floats) -> Floats:
-    """Each row's gain per message."""
-    gains = np.empty(len(demand.rate))
-    for row in range(len(gains)):
+    """Each row's gain per message. Parallel unless rows are few."""
+    gains = np.empty(demand.size)
+    step = gains_of_blocks if demand.size > BLOCK else gains_of_range
+    step(demand, cover, costs, gains, 0, demand.size)
+    return gains
+
+
+@compiled
+def gains_of_range(
+    demand: Demand, cover: Cover, costs: Floats, gains: Floats, begin: int, end: int
+) -> None:
+    for row in range(begin, end):
         audience, channels = row_audience(demand, row), row_channels(cover, row)
         gains[row] = cover_gain(audience, cover.members, costs, demand.price[row], channels)
-    return gains
+
+
+@compiled(parallel=True)
+def gains_of_blocks(
+    demand: Demand, cover: Cover, costs: Floats, gains: Floats, begin: int, end: int
+) -> None:
+    for block in numba.prange((end - begin + BLOCK - 1) // BLOCK):
+        first = begin + block * BLOCK
+        gains_of_range(demand, cover, costs, gains, first, min(end, first + BLOCK))
 
 
 @compiled
