@@ -13,7 +13,7 @@ import numpy as np
 
 from fanplan.kernels import compiled
 from fanplan.plan.types import ChannelMap, pairs
-from fanplan.planners.channels.kmodes.assign import BLOCK, channel_costs
+from fanplan.planners.channels.kmodes.assign import BLOCK, channel_costs, weighted_sum
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand, demand_of
 from fanplan.problem.interest import Floats, Ints, Longs
 
@@ -96,7 +96,7 @@ def cover_gain(
 def total_cover_gain(demand: Demand, cover: Cover) -> float:
     """What the cover saves against all unicast, over the window."""
     gains = cover_gains(demand, cover, channel_costs(demand, cover.members))
-    return float(np.cumsum(demand.rate * gains)[-1]) if len(gains) else 0.0
+    return weighted_sum(demand.rate, gains)
 
 
 def cover_gains(demand: Demand, cover: Cover, costs: Floats) -> Floats:

@@ -6,6 +6,8 @@ k-modes on the audiences with unicast as one more, free centre; see docs/decisio
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fanplan.plan.types import ChannelMap
@@ -28,7 +30,7 @@ from fanplan.problem.interest import InterestProblem
 
 def kmodes(problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop) -> ChannelMap:
     """The best map found in ``starts`` searches that keeps all limits, or InfeasibleError."""
-    task = make_task(problem, params)
+    task, stop = make_task(problem, params), Lowest(stop)
     best = plan_once(task, np.random.default_rng([seed, 0]), stop, CANDIDATES)
     for start in range(1, params.starts):
         if stop(task.cost(best)):
@@ -39,9 +41,21 @@ def kmodes(problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop
     return to_map(task.demand, best)
 
 
+class Lowest:
+    """Tells ``stop`` the lowest cost so far, whichever search asks."""
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop, self.cost = stop, math.inf
+
+    def __call__(self, best_cost: float) -> bool:
+        self.cost = min(self.cost, best_cost)
+        return self.stop(self.cost)
+
+
 def plan_once(task: Task, random: np.random.Generator, stop: Stop, candidates: int) -> Cover:
     """One search under all limits; seeds are the best of so many candidates."""
-    solver = Solver(task.params, random, stop, task.all_unicast, candidates)
+    reported = task.all_unicast if task.free else math.inf
+    solver = Solver(task.params, random, stop, reported, candidates)
     if task.params.change_price or task.params.max_changes is not None:
         return replan(task, solver)
     covers = raise_price(

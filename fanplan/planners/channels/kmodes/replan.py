@@ -92,7 +92,7 @@ def at_change_price(task: Task, solver: Solver, base: Cover, price: float) -> li
         cover = improve(demand, base, rules, task.params.passes)
         trials = solver.params.swaps if swaps else 0
         return exchange(
-            demand, cover, rules, trials, solver.random, solver.stop, task.all_unicast, allowed
+            demand, cover, rules, trials, solver.random, solver.stop, solver.all_unicast, allowed
         )
 
     return [base, *raise_price(task, at_price(0.0, base, True), at_price, solver.stop)]

@@ -28,18 +28,20 @@ def search(
     params: KmodesParams,
     random: np.random.Generator,
     stop: Stop,
+    all_unicast: float,
     members: Bytes | None = None,
     candidates: int = CANDIDATES,
 ) -> tuple[Bytes, Choice]:
     """Members and the rows' channels, from given members or from a seed.
 
-    Swaps see the heaviest rows only; all rows are then assigned and settled by Lloyd.
+    Swaps see the heaviest rows only; all rows are then assigned and settled by Lloyd. ``stop``
+    hears ``all_unicast`` less the gain: as if rows that are not seen went by unicast.
     """
     heavy = heaviest(demand, params.heavy, LEAST_HEAVY)
     if members is None:
         members = seed_members(heavy, channels, random, candidates)
     members, choice = lloyd(heavy, members, params.passes)
-    members, choice = swap_and_polish(heavy, members, choice, params, random, stop)
+    members, choice = swap_and_polish(heavy, members, choice, params, random, stop, all_unicast)
     if heavy is not demand:
         members, choice = lloyd(demand, members, params.passes)
     return members, choice
@@ -52,9 +54,9 @@ def swap_and_polish(
     params: KmodesParams,
     random: np.random.Generator,
     stop: Stop,
+    all_unicast: float,
 ) -> tuple[Bytes, Choice]:
     """Swaps, exact moves and Lloyd in turn until one round adds little; the gain never falls."""
-    all_unicast = float(np.cumsum(demand.rate * demand.price * demand.audience_sizes)[-1])
     gain = total_gain(demand, choice)
     for _ in range(CYCLES):
         if stop(all_unicast - gain):

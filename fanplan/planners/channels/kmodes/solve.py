@@ -29,7 +29,11 @@ CLUSTER_SHARES = (0.6, 0.75, 0.9)
 
 
 class Solver:
-    """Holds what stays the same while demand prices and rules vary."""
+    """Holds what stays the same while demand prices and rules vary.
+
+    ``all_unicast`` is what the gains are subtracted from for the ears of ``stop``; infinite if
+    gains are not those of a plan that keeps all limits.
+    """
 
     def __init__(
         self,
@@ -66,7 +70,16 @@ class Solver:
     def search(
         self, demand: Demand, channels: int, params: KmodesParams, members: Bytes | None
     ) -> tuple[Bytes, Choice]:
-        return search(demand, channels, params, self.random, self.stop, members, self.candidates)
+        return search(
+            demand,
+            channels,
+            params,
+            self.random,
+            self.stop,
+            self.all_unicast,
+            members,
+            self.candidates,
+        )
 
     def free_cover(self, demand: Demand, rules: Rules, members: Bytes | None) -> Cover:
         """Search with one channel per row, obey, then let rows have several."""

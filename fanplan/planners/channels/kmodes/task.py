@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.errors import InputError, Problem
+from fanplan.planners.channels.kmodes.assign import weighted_sum
 from fanplan.planners.channels.kmodes.cover import Cover, from_map, total_cover_gain, unserved_pairs
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand, make_demand
 from fanplan.planners.channels.kmodes.params import KmodesParams
@@ -28,8 +29,15 @@ class Task:
     @property
     def all_unicast(self) -> float:
         """What everything costs by unicast."""
-        rows = self.problem.messages * self.problem.audience_sizes
-        return self.params.weights.unicast * float(np.cumsum(rows)[-1])
+        sizes = self.problem.audience_sizes.astype(np.float64)
+        return self.params.weights.unicast * weighted_sum(self.problem.messages, sizes)
+
+    @property
+    def free(self) -> bool:
+        """Whether every cover keeps all limits."""
+        p, rules = self.params, self.rules
+        bounded = np.isfinite(rules.cap) or bool((rules.limit < p.channels).any())
+        return not (bounded or p.unicast_limit is not None or p.pinned or p.max_changes is not None)
 
     def cost(self, cover: Cover) -> float:
         """C′ of Bickson et al. (2010), Eq. 1."""

@@ -80,6 +80,8 @@ def released(task: Task, solver: Solver) -> list[Cover]:
         demand = task.priced(rules.hard, more)
         cover = improve(demand, alone, rules, task.params.passes)
         trials = solver.params.swaps if swaps else 0
-        return exchange(demand, cover, rules, trials, solver.random, solver.stop, task.all_unicast)
+        return exchange(
+            demand, cover, rules, trials, solver.random, solver.stop, solver.all_unicast
+        )
 
     return [alone, *raise_price(task, at_price(0.0, alone, False), at_price, solver.stop)]
