@@ -96,7 +96,7 @@ def test_nothing_to_plan(name):
 
 
 def test_unknown_method_names_the_known():
-    with pytest.raises(InputError, match="broadcast, round-robin, random, unicast"):
+    with pytest.raises(InputError, match="kmodes, broadcast, round-robin, random, tock"):
         find_method("multicast")
 
 
