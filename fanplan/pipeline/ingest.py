@@ -41,6 +41,8 @@ def ingest_workload(
     description = with_overrides(load_description(workload), **asked)
     with progress.stage("find and hash files"):
         sources = find_sources(workload, description.attributes)
+    if sources["subscriptions"].rows == 0:
+        raise InputError(Problem("subscriptions", "there are no rows", "Say who wants what"))
     inputs_key = key_of(__version__, to_toml(description), *(s.key for s in sources.values()))
     if is_current(out, inputs_key):
         return

@@ -200,6 +200,25 @@ def test_all_problems_of_a_description_are_told_together(
     assert "attributes.x" in told
 
 
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("", "there are no rows"),
+        ("subscriber,topic\n", "there are no rows"),
+        ("subscriber;topic\na;b\n", "semicolons"),
+        ("subscriber\na\n", "'topic'"),
+    ],
+)
+def test_subscriptions_that_say_nothing_stop_the_run(
+    content: str, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "desk").mkdir()
+    (tmp_path / "desk" / "subscriptions.csv").write_text(content)
+    assert run("ingest", tmp_path / "desk", "--out", tmp_path / "out") == 2
+    assert named in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["desk"]
+
+
 def test_full_cover_cannot_be_planned_as_channels(
     desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
 ) -> None:
