@@ -207,7 +207,7 @@ def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str)
             Problem(where, f"Spark did not start ({reason})", "Check the address and the settings")
         ) from error
     finally:
-        # PySpark has one builder per process, which would remember this session's options.
+        # PySpark has one builder per process, which remembers a session's options.
         builder._options.clear()
 
 
