@@ -8,11 +8,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ChannelPlan",
+    "Curve",
     "Dataset",
     "Engine",
     "as_dataset",
     "channels",
     "check",
+    "compare",
+    "curve",
     "generate",
     "ingest",
     "open_dataset",
@@ -22,11 +25,14 @@ __all__ = [
 if TYPE_CHECKING:
     from fanplan.api import (
         ChannelPlan,
+        Curve,
         Dataset,
         Engine,
         as_dataset,
         channels,
         check,
+        compare,
+        curve,
         generate,
         ingest,
         open_dataset,

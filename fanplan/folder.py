@@ -22,6 +22,7 @@ class Kind:
 
 WORKLOAD = Kind("a workload", "workload.toml")
 PLAN = Kind("a plan", "plan.json")
+CURVE = Kind("a curve", "curve.json")
 
 
 @contextmanager

@@ -161,7 +161,7 @@ def worlds(draw: st.DrawFn, flows: int = 8, subscribers: int = 6) -> World:
     flow = st.builds(Flow, audience, amount, amount, cell)
     drawn = draw(st.lists(flow, min_size=1, max_size=flows))
     somebody = st.frozensets(st.integers(0, users - 1), min_size=1)
-    wanted = draw(st.builds(Flow, somebody, amount, amount, cell))
+    wanted = draw(st.builds(Flow, somebody, st.integers(1, 50).map(float), amount, cell))
     return World((*drawn, wanted), users, seconds=draw(st.sampled_from([1.0, 3.0, 0.1])))
 
 

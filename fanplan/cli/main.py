@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fanplan.cli import generate, options
+from fanplan.cli import channels, generate, options
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import FanplanError, InputError
@@ -71,63 +70,7 @@ def ingest(
         typer.echo(f"Quarantined rows with their reasons: {out / 'quarantine'}", err=True)
 
 
-@app.command()
-def channels(
-    workload: options.Workload,
-    channels: Annotated[int, typer.Option(help="Number of channels.")],
-    out: options.Out,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="kmodes, broadcast, round-robin, random, tock, lloyd, bmd, interior-point, "
-            "flow-merge, user-merge, reverse, exact or unicast."
-        ),
-    ] = "kmodes",
-    unicast: Annotated[
-        str | None,
-        typer.Option(
-            help="Second step after a method that leaves all on channels: greedy-flow, "
-            "greedy-user, greedy-pair, lightest-flow, heaviest-flow, lightest-user or "
-            "heaviest-user, each also with -iterative."
-        ),
-    ] = None,
-    unicast_limit: Annotated[
-        float | None, typer.Option(help="Largest share of the messages sent that may be unicast.")
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option("--time", help="Seconds; then the best plan so far is kept.")
-    ] = None,
-    w1: Annotated[float, typer.Option(help="Cost of receiving a message.")] = 1.0,
-    w2: Annotated[float, typer.Option(help="Cost of sending a message.")] = 1.0,
-    w3: Annotated[float, typer.Option(help="Factor on the cost of unicast.")] = 1.0,
-    replace: options.Replace = False,
-    seed: options.Seed = 0,
-    json: options.Json = False,
-    master: options.Master = None,
-    remote: options.Remote = None,
-) -> None:
-    """Decide which flows share which channels and what goes by unicast."""
-    from fanplan import api
-
-    with api.as_dataset(workload, engine(master, remote, json)) as dataset:
-        started = time.perf_counter()
-        limits = {} if unicast_limit is None else {"unicast_limit": unicast_limit}
-        made = api.channels(
-            dataset,
-            channels,
-            method=method,
-            unicast=unicast,
-            w1=w1,
-            w2=w2,
-            w3=w3,
-            seed=seed,
-            time=time_limit,
-            **limits,
-        )
-        made.save(out, replace)
-        seconds = time.perf_counter() - started
-    facts = made.summary() | {"seconds": seconds}
-    show_json(facts) if json else show_facts("Plan, checked", facts | {"plan": str(out)})
+app.command("channels")(channels.channels)
 
 
 @app.command()

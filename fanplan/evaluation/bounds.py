@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from fanplan.evaluation.weights import Weights
 from fanplan.problem.interest import Floats, InterestProblem
 
-BOUND_NAME = "distinct audiences"
+
+@dataclass(frozen=True, order=True)
+class Bound:
+    """A cost that no plan of some kind undercuts, and the argument that proves it."""
+
+    cost: float
+    name: str
 
 
 def lower_bound(problem: InterestProblem, weights: Weights, channels: int) -> float:

@@ -18,11 +18,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.evaluation.bounds import BOUND_NAME, lower_bound
+from fanplan.evaluation.bounds import Bound, lower_bound
 from fanplan.evaluation.spectral import heaviest_rows, ideal_cost, mismatch, spectral_bound
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
-from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs, per_class
 
 MOST_ROWS = 2_500
 """Rows that are compared pair by pair."""
@@ -38,19 +38,21 @@ SAFETY = 1e-9
 Distances = NDArray[np.int32]
 
 
-def best_bound(
-    problem: InterestProblem, weights: Weights, channels: int, multiple: bool
-) -> tuple[float, str]:
-    """The highest cost that no plan is known to undercut, and its name.
+def best_bounds(problem: InterestProblem, weights: Weights, channels: int) -> tuple[Bound, Bound]:
+    """The highest cost that no plan is known to undercut, and that no plan with one channel per
+    flow is.
 
-    ``multiple`` says whether a flow may go to several channels: then only the bound by distinct
-    audiences is proven. Limits only raise the cost of plans, so bounds hold with them too.
+    If a flow may go to several channels, only the bound by distinct audiences is proven. Limits
+    only raise the cost of plans, so bounds hold with them too. Flows of a class have the same best
+    channel, so what holds for classes holds for flows.
     """
-    bounds = [(lower_bound(problem, weights, channels), BOUND_NAME)]
-    if not multiple and channels > 0:
-        bounds.append((spectral_bound(problem, weights, channels), "spectral"))
-        bounds.append((dual_bound(problem, weights, channels), "dual"))
-    return max(bounds)
+    classes = per_class(problem)
+    any_plan = Bound(lower_bound(classes, weights, channels), "distinct audiences")
+    if channels == 0:
+        return any_plan, any_plan
+    spectral = Bound(spectral_bound(classes, weights, channels), "spectral")
+    dual = Bound(dual_bound(classes, weights, channels), "dual")
+    return any_plan, max(any_plan, spectral, dual)
 
 
 def dual_bound(problem: InterestProblem, weights: Weights, channels: int) -> float:

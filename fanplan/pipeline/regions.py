@@ -157,8 +157,8 @@ def advertised(advertisements: DataFrame, patterns: DataFrame, verdicts: DataFra
 
 
 def _volume(box: Column) -> Column:
-    ends = F.arrays_zip(box["lo"], box["hi"])
-    return F.aggregate(ends, F.lit(1.0), lambda v, end: v * (end["1"] - end["0"]))
+    sides = F.zip_with(box["lo"], box["hi"], lambda low, high: high - low)
+    return F.aggregate(sides, F.lit(1.0), lambda volume, side: volume * side)
 
 
 def assumed(topics: DataFrame, spaces: Sequence[Space]) -> DataFrame:

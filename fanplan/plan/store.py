@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fanplan.errors import CheckError, InputError, Problem
-from fanplan.evaluation.bounds import BOUND_NAME
 from fanplan.folder import PLAN, whole_folder
 from fanplan.plan.check import check_plan
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, WeightsRecord, load_plan
@@ -76,9 +75,12 @@ def plan_record(plan: Plan, manifest: Manifest) -> PlanRecord:
         cost=plan.cost,
         perfect=plan.perfect,
         excess_percent=plan.excess_percent,
-        bound=plan.bound,
-        bound_name=BOUND_NAME,
+        bound=plan.bound.cost,
+        bound_name=plan.bound.name,
         bound_percent=plan.bound_percent,
+        single_bound=plan.single_bound.cost,
+        single_bound_name=plan.single_bound.name,
+        single_bound_percent=plan.single_bound_percent,
         unicast_fraction=plan.unicast_fraction,
         ledger=asdict(plan.ledger),
     )

@@ -66,6 +66,9 @@ class PlanRecord(BaseModel):
     bound: FiniteFloat
     bound_name: str
     bound_percent: FiniteFloat
+    single_bound: FiniteFloat
+    single_bound_name: str
+    single_bound_percent: FiniteFloat
     unicast_fraction: FiniteFloat
     ledger: dict[str, FiniteFloat]
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fanplan.evaluation.bounds import Bound
 from fanplan.evaluation.ledger import Ledger, cost, excess_percent, unicast_fraction
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
@@ -92,7 +93,8 @@ class Plan:
 
     The same input, parameters, seed and version give an equal plan: it holds no time and no host.
     ``rows`` says whether a row of the map is an audience class or a single flow; ``bound`` is a
-    cost that no plan with as many channels can undercut; ``seconds`` is the window of the ledger.
+    cost that no plan with as many channels can undercut, and ``single_bound`` one that no plan
+    with one channel per flow can; ``seconds`` is the window of the ledger.
     """
 
     map: ChannelMap
@@ -104,7 +106,8 @@ class Plan:
     seed: int
     ledger: Ledger
     perfect: float
-    bound: float
+    bound: Bound
+    single_bound: Bound
     flows: int
     audience_classes: int
     seconds: float
@@ -122,7 +125,11 @@ class Plan:
     @property
     def bound_percent(self) -> float:
         """The bound's excess over perfect multicast, in percent."""
-        return excess_percent(self.bound, self.perfect)
+        return excess_percent(self.bound.cost, self.perfect)
+
+    @property
+    def single_bound_percent(self) -> float:
+        return excess_percent(self.single_bound.cost, self.perfect)
 
     @property
     def unicast_fraction(self) -> float:

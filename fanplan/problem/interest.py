@@ -145,6 +145,26 @@ def per_flow(
     )
 
 
+def per_class(problem: InterestProblem) -> InterestProblem:
+    """One row per audience class, with the totals of the class's rows."""
+    if problem.rows == "class":
+        return problem
+    classes, first, group = np.unique(problem.classes, return_index=True, return_inverse=True)
+    sizes = problem.audience_sizes[first]
+    indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    rows = first.astype(np.int32)
+    return replace(
+        problem,
+        indptr=indptr,
+        audience=repeat_audiences(problem.indptr, problem.audience, rows, indptr),
+        messages=np.bincount(group, problem.messages, len(first)).astype(np.float64),
+        bytes=np.bincount(group, problem.bytes, len(first)).astype(np.float64),
+        flows=np.bincount(group, problem.flows, len(first)).astype(np.int64),
+        classes=classes.astype(np.int32),
+        rows="class",
+    )
+
+
 def require_dense(ids: pa.Array | pa.ChunkedArray, where: Path) -> None:
     """Sorted ids must be 0, 1, 2, …: each number once and none left out."""
     if not np.array_equal(ids.to_numpy(), np.arange(len(ids))):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.evaluation.bounds import lower_bound
-from fanplan.evaluation.dual import best_bound, dual_bound
+from fanplan.evaluation.dual import best_bounds, dual_bound
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.spectral import spectral_bound
 from fanplan.evaluation.weights import Weights
@@ -41,10 +41,9 @@ def test_no_bound_exceeds_the_optimum(rows, w, channels):
     best = optimum(problem, w, channels, False) * (1 + 1e-12)
     assert spectral_bound(problem, w, channels) <= best
     assert dual_bound(problem, w, channels) <= best
-    assert best_bound(problem, w, channels, False)[0] <= best
-    assert best_bound(problem, w, channels, True)[0] <= optimum(problem, w, channels, True) * (
-        1 + 1e-12
-    )
+    bound, single = best_bounds(problem, w, channels)
+    assert single.cost <= best
+    assert bound.cost <= optimum(problem, w, channels, True) * (1 + 1e-12)
 
 
 def test_both_bounds_lie_above_the_simple_one_on_random_interest():
@@ -61,10 +60,10 @@ def test_best_bound_is_named_and_above_perfect(name):
     kind = load(name)
     sizes = {"market": {"flows": 500, "users": 40}, "websphere": {"topics": 500, "processes": 40}}
     problem = from_generated(kind.generate(kind.params(**sizes[name]), 1))
-    value, bound = best_bound(problem, Weights(), 10, False)
-    assert bound in ("dual", "spectral")
-    assert value > lower_bound(problem, Weights(), 10) > perfect(problem, Weights())
-    assert best_bound(problem, Weights(), 10, True)[1] == "distinct audiences"
+    bound, single = best_bounds(problem, Weights(), 10)
+    assert single.name in ("dual", "spectral")
+    assert single.cost > bound.cost > perfect(problem, Weights())
+    assert bound.name == "distinct audiences"
 
 
 def test_bounds_hold_when_light_rows_are_left_out(monkeypatch):

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
+from fanplan.evaluation.bounds import Bound
 from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.check import check_plan
 from fanplan.plan.store import save_plan
@@ -55,7 +56,9 @@ def hybrid_plan(dataset) -> Plan:
     """Subscriber 1 gets class 2 by unicast instead of joining."""
     base, problem = plan_dataset(dataset, "broadcast"), load_interest(dataset)
     map = ChannelMap(2, pairs([0, 2], [0, 0]), pairs([0, 0], [0, 2]), pairs([1, 2], [1, 1]))
-    return replace(base, map=map, ledger=analytic_ledger(problem, map), bound=0.0)
+    none = Bound(0.0, "none")
+    ledger = analytic_ledger(problem, map)
+    return replace(base, map=map, ledger=ledger, bound=none, single_bound=none)
 
 
 def rewrite(folder, table: str, change) -> None:
@@ -213,6 +216,8 @@ def test_incomplete_ledger_is_named(hybrid, dataset):
         ("bound_percent", 3.0),
         ("unicast_fraction", 0.9),
         ("bound", 1e9),
+        ("single_bound", 1e9),
+        ("single_bound_percent", 3.0),
         ("flows", 3),
         ("audience_classes", 9),
         ("seconds", 1.0),

@@ -8,7 +8,7 @@ from typing import Any
 
 from fanplan import __version__
 from fanplan.errors import InputError, Problem
-from fanplan.evaluation.bounds import lower_bound
+from fanplan.evaluation.dual import best_bounds
 from fanplan.plan.analytic import analytic_ledger, perfect
 from fanplan.plan.types import ChannelMap, Plan
 from fanplan.planners.channels.bmd import bmd
@@ -18,7 +18,12 @@ from fanplan.planners.channels.flow_merge import flow_merge
 from fanplan.planners.channels.hybrid_params import FirstStepParams, HybridParams
 from fanplan.planners.channels.interior_point import interior_point
 from fanplan.planners.channels.kmodes import KmodesParams, kmodes
-from fanplan.planners.channels.params import ChannelParams, UnicastParams, require_flows
+from fanplan.planners.channels.params import (
+    ChannelParams,
+    UnicastParams,
+    require_enough_flows,
+    require_traffic,
+)
 from fanplan.planners.channels.random_map import random_map
 from fanplan.planners.channels.round_robin import round_robin
 from fanplan.planners.channels.tock import tock
@@ -96,9 +101,17 @@ def plan_channels(
     seed: int = 0,
     stop: Stop = never,
 ) -> Plan:
-    """Run a method on a problem with its kind of rows; add the ledger and the bound."""
-    require_flows(problem)
-    map = method.planner(problem, params, seed, stop)
+    """Run a method on a problem with its kind of rows; add the ledger and the bounds."""
+    require_traffic(problem)
+    require_enough_flows(problem, params.channels)
+    return planned(problem, method, params, seed, method.planner(problem, params, seed, stop))
+
+
+def planned(
+    problem: InterestProblem, method: Method, params: ChannelParams, seed: int, map: ChannelMap
+) -> Plan:
+    """The plan of a map that the method made with these parameters and this seed."""
+    bound, single = best_bounds(problem, params.weights, params.channels)
     return Plan(
         map=map,
         rows=problem.rows,
@@ -109,7 +122,8 @@ def plan_channels(
         seed=seed,
         ledger=analytic_ledger(problem, map),
         perfect=perfect(problem, params.weights),
-        bound=lower_bound(problem, params.weights, params.channels),
+        bound=bound,
+        single_bound=single,
         flows=problem.flow_count,
         audience_classes=problem.class_count,
         seconds=problem.seconds,

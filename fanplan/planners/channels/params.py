@@ -39,11 +39,14 @@ class UnicastParams(ChannelParams):
             raise InputError(Problem("channels", what, "Use 0 or more"))
 
 
-def require_flows(problem: InterestProblem) -> None:
+def require_traffic(problem: InterestProblem) -> None:
     """There must be something to plan."""
     if problem.flow_count == 0:
         what = "no flow has an audience, so there is nothing to plan"
         raise InputError(Problem("dataset", what, "Check subscriptions, topics and the quarantine"))
+    if not problem.messages.any():
+        what = "all rates of flows that somebody wants are 0, so there is nothing to plan"
+        raise InputError(Problem("dataset", what, "Check publications, or advertised rates"))
 
 
 def require_enough_flows(problem: InterestProblem, channels: int) -> None:

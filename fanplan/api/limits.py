@@ -1,0 +1,99 @@
+"""What users say about single flows, subscribers and older plans, as parameters of a planner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanplan.api.datasets import Dataset, PathLike
+from fanplan.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from fanplan.plan.start import Start
+    from fanplan.planners.channels import Method
+    from fanplan.problem.interest import Rows
+
+PER_FLOW = ("pinned", "off_multicast", "max_channel_rate", "start")
+"""Options that speak of single flows: a class of flows must not be decided as one then."""
+
+
+def require_options(method: Method, options: Mapping[str, Any]) -> None:
+    """Every option must be one of the method's."""
+    known = {item.name for item in fields(method.params)}
+    problems = [
+        Problem(name, f"is not an option of the method {method.name}", "Leave it out")
+        for name in options
+        if name not in known
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def rows_for(method: Method, options: Mapping[str, Any]) -> Rows:
+    """What a row of the problem must be."""
+    return "flow" if any(name in options for name in PER_FLOW) else method.rows
+
+
+def translate(dataset: Dataset, channels: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options in the numbers of the problem: names become rows, rates totals."""
+    result = dict(options)
+    seconds = dataset.manifest.seconds
+    if "max_channel_rate" in result:
+        result["max_channel_rate"] = float(result["max_channel_rate"]) * seconds
+    if "max_channels_per_subscriber" in result:
+        limit = result["max_channels_per_subscriber"]
+        result["max_channels_per_subscriber"] = subscriber_limits(dataset, channels, limit)
+    if "start" in result:
+        result["start"] = load_start(dataset, channels, result["start"]).map
+    return result | pins(dataset, options)
+
+
+def pins(dataset: Dataset, options: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Rows of the flows that must, and that must not, go by multicast."""
+    from fanplan.problem.names import FlowNames
+
+    given: dict[str, Iterable[str]] = {
+        name: options[name] for name in ("pinned", "off_multicast") if name in options
+    }
+    if not given:
+        return {}
+    names = FlowNames(dataset.path)
+    rows = {option: names.require_rows(wanted, option) for option, wanted in given.items()}
+    both = sorted(set(rows.get("pinned", ())) & set(rows.get("off_multicast", ())))
+    if both:
+        flow = names.wanted["flow"][both[0]].as_py()
+        what = f"flow {flow!r} must go by multicast and must not"
+        raise InputError(Problem("pinned", what, "Take it out of one of the two lists"))
+    if rows.get("off_multicast") and options.get("unicast_limit") == 0:
+        flow = names.wanted["flow"][rows["off_multicast"][0]].as_py()
+        what = f"flow {flow!r} must go by unicast, but the unicast limit is 0"
+        raise InputError(Problem("off_multicast", what, "Leave it out, or raise the limit"))
+    return {option: tuple(found) for option, found in rows.items()}
+
+
+def subscriber_limits(
+    dataset: Dataset, channels: int, limit: int | Mapping[str, int] | PathLike
+) -> int | list[int]:
+    """A number for all, or one for each from a mapping or a file."""
+    from fanplan.plan.store import subscriber_names
+    from fanplan.problem.limits import limits_in_order, read_limits
+
+    if isinstance(limit, int):
+        return limit
+    option = "max_channels_per_subscriber"
+    given = limit if isinstance(limit, Mapping) else read_limits(Path(limit))
+    return limits_in_order(given, subscriber_names(dataset.path), channels, option)
+
+
+def load_start(dataset: Dataset, channels: int, folder: PathLike) -> Start:
+    """The map of an older plan, which must not have more channels than there are now."""
+    from fanplan.plan.start import start_of
+    from fanplan.plan.stored import load_plan
+
+    plan = load_plan(Path(folder))
+    if plan.record.channels > channels:
+        what = f"has {plan.record.channels} channels, and {channels} are allowed now"
+        raise InputError(Problem(str(folder), what, f"Allow {plan.record.channels}"))
+    return start_of(plan, dataset.path)

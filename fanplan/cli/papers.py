@@ -1,0 +1,87 @@
+"""`fanplan papers NAME`: a paper's tables and figures, measured anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fanplan.cli import options
+from fanplan.cli.run import engine
+from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.folder import require_free
+from fanplan.papers import PAPERS, load
+
+if TYPE_CHECKING:
+    from fanplan.api import Engine
+    from fanplan.papers.experiment import Experiment, Samples, Study
+
+
+def papers(
+    name: Annotated[str | None, typer.Argument(help="Paper; without one, they are listed.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write; whole or not at all.", show_default="papers-NAME"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes and few runs.")] = False,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs of each setting.", min=1, show_default="the paper's")
+    ] = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="Page whose section on this paper is written anew.")
+    ] = None,
+    replace: options.Replace = False,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """Measure a paper's tables and figures anew, on Spark, beside what was published."""
+    if name is None:
+        show_json({"papers": PAPERS}) if json else show_facts("Papers", PAPERS)
+        return
+    experiment = load(name)
+    from fanplan.papers.report import RESULTS, require_section, write_docs, write_results
+
+    folder = out or Path(f"papers-{name}")
+    require_free(folder, RESULTS, replace)
+    if docs:
+        require_section(docs, name)
+    study = experiment.quick if quick else experiment.full
+    samples = measure(experiment, study, runs or study.runs, seed, engine(master, remote, json))
+    rows = write_results(experiment, study, samples, folder, replace)
+    if docs:
+        write_docs(experiment, study, samples, folder, docs)
+    facts = {"paper": experiment.paper, "results": str(folder)}
+    if json:
+        show_json(facts | {"rows": [row.json() for row in rows]})
+    else:
+        show_verdicts(study, samples)
+        show_facts("Results", facts | {"rows": len(rows)})
+
+
+def measure(experiment: Experiment, study: Study, runs: int, seed: int, spark: Engine) -> Samples:
+    """Take all samples, with progress."""
+    from fanplan.papers.run import run_study
+
+    total = len(study.settings) * runs
+    session = spark.session()
+    with spark.progress.stage(f"samples of {experiment.name}") as stage:
+        stage.note(f"0 of {total}")
+        return run_study(
+            session, experiment, study, runs, seed, lambda done: stage.note(f"{done} of {total}")
+        )
+
+
+def show_verdicts(study: Study, samples: Samples) -> None:
+    """What the paper says, and whether it holds."""
+    from fanplan.papers.experiment import judge
+
+    verdicts = [judge(item, text, samples) for item in study.items for text in item.statements]
+    header = ("item", "statement", "below", "above", "agree", "holds")
+    rows = [
+        (v.item, v.text, v.lower, v.higher, f"{v.agree} of {v.runs}", "yes" if v.holds else "no")
+        for v in verdicts
+    ]
+    show_table("Statements", header, rows)
