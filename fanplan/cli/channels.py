@@ -19,6 +19,24 @@ if TYPE_CHECKING:
 
 BASELINES = "unicast,broadcast,round-robin"
 
+WORDS = {
+    "perfect": "perfect multicast",
+    "excess_percent": "over perfect %",
+    "bound_percent": "no plan is below %",
+    "single_bound_percent": "with one channel per flow %",
+    "unicast_fraction": "share sent by unicast",
+    "audience_classes": "audience classes",
+    "ended_early_by": "ended early by",
+    "joins": "subscribers join channels",
+    "leaves": "subscribers leave channels",
+    "added": "flows added to channels",
+    "removed": "flows removed from channels",
+    "gone": "pairs no longer there",
+    "fresh_cost": "cost if planned afresh",
+    "given_up_percent": "cost given up %",
+}
+"""How a person reads the figures of a plan."""
+
 
 def channels(
     workload: options.Workload,
@@ -137,7 +155,8 @@ def _plan(
     if json:
         show_json(facts | {"compared": compared, "explained": explained})
         return
-    show_facts("Plan, checked", facts | {"plan": str(out)})
+    told = {WORDS.get(name, name): value for name, value in facts.items()}
+    show_facts("Plan, checked", told | {"plan": str(out)})
     show_compared([*compared, facts])
     show_explained(explained)
 

@@ -155,6 +155,24 @@ BAD = {
         ("channels", "{dataset}", "--channels", 99, "--method", "round-robin"),
         "3 flows",
     ),
+    "more channels than flows": (("channels", "{dataset}", "--channels", 4), "3 flows"),
+    "not a number": (("channels", "{dataset}", "--channels", "many"), "'many'"),
+    "the same twice": (("channels", "{dataset}", "--channels", "2,2"), "2"),
+    "a curve from a plan": (
+        ("channels", "{dataset}", "--channels", "1,2", "--from", "p"),
+        "one number",
+    ),
+    "unknown pin": (("channels", "{dataset}", "--channels", 2, "--pin", "alert"), "'alerts'"),
+    "contradiction": (
+        ("channels", "{dataset}", "--channels", 2, "--pin", "q.ibm", "--off-multicast", "q.ibm"),
+        "must go by multicast and must not",
+    ),
+    "churn of nothing": (("channels", "{dataset}", "--channels", 2, "--churn", 3), "max_changes"),
+    "nobody to explain": (
+        ("channels", "{dataset}", "--channels", 2, "--explain", "zoe"),
+        "'zoe'",
+    ),
+    "comparison": (("channels", "{dataset}", "--channels", 2, "--compare", "luck"), "'luck'"),
     "second step": (("channels", "{dataset}", "--channels", 2, "--unicast", "greedy-flow"), "tock"),
     "limit": (
         ("channels", "{dataset}", "--channels", 2, "--method", "tock", "--unicast-limit", 0.5),
@@ -226,6 +244,47 @@ def test_full_cover_cannot_be_planned_as_channels(
     assert run("ingest", desk, "--out", out, "--cover", "full", "--master", "local[2]") == 0
     assert plan(out, tmp_path / "plan") == 2
     assert "overlap" in capsys.readouterr().err
+
+
+def test_limits_that_cannot_be_met_are_exit_1_and_leave_nothing(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = ("--unicast-limit", 0, "--max-channels-per-subscriber", 0)
+    assert plan(dataset, tmp_path / "plan", "--method", "kmodes", *limits) == 1
+    assert "may join no channel" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_curve_has_a_plan_for_each_number(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "curve"
+    code, told = answer(capsys, "channels", dataset, "--channels", "2,1", "--out", out)
+    assert code == 0
+    assert [point["channels"] for point in told["points"]] == [1, 2]
+    assert run("check", out / "2", dataset) == 0
+    assert run("channels", dataset, "--channels", "1,2", "--out", out, "--replace") == 0
+    assert "a channel saves" in capsys.readouterr().out
+
+
+def test_a_plan_is_replanned_compared_and_explained(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan(dataset, tmp_path / "old") == 0
+    words = ("channels", dataset, "--channels", 2, "--from", tmp_path / "old", "--churn", 1)
+    asked = ("--explain", "ann", "--explain", "alerts", "--compare", "tock+greedy-flow")
+    code, told = answer(capsys, *words, *asked, "--out", tmp_path / "new")
+    assert code == 0
+    assert told["joins"] + told["leaves"] + told["added"] + told["removed"] <= 1
+    assert [row["method"] for row in told["compared"]] == ["tock+greedy-flow"]
+    assert [item.get("subscriber", item.get("flow")) for item in told["explained"]] == [
+        "ann",
+        "alerts",
+    ]
+    assert run(*words, *asked, "--out", tmp_path / "new", "--replace") == 0
+    shown = capsys.readouterr().out
+    for said in ("Subscriber ann wants", "Flow alerts", "next best", "cost given up %"):
+        assert said in shown
 
 
 def test_an_existing_plan_is_replaced_only_when_asked(

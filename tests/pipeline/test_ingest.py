@@ -252,3 +252,30 @@ def test_audiences_rates_and_hits_equal_brute_force(
         counts = json.loads((dataset / "manifest.json").read_text())["tables"]["subscriptions"]
         assert counts["kept"] == len(usable(case))
         assert counts["kept"] + counts["quarantined"] == counts["rows"] == len(subs)
+
+
+def test_advertised_rates_are_shared_by_volume_over_the_boxes_of_a_filter(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "workload"
+    folder.mkdir()
+    (folder / "workload.toml").write_text(TOML)
+    (folder / "subscriptions.csv").write_text(
+        "subscriber,topic,filter\na,q.a,venue = 'N'\nb,alerts,\n"
+    )
+    (folder / "advertisements.csv").write_text(
+        "publisher,topic,filter,rate\n"
+        "p,q.a,(venue = 'N' AND price < 20) OR (venue = 'Q' AND price >= 40),8\n"
+        "q,alerts,,3\nr,alerts,,-1\n"
+    )
+    dataset = tmp_path / "dataset"
+    ingest_workload(lambda: spark, folder, dataset, {}, quiet())
+    flows = stored_flows(dataset)
+    # Boxes of 20 and 60 of the price: 2 and 6 of the 8 messages; cells are 20 wide.
+    wanted = {flow: messages for flow, (messages, _, who) in flows.items() if "a" in who}
+    assert wanted == {"q.a[0,0]": 2.0}
+    total = sum(messages for flow, (messages, _, _) in flows.items() if flow.startswith("q.a"))
+    assert total == pytest.approx(8.0)
+    assert flows["alerts"][0] == 3.0
+    counts = json.loads((dataset / "manifest.json").read_text())["tables"]["advertisements"]
+    assert (counts["kept"], counts["quarantined"]) == (2, 1)
