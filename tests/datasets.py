@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from fanplan.plan.types import Plan
-from fanplan.planners.channels import find_method, plan_channels
+from fanplan.planners.methods import find_method, plan_channels
 from fanplan.problem.interest import InterestProblem, load_interest
 
 unhurried = settings(deadline=None)

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
 from fanplan.api.limits import load_start, require_options, rows_for, translate
+from fanplan.api.running import Run, Watch
 from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from fanplan.evaluation.weights import Weights
     from fanplan.plan.types import Plan
-    from fanplan.planners.channels import Method
-    from fanplan.planners.channels.params import ChannelParams
+    from fanplan.planners.methods import Method
     from fanplan.planners.stop import Stop
-    from fanplan.progress import Stage
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,17 @@ class Churn:
 
 @dataclass(frozen=True)
 class ChannelPlan:
-    """A plan together with the dataset it is for. ``ended`` says what ended the search early."""
+    """A plan together with the dataset it is for.
+
+    ``ended`` says what ended the search early; ``costs`` are those of all restarts, or of all
+    islands in the measure of their search.
+    """
 
     plan: Plan
     dataset: Dataset
     ended: str | None = None
     churn: Churn | None = None
+    costs: tuple[float, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """The figures of the plan, as JSON."""
@@ -65,7 +69,8 @@ class ChannelPlan:
             "audience_classes": plan.audience_classes,
         }
         ended = {"ended_early_by": self.ended} if self.ended else {}
-        return figures | ended | (asdict(self.churn) if self.churn else {})
+        restarts = {"restarts": list(self.costs)} if len(self.costs) > 1 else {}
+        return figures | ended | restarts | (asdict(self.churn) if self.churn else {})
 
     def save(self, out: PathLike, replace: bool = False) -> Path:
         """Write the plan folder: checked, and whole or not at all."""
@@ -92,6 +97,8 @@ def channels(
     seed: int = 0,
     time: float | None = None,
     stop: Stop | None = None,
+    restarts: int = 1,
+    on_spark: bool = False,
     engine: Engine = EMBEDDED,
     **options: Any,
 ) -> ChannelPlan:
@@ -99,53 +106,69 @@ def channels(
 
     ``unicast`` names a second step for methods that leave everything on channels; ``time`` is a
     limit in seconds, after which the best plan so far is returned, as it is when ``stop`` says so.
+    ``restarts`` searches run as Spark tasks and the best is kept (the time is then for each; the
+    method genetic exchanges maps between them); ``on_spark`` runs kmodes with its rows on Spark.
     ``options`` are further fields of the method's parameters. Those that speak of flows and
     subscribers take names: ``pinned`` and ``off_multicast`` flows or topics,
     ``max_channels_per_subscriber`` a number, a mapping or a file with columns subscriber and
     channels, ``max_channel_rate`` messages per second, ``start`` the folder of an older plan.
     """
     from fanplan.evaluation.weights import Weights
-    from fanplan.planners.channels import find_method
+    from fanplan.planners.methods import find_method
 
     require_whole_cover(dataset)
     chosen = find_method(method, unicast)
-    options = {name: value for name, value in options.items() if value is not None}
-    require_options(chosen, options)
-    require_start(options)
-    weights = Weights(w1, w2, w3)
+    given = {name: value for name, value in options.items() if value is not None}
+    require_options(chosen, given)
+    require_start(given)
+    run = prepared(dataset, chosen, channels, Weights(w1, w2, w3), given, seed, engine)
     watch = Watch(time, stop)
-    made = run(dataset, chosen, channels, weights, options, seed, watch, engine)
+    plan, costs = carry_out(run, watch, restarts, on_spark)
     churn = None
-    if "start" in options:
-        fresh = {k: v for k, v in options.items() if k not in CHANGES}
-        anew = run(dataset, chosen, channels, weights, fresh, seed, Watch(time, stop), engine)
-        churn = churn_of(made, anew, dataset, channels, options["start"])
-    return ChannelPlan(made, dataset, watch.ended, churn)
+    if "start" in given:
+        afresh = {name: value for name, value in given.items() if name not in CHANGES}
+        fresh = prepared(dataset, chosen, channels, run.params.weights, afresh, seed, engine)
+        churn = churn_of(plan, fresh.here(Watch(time, stop)), dataset, channels, given["start"])
+    return ChannelPlan(plan, dataset, watch.ended, churn, costs)
 
 
 CHANGES = ("start", "change_price", "max_changes")
+"""Options that mean nothing to a plan made afresh."""
 
 
-def run(
+def prepared(
     dataset: Dataset,
     method: Method,
     channels: int,
     weights: Weights,
     options: Mapping[str, Any],
     seed: int,
-    watch: Watch,
     engine: Engine,
-) -> Plan:
-    """One run of a method, shown as a stage with its best cost."""
-    from fanplan.planners.channels import plan_channels
+) -> Run:
+    """A run of the method with the options in the numbers of the problem."""
+    fields = translate(dataset, channels, options)
+    params = method.params(channels=channels, weights=weights, **fields)
+    return Run(dataset, method, params, rows_for(method, options), seed, engine)
 
-    params = method.params(
-        channels=channels, weights=weights, **translate(dataset, channels, options)
-    )
-    afresh = "" if "start" not in options else " from the older plan"
-    with engine.progress.stage(f"plan by {method.name}{afresh}") as stage:
-        problem = dataset.interest(rows_for(method, options))
-        return plan_channels(problem, method, params, seed, watch.telling(stage))
+
+def carry_out(
+    run: Run, watch: Watch, restarts: int, on_spark: bool
+) -> tuple[Plan, tuple[float, ...]]:
+    """Run here, as restarts or islands, or on Spark: the plan, and the costs of all searches."""
+    if restarts < 1:
+        raise InputError(Problem("restarts", f"{restarts} is too few", "Use 1 or more"))
+    if on_spark and restarts > 1:
+        what = "restarts hold the whole problem in each task"
+        raise InputError(Problem("restarts", what, "Leave out one of restarts and on_spark"))
+    if on_spark:
+        plan = run.on_spark(watch)
+    elif restarts == 1:
+        plan = run.here(watch)
+    elif run.method.subscriptions:
+        return run.islands(restarts, watch.time)
+    else:
+        return run.restarted(restarts, watch.time)
+    return plan, (plan.cost,)
 
 
 def require_names(dataset: Dataset, names: Iterable[str]) -> None:
@@ -154,37 +177,6 @@ def require_names(dataset: Dataset, names: Iterable[str]) -> None:
 
     for name in names:
         find(dataset, name)
-
-
-class Watch:
-    """Ends a search by time or when asked; remembers which, and tells the best cost."""
-
-    def __init__(self, time: float | None, stop: Stop | None) -> None:
-        from fanplan.planners.stop import TimeLimit, never
-
-        require_time(time)
-        self.limit = never if time is None else TimeLimit(time)
-        self.asked = stop or never
-        self.ended: str | None = None
-        self.stage: Stage | None = None
-
-    def telling(self, stage: Stage) -> Watch:
-        self.stage = stage
-        return self
-
-    def __call__(self, best_cost: float) -> bool:
-        if self.stage is not None and best_cost < float("inf"):
-            self.stage.update(best=best_cost)
-        if self.asked(best_cost):
-            self.ended = "interrupt"
-        elif self.limit(best_cost):
-            self.ended = "time limit"
-        return self.ended is not None
-
-
-def require_time(time: float | None) -> None:
-    if time is not None and not time > 0:
-        raise InputError(Problem("time", f"{time} seconds is no time", "Use a positive number"))
 
 
 def require_start(options: Mapping[str, Any]) -> None:
@@ -221,7 +213,8 @@ def compare(
     from fanplan.evaluation.ledger import cost, excess_percent, unicast_fraction
     from fanplan.evaluation.weights import Weights
     from fanplan.plan.analytic import analytic_ledger, perfect
-    from fanplan.planners.channels import find_method
+    from fanplan.planners.channels.params import require_enough_flows, require_traffic
+    from fanplan.planners.methods import find_method, interest_of, load_problem
     from fanplan.planners.stop import never
 
     weights = Weights(w1, w2, w3)
@@ -229,10 +222,13 @@ def compare(
     results = []
     for method in found:
         with engine.progress.stage(f"compare {method.name}"):
-            problem = dataset.interest(method.rows)
+            given = load_problem(dataset.path, method)
+            problem = interest_of(given)
+            require_traffic(problem)
+            require_enough_flows(problem, channels)
             began = clock.perf_counter()
-            params: ChannelParams = method.params(channels=channels, weights=weights)
-            ledger = analytic_ledger(problem, method.planner(problem, params, seed, never))
+            params = method.params(channels=channels, weights=weights)
+            ledger = analytic_ledger(problem, method.planner(given, params, seed, never))
             total = cost(ledger, weights)
             results.append(
                 {

@@ -12,7 +12,7 @@ from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from fanplan.plan.start import Start
-    from fanplan.planners.channels import Method
+    from fanplan.planners.methods import Method
     from fanplan.problem.interest import Rows
 
 PER_FLOW = ("pinned", "off_multicast", "max_channel_rate", "start")

@@ -27,6 +27,7 @@ WORDS = {
     "unicast_fraction": "share sent by unicast",
     "audience_classes": "audience classes",
     "ended_early_by": "ended early by",
+    "restarts": "costs of all restarts",
     "joins": "subscribers join channels",
     "leaves": "subscribers leave channels",
     "added": "flows added to channels",
@@ -48,7 +49,7 @@ def channels(
         str,
         typer.Option(
             help="kmodes, broadcast, round-robin, random, tock, lloyd, bmd, interior-point, "
-            "flow-merge, user-merge, reverse, exact or unicast."
+            "flow-merge, user-merge, genetic, genetic-atomic, reverse, exact or unicast."
         ),
     ] = "kmodes",
     unicast: Annotated[
@@ -94,6 +95,12 @@ def channels(
     time_limit: Annotated[
         float | None, typer.Option("--time", help="Seconds; then the best plan so far is kept.")
     ] = None,
+    restarts: Annotated[
+        int, typer.Option(help="Searches, each a Spark task; the best is kept.")
+    ] = 1,
+    on_spark: Annotated[
+        bool, typer.Option("--on-spark", help="Rows on Spark: for more than one machine searches.")
+    ] = False,
     w1: Annotated[float, typer.Option(help="Cost of receiving a message.")] = 1.0,
     w2: Annotated[float, typer.Option(help="Cost of sending a message.")] = 1.0,
     w3: Annotated[float, typer.Option(help="Factor on the cost of unicast.")] = 1.0,
@@ -114,6 +121,8 @@ def channels(
         "method": method,
         "unicast": unicast,
         "time": time_limit,
+        "restarts": restarts,
+        "on_spark": on_spark,
         "unicast_limit": unicast_limit,
         "max_channels_per_subscriber": number_or_file(max_channels_per_subscriber),
         "max_channel_rate": max_channel_rate,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fanplan.cli import channels, generate, options
+from fanplan.cli import channels, generate, options, papers
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import FanplanError, InputError
@@ -71,6 +71,7 @@ def ingest(
 
 
 app.command("channels")(channels.channels)
+app.command("papers")(papers.papers)
 
 
 @app.command()

@@ -33,7 +33,7 @@ def from_pairs(
     Flow ``i`` sends ``messages[i]``, and ``bytes[i]`` (default 0), in ``seconds``. Pairs may come
     in any order and more than once; a flow that nobody wants is left out. Flows with equal
     audiences become one row, classes in order of first appearance, unless ``kind`` is "flow".
-    A sort of the pairs; memory is a few times theirs.
+    Linear in the pairs, apart from a sort of the flows; memory is a few times theirs.
     """
     amounts = np.asarray(messages, dtype=np.float64)
     sizes = np.zeros(len(amounts)) if bytes is None else np.asarray(bytes, dtype=np.float64)
@@ -41,7 +41,8 @@ def from_pairs(
     if names is None:
         names = [f"s{i}" for i in range(int(who.max(initial=-1)) + 1)]
     require_pairs(flow, who, amounts, sizes, len(names))
-    indptr, audience = sorted_audiences(flow, who, len(amounts))
+    flow, who = flow.astype(np.int32), who.astype(np.int32)
+    indptr, audience = sorted_audiences(flow, who, len(amounts), len(names))
     wanted = np.flatnonzero(np.diff(indptr))
     first, group = equal_audiences(indptr, audience, wanted)
     problem = InterestProblem(
@@ -108,12 +109,48 @@ def summed(group: Longs, amounts: Floats, groups: int) -> Floats:
     return np.bincount(group, amounts, groups).astype(np.float64)
 
 
-def sorted_audiences(flow: Ints, who: Ints, flows: int) -> tuple[Longs, Ints]:
-    """The different subscribers of each flow, ascending, one flow after the other."""
-    keys = np.unique((flow.astype(np.int64) << 32) | who.astype(np.int64))
-    counts = np.bincount(keys >> 32, minlength=flows)
-    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return indptr, (keys & 0xFFFFFFFF).astype(np.int32)
+@compiled
+def sorted_audiences(flow: Ints, who: Ints, flows: int, users: int) -> tuple[Longs, Ints]:
+    """The different subscribers of each flow, ascending, one flow after the other.
+
+    Flows are dealt to subscribers by counting; subscribers, in their order, then to flows.
+    """
+    user_starts, wanted = dealt(who, flow, users)
+    starts = group_starts(flow, flows)
+    place = starts[:-1].copy()
+    audience = np.empty(len(flow), dtype=np.int32)
+    for user in range(users):
+        for i in wanted[user_starts[user] : user_starts[user + 1]]:
+            if place[i] == starts[i] or audience[place[i] - 1] != user:
+                audience[place[i]] = user
+                place[i] += 1
+    indptr = np.zeros(flows + 1, dtype=np.int64)
+    for i in range(flows):
+        indptr[i + 1] = indptr[i] + place[i] - starts[i]
+        for k in range(place[i] - starts[i]):
+            audience[indptr[i] + k] = audience[starts[i] + k]
+    return indptr, audience[: indptr[-1]].copy()
+
+
+@compiled
+def dealt(key: Ints, values: Ints, keys: int) -> tuple[Longs, Ints]:
+    """The values of each key in their order, and where each key's values start."""
+    starts = group_starts(key, keys)
+    place = starts[:-1].copy()
+    result = np.empty(len(values), dtype=np.int32)
+    for p in range(len(key)):
+        result[place[key[p]]] = values[p]
+        place[key[p]] += 1
+    return starts, result
+
+
+@compiled
+def group_starts(key: Ints, keys: int) -> Longs:
+    """Where the pairs of each key start if they lie together, with the end appended."""
+    starts = np.zeros(keys + 1, dtype=np.int64)
+    for k in key:
+        starts[k + 1] += 1
+    return np.cumsum(starts)
 
 
 def equal_audiences(indptr: Longs, audience: Ints, rows: Longs) -> tuple[Longs, Longs]:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fanplan.cli.main import main
-from fanplan.planners.channels import METHODS
+from fanplan.planners.methods import METHODS
 
 TOML = """
 topic_syntax = "nats"

@@ -26,7 +26,7 @@ from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.check import check_plan
 from fanplan.plan.store import save_plan
 from fanplan.plan.types import ChannelMap, Plan, pairs
-from fanplan.planners.channels import METHODS
+from fanplan.planners.methods import METHODS
 from fanplan.problem.interest import load_interest
 
 WORLD = World(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fanplan.errors import InputError
 from fanplan.evaluation.weights import Weights
-from fanplan.planners.channels import METHODS, find_method, plan_channels
 from fanplan.planners.channels.params import ChannelParams
+from fanplan.planners.methods import METHODS, find_method, plan_channels
 from fanplan.planners.stop import AnyOf, Interrupt, TimeLimit, never
 
 PROBLEM = make_problem([{0, 1}, {2}, {0, 1}, {1, 3}], [4.0, 1.0, 2.0, 3.0], subscribers=5)

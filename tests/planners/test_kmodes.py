@@ -10,17 +10,25 @@ import numba
 import numpy as np
 import pytest
 from datasets import make_problem
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.evaluation.dual import best_bound
+from fanplan.evaluation.dual import best_bounds
 from fanplan.evaluation.ledger import cost, unicast_fraction
 from fanplan.evaluation.weights import Weights
 from fanplan.plan.analytic import analytic_ledger, perfect
 from fanplan.plan.types import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.planners.channels.exact import ExactParams, exact
+from fanplan.planners.channels.hybrid_params import FirstStepParams
 from fanplan.planners.channels.kmodes import InfeasibleError, KmodesParams, changes, kmodes
+from fanplan.planners.channels.kmodes.assign import assign, total_gain
+from fanplan.planners.channels.kmodes.cover import empty_cover, to_map
+from fanplan.planners.channels.kmodes.exchange import perturbed
+from fanplan.planners.channels.kmodes.flips import flip_members
+from fanplan.planners.channels.kmodes.obey import is_served, serve_by_clusters
+from fanplan.planners.channels.kmodes.task import make_task
+from fanplan.planners.channels.tock import tock
 from fanplan.planners.stop import never
 from fanplan.problem.build import from_generated, from_pairs
 from fanplan.problem.interest import InterestProblem
@@ -100,7 +108,7 @@ def test_valid_and_between_bound_and_unicast(problem, w, channels, multiple):
     total = cost_of(problem, map, w)
     unicast = w.unicast * float(problem.messages @ problem.audience_sizes)
     assert total <= unicast * (1 + 1e-9)
-    assert best_bound(problem, w, channels, multiple)[0] <= total * (1 + 1e-9)
+    assert best_bounds(problem, w, channels)[0 if multiple else 1].cost <= total * (1 + 1e-9)
     assert multiple or map.assigned.counts(problem.size).max(initial=0) <= 1
     assert all(best >= total * (1 - 1e-9) for best in reported)
 
@@ -195,7 +203,8 @@ def test_better_than_any_single_stage_on_structured_interest():
 @pytest.mark.parametrize(
     "options", [{}, {"unicast_limit": 0.0}, {"max_channels_per_subscriber": 2}]
 )
-def test_same_map_on_any_number_of_threads(options):
+def test_same_map_on_any_number_of_threads(options, monkeypatch):
+    monkeypatch.setattr(import_module("fanplan.planners.channels.kmodes.assign"), "PARALLEL", 0)
     problem = themed(1500, 60, 25, seed=2)
     params = KmodesParams(12, swaps=32, **options)
     before = numba.get_num_threads()
@@ -215,6 +224,49 @@ def test_stopping_at_once_still_gives_a_valid_map():
     for options in ({}, {"unicast_limit": 0.0}, {"unicast_limit": 0.2}):
         params = KmodesParams(8, starts=3, **options)
         assert_within(problem, kmodes(problem, params, 1, lambda best: True), params)
+
+
+def test_seeding_stops_between_channels_and_reports_what_it_has(monkeypatch):
+    seed = import_module("fanplan.planners.channels.kmodes.seed")
+    monkeypatch.setattr(seed, "ROWS_AT_A_TIME", 0)
+    problem = themed(400, 40, 10, seed=3)
+    task = make_task(problem, KmodesParams(8))
+    heard = []
+    members = seed.seed_members(
+        task.demand, 8, np.random.default_rng(1), 4, lambda c: bool(heard.append(c)), 0.0
+    )
+    part = seed.seed_members(task.demand, 8, np.random.default_rng(1), 4, lambda c: True, 0.0)
+    assert len(heard) == 8
+    assert heard == sorted(heard, reverse=True)
+    assert heard[-1] == pytest.approx(-total_gain(task.demand, assign(task.demand, members)))
+    assert np.array_equal(part[:, :1], members[:, :1])
+    assert not part[:, 1:].any()
+
+
+@searching
+@given(instances, st.integers(2, 4), st.integers(1, 3), st.integers(0, 5))
+def test_flips_serve_everybody_at_no_higher_cost(problem, channels, limit, seed):
+    params = KmodesParams(channels, unicast_limit=0.0, max_channels_per_subscriber=limit)
+    task = make_task(problem, params)
+    demand = task.priced(task.rules.hard)
+    nothing = empty_cover(demand.size, demand.users, channels)
+    cover = serve_by_clusters(demand, nothing, task.rules, np.arange(channels))
+    cover = perturbed(cover, task.rules, np.random.default_rng(seed))
+    assume(is_served(demand, cover, task.rules.hard))
+    after = flip_members(demand, cover, task.rules)
+    assert is_served(demand, after, task.rules.hard)
+    assert np.all(after.members.sum(axis=1) <= limit)
+    assert cost_of(problem, to_map(demand, after)) <= task.cost(cover) * (1 + 1e-9)
+
+
+def test_multicast_alone_is_no_worse_than_rows_moved_one_by_one():
+    """Without structure, user clusters and modes lose to plain moves: these must be tried too."""
+    problem = from_pairs(
+        *np.nonzero(np.random.default_rng(8).random((100, 60)) < 0.1), np.ones(100)
+    )
+    ours = kmodes(problem, KmodesParams(8, unicast_limit=0.0, **QUICK), 1, never)
+    moved = tock(problem, FirstStepParams(8), 1, never)
+    assert cost_of(problem, ours) <= 1.02 * cost_of(problem, moved)
 
 
 def test_heavy_rows_lead_the_search(monkeypatch):

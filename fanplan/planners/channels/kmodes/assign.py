@@ -14,6 +14,8 @@ from fanplan.problem.interest import Floats, Ints, Longs
 UNICAST = -1
 BLOCK = 512
 """Rows per task of a parallel loop; every row is decided on its own, so any number would do."""
+PARALLEL = 1e8
+"""Audiences × channels from which a loop is worth its threads: some ten milliseconds of work."""
 
 
 class Choice(NamedTuple):
@@ -48,9 +50,14 @@ def assign(demand: Demand, members: Bytes) -> Choice:
     Parallel; O(audiences × channels) byte additions.
     """
     choice = empty_choice(demand.size)
-    step = assign_blocks if demand.size > BLOCK else assign_range
+    step = assign_blocks if worth_threads(demand, members) else assign_range
     step(demand, members, channel_costs(demand, members), choice, 0, demand.size)
     return choice
+
+
+def worth_threads(demand: Demand, members: Bytes) -> bool:
+    """Whether a pass over all rows takes long enough; waking threads on a busy machine does too."""
+    return len(demand.audience) * members.shape[1] > PARALLEL
 
 
 def channel_costs(demand: Demand, members: Bytes) -> Floats:

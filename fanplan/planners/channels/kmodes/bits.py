@@ -56,9 +56,9 @@ def column_bits(column: Ints, width: int) -> Words:
 
 
 @compiled
-def common(a: Words, b: Words) -> int:
-    """How many bits two rows have in common."""
+def common(bits: Words, row: int, other: Words) -> int:
+    """How many bits a row has in common with another."""
     count = np.uint64(0)
-    for word in range(len(a)):
-        count += popcount(a[word] & b[word])  # type: ignore[call-arg]
+    for word in range(len(other)):
+        count += popcount(bits[row, word] & other[word])  # type: ignore[call-arg]
     return int(count)

@@ -45,11 +45,11 @@ def count_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
     if bits_are_quicker(demand, column):
         wanted = column_bits(column, demand.bits.shape[1])
         for row in range(len(demand.bits)):
-            count = common(demand.bits[row], wanted)
-            if count > 0:
-                scratch.overlap[row] = count
-                scratch.seen[found] = row
-                found += 1
+            # Without a branch: which rows are met is hard for the processor to foresee.
+            count = common(demand.bits, row, wanted)
+            scratch.overlap[row] = count
+            scratch.seen[found] = row
+            found += count > 0
         return found
     for user in column:
         for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:

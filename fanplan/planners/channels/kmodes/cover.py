@@ -13,7 +13,13 @@ import numpy as np
 
 from fanplan.kernels import compiled
 from fanplan.plan.types import ChannelMap, pairs
-from fanplan.planners.channels.kmodes.assign import BLOCK, channel_costs, weighted_sum
+from fanplan.planners.channels.kmodes.assign import (
+    BLOCK,
+    channel_costs,
+    count_overlaps,
+    weighted_sum,
+    worth_threads,
+)
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand, demand_of
 from fanplan.problem.interest import Floats, Ints, Longs
 
@@ -102,7 +108,7 @@ def total_cover_gain(demand: Demand, cover: Cover) -> float:
 def cover_gains(demand: Demand, cover: Cover, costs: Floats) -> Floats:
     """Each row's gain per message. Parallel unless rows are few."""
     gains = np.empty(demand.size)
-    step = gains_of_blocks if demand.size > BLOCK else gains_of_range
+    step = gains_of_blocks if worth_threads(demand, cover.members) else gains_of_range
     step(demand, cover, costs, gains, 0, demand.size)
     return gains
 
@@ -183,28 +189,35 @@ def greedy_cover(
     costs: Floats,
     price: float,
     hard: int,
+    partial: Bytes,
     overlap: Ints,
     found: Ints,
 ) -> int:
     """Add channels while that pays (or, for a hard row, while anybody new is served); how many.
 
-    ``overlap`` is the number of the audience on each channel, and is used up.
+    ``partial`` and ``overlap`` are room for a number per channel.
     """
-    served = np.zeros(len(audience), dtype=np.uint8)
-    size = 0
-    while size < len(found):
+    left, least, size = audience, costs.min(), 0
+    while size < len(found) and (len(left) > 0 if hard else price * len(left) > least):
+        count_overlaps(left, members, partial, overlap)
         channel = next_cheapest(costs, overlap) if hard else next_best(costs, overlap, price)
         if channel < 0 or channel in found[:size]:
             break
         found[size] = channel
         size += 1
-        for k in range(len(audience)):
-            if not served[k] and members[audience[k], channel]:
-                served[k] = 1
-                own = members[audience[k]]
-                for other in range(len(costs)):
-                    overlap[other] -= own[other]
+        left = without_members(left, members, channel)
     return size
+
+
+@compiled
+def without_members(users: Ints, members: Bytes, channel: int) -> Ints:
+    """Those of the users that are not on the channel."""
+    left = np.empty(len(users), dtype=np.int32)
+    size = 0
+    for user in users:
+        left[size] = user
+        size += members[user, channel] == 0
+    return left[:size]
 
 
 @compiled

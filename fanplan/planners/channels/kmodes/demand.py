@@ -60,6 +60,11 @@ class Demand(NamedTuple):
         return np.diff(self.indptr)
 
     @property
+    def perfect(self) -> float:
+        """What perfect multicast costs over the window: a scale for gains, whatever the prices."""
+        return float(np.dot(self.rate, self.w2 + self.w1 * self.audience_sizes))
+
+    @property
     def ideal_gain(self) -> Floats:
         """The gain per message of a channel of its own, or of unicast where that is better."""
         return np.maximum(0.0, (self.price - self.w1) * self.audience_sizes - self.w2)

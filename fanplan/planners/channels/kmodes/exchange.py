@@ -20,13 +20,13 @@ from fanplan.planners.channels.kmodes.cover import (
 )
 from fanplan.planners.channels.kmodes.demand import Demand
 from fanplan.planners.channels.kmodes.obey import is_served
-from fanplan.planners.channels.kmodes.rules import Rules, improve, objective
+from fanplan.planners.channels.kmodes.rules import Rules, bounded, improve, objective
 from fanplan.planners.stop import Stop
 from fanplan.problem.interest import Ints
 
 WORK = 3e7
 """Audiences × channels × trials that may be spent under rules: a few seconds."""
-FREE_WORK = 1e6
+FREE_WORK = 3e5
 """The same without any, where swaps have done most of what can be done."""
 PASSES = 2
 """Passes of both steps after each exchange."""
@@ -70,8 +70,8 @@ def exchange(
 
 def restricted(rules: Rules, cover: Cover) -> bool:
     """Whether any rule can keep swaps from being followed."""
-    bounded = bool((rules.limit < cover.members.shape[1]).any()) or not np.isinf(rules.cap)
-    return bounded or rules.change > 0 or bool(rules.hard.any())
+    limited = bounded(rules, cover.members.shape[1])
+    return limited or rules.change > 0 or bool(rules.hard.any())
 
 
 def neighbour(

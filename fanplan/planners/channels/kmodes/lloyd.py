@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numba
 import numpy as np
 
 from fanplan.kernels import compiled
 from fanplan.planners.channels.kmodes.assign import (
-    BLOCK,
     Choice,
     assign,
     rows_by_channel,
     total_gain,
+    worth_threads,
 )
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand
+from fanplan.planners.stop import Stop, never
 from fanplan.problem.interest import Floats, Ints, Longs
 
 TASKS = 64
@@ -23,12 +26,22 @@ SETTLED = 1e-4
 
 
 def lloyd(
-    demand: Demand, members: Bytes, passes: int, settled: float = SETTLED
+    demand: Demand,
+    members: Bytes,
+    passes: int,
+    settled: float = SETTLED,
+    stop: Stop = never,
+    all_unicast: float = math.inf,
 ) -> tuple[Bytes, Choice]:
-    """Alternate until settled or for a number of passes; the gain never falls."""
+    """Alternate until settled, stopped or for a number of passes; the gain never falls.
+
+    ``stop`` hears ``all_unicast`` less the gain.
+    """
     choice = assign(demand, members)
     gain = total_gain(demand, choice)
     for _ in range(passes):
+        if stop(all_unicast - gain):
+            break
         members = majority(demand, choice.best, members.shape[1])
         choice = assign(demand, members)
         before, gain = gain, total_gain(demand, choice)
@@ -45,7 +58,7 @@ def majority(demand: Demand, channel: Ints, channels: int) -> Bytes:
     """
     members = np.zeros((demand.users, channels), dtype=np.uint8)
     starts, rows = rows_by_channel(channel, channels)
-    step = join_in_parallel if demand.size > BLOCK else join_channels
+    step = join_in_parallel if worth_threads(demand, members) else join_channels
     step(demand, starts, rows, members, 0, 1)
     return members
 

@@ -25,8 +25,8 @@ class KmodesParams(ChannelParams):
     """Independent searches; the best one is kept."""
     passes: int = 10
     """Most passes of each Lloyd alternation."""
-    swaps: int = 256
-    """Most swaps tried in a row; 0 leaves only what Lloyd and single moves find."""
+    swaps: int = 64
+    """Most swaps tried in a search; 0 leaves only what Lloyd and single moves find."""
     heavy: float = 0.2
     """Part of the rows, by traffic times audience, that swaps look at if there are many rows."""
     multiple: bool = True

@@ -16,7 +16,7 @@ from fanplan.planners.channels.kmodes.cover import Cover, to_map
 from fanplan.planners.channels.kmodes.infeasible import explain, too_much_unicast
 from fanplan.planners.channels.kmodes.params import KmodesParams
 from fanplan.planners.channels.kmodes.replan import replan
-from fanplan.planners.channels.kmodes.solve import Solver
+from fanplan.planners.channels.kmodes.solve import Solver, unknown
 from fanplan.planners.channels.kmodes.task import Task, make_task
 from fanplan.planners.channels.kmodes.unicast_limit import (
     limited,
@@ -55,7 +55,10 @@ class Lowest:
 def plan_once(task: Task, random: np.random.Generator, stop: Stop, candidates: int) -> Cover:
     """One search under all limits; seeds are the best of so many candidates."""
     reported = task.all_unicast if task.free else math.inf
-    solver = Solver(task.params, random, stop, reported, candidates)
+    # A cover keeps a limit on unicast, or on changes, only if it is chosen for that later.
+    later = task.params.unicast_limit or task.params.max_changes is not None
+    cost = unknown if later else task.cost
+    solver = Solver(task.params, random, stop, reported, candidates, cost)
     if task.params.change_price or task.params.max_changes is not None:
         return replan(task, solver)
     covers = raise_price(

@@ -6,18 +6,37 @@ method for k-means (1975), which leaves fewer local optima.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.planners.channels.kmodes.assign import Choice, assign
+from fanplan.planners.channels.kmodes.assign import Choice, assign, count_overlaps
+from fanplan.planners.channels.kmodes.cover import row_audience
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand
 from fanplan.planners.channels.kmodes.lloyd import majority
 from fanplan.problem.interest import Floats, Ints, Longs
 
-OPERATIONS = 2e9
-"""Most steps of the inner loop in one polish: about a second. Rows that cost most come first."""
+LOOK = 3
+"""Channels whose exact change is computed for a row: those with the best members as they are."""
+OPERATIONS = 1e9
+"""Most steps of the inner loop in one polish: under a second. Rows that lack most come first."""
 NOISE = 1e-12
 """A move must gain more than this part of the row's traffic at its price: less may be rounding."""
+
+
+class Channels(NamedTuple):
+    """What is on each channel and what follows from it, kept right while rows move."""
+
+    wanted: Floats
+    """Channels × users: the priced demand."""
+    traffic: Floats
+    value: Floats
+    """What a channel saves with its best members."""
+    members: Bytes
+    """Users × channels: the best members."""
+    costs: Floats
+    """What a message costs on a channel with these members."""
 
 
 def polish(demand: Demand, members: Bytes, choice: Choice) -> tuple[Bytes, Choice]:
@@ -25,7 +44,7 @@ def polish(demand: Demand, members: Bytes, choice: Choice) -> tuple[Bytes, Choic
     channels = members.shape[1]
     lack = demand.rate * (demand.ideal_gain - choice.gain)
     order = np.argsort(-lack, kind="stable")
-    count = int(OPERATIONS / (channels * demand.users + 1))
+    count = int(OPERATIONS / ((LOOK + 1) * demand.users + channels))
     channel = choice.best.copy()
     move_rows(demand, channel, channels, order[lack[order] > 0][:count])
     members = majority(demand, channel, channels)
@@ -35,55 +54,96 @@ def polish(demand: Demand, members: Bytes, choice: Choice) -> tuple[Bytes, Choic
 @compiled
 def move_rows(demand: Demand, channel: Ints, channels: int, order: Longs) -> int:
     """Move each row in turn to where it adds most, in place; how many moved."""
-    wanted = np.zeros((channels, len(demand.user_indptr) - 1))
-    traffic = np.zeros(channels)
+    users = len(demand.user_indptr) - 1
+    state = Channels(
+        np.zeros((channels, users)),
+        np.zeros(channels),
+        np.empty(channels),
+        np.zeros((users, channels), dtype=np.uint8),
+        np.empty(channels),
+    )
     for row in range(len(channel)):
         if channel[row] >= 0:
-            add_row(demand, row, 1.0, wanted[channel[row]], traffic, channel[row])
-    value = np.empty(channels)
+            add_row(demand, row, 1.0, state, channel[row])
     for j in range(channels):
-        value[j] = channel_value(wanted[j], traffic[j], demand.w1, demand.w2)
+        state.value[j] = channel_value(state.wanted[j], state.traffic[j], demand.w1, demand.w2)
+        join_best(demand, state, j)
+    partial, overlap = np.empty(channels, dtype=np.uint8), np.empty(channels, dtype=np.int32)
     moved = 0
     for row in order:
-        moved += move_row(demand, row, channel, wanted, traffic, value)
+        moved += move_row(demand, row, channel, state, partial, overlap)
     return moved
 
 
 @compiled
-def move_row(
-    demand: Demand, row: int, channel: Ints, wanted: Floats, traffic: Floats, value: Floats
-) -> bool:
-    """Take the row off its channel and put it where the channels' values rise most."""
-    home = channel[row]
-    base = 0.0
-    if home >= 0:
-        add_row(demand, row, -1.0, wanted[home], traffic, home)
-        without = channel_value(wanted[home], traffic[home], demand.w1, demand.w2)
-        base = value[home] - without
-        value[home] = without
-    base = max(base, 0.0) + NOISE * demand.rate[row] * demand.price[row]
-    best, gain = home, base
-    for j in range(len(value)):
-        if j != home:
-            here = value_with(demand, row, wanted[j], traffic[j]) - value[j]
-            if here > gain:
-                best, gain = j, here
-    channel[row] = best
-    if best >= 0:
-        add_row(demand, row, 1.0, wanted[best], traffic, best)
-        value[best] = channel_value(wanted[best], traffic[best], demand.w1, demand.w2)
-    return best != home
+def join_best(demand: Demand, state: Channels, channel: int) -> None:
+    """Give a channel its best members."""
+    size = 0
+    threshold = demand.w1 * state.traffic[channel]
+    for user in range(len(state.members)):
+        joins = state.wanted[channel, user] > threshold
+        state.members[user, channel] = joins
+        size += joins
+    state.costs[channel] = demand.w2 + demand.w1 * size
 
 
 @compiled
-def add_row(
-    demand: Demand, row: int, sign: float, wanted: Floats, traffic: Floats, channel: int
-) -> None:
+def move_row(
+    demand: Demand, row: int, channel: Ints, state: Channels, partial: Bytes, overlap: Ints
+) -> bool:
+    """Take the row off its channel and put it where the channels' values rise most."""
+    home = channel[row]
+    base, without = 0.0, 0.0
+    if home >= 0:
+        add_row(demand, row, -1.0, state, home)
+        without = channel_value(state.wanted[home], state.traffic[home], demand.w1, demand.w2)
+        base = state.value[home] - without
+    base = max(base, 0.0) + NOISE * demand.rate[row] * demand.price[row]
+    best, gain = home, base
+    count_overlaps(row_audience(demand, row), state.members, partial, overlap)
+    for j in most_promising(demand.price[row], state.costs, overlap, home):
+        here = value_with(demand, row, state.wanted[j], state.traffic[j]) - state.value[j]
+        if here > gain:
+            best, gain = j, here
+    if best >= 0:
+        add_row(demand, row, 1.0, state, best)
+    if best == home:
+        return False
+    channel[row] = best
+    state.value[best] += gain
+    join_best(demand, state, best)
+    if home >= 0:
+        state.value[home] = without
+        join_best(demand, state, home)
+    return True
+
+
+@compiled
+def most_promising(price: float, costs: Floats, overlap: Ints, home: int) -> Ints:
+    """The channels other than home with the largest gains as members are, at most LOOK of them."""
+    found = np.empty(LOOK, dtype=np.int32)
+    gains = np.full(LOOK, -np.inf)
+    size = 0
+    for channel in range(len(costs)):
+        gain = price * overlap[channel] - costs[channel]
+        if channel == home or gain <= gains[LOOK - 1]:
+            continue
+        size = min(size + 1, LOOK)
+        place = size - 1
+        while place > 0 and gains[place - 1] < gain:
+            found[place], gains[place] = found[place - 1], gains[place - 1]
+            place -= 1
+        found[place], gains[place] = channel, gain
+    return found[:size]
+
+
+@compiled
+def add_row(demand: Demand, row: int, sign: float, state: Channels, channel: int) -> None:
     """Add a row's traffic and priced demand to a channel, or with sign −1 take it away."""
     rate = sign * demand.rate[row]
-    traffic[channel] += rate
-    for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
-        wanted[user] += rate * demand.price[row]
+    state.traffic[channel] += rate
+    for user in row_audience(demand, row):
+        state.wanted[channel, user] += rate * demand.price[row]
 
 
 @compiled
@@ -92,7 +152,7 @@ def value_with(demand: Demand, row: int, wanted: Floats, traffic: float) -> floa
     rate = demand.rate[row]
     more = traffic + rate
     value = channel_value(wanted, more, demand.w1, demand.w2)
-    for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
+    for user in row_audience(demand, row):
         before = wanted[user] - demand.w1 * more
         value += max(0.0, before + rate * demand.price[row]) - max(0.0, before)
     return value

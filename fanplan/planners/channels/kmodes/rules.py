@@ -6,13 +6,14 @@ taken.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.planners.channels.kmodes.assign import channel_costs, count_overlaps
+from fanplan.planners.channels.kmodes.assign import channel_costs, worth_threads
 from fanplan.planners.channels.kmodes.cover import (
     Cover,
     cover_gain,
@@ -25,14 +26,15 @@ from fanplan.planners.channels.kmodes.cover import (
     total_cover_gain,
 )
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand
+from fanplan.planners.stop import Stop, never
 from fanplan.problem.interest import Floats, Ints, Longs
 
 CHUNK_CELLS = 4_000_000
 """Rows × channels that are worked on at a time: bounds the memory of their lists."""
 BLOCK = 256
 """Rows per task of a parallel loop."""
-SETTLED = 1e-5
-"""Improving ends when a pass adds less than this part of the gain."""
+SETTLED = 1e-4
+"""Improving ends when a pass adds less than this part of the cost of perfect multicast."""
 
 
 class Rules(NamedTuple):
@@ -74,6 +76,11 @@ def no_rules(demand: Demand, channels: int) -> Rules:
     )
 
 
+def bounded(rules: Rules, channels: int) -> bool:
+    """Whether there is a limit on memberships or on the rate of a channel."""
+    return bool(np.isfinite(rules.cap)) or bool((rules.limit < channels).any())
+
+
 def objective(demand: Demand, cover: Cover, rules: Rules) -> float:
     """What is maximised: the gain less the price of the changes."""
     gain = total_cover_gain(demand, cover)
@@ -91,13 +98,18 @@ def pair_keys(cover: Cover) -> Longs:
     return rows * cover.members.shape[1] + cover.channels
 
 
-def improve(demand: Demand, cover: Cover, rules: Rules, passes: int) -> Cover:
-    """Alternate both steps until settled or for a number of passes; it never gets worse."""
+def improve(demand: Demand, cover: Cover, rules: Rules, passes: int, stop: Stop = never) -> Cover:
+    """Alternate both steps until settled, stopped or for a number of passes; it never gets worse.
+
+    ``stop`` hears nothing new: what a cover costs depends on who asks.
+    """
     value = objective(demand, cover, rules)
     for _ in range(passes):
+        if stop(math.inf):
+            break
         cover = rejoin(demand, recover(demand, cover, rules), rules)
         before, value = value, objective(demand, cover, rules)
-        if value - before <= SETTLED * abs(value):
+        if value - before <= SETTLED * demand.perfect:
             break
     return cover
 
@@ -114,7 +126,7 @@ def recover(demand: Demand, cover: Cover, rules: Rules) -> Cover:
     for begin in range(0, demand.size, chunk):
         count = np.zeros(min(chunk, demand.size - begin), dtype=np.int64)
         found = np.empty((len(count), len(costs)), dtype=np.int32)
-        alone = np.isinf(rules.cap) and len(count) > BLOCK
+        alone = np.isinf(rules.cap) and worth_threads(demand, cover.members)
         step = recover_blocks if alone else recover_in_turn
         step(demand, cover, rules, costs, load, begin, count, found)
         counts.append(count)
@@ -231,8 +243,7 @@ def recover_row(
         found[:size] = now
     other = np.empty(rules.width, dtype=np.int32)
     for hard in range(1 + rules.hard[row]):
-        count_overlaps(audience, members, partial, overlap)
-        count = greedy_cover(audience, members, costs, price, hard, overlap, other)
+        count = greedy_cover(audience, members, costs, price, hard, partial, overlap, other)
         count = drop_useless(audience, members, costs, price, rules.hard[row], other, count)
         after = cover_gain(audience, members, costs, price, other[:count])
         if after > gain:

@@ -16,10 +16,10 @@ from fanplan.planners.stop import Stop
 
 LEAST_HEAVY = 30_000
 """Up to this many rows the whole demand is searched."""
-CYCLES = 3
-"""Most alternations of swaps and polish."""
-SETTLED = 1e-3
-"""They end when one adds less than this part of the gain."""
+ROUND = 64
+"""Swaps between two polishes."""
+SETTLED = 1e-4
+"""Rounds end when one adds less than this part of the gain."""
 
 
 def search(
@@ -39,11 +39,11 @@ def search(
     """
     heavy = heaviest(demand, params.heavy, LEAST_HEAVY)
     if members is None:
-        members = seed_members(heavy, channels, random, candidates)
-    members, choice = lloyd(heavy, members, params.passes)
+        members = seed_members(heavy, channels, random, candidates, stop, all_unicast)
+    members, choice = lloyd(heavy, members, params.passes, stop=stop, all_unicast=all_unicast)
     members, choice = swap_and_polish(heavy, members, choice, params, random, stop, all_unicast)
     if heavy is not demand:
-        members, choice = lloyd(demand, members, params.passes)
+        members, choice = lloyd(demand, members, params.passes, stop=stop, all_unicast=all_unicast)
     return members, choice
 
 
@@ -56,14 +56,17 @@ def swap_and_polish(
     stop: Stop,
     all_unicast: float,
 ) -> tuple[Bytes, Choice]:
-    """Swaps, exact moves and Lloyd in turn until one round adds little; the gain never falls."""
+    """Exact moves, then swaps and moves in turn until a round adds little; the gain never falls."""
     gain = total_gain(demand, choice)
-    for _ in range(CYCLES):
+    if stop(all_unicast - gain):
+        return members, choice
+    members, choice = polish(demand, members, choice)
+    for begin in range(0, params.swaps, ROUND):
         if stop(all_unicast - gain):
             break
-        members, choice = swap(demand, members, choice, params.swaps, random, stop, all_unicast)
+        trials = min(ROUND, params.swaps - begin)
+        members, choice = swap(demand, members, choice, trials, random, stop, all_unicast)
         members, choice = polish(demand, members, choice)
-        members, choice = lloyd(demand, members, params.passes)
         before, gain = gain, total_gain(demand, choice)
         if gain <= before * (1 + SETTLED):
             break

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fanplan.kernels import compiled
+from fanplan.planners.channels.kmodes.assign import weighted_sum
 from fanplan.planners.channels.kmodes.column import (
     CANDIDATES,
     Scratch,
@@ -13,28 +16,51 @@ from fanplan.planners.channels.kmodes.column import (
     make_scratch,
 )
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand
+from fanplan.planners.stop import Stop, never
 from fanplan.problem.interest import Floats, Ints
+
+ROWS_AT_A_TIME = 3_000_000
+"""Rows × channels opened between two questions whether to stop: some tenths of a second."""
 
 
 def seed_members(
-    demand: Demand, channels: int, random: np.random.Generator, candidates: int = CANDIDATES
+    demand: Demand,
+    channels: int,
+    random: np.random.Generator,
+    candidates: int = CANDIDATES,
+    stop: Stop = never,
+    all_unicast: float = math.inf,
 ) -> Bytes:
     """Members of all channels, users × channels; O(channels × (rows + audiences met)).
 
-    Fewer candidates give more different members for different draws.
+    Fewer candidates give more different members for different draws. After ``stop``, which hears
+    ``all_unicast`` less the gain, the remaining channels stay empty.
     """
     members = np.zeros((demand.users, channels), dtype=np.uint8)
     draws = random.random((channels, candidates))
-    open_channels(demand, demand.ideal_gain, draws, members, make_scratch(demand))
+    gain, ideal, scratch = np.zeros(demand.size), demand.ideal_gain, make_scratch(demand)
+    step = 1 + ROWS_AT_A_TIME // (demand.size + 1)
+    for begin in range(0, channels, step):
+        end = min(channels, begin + step)
+        open_channels(demand, ideal, draws, members, gain, begin, end, scratch)
+        if stop(all_unicast - weighted_sum(demand.rate, gain)):
+            break
     return members
 
 
 @compiled
 def open_channels(
-    demand: Demand, ideal: Floats, draws: Floats, members: Bytes, scratch: Scratch
+    demand: Demand,
+    ideal: Floats,
+    draws: Floats,
+    members: Bytes,
+    gain: Floats,
+    begin: int,
+    end: int,
+    scratch: Scratch,
 ) -> None:
-    gain = np.zeros(len(demand.rate))
-    for channel in range(members.shape[1]):
+    """Open some of the channels; ``gain`` is what rows have from those before, and is raised."""
+    for channel in range(begin, end):
         column = best_column(demand, gain, ideal, draws[channel], scratch)
         for user in column:
             members[user, channel] = 1

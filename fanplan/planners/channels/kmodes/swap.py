@@ -34,9 +34,11 @@ from fanplan.problem.interest import Floats, Ints
 ROUNDS = 4
 """Lloyd rounds on the channels that a swap touched."""
 BATCH = 32
-"""Trials between two questions whether to stop."""
-IDLE_BATCHES = 3
-"""Batches without a success after which swaps end."""
+"""Most trials between two questions whether to stop."""
+ROWS_AT_A_TIME = 1_000_000
+"""Rows × trials between them: some tenths of a second."""
+IDLE = 96
+"""Trials without a success after which swaps end."""
 NOISE = 1e-12
 """A swap must add more than this part of the gain: less may be rounding."""
 
@@ -100,12 +102,13 @@ def swap(
     search = Search(members.copy(), channel_costs(demand, members), choice.copy())
     scratch, local = make_scratch(demand), make_local(demand, members.shape[1], choice)
     ideal, idle = demand.ideal_gain, 0
-    for begin in range(0, trials, BATCH):
-        if idle == IDLE_BATCHES or stop(all_unicast - total_gain(demand, search.choice)):
+    batch = min(BATCH, 1 + ROWS_AT_A_TIME // (demand.size + 1))
+    for begin in range(0, trials, batch):
+        if idle >= IDLE or stop(all_unicast - total_gain(demand, search.choice)):
             break
-        draws = random.random((min(BATCH, trials - begin), CANDIDATES))
+        draws = random.random((min(batch, trials - begin), CANDIDATES))
         kept = try_swaps(demand, ideal, search, draws, scratch, local)
-        idle = 0 if kept else idle + 1
+        idle = 0 if kept else idle + len(draws)
     return search.members, search.choice
 
 
@@ -229,10 +232,10 @@ def count_both(demand: Demand, before: Ints, column: Ints, scratch: Scratch) -> 
         new = column_bits(column, demand.bits.shape[1])
         either = old | new
         for row in range(len(demand.bits)):
-            if common(demand.bits[row], either) > 0:
-                scratch.overlap[row] = 1 + common(demand.bits[row], new)
-                scratch.seen[found] = row
-                found += 1
+            met = common(demand.bits, row, either) > 0
+            scratch.overlap[row] = (1 + common(demand.bits, row, new)) * met
+            scratch.seen[found] = row
+            found += met
         return found
     for user in before:
         found = touch_rows(demand, user, 0, found, scratch)

@@ -12,7 +12,7 @@ from fanplan.planners.channels.kmodes.assign import weighted_sum
 from fanplan.planners.channels.kmodes.cover import Cover, from_map, total_cover_gain, unserved_pairs
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand, make_demand
 from fanplan.planners.channels.kmodes.params import KmodesParams
-from fanplan.planners.channels.kmodes.rules import Rules, no_rules
+from fanplan.planners.channels.kmodes.rules import Rules, bounded, no_rules
 from fanplan.problem.interest import InterestProblem, Longs
 
 
@@ -35,9 +35,9 @@ class Task:
     @property
     def free(self) -> bool:
         """Whether every cover keeps all limits."""
-        p, rules = self.params, self.rules
-        bounded = np.isfinite(rules.cap) or bool((rules.limit < p.channels).any())
-        return not (bounded or p.unicast_limit is not None or p.pinned or p.max_changes is not None)
+        p = self.params
+        limited = bounded(self.rules, p.channels)
+        return not (limited or p.unicast_limit is not None or p.pinned or p.max_changes is not None)
 
     def cost(self, cover: Cover) -> float:
         """C′ of Bickson et al. (2010), Eq. 1."""

@@ -1,0 +1,26 @@
+"""The papers' experiments, one module per paper: its settings and figures, nothing else."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from fanplan.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from fanplan.papers.experiment import Experiment
+
+PAPERS = {
+    "hybrid": "Bickson et al. 2010: channels and unicast together",
+    "genetic": "Guimarães & Rodrigues 2003: a genetic algorithm for multicast mapping",
+}
+"""What each experiment is about. A module of that name here defines its ``EXPERIMENT``."""
+
+
+def load(name: str) -> Experiment:
+    """An experiment by its name. Its module, and with it the planners, is imported only now."""
+    if name not in PAPERS:
+        known = ", ".join(PAPERS)
+        raise InputError(Problem(name, "no such paper", f"Use one of: {known}"))
+    experiment: Experiment = import_module(f"{__name__}.{name}").EXPERIMENT
+    return experiment

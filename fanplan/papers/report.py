@@ -1,0 +1,163 @@
+"""What an experiment leaves behind: rows, tables and pictures, and a section of docs/papers.md."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fanplan.errors import InputError, Problem
+from fanplan.folder import Kind, whole_folder
+from fanplan.papers.experiment import Experiment, Item, Row, Samples, Study, item_rows, judge
+from fanplan.papers.plots import draw_item
+
+RESULTS = Kind("results of a paper", "rows.json")
+COLUMNS = ("setting", "published", "mean", "sd", "z", "runs")
+
+
+def write_results(
+    experiment: Experiment, study: Study, samples: Samples, folder: Path, replace: bool = False
+) -> list[Row]:
+    """All rows as JSON, and for each item a CSV table, a Markdown table and an SVG picture."""
+    rows = []
+    with whole_folder(folder.absolute(), RESULTS, replace) as aside:
+        for item in study.items:
+            own = item_rows(experiment.paper, item, samples)
+            rows.extend(own)
+            write_item(item, own, samples, aside)
+        text = "\n".join(section(experiment, study, samples, "."))
+        (aside / "report.md").write_text(text + "\n")
+        (aside / "rows.json").write_text(rows_json(rows))
+    return rows
+
+
+def rows_json(rows: Sequence[Row]) -> str:
+    """One row a line, so that two results can be compared line by line."""
+    lines = ",\n".join(json.dumps(row.json(), allow_nan=False) for row in rows)
+    return f"[\n{lines}\n]\n"
+
+
+def write_item(item: Item, rows: Sequence[Row], samples: Samples, folder: Path) -> None:
+    name = file_name(item)
+    with (folder / f"{name}.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows([getattr(row, column) for column in COLUMNS] for row in rows)
+    table = [[shown(getattr(row, column)) for column in COLUMNS] for row in rows]
+    (folder / f"{name}.md").write_text("\n".join(markdown_table(COLUMNS, table)) + "\n")
+    if item.lines:
+        draw_item(item, samples, folder / f"{name}.svg")
+
+
+def file_name(item: Item) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", item.name.lower()).strip("-")
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield f"| {' | '.join('---' for _ in header)} |"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def shown(value: float | str | None) -> str:
+    """A number with few digits, nothing for none."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def section(experiment: Experiment, study: Study, samples: Samples, pictures: str) -> Iterator[str]:
+    """What was published beside what is measured, item by item."""
+    runs = len(next(iter(samples.values())))
+    yield f"## {experiment.paper}: `fanplan papers {experiment.name}`"
+    yield ""
+    yield f"Number of runs: {runs}. {held(study, samples)}"
+    for item in study.items:
+        yield ""
+        yield f"### {item.name}: {item.title}"
+        yield ""
+        if item.reading:
+            yield f"{item.reading}"
+            yield ""
+        if item.lines:
+            yield f"![{item.name}]({pictures}/{file_name(item)}.svg)"
+            yield ""
+        yield from published_table(experiment, item, samples)
+        yield from statement_table(item, samples)
+
+
+def held(study: Study, samples: Samples) -> str:
+    """How many of the paper's own statements hold."""
+    theirs = [(item, s) for item in study.items for s in item.statements if not s.ours]
+    holding = sum(judge(item, statement, samples).holds for item, statement in theirs)
+    return f"Of the paper's {len(theirs)} statements, {holding} hold."
+
+
+def statement_table(item: Item, samples: Samples) -> Iterator[str]:
+    """Statements with the means of both sides, over all the pairs compared."""
+    if not item.statements:
+        return
+    verdicts = [judge(item, statement, samples) for statement in item.statements]
+    header = ("statement", "measured", "runs that agree", "holds")
+    yield from markdown_table(
+        header,
+        [
+            (
+                verdict.text,
+                f"{shown(verdict.lower)} against {shown(verdict.higher)}",
+                f"{verdict.agree} of {verdict.runs}",
+                "yes" if verdict.holds else "**no**",
+            )
+            for verdict in verdicts
+        ],
+    )
+
+
+def published_table(experiment: Experiment, item: Item, samples: Samples) -> Iterator[str]:
+    """The rows with a published number, statements left out."""
+    count = sum(len(line.points) for line in item.lines)
+    rows = item_rows(experiment.paper, item, samples)[:count]
+    known = [row for row in rows if row.published is not None]
+    if known:
+        table = [[shown(getattr(row, column)) for column in COLUMNS] for row in known]
+        yield from markdown_table(COLUMNS, table)
+        yield ""
+
+
+def write_docs(
+    experiment: Experiment, study: Study, samples: Samples, results: Path, page: Path
+) -> None:
+    """Put the section between its markers on the page; pictures and rows go beside it."""
+    beside = page.parent / "papers" / experiment.name
+    beside.mkdir(parents=True, exist_ok=True)
+    for file in (results / "rows.json", *sorted(results.glob("*.svg"))):
+        shutil.copyfile(file, beside / file.name)
+    text = "\n".join(section(experiment, study, samples, f"papers/{experiment.name}"))
+    page.write_text(with_section(page, experiment.name, text))
+
+
+def with_section(page: Path, name: str, text: str) -> str:
+    """The page with what is between the markers of that name replaced."""
+    require_section(page, name)
+    begin, end = markers(name)
+    before, _, rest = page.read_text().partition(begin)
+    after = rest.partition(end)[2]
+    return f"{before}{begin}\n{text}\n{end}{after}"
+
+
+def markers(name: str) -> tuple[str, str]:
+    """The lines between which a paper's section stands."""
+    return f"<!-- {name}: generated -->", f"<!-- {name}: end -->"
+
+
+def require_section(page: Path, name: str) -> None:
+    """The page must be there and have a place for the section."""
+    begin, end = markers(name)
+    text = page.read_text() if page.is_file() else ""
+    if end not in text.partition(begin)[2]:
+        remedy = f"Write the lines {begin} and {end} where it belongs"
+        raise InputError(Problem(str(page), f"has no section for {name}", remedy))

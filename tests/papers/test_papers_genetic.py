@@ -1,0 +1,85 @@
+"""The experiments of Guimarães & Rodrigues (2003) at small sizes: what they measure, and how."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fanplan.papers.experiment import Study, judge
+from fanplan.papers.genetic import EXPERIMENT, study
+from fanplan.papers.genetic.samples import METHODS, desired, draw, notifications, sample
+from fanplan.papers.genetic.settings import GROUPS, RICH, SCENARIOS, Sizes, efficiency
+from fanplan.plan.analytic import analytic_ledger
+from fanplan.plan.types import NO_PAIRS, ChannelMap, pairs
+
+TINY = study(Sizes((8,), (12,), (8, GROUPS)), 1)
+CONTENT = efficiency("content", RICH, 8, (8, GROUPS))
+TEXT = json.dumps
+
+
+@pytest.mark.parametrize("study", [EXPERIMENT.full, EXPERIMENT.quick, TINY])
+def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> None:
+    names = [setting["name"] for setting in study.settings]
+    assert len(set(names)) == len(names)
+    assert json.loads(TEXT(study.settings))
+    points = [p for item in study.items for line in item.lines for p in line.points]
+    assert {p.setting for p in points} == set(names)
+    sides = [s for item in study.items for st in item.statements for pair in st.pairs for s in pair]
+    assert {s.setting for s in sides} <= set(names)
+
+
+def test_every_point_of_a_sampled_setting_is_measured() -> None:
+    sampled = {
+        setting["name"]: sample(json.loads(TEXT(setting)), 2)
+        for setting in TINY.settings
+        if setting.get("kind") != "content" or setting["name"] == CONTENT["name"]
+    }
+    points = [p for item in TINY.items for line in item.lines for p in line.points]
+    for point in points:
+        assert point.setting not in sampled or point.key in sampled[point.setting]
+    found = {(name, key): np.array([v]) for name, own in sampled.items() for key, v in own.items()}
+    subject_based = [item for item in TINY.items if item.name.startswith("Figure 6")]
+    for item in subject_based:
+        assert all(judge(item, statement, found).runs == 1 for statement in item.statements)
+    assert len(subject_based) == len(SCENARIOS)
+
+
+def test_tables_1_to_3_are_exact() -> None:
+    table = next(item for item in TINY.items if item.name == "Table 3")
+    measured = sample({"task": "tables"}, 0)
+    points = [point for line in table.lines for point in line.points]
+    assert len(points) == 4
+    assert all(measured[point.key] == point.published for point in points)
+
+
+@pytest.mark.parametrize("kind", ["subjects", "content"])
+def test_all_methods_serve_everybody_and_map_the_heavy_part(kind: str) -> None:
+    problem = draw(efficiency(kind, (1, 0), 10, (GROUPS,)), 1)
+    wanted = analytic_ledger(problem.interest, METHODS["broadcast"](problem, 4, 0)).received_wanted
+    for name, method in METHODS.items():
+        ledger = analytic_ledger(problem.interest, method(problem, 4, 0))
+        assert ledger.missed == pytest.approx(0.0, abs=1e-9), name
+        assert ledger.received_wanted == pytest.approx(wanted)
+        assert (ledger.sent_unicast > 0) == (kind == "content"), name
+
+
+def test_efficiency_is_desired_of_all_received() -> None:
+    problem = draw(efficiency("subjects", (1, 0), 10, (GROUPS,)), 1)
+    sent = notifications(problem, 0)
+    # Some subjects have no subscriber among ten; their notifications are not sent.
+    quiet = 1.0 - problem.interest.messages.sum() / problem.topic_messages.sum()
+    assert sent.messages.sum() == pytest.approx(1000.0 * (1 - quiet), abs=60)
+    assert quiet > 0.1
+    assert sent.messages.tolist() != notifications(problem, 1).messages.tolist()
+    # One notification of a row that two of ten want: all ten are sent it.
+    row = int(np.flatnonzero(sent.audience_sizes == 2)[0])
+    one = replace(sent, messages=(np.arange(sent.size) == row).astype(float))
+    everybody = ChannelMap(1, pairs([row], [0]), pairs([0] * 10, range(10)), NO_PAIRS)
+    assert desired(one, everybody) == 0.2
+    # Sent on two groups, the second copy counts as received only.
+    both = pairs([0] * 10 + [1] * 10, [*range(10)] * 2)
+    twice = ChannelMap(2, pairs([row, row], [0, 1]), both, NO_PAIRS)
+    assert desired(one, twice) == 0.1

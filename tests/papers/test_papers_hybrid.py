@@ -1,0 +1,107 @@
+"""The experiments of Bickson et al. (2010) at small sizes: what they measure, and its orderings."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from fanplan.papers.experiment import Samples, Study, judge
+from fanplan.papers.hybrid import EXPERIMENT, study
+from fanplan.papers.hybrid.samples import draw, sample
+from fanplan.papers.hybrid.settings import FULL, SHARES, Sizes
+
+SMALL = Sizes(
+    market=(300, 40, 8),
+    small=(60, 20, 5),
+    websphere=(300, 30, 12),
+    channels=(4, 8),
+    scales=((200, 20, 5), (240, 30, 5)),
+)
+TINY = study(SMALL, 1)
+
+
+@pytest.fixture(scope="module")
+def samples() -> Samples:
+    """One run of every setting."""
+    return {
+        (setting["name"], key): np.array([value])
+        for setting in TINY.settings
+        for key, value in sample(json.loads(json.dumps(setting)), 3).items()
+    }
+
+
+@pytest.mark.parametrize("study", [EXPERIMENT.full, EXPERIMENT.quick, TINY])
+def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> None:
+    names = [setting["name"] for setting in study.settings]
+    assert len(set(names)) == len(names)
+    assert json.loads(json.dumps(study.settings))
+    used = {p.setting for item in study.items for line in item.lines for p in line.points}
+    assert used == set(names)
+
+
+def test_every_point_and_statement_is_measured(samples: Samples) -> None:
+    for item in TINY.items:
+        assert all((p.setting, p.key) in samples for line in item.lines for p in line.points)
+        assert all(judge(item, text, samples).runs == 1 for text in item.statements)
+
+
+def test_what_cannot_fail_holds(samples: Samples) -> None:
+    """Ends of curves are known plans, a greedy step never raises the cost, a limit only costs."""
+    for name in ("market", "websphere", "random"):
+        own = {key: value[0] for (setting, key), value in samples.items() if setting == name}
+        for method in ("lightest-flow", "heaviest-user", "greedy-flow forced"):
+            assert own[f"{method} @ 0"] == pytest.approx(own["tock"])
+            assert own[f"{method} @ 100"] == pytest.approx(own["unicast"])
+        for method in ("greedy-flow", "greedy-user", "kmodes"):
+            values = [own[f"{method} @ {share}"] for share in SHARES]
+            assert all(a >= b - 1e-9 for a, b in pairwise(values))
+            assert own[f"{method} best"] == pytest.approx(values[-1])
+
+
+def test_unlimited_second_steps_agree_with_the_ends_of_their_curves(samples: Samples) -> None:
+    for kind in ("market", "websphere"):
+        for method in ("lightest-flow", "heaviest-user", "greedy-flow", "greedy-user"):
+            end = samples[f"{kind}, ends", method]
+            assert end == pytest.approx(samples[kind, f"{method} best"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Lightest flow is better than heaviest flow, Market",
+        "Flow-user pair is worse than greedy flow, Market",
+        "Heaviest user raises the cost at every share",
+        "Hybrid is better than multicast only",
+        "Hybrid is better than unicast only",
+        "Ours: the best of kmodes is below that",
+    ],
+)
+def test_published_orderings_hold_on_a_small_system(text: str, samples: Samples) -> None:
+    found = [(item, s) for item in TINY.items for s in item.statements if s.text == text]
+    assert len(found) == 1
+    assert judge(*found[0], samples).holds
+
+
+def test_a_sample_depends_on_setting_and_seed_alone() -> None:
+    setting = next(s for s in TINY.settings if s["name"] == "table 1, small")
+    assert sample(dict(setting), 1) == sample(dict(setting), 1)
+    assert sample(dict(setting), 1) != sample(dict(setting), 2)
+
+
+def test_equal_rate_changes_the_rates_and_not_the_interest() -> None:
+    setting = dict(next(s for s in TINY.settings if s["name"] == "market"))
+    plain, equal = draw(setting, 0), draw({**setting, "equal_rate": True}, 0)
+    assert np.array_equal(plain.flow.audience, equal.flow.audience)
+    assert set(equal.flow.messages) == {1.0}
+    assert equal.classes.messages.sum() == equal.flow.messages.sum() == plain.flow.size
+
+
+def test_the_full_sizes_are_the_papers() -> None:
+    assert FULL.scales[0] == (5_000, 50, 50)
+    assert FULL.scales[-1] == (10_000, 300, 50)
+    assert FULL.market[:2] == (10_000, 250)
+    assert FULL.websphere[:2] == (6_100, 79)
+    assert FULL.small == (200, 100, 10)
