@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 STAMP := .venv/.installed
 
-.PHONY: help setup demo test check format bench lock clean
+.PHONY: help setup demo test check format bench papers lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -30,6 +30,10 @@ format: $(STAMP) ## format the code and mend what ruff can mend
 
 bench: $(STAMP) ## run the benchmarks
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
+
+papers: $(STAMP) ## measure the papers anew into docs/papers.md
+	@set -e; for name in hybrid genetic; do \
+	$(BIN)/fanplan papers $$name --out papers-$$name --replace --docs docs/papers.md; done
 
 # The stamp is written last. Without it an install was never finished, and starts from nothing.
 # PySpark comes as source: the setuptools that builds it is the locked one, installed first.
@@ -61,5 +65,5 @@ lock: ## resolve the dependencies anew into requirements.lock
 	cp "$$aside/lock" requirements.lock
 
 clean: ## remove what builds, tests and the demo leave; .venv stays
-	@rm -rf build dist demo *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	@rm -rf build dist demo papers-* *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	@find fanplan tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -34,6 +34,14 @@ class InputError(FanplanError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+class InfeasibleError(FanplanError):
+    """Limits that no plan was found to meet. Names the limit and a value that would do."""
+
+    def __init__(self, limit: str, value: float, problem: Problem) -> None:
+        self.limit, self.value, self.problem = limit, value, problem
+        super().__init__(str(problem))
+
+
 class CheckError(FanplanError):
     """A plan that does not do what it must."""
 

@@ -14,11 +14,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from fanplan.plan.types import Plan
-from fanplan.planners.methods import find_method, plan_channels
+from fanplan.planners.methods import METHODS, find_method, plan_channels
 from fanplan.problem.interest import InterestProblem, load_interest
 
 unhurried = settings(deadline=None)
 """The first call of a kernel compiles it, which takes longer than Hypothesis expects."""
+
+BY_INTEREST = sorted(name for name, method in METHODS.items() if not method.subscriptions)
+"""Methods that need no subscriptions, which the problems and datasets made here do not have."""
 
 
 @dataclass(frozen=True)

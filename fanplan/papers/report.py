@@ -91,10 +91,10 @@ def section(experiment: Experiment, study: Study, samples: Samples, pictures: st
 
 
 def held(study: Study, samples: Samples) -> str:
-    """How many of the paper's own statements hold."""
+    """How many checks of the paper's statements hold; a sentence may be checked in two ways."""
     theirs = [(item, s) for item in study.items for s in item.statements if not s.ours]
     holding = sum(judge(item, statement, samples).holds for item, statement in theirs)
-    return f"Of the paper's {len(theirs)} statements, {holding} hold."
+    return f"Of {len(theirs)} checks of what the paper says, {holding} hold."
 
 
 def statement_table(item: Item, samples: Samples) -> Iterator[str]:

@@ -21,10 +21,10 @@ from fanplan.pipeline.stages import escaped
 from fanplan.plan.store import subscriber_names
 from fanplan.plan.tables import CHANNEL_SUBSCRIBERS, arrow_schema
 from fanplan.plan.types import ChannelMap, Pairs, Plan, pairs
-from fanplan.planners.methods import find_method, planned
 from fanplan.planners.channels.kmodes import KmodesParams
 from fanplan.planners.channels.kmodes.cover import Cover, unserved_pairs
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand
+from fanplan.planners.methods import find_method, planned
 from fanplan.problem.dataset import read_manifest, read_stage
 from fanplan.problem.interest import Ints, Longs, load_classes
 

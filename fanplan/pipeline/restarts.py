@@ -23,8 +23,8 @@ from fanplan.evaluation.ledger import cost
 from fanplan.pipeline.tasks import PAYLOAD, run_tasks
 from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.types import ChannelMap, Plan, pairs
-from fanplan.planners.methods import find_method, planned
 from fanplan.planners.channels.params import ChannelParams, require_enough_flows, require_traffic
+from fanplan.planners.methods import find_method, planned
 from fanplan.planners.stop import TimeLimit, never
 from fanplan.problem.interest import Rows, load_interest
 from fanplan.progress import Progress, quiet

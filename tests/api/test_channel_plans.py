@@ -15,8 +15,7 @@ from datasets import Flow, World, write_dataset
 import fanplan
 from fanplan.api import Dataset
 from fanplan.api.engine import Engine
-from fanplan.errors import InputError
-from fanplan.planners.channels.kmodes import InfeasibleError
+from fanplan.errors import InfeasibleError, InputError
 from fanplan.planners.stop import Interrupt
 from fanplan.progress import Quiet
 

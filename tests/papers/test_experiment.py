@@ -167,7 +167,7 @@ def test_the_section_of_a_page_is_replaced_and_nothing_else(tmp_path: Path) -> N
     assert once.startswith("Before\n<!-- tiny: generated -->\n## Nobody 2000")
     assert once.endswith("<!-- tiny: end -->\nAfter\n")
     assert "stale" not in once
-    assert "Of the paper's 2 statements, 1 hold." in once
+    assert "Of 2 checks of what the paper says, 1 hold." in once
     assert "| a is below b | 3 against 3 | 2 of 3 | yes |" in once
     assert "| b is almost a | 3 against 3 | 1 of 3 | **no** |" in once
     picture = "papers/tiny/figure-1.svg"

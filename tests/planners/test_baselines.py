@@ -7,7 +7,7 @@ import signal
 
 import numpy as np
 import pytest
-from datasets import make_problem, unhurried
+from datasets import BY_INTEREST, make_problem, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +52,7 @@ def test_unicast_sends_to_each():
     assert result.map.channels == 0
     assert result.ledger.sent_unicast == result.ledger.received_wanted == 19.0
     assert result.unicast_fraction == 1.0
-    assert result.bound == result.cost == 38.0
+    assert result.bound.cost == result.cost == 38.0
 
 
 def test_random_depends_on_the_seed_alone():
@@ -64,11 +64,11 @@ def test_random_depends_on_the_seed_alone():
 
 
 @unhurried
-@given(audience_lists, st.sampled_from(sorted(METHODS)), st.integers(1, 3), st.integers(0, 9))
+@given(audience_lists, st.sampled_from(BY_INTEREST), st.integers(1, 3), st.integers(0, 9))
 def test_every_method_reaches_everyone(audiences, name, channels, seed):
     result = plan(name, channels, make_problem(audiences, [2.0] * len(audiences), 5), seed)
     assert result.ledger.missed == 0
-    assert result.bound <= result.cost
+    assert result.bound.cost <= result.cost
     assert result.perfect <= result.cost
 
 

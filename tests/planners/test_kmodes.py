@@ -13,7 +13,7 @@ from datasets import make_problem
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fanplan.errors import InputError
+from fanplan.errors import InfeasibleError, InputError
 from fanplan.evaluation.dual import best_bounds
 from fanplan.evaluation.ledger import cost, unicast_fraction
 from fanplan.evaluation.weights import Weights
@@ -21,7 +21,7 @@ from fanplan.plan.analytic import analytic_ledger, perfect
 from fanplan.plan.types import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.planners.channels.exact import ExactParams, exact
 from fanplan.planners.channels.hybrid_params import FirstStepParams
-from fanplan.planners.channels.kmodes import InfeasibleError, KmodesParams, changes, kmodes
+from fanplan.planners.channels.kmodes import KmodesParams, changes, kmodes
 from fanplan.planners.channels.kmodes.assign import assign, total_gain
 from fanplan.planners.channels.kmodes.cover import empty_cover, to_map
 from fanplan.planners.channels.kmodes.exchange import perturbed

@@ -16,9 +16,9 @@ from fanplan.papers.hybrid.curves import Curve, at, cheapest, second_step_curve
 from fanplan.papers.hybrid.settings import DRAWN, LIMIT, SECOND_STEPS, SHARES
 from fanplan.plan.analytic import analytic_ledger, perfect
 from fanplan.plan.types import ChannelMap
-from fanplan.planners.channels import find_method
 from fanplan.planners.channels.hybrid_params import HybridParams
 from fanplan.planners.channels.kmodes import KmodesParams
+from fanplan.planners.methods import find_method
 from fanplan.planners.stop import never
 from fanplan.problem.build import from_generated
 from fanplan.problem.interest import InterestProblem

@@ -163,6 +163,7 @@ def to_map(
 ) -> ChannelMap:
     """The map with these members: for each row the cheapest subset of the channels."""
     joins = (best[:, None] >> np.maximum(group, 0) & 1) * (group >= 0)
+    needed = np.zeros_like(joins)
     assigned, unicast = [], []
     for row in range(problem.size):
         subset = cheapest_subset(int(audiences[row]), best, counts, prices, params.multiple)
@@ -170,10 +171,12 @@ def to_map(
         served = np.asarray(joins[list(subset)].any(axis=0))
         audience = problem.audience[problem.indptr[row] : problem.indptr[row + 1]]
         unicast += [(row, user) for user in audience if not served[user]]
+        needed[np.ix_(subset, audience)] = 1
     return ChannelMap(
         params.channels,
         pairs(*zip(*assigned, strict=True)) if assigned else pairs([], []),
-        pairs(*np.nonzero(joins)),
+        # Where rows have no traffic, members that get nothing they want cost nothing either.
+        pairs(*np.nonzero(joins * needed)),
         pairs(*zip(*unicast, strict=True)) if unicast else pairs([], []),
     )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fanplan.planners.channels.kmodes.changes import Changes, changes
-from fanplan.planners.channels.kmodes.infeasible import InfeasibleError
 from fanplan.planners.channels.kmodes.params import KmodesParams
 from fanplan.planners.channels.kmodes.plan import kmodes
 
-__all__ = ["Changes", "InfeasibleError", "KmodesParams", "changes", "kmodes"]
+__all__ = ["Changes", "KmodesParams", "changes", "kmodes"]

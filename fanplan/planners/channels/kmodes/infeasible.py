@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fanplan.errors import FanplanError, Problem
+from fanplan.errors import InfeasibleError, Problem
 from fanplan.planners.channels.kmodes.cover import empty_cover
 from fanplan.planners.channels.kmodes.demand import Demand
 from fanplan.planners.channels.kmodes.obey import serve_by_clusters, serve_by_packing
@@ -16,14 +16,6 @@ from fanplan.problem.interest import InterestProblem
 BISECTIONS = 40
 CLOSE = 1e-6
 """A relaxed rate is found to this relative width."""
-
-
-class InfeasibleError(FanplanError):
-    """Limits that no plan was found to meet. Names the limit and a value that would do."""
-
-    def __init__(self, limit: str, value: float, problem: Problem) -> None:
-        self.limit, self.value, self.problem = limit, value, problem
-        super().__init__(str(problem))
 
 
 def explain(
@@ -64,11 +56,12 @@ def crowded_channels(
         lambda cap: serves(demand, rules._replace(cap=cap), channels),
     )
     proven = "no plan can do with less than" if rules.cap < least else "at least needed:"
+    given, low, high = (rate / problem.seconds for rate in (rules.cap, least, enough))
     what = (
-        f"{rules.cap:g} messages on each of {channels} channels do not carry the rows that must "
-        f"go by multicast ({proven} {least:g})"
+        f"{given:g} messages/s on each of {channels} channels do not carry the rows that must "
+        f"go by multicast ({proven} {low:g})"
     )
-    remedy = f"Allow {enough:g}, or more channels, or unicast for some rows"
+    remedy = f"Allow {high:g}, or more channels, or unicast for some rows"
     return InfeasibleError("max_channel_rate", enough, Problem("max_channel_rate", what, remedy))
 
 

@@ -1,0 +1,204 @@
+"""What a tree of brokers costs for given routes, counted without simulating anything.
+
+Delays here are those of an idle network: the latencies along the path, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.errors import InputError, Problem
+from fanplan.kernels import compiled
+from fanplan.problem.interest import Floats, Ints, Longs
+from fanplan.problem.overlay import Routes
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayLedger:
+    """Totals over the window; arrays have an entry per broker, ``link`` a row per edge.
+
+    ``processed`` counts each message once at every broker it visits, its source included;
+    ``arrived`` only where a subscriber wants it. ``link[e]`` has the messages from a to b and from
+    b to a. ``delay`` adds up the path latencies of all arrivals, in the unit of the latencies.
+    """
+
+    publications: float
+    deliveries: float
+    processed: Floats
+    arrived: Floats
+    link: Floats
+    delay: float
+
+    @property
+    def link_messages(self) -> float:
+        """Messages on all links: one for each link that a publication crosses."""
+        return float(self.link.sum())
+
+    @property
+    def arrivals(self) -> float:
+        """Pairs of a publication and a broker that must get it, its source included."""
+        return float(self.arrived.sum())
+
+    @property
+    def forwarded(self) -> Floats:
+        """Messages a broker processed though none of its own subscribers wants them."""
+        return self.processed - self.arrived
+
+    @property
+    def messages_per_publication(self) -> float:
+        """The message count of Tajuddin (2011), sections 5.2 and 6.4.3; 0 without traffic."""
+        return ratio(self.link_messages, self.publications)
+
+    @property
+    def messages_per_arrival(self) -> float:
+        """The message count of Tajuddin (2011), Table 5.2; 0 if nothing arrives."""
+        return ratio(self.link_messages, self.arrivals)
+
+    @property
+    def delay_mean(self) -> float:
+        """Mean delay of an arrival; those at the source count with 0."""
+        return ratio(self.delay, self.arrivals)
+
+
+def ratio(part: float, whole: float) -> float:
+    """A share of something; 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def overlay_ledger(edges: Ints, latency: Floats | float, routes: Routes) -> OverlayLedger:
+    """The ledger of a tree. Row ``e`` of ``edges`` links two brokers, as positions.
+
+    A message crosses exactly the smallest subtree that holds its source and its destinations. Time
+    and memory O(brokers + size of all these subtrees), the latter time only.
+    """
+    tree = rooted(edges, latency)
+    brokers = len(edges) + 1
+    processed, arrived = np.zeros(brokers), np.zeros(brokers)
+    up, down = np.zeros(brokers), np.zeros(brokers)
+    delay = account(tree, routes.source, routes.starts, routes.brokers, routes.messages,
+                    processed, arrived, up, down)  # fmt: skip
+    return OverlayLedger(
+        publications=float(routes.messages.sum()),
+        deliveries=float(routes.deliveries.sum()),
+        processed=processed,
+        arrived=arrived,
+        link=by_edge(tree, edges, up, down),
+        delay=delay,
+    )
+
+
+class Rooted(NamedTuple):
+    """A tree hung up at broker 0, whose parent is -1. ``order`` lists parents before children.
+
+    ``edge`` is the position of the edge to the parent, ``distance`` the latency from the root.
+    """
+
+    parent: Ints
+    edge: Ints
+    depth: Ints
+    distance: Floats
+    order: Ints
+
+
+def rooted(edges: Ints, latency: Floats | float) -> Rooted:
+    """Hang up a tree of ``len(edges) + 1`` brokers; an error if it is none. O(brokers)."""
+    brokers = len(edges) + 1
+    if len(edges) and (edges.min() < 0 or edges.max() >= brokers):
+        what = f"a link names broker {edges.max()}, but {len(edges)} links join {brokers} brokers"
+        raise InputError(Problem("tree", what, "Give one link less than there are brokers"))
+    latency = np.broadcast_to(np.asarray(latency, np.float64), len(edges))
+    ends = np.concatenate((edges[:, 0], edges[:, 1])).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(np.bincount(ends, minlength=brokers))))
+    tree = hang(np.argsort(ends, kind="stable"), starts, edges.astype(np.int32), latency)
+    if len(tree.order) < brokers:
+        what = f"only {len(tree.order)} of {brokers} brokers can be reached from the first"
+        raise InputError(Problem("tree", what, "Give links that form one tree, without a cycle"))
+    return tree
+
+
+@compiled
+def hang(ends: Longs, starts: Longs, edges: Ints, latency: Floats) -> Rooted:
+    """Breadth first from broker 0; ``ends[starts[i]:starts[i + 1]]`` are the edge ends at i."""
+    brokers = len(starts) - 1
+    parent = np.full(brokers, -1, np.int32)
+    edge = np.full(brokers, -1, np.int32)
+    depth = np.full(brokers, -1, np.int32)
+    distance = np.zeros(brokers)
+    order = np.zeros(brokers, np.int32)
+    depth[0] = 0
+    found = 1
+    for at in range(brokers):
+        if at == found:
+            break
+        here = order[at]
+        for end in ends[starts[here] : starts[here + 1]]:
+            e = end % len(edges)
+            there = edges[e, 0] + edges[e, 1] - here
+            if depth[there] < 0:
+                parent[there], edge[there], depth[there] = here, e, depth[here] + 1
+                distance[there] = distance[here] + latency[e]
+                order[found] = there
+                found += 1
+    return Rooted(parent, edge, depth, distance, order[:found])
+
+
+@compiled
+def account(
+    tree: Rooted,
+    source: Ints,
+    starts: Longs,
+    brokers: Ints,
+    messages: Floats,
+    processed: Floats,
+    arrived: Floats,
+    up: Floats,
+    down: Floats,
+) -> float:
+    """Count every route; the sum of delays. ``up[i]`` are messages from i to its parent.
+
+    A route's subtree grows from its source, destination by destination. ``top`` is its highest
+    broker. ``away`` is the latency from the source of each broker in it.
+    """
+    parent, depth, distance = tree.parent, tree.depth, tree.distance
+    inside = np.full(len(parent), -1, np.int64)
+    away = np.empty(len(parent))
+    delay = 0.0
+    for route in range(len(source)):
+        top, count = source[route], messages[route]
+        inside[top], away[top] = route, 0.0
+        processed[top] += count
+        for broker in brokers[starts[route] : starts[route + 1]]:
+            here = broker
+            while inside[here] != route:
+                if depth[here] > depth[top]:
+                    here = parent[here]
+                    continue
+                above = parent[top]
+                up[top] += count
+                processed[above] += count
+                inside[above] = route
+                away[above] = away[top] + (distance[top] - distance[above])
+                top = above
+            join, here = here, broker
+            while inside[here] != route:
+                down[here] += count
+                processed[here] += count
+                inside[here] = route
+                away[here] = away[join] + (distance[here] - distance[join])
+                here = parent[here]
+            arrived[broker] += count
+            delay += count * away[broker]
+    return delay
+
+
+def by_edge(tree: Rooted, edges: Ints, up: Floats, down: Floats) -> Floats:
+    """Messages per edge, from its first end to its second and back."""
+    link = np.zeros((len(edges), 2))
+    child = tree.order[1:]
+    rising = edges[tree.edge[child], 0] == child
+    link[tree.edge[child], 0] = np.where(rising, up[child], down[child])
+    link[tree.edge[child], 1] = np.where(rising, down[child], up[child])
+    return link

@@ -1,0 +1,1 @@
+"""Trees of brokers: by similarity, and improved against the predicted ledger."""

@@ -1,0 +1,55 @@
+"""The maximum spanning tree of a symmetric weight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fanplan.kernels import compiled
+from fanplan.planners.overlay.tree import Tree, tree_of
+from fanplan.problem.interest import Floats, Ints
+
+
+def spanning_tree(a: Ints, b: Ints, weight: Floats, size: int) -> Tree:
+    """Kruskal (1956): the heaviest links that close no cycle; ties by (a, b), where a < b.
+
+    Gives fewer than size − 1 links if those at hand do not connect all brokers. O(m log m).
+    """
+    order = np.lexsort((b, a, -weight))
+    kept = order[without_cycles(a[order], b[order], size)]
+    return tree_of(a[kept], b[kept])
+
+
+@compiled
+def without_cycles(a: Ints, b: Ints, size: int) -> Ints:
+    """Positions of the links that join two parts, taken in order."""
+    part = np.arange(size)
+    kept = np.empty(max(size - 1, 0), dtype=np.int64)
+    count = 0
+    for i in range(len(a)):
+        one, other = part_of(part, a[i]), part_of(part, b[i])
+        if one != other:
+            part[max(one, other)] = min(one, other)
+            kept[count] = i
+            count += 1
+    return kept[:count]
+
+
+@compiled
+def part_of(part: Ints, broker: int) -> int:
+    """The lowest broker of the part that a broker is in."""
+    while part[broker] != broker:
+        part[broker] = part[part[broker]]
+        broker = part[broker]
+    return broker
+
+
+@compiled
+def parts(a: Ints, b: Ints, size: int) -> Ints:
+    """The lowest broker that each broker is connected with."""
+    part = np.arange(size)
+    for i in range(len(a)):
+        one, other = part_of(part, a[i]), part_of(part, b[i])
+        part[max(one, other)] = min(one, other)
+    for i in range(size):
+        part[i] = part_of(part, i)
+    return part

@@ -1,0 +1,193 @@
+"""Extents: what single subscriptions or advertisements ask for, as boxes, and which of them meet.
+
+The topic is the first axis, on which every box has length 1. So boxes in different topics never
+meet, and volumes of several topics add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fanplan.kernels import compiled
+from fanplan.problem.interest import Floats, Ints, Longs
+
+BLOCK = 64
+"""Boxes that are tested together, and blocks that are passed over together."""
+
+SMALLEST = 2.0**-100
+"""A side is at least as long: `x = 0` has an interval as long as the least number there is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Extents:
+    """Sets of disjoint boxes, in the order of their owners.
+
+    Extent ``e`` belongs to broker or client ``owner[e]``, counts ``weight[e]`` times and has the
+    boxes ``starts[e]:starts[e + 1]``, rows of ``lo`` and ``hi``; column 0 is the topic, and axes
+    that a topic lacks are [0, 1).
+    """
+
+    owner: Longs
+    weight: Floats
+    starts: Longs
+    lo: Floats
+    hi: Floats
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    @cached_property
+    def volume(self) -> Floats:
+        """Volume of each extent; 0 without boxes."""
+        sums = np.concatenate(([0.0], np.prod(self.hi - self.lo, axis=1)))
+        return np.add.reduceat(np.append(sums[1:], 0.0), self.starts[:-1]) * (
+            np.diff(self.starts) > 0
+        )
+
+    @cached_property
+    def owners(self) -> Longs:
+        """The different owners, ascending."""
+        return np.unique(self.owner)
+
+    @cached_property
+    def place(self) -> Ints:
+        """Position of each extent's owner among ``owners``."""
+        return np.searchsorted(self.owners, self.owner).astype(np.int32)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Total weight of each of ``owners``: with weights that are counts, |S_j|."""
+        return np.bincount(self.place, self.weight, len(self.owners)).astype(np.float64)
+
+    @cached_property
+    def index(self) -> Index:
+        return build_index(self)
+
+
+def make_extents(
+    owner: Any, extent: Any, topic: Any, lo: Any, hi: Any, weight: Any = None
+) -> Extents:
+    """Extents from their owners and weights (1 if not given) and from boxes.
+
+    ``extent``, ``topic``, ``lo`` and ``hi`` have a row per box, in any order; ``extent`` is a
+    position in ``owner``. Boxes of one extent must be disjoint.
+    """
+    owner, extent = np.asarray(owner, np.int64), np.asarray(extent, np.int64)
+    weight = np.ones(len(owner)) if weight is None else np.asarray(weight, np.float64)
+    order = np.argsort(owner, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    lines = np.argsort(rank[extent], kind="stable")
+    number = np.asarray(topic, np.float64)[lines, None]
+    low = np.hstack((number, np.asarray(lo, np.float64)[lines]))
+    high = np.hstack((number + 1, np.asarray(hi, np.float64)[lines]))
+    counts = np.bincount(rank[extent], minlength=len(owner))
+    return Extents(
+        owner=owner[order],
+        weight=weight[order],
+        starts=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        lo=low,
+        hi=np.maximum(high, low + SMALLEST),
+    )
+
+
+class Index(NamedTuple):
+    """Boxes so ordered that neighbours are near each other, with a row per axis.
+
+    ``hull_*`` are the smallest boxes that hold BLOCK boxes, ``far_*`` those that hold BLOCK hulls.
+    """
+
+    extent: Ints
+    lo: Floats
+    hi: Floats
+    hull_lo: Floats
+    hull_hi: Floats
+    far_lo: Floats
+    far_hi: Floats
+
+
+def build_index(extents: Extents) -> Index:
+    """The index of the boxes of all extents. O(boxes × log boxes)."""
+    order = near_order(extents.lo, extents.hi)
+    of_box = np.repeat(np.arange(len(extents), dtype=np.int32), np.diff(extents.starts))
+    lo, hi = (np.ascontiguousarray(side[order].T) for side in (extents.lo, extents.hi))
+    hulls = hull(lo, hi)
+    return Index(of_box[order], lo, hi, *hulls, *hull(*hulls))
+
+
+def near_order(lo: Floats, hi: Floats) -> Longs:
+    """By topic, then along a Z-curve through the ranks of the boxes' centres."""
+    boxes, axes = lo.shape
+    bits = min(16, 62 // max(axes - 1, 1))
+    ranks = np.argsort(np.argsort(lo[:, 1:] + hi[:, 1:], axis=0, kind="stable"), axis=0)
+    steps = ranks * 2**bits // max(boxes, 1)
+    code = np.zeros(boxes, np.int64)
+    for bit in reversed(range(bits)):
+        for axis in range(axes - 1):
+            code = code << 1 | steps[:, axis] >> bit & 1
+    return np.lexsort((code, lo[:, 0]))
+
+
+def hull(lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
+    """The smallest boxes that hold BLOCK neighbours each; a row per axis."""
+    starts = np.arange(0, lo.shape[1], BLOCK)
+    if not len(starts):
+        return lo, hi
+    return np.minimum.reduceat(lo, starts, axis=1), np.maximum.reduceat(hi, starts, axis=1)
+
+
+@compiled
+def _meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats) -> bool:
+    for axis in range(len(lo)):
+        if hull_lo[axis, at] >= hi[axis] or hull_hi[axis, at] <= lo[axis]:
+            return False
+    return True
+
+
+@compiled
+def add_shared(
+    index: Index, lo: Floats, hi: Floats, shared: Floats, met: Ints, count: int
+) -> int:
+    """Add to ``shared`` the volume that one box has in common with every extent of an index.
+
+    Extents that had nothing before are appended to ``met``, which has ``count`` entries; returns
+    the new count.
+    """
+    blocks, boxes = index.hull_lo.shape[1], index.lo.shape[1]
+    part = np.empty(BLOCK)
+    for far in range(index.far_lo.shape[1]):
+        if not _meets(index.far_lo, index.far_hi, far, lo, hi):
+            continue
+        for block in range(far * BLOCK, min((far + 1) * BLOCK, blocks)):
+            if not _meets(index.hull_lo, index.hull_hi, block, lo, hi):
+                continue
+            first = block * BLOCK
+            size = min(BLOCK, boxes - first)
+            _common(index, lo, hi, first, size, part)
+            for k in range(size):
+                if part[k] > 0.0:
+                    extent = index.extent[first + k]
+                    if shared[extent] == 0.0:
+                        met[count] = extent
+                        count += 1
+                    shared[extent] += part[k]
+    return count
+
+
+@compiled
+def _common(index: Index, lo: Floats, hi: Floats, first: int, size: int, part: Floats) -> None:
+    """Volumes that a box shares with ``size`` boxes of the index: a loop for vector units."""
+    part[:] = 1.0
+    for axis in range(len(lo)):
+        low, high = lo[axis], hi[axis]
+        lows = index.lo[axis, first : first + size]
+        highs = index.hi[axis, first : first + size]
+        for k in range(size):
+            start = lows[k] if lows[k] > low else low
+            end = highs[k] if highs[k] < high else high
+            side = end - start
+            part[k] *= side if side > 0.0 else 0.0
