@@ -20,7 +20,7 @@ ROWS = (
     ("workload",),
     ("problem",),
     ("plan", "evaluation"),
-    ("planners",),
+    ("planners", "simulation"),
     ("pipeline",),
     ("papers",),
     ("api", "cli"),

@@ -15,7 +15,13 @@ Spark.
 
 from __future__ import annotations
 
-from fanplan.api.channel_plans import ChannelPlan, channels, compare, require_names
+from fanplan.api.channel_plans import (
+    ChannelPlan,
+    channels,
+    compare,
+    require_methods,
+    require_names,
+)
 from fanplan.api.curves import Curve, curve
 from fanplan.api.datasets import (
     Dataset,
@@ -43,5 +49,6 @@ __all__ = [
     "ingest",
     "open_dataset",
     "replay",
+    "require_methods",
     "require_names",
 ]

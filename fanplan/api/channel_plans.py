@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.limits import load_start, require_options, rows_for, translate
+from fanplan.api.limits import load_start, recorded, require_options, rows_for, translate
 from fanplan.api.running import Run, Watch
 from fanplan.errors import InputError, Problem
 
@@ -33,9 +34,9 @@ class Churn:
     """(flow, channel) pairs that are gone"""
     gone: int
     """pairs of the older plan whose flow or subscriber is no more; not counted as changes"""
-    fresh_cost: float
-    """of a plan made afresh with the same parameters"""
-    given_up_percent: float
+    fresh_cost: float | None
+    """of a plan made afresh with the same parameters; None if its search did not come to its end"""
+    given_up_percent: float | None
     """how much more this plan costs than that one"""
 
 
@@ -124,16 +125,24 @@ def channels(
     run = prepared(dataset, chosen, channels, Weights(w1, w2, w3), given, seed, engine)
     watch = Watch(time, stop)
     plan, costs = carry_out(run, watch, restarts, on_spark)
+    plan = replace(plan, params=plan.params | recorded(given))
     churn = None
     if "start" in given:
         afresh = {name: value for name, value in given.items() if name not in CHANGES}
         fresh = prepared(dataset, chosen, channels, run.params.weights, afresh, seed, engine)
-        churn = churn_of(plan, fresh.here(Watch(time, stop)), dataset, channels, given["start"])
+        cost = None if watch.ended or on_spark else whole_cost(fresh, Watch(time, stop))
+        churn = churn_of(plan, cost, dataset, channels, given["start"])
     return ChannelPlan(plan, dataset, watch.ended, churn, costs)
 
 
 CHANGES = ("start", "change_price", "max_changes")
 """Options that mean nothing to a plan made afresh."""
+
+
+def whole_cost(run: Run, watch: Watch) -> float | None:
+    """What the plan of a run costs, if nothing ended its search early."""
+    cost = run.here(watch).cost
+    return None if watch.ended else cost
 
 
 def prepared(
@@ -165,10 +174,18 @@ def carry_out(
     elif restarts == 1:
         plan = run.here(watch)
     elif run.method.subscriptions:
-        return run.islands(restarts, watch.time)
+        return run.islands(restarts, watch)
     else:
-        return run.restarted(restarts, watch.time)
+        return run.restarted(restarts, watch)
     return plan, (plan.cost,)
+
+
+def require_methods(names: Iterable[str]) -> None:
+    """Every name must be that of a method, or of one with a second step."""
+    from fanplan.planners.methods import find_method
+
+    for name in names:
+        find_method(*name.split("+", 1))
 
 
 def require_names(dataset: Dataset, names: Iterable[str]) -> None:
@@ -187,14 +204,16 @@ def require_start(options: Mapping[str, Any]) -> None:
             raise InputError(Problem(name, what, "Give the plan to start from, or leave it out"))
 
 
-def churn_of(made: Plan, fresh: Plan, dataset: Dataset, channels: int, start: PathLike) -> Churn:
+def churn_of(
+    made: Plan, fresh_cost: float | None, dataset: Dataset, channels: int, start: PathLike
+) -> Churn:
     from fanplan.planners.channels.kmodes import changes
 
     older = load_start(dataset, channels, start)
     changed = changes(older.map, made.map)
-    given_up = 100 * (made.cost - fresh.cost) / fresh.cost if fresh.cost else 0.0
+    given_up = None if not fresh_cost else round(100 * (made.cost / fresh_cost - 1), 9)
     return Churn(
-        **asdict(changed), gone=older.gone, fresh_cost=fresh.cost, given_up_percent=given_up
+        **asdict(changed), gone=older.gone, fresh_cost=fresh_cost, given_up_percent=given_up
     )
 
 
@@ -207,9 +226,13 @@ def compare(
     w2: float = 1.0,
     w3: float = 1.0,
     seed: int = 0,
+    stop: Stop | None = None,
     engine: Engine = EMBEDDED,
 ) -> list[dict[str, Any]]:
-    """What other methods would cost; a second step is named as in ``tock+greedy-flow``."""
+    """What other methods would cost; a second step is named as in ``tock+greedy-flow``.
+
+    Limits do not apply to them. When ``stop`` says so, those that are left are left out.
+    """
     from fanplan.evaluation.ledger import cost, excess_percent, unicast_fraction
     from fanplan.evaluation.weights import Weights
     from fanplan.plan.analytic import analytic_ledger, perfect
@@ -217,10 +240,12 @@ def compare(
     from fanplan.planners.methods import find_method, interest_of, load_problem
     from fanplan.planners.stop import never
 
-    weights = Weights(w1, w2, w3)
+    weights, ended = Weights(w1, w2, w3), stop or never
     found = [find_method(*name.split("+", 1)) for name in methods]
-    results = []
+    results: list[dict[str, Any]] = []
     for method in found:
+        if ended(math.inf):
+            break
         with engine.progress.stage(f"compare {method.name}"):
             given = load_problem(dataset.path, method)
             problem = interest_of(given)
@@ -228,7 +253,7 @@ def compare(
             require_enough_flows(problem, channels)
             began = clock.perf_counter()
             params = method.params(channels=channels, weights=weights)
-            ledger = analytic_ledger(problem, method.planner(given, params, seed, never))
+            ledger = analytic_ledger(problem, method.planner(given, params, seed, ended))
             total = cost(ledger, weights)
             results.append(
                 {

@@ -52,7 +52,8 @@ def curve(dataset: Dataset, numbers: Sequence[int], **options: Any) -> Curve:
     """Plan for each number of channels, smallest first; options are those of ``channels``.
 
     A plan that costs more than one with fewer channels is replaced by that one, which has channels
-    left over: what is reported as the cost of K channels never rises with K.
+    left over: what is reported as the cost of K channels never rises with K. An interrupt ends the
+    curve with the plan that it ended.
     """
     if not numbers or len(set(numbers)) < len(numbers):
         what = "a curve needs different numbers of channels"
@@ -63,6 +64,8 @@ def curve(dataset: Dataset, numbers: Sequence[int], **options: Any) -> Curve:
         if plans and made.plan.cost > plans[-1].plan.cost:
             made = widened(plans[-1], made)
         plans.append(made)
+        if made.ended == "interrupt":
+            break
     return Curve(tuple(plans), unicast_cost(plans[0].plan))
 
 

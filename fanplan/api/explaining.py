@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -49,7 +49,7 @@ def explain(plan: Plan, dataset: Dataset, name: str) -> list[dict[str, Any]]:
         row = number if plan.rows == "flow" else int(found.flows.classes[number])
         flow = found.flows.wanted.slice(number, 1).to_pylist()[0]
         rate = flow["messages"] / problem.seconds
-        explained.append(explained_flow(plan, problem, row, flow["flow"], rate))
+        explained.append(explained_flow(plan, problem, row, flow, rate))
     return explained
 
 
@@ -63,11 +63,14 @@ def unknown(name: str, flows: FlowNames, subscribers: pa.Array) -> Problem:
 
 
 def explained_flow(
-    plan: Plan, problem: InterestProblem, row: int, flow: str, rate: float
+    plan: Plan, problem: InterestProblem, row: int, flow: dict[str, Any], rate: float
 ) -> dict[str, Any]:
     """One flow; a row is its audience class or itself, so its share of the row's rate is told."""
-    by_unicast = plan.params.get("unicast_limit") != 0 and row not in plan.params.get("pinned", ())
+    because = asked_for(plan, flow)
+    by_unicast = plan.params.get("unicast_limit") != 0 and because != "pinned"
     told = explain_row(problem, plan.map, plan.weights, row, by_unicast)
+    if because == "off multicast":
+        told = replace(told, runner_up="none", runner_up_cost=math.nan)
     share = rate / told.rate if told.rate else 0.0
     result = asdict(told) | {
         "rate": rate,
@@ -75,7 +78,15 @@ def explained_flow(
         **{key: getattr(told, key) * share for key in ("cost", "perfect")},
         "runner_up_cost": no_nan(told.runner_up_cost * share),
     }
-    return {"flow": flow, **result}
+    return {"flow": flow["flow"], "asked_for": because, **result}
+
+
+def asked_for(plan: Plan, flow: dict[str, Any]) -> str | None:
+    """Whether the user wanted the flow on channels or off them."""
+    for option, word in (("pinned", "pinned"), ("off_multicast", "off multicast")):
+        if {flow["flow"], flow["topic"]} & set(plan.params.get(option, ())):
+            return word
+    return None
 
 
 def explained_subscriber(

@@ -50,6 +50,28 @@ def translate(dataset: Dataset, channels: int, options: Mapping[str, Any]) -> di
     return result | pins(dataset, options)
 
 
+def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plan records of the options: as the user gave them, not as rows and totals.
+
+    Of an older plan only that there was one: where it lay is no part of the plan.
+    """
+    told = {name: options[name] for name in ("max_channel_rate",) if name in options}
+    for name in ("pinned", "off_multicast"):
+        if name in options:
+            told[name] = sorted(options[name])
+    limits = options.get("max_channels_per_subscriber")
+    if limits is not None and not isinstance(limits, int):
+        given = limits if isinstance(limits, Mapping) else read_limits_of(limits)
+        told["max_channels_per_subscriber"] = dict(sorted(given.items()))
+    return told
+
+
+def read_limits_of(path: PathLike) -> Mapping[str, int]:
+    from fanplan.problem.limits import read_limits
+
+    return read_limits(Path(path))
+
+
 def pins(dataset: Dataset, options: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Rows of the flows that must, and that must not, go by multicast."""
     from fanplan.problem.names import FlowNames
@@ -78,12 +100,12 @@ def subscriber_limits(
 ) -> int | list[int]:
     """A number for all, or one for each from a mapping or a file."""
     from fanplan.plan.store import subscriber_names
-    from fanplan.problem.limits import limits_in_order, read_limits
+    from fanplan.problem.limits import limits_in_order
 
     if isinstance(limit, int):
         return limit
     option = "max_channels_per_subscriber"
-    given = limit if isinstance(limit, Mapping) else read_limits(Path(limit))
+    given = limit if isinstance(limit, Mapping) else read_limits_of(limit)
     return limits_in_order(given, subscriber_names(dataset.path), channels, option)
 
 

@@ -37,12 +37,16 @@ class Watch:
         self.stage = stage
         return self
 
+    def asked_to_stop(self, best_cost: float) -> bool:
+        """Whether somebody asked, whatever the time: tasks elsewhere watch their own clocks."""
+        if self.asked(best_cost):
+            self.ended = "interrupt"
+        return self.ended is not None
+
     def __call__(self, best_cost: float) -> bool:
         if self.stage is not None and math.isfinite(best_cost):
             self.stage.update(best=best_cost)
-        if self.asked(best_cost):
-            self.ended = "interrupt"
-        elif self.limit(best_cost):
+        if not self.asked_to_stop(best_cost) and self.limit(best_cost):
             self.ended = "time limit"
         return self.ended is not None
 
@@ -66,7 +70,7 @@ class Run:
             problem = load_problem(self.dataset.path, self.method, self.rows)
             return plan_channels(problem, self.method, self.params, self.seed, watch.telling(stage))
 
-    def restarted(self, restarts: int, time: float | None) -> tuple[Plan, tuple[float, ...]]:
+    def restarted(self, restarts: int, watch: Watch) -> tuple[Plan, tuple[float, ...]]:
         """As independent Spark tasks: the best plan, and the costs of all."""
         from fanplan.pipeline.restarts import best_of_restarts
 
@@ -79,13 +83,14 @@ class Run:
             self.params,
             self.seed,
             restarts,
-            time,
+            watch.time,
             self.engine.progress,
             self.rows,
+            watch.asked_to_stop,
         )
         return found.plan, found.costs
 
-    def islands(self, islands: int, time: float | None) -> tuple[Plan, tuple[float, ...]]:
+    def islands(self, islands: int, watch: Watch) -> tuple[Plan, tuple[float, ...]]:
         """As populations apart, in Spark tasks, whose best maps migrate."""
         from fanplan.pipeline.islands import evolve_islands
         from fanplan.planners.channels.params import require_traffic
@@ -101,8 +106,9 @@ class Run:
             self.seed,
             islands,
             self.dataset.path,
-            time,
+            watch.time,
             self.engine.progress,
+            watch.asked_to_stop,
         )
         plan = planned(problem.interest, self.method, self.params, self.seed, found.map)
         return plan, found.costs

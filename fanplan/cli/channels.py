@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +16,7 @@ from fanplan.cli.explained import show_explained
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import InputError, Problem
+from fanplan.folder import CURVE, PLAN, require_free
 
 if TYPE_CHECKING:
     from fanplan.api import Dataset
@@ -86,9 +90,20 @@ def channels(
         float | None,
         typer.Option(help="With --from: what each change costs, in units of the cost."),
     ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Further parameter of the method, such as starts=4; repeatable.",
+        ),
+    ] = None,
     compare: Annotated[
-        str, typer.Option(help="Methods to set beside the plan, such as tock+greedy-flow; or none.")
-    ] = BASELINES,
+        str | None,
+        typer.Option(
+            help="Methods to set beside the plan, such as tock+greedy-flow; or none.",
+            show_default=BASELINES,
+        ),
+    ] = None,
     explain: Annotated[
         list[str] | None, typer.Option(help="Flow, topic or subscriber to explain; repeatable.")
     ] = None,
@@ -115,6 +130,11 @@ def channels(
     from fanplan.planners.stop import Interrupt
 
     numbers = channel_numbers(channels)
+    if len(numbers) > 1:
+        require_one(explain=explain, compare=compare, from_=from_)
+    require_free(out, PLAN if len(numbers) == 1 else CURVE, replace)
+    methods = [] if compare == "none" else (compare or BASELINES).split(",")
+    api.require_methods(methods)
     run = engine(master, remote, json)
     costs: dict[str, Any] = {"w1": w1, "w2": w2, "w3": w3, "seed": seed, "engine": run}
     wishes = costs | {
@@ -131,36 +151,31 @@ def channels(
         "start": from_,
         "max_changes": churn,
         "change_price": change_price,
+        **further_options(option or []),
     }
-    with api.as_dataset(workload, run) as dataset, Interrupt() as stop:
-        wishes["stop"] = stop
+    with named_by_flag(), api.as_dataset(workload, run) as dataset, Interrupt() as stop:
+        costs["stop"] = wishes["stop"] = stop
         if len(numbers) > 1:
-            require_one(explain, from_)
             _curve(dataset, numbers, wishes, out, replace, json)
             return
         api.require_names(dataset, explain or ())
-        methods = [] if compare == "none" else compare.split(",")
+        began = time.perf_counter()
+        made = api.channels(dataset, numbers[0], **wishes)
+        made.save(out, replace)
+        facts = made.summary() | {"seconds": time.perf_counter() - began}
         compared = api.compare(dataset, numbers[0], methods, **costs)
-        _plan(dataset, numbers[0], wishes, out, replace, json, compared, explain or [])
+        explained = [item for name in explain or () for item in made.explain(name)]
+    _show(facts, compared, explained, out, json)
 
 
-def _plan(
-    dataset: Dataset,
-    number: int,
-    wishes: dict[str, Any],
-    out: Path,
-    replace: bool,
-    json: bool,
+def _show(
+    facts: dict[str, Any],
     compared: list[dict[str, Any]],
-    explain: list[str],
+    explained: list[dict[str, Any]],
+    out: Path,
+    json: bool,
 ) -> None:
-    from fanplan import api
-
-    began = time.perf_counter()
-    made = api.channels(dataset, number, **wishes)
-    made.save(out, replace)
-    facts = made.summary() | {"seconds": time.perf_counter() - began}
-    explained = [item for name in explain for item in made.explain(name)]
+    """A plan and what was asked about it."""
     if json:
         show_json(facts | {"compared": compared, "explained": explained})
         return
@@ -186,13 +201,18 @@ def _curve(
     if json:
         show_json({"unicast_cost": curve.unicast_cost, "points": points})
         return
-    shown = ("channels", "cost", "excess_percent", "single_bound_percent", "marginal")
-    header = ("channels", "cost", "over perfect %", "bound, one channel %", "a channel saves")
-    show_table(
-        "Cost against channels, all plans checked",
-        (*header, "of perfect %"),
-        [[*(point[name] for name in shown), point["marginal_percent"]] for point in points],
-    )
+    shown = {
+        "channels": "channels",
+        "cost": "cost",
+        "excess_percent": "over perfect %",
+        "single_bound_percent": "bound, one channel %",
+        "marginal": "a channel saves",
+        "marginal_percent": "of perfect %",
+    }
+    if any("ended_early_by" in point for point in points):
+        shown["ended_early_by"] = "ended early by"
+    rows = [[point.get(name, "") for name in shown] for point in points]
+    show_table("Cost against channels, all plans checked", list(shown.values()), rows)
     typer.echo(f"\nWithout channels, all by unicast: {curve.unicast_cost:,.1f}. Plans: {out}")
 
 
@@ -235,9 +255,54 @@ def number_or_file(text: str | None) -> int | Path | None:
         return Path(text)
 
 
-def require_one(explain: list[str] | None, older: Path | None) -> None:
+def require_one(**given: Any) -> None:
     """What only makes sense for a single plan cannot be asked of a curve."""
-    for option, given in (("--explain", explain), ("--from", older)):
-        if given:
+    for name, value in given.items():
+        if value:
+            flag = f"--{name.rstrip('_')}"
             what = "is for one plan, not for a curve"
-            raise InputError(Problem(option, what, "Give one number of channels"))
+            raise InputError(Problem(flag, what, "Give one number of channels"))
+
+
+def further_options(words: list[str]) -> dict[str, Any]:
+    """Parameters as NAME=VALUE: a value is a number, true, false, or else text."""
+    found = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not (sign and name.isidentifier()):
+            raise InputError(Problem("--option", f"{word!r} is not NAME=VALUE", "Use starts=4"))
+        found[name] = as_value(text)
+    return found
+
+
+def as_value(text: str) -> int | float | bool | str:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+FLAGS = {
+    "pinned": "--pin",
+    "start": "--from",
+    "max_changes": "--churn",
+    "off_multicast": "--off-multicast",
+    "unicast_limit": "--unicast-limit",
+    "max_channel_rate": "--max-channel-rate",
+    "max_channels_per_subscriber": "--max-channels-per-subscriber",
+    "change_price": "--change-price",
+    "on_spark": "--on-spark",
+}
+"""Options of `fanplan.channels` by the flags that set them."""
+
+
+@contextmanager
+def named_by_flag() -> Iterator[None]:
+    """Errors about options name the flags."""
+    try:
+        yield
+    except InputError as error:
+        problems = [changed(p, where=FLAGS.get(p.where, p.where)) for p in error.problems]
+        raise InputError(problems) from None

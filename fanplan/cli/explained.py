@@ -20,6 +20,8 @@ def _flow(item: dict[str, Any]) -> None:
     typer.echo(
         f"Flow {item['flow']}: {number(item['rate'])} messages/s for {item['audience']} subscribers"
     )
+    if item["asked_for"]:
+        typer.echo(f"  {item['asked_for']}, as asked for")
     for carried in item["channels"]:
         typer.echo(
             f"  channel {carried['channel']}: {carried['wanting']} of its {carried['members']} "
@@ -31,7 +33,7 @@ def _flow(item: dict[str, Any]) -> None:
         f"{number(item['perfect'])}"
     )
     if item["runner_up_cost"] is None:
-        typer.echo("  no other place would serve all of its audience")
+        typer.echo("  no other place would do what was asked for")
         return
     typer.echo(f"  next best: {item['runner_up']}, cost {number(item['runner_up_cost'])}")
 

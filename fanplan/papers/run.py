@@ -23,7 +23,7 @@ def run_study(
     study: Study,
     runs: int,
     seed: int = 0,
-    finished: Callable[[int], None] | None = None,
+    finished: Callable[[int], None] = lambda done: None,
 ) -> Samples:
     """All settings with the seeds from ``seed`` on; run *i* has seed + i whatever else is run."""
     items: list[dict[str, Any]] = [

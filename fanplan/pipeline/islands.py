@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from fanplan.errors import InputError, Problem
-from fanplan.pipeline.restarts import shared_folder
+from fanplan.pipeline.restarts import STOP, shared_folder, tell_stop
 from fanplan.pipeline.tasks import run_tasks
 from fanplan.plan.types import ChannelMap
 from fanplan.planners.genetic import (
@@ -28,7 +28,7 @@ from fanplan.planners.genetic import (
     first_state,
     migrate,
 )
-from fanplan.planners.stop import TimeLimit, never
+from fanplan.planners.stop import AnyOf, FileStop, Stop, TimeLimit, never
 from fanplan.problem.subscriptions import SubscriptionProblem
 from fanplan.progress import Progress, Stage, quiet
 
@@ -53,10 +53,12 @@ def evolve_islands(
     dataset: Path,
     time: float | None = None,
     progress: Progress | None = None,
+    stop: Stop = never,
 ) -> Evolved:
     """Search on so many islands; one island alone is the plain search with that seed.
 
-    ``time`` is a limit in seconds for all epochs together. The states lie beside the dataset.
+    ``time`` is a limit in seconds for all epochs together; when ``stop`` says so, the islands end
+    with their best so far. The states lie beside the dataset.
     """
     if islands < 1:
         raise InputError(Problem("restarts", f"{islands} is too few", "Use 1 or more"))
@@ -64,7 +66,7 @@ def evolve_islands(
     with stage as told, shared_folder(dataset.absolute(), "islands") as folder:
         for island in range(islands):
             save_state(first_state(problem, params, seed, island), state_path(folder, 0, island))
-        last, costs = run_epochs(spark, folder, params, islands, time, told)
+        last, costs = run_epochs(spark, folder, params, islands, time, told, stop)
         winner = load_state(state_path(folder, last, 0))
         for island in range(1, islands):
             winner = best([winner, load_state(state_path(folder, last, island))])
@@ -78,6 +80,7 @@ def run_epochs(
     islands: int,
     time: float | None,
     told: Stage,
+    stop: Stop,
 ) -> tuple[int, tuple[float, ...]]:
     """Epochs until all islands are finished or time is over: the last one, and the costs."""
     began, epochs = clock.monotonic(), max(1, math.ceil(params.iterations / EPOCH))
@@ -85,13 +88,13 @@ def run_epochs(
         left = None if time is None else time - (clock.monotonic() - began)
         shared = {"folder": str(folder), "epoch": epoch, "islands": islands, "seconds": left}
         items = [shared | {"island": island} for island in range(islands)]
-        results = run_tasks(spark, advance_island, items)
+        results = run_tasks(spark, advance_island, items, meanwhile=lambda: tell_stop(folder, stop))
         costs = tuple(result["cost"] for result in results)
         told.update(best=min(costs))
         told.note(f"epoch {epoch + 1} of {epochs}")
         forget(folder, epoch, islands)
         late = time is not None and clock.monotonic() - began >= time
-        if late or all(result["finished"] for result in results):
+        if late or (folder / STOP).exists() or all(result["finished"] for result in results):
             break
     return epoch + 1, costs
 
@@ -103,8 +106,8 @@ def advance_island(item: dict[str, Any]) -> dict[str, Any]:
     if epoch > 0 and item["islands"] > 1:
         neighbour = load_state(state_path(folder, epoch, (island - 1) % item["islands"]))
         _, state = migrate([neighbour, state])
-    stop = never if item["seconds"] is None else TimeLimit(item["seconds"])
-    state = advance(state, EPOCH, stop)
+    limit = never if item["seconds"] is None else TimeLimit(item["seconds"])
+    state = advance(state, EPOCH, AnyOf(limit, FileStop(folder / STOP)))
     save_state(state, state_path(folder, epoch + 1, island))
     return {"cost": state.best_cost, "finished": state.finished}
 

@@ -6,10 +6,11 @@ the best comes to the driver.
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +26,13 @@ from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.types import ChannelMap, Plan, pairs
 from fanplan.planners.channels.params import ChannelParams, require_enough_flows, require_traffic
 from fanplan.planners.methods import find_method, planned
-from fanplan.planners.stop import TimeLimit, never
+from fanplan.planners.stop import AnyOf, FileStop, Stop, TimeLimit, never
 from fanplan.problem.interest import Rows, load_interest
 from fanplan.progress import Progress, quiet
 
 JOB = "job.pickle"
+STOP = "stop"
+"""A file in the shared folder that ends all searches; they keep their best so far."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,12 @@ def best_of_restarts(
     time: float | None = None,
     progress: Progress | None = None,
     rows: Rows | None = None,
+    stop: Stop = never,
 ) -> Restarted:
     """Plan so many times from different seeds; of equally good plans the first is kept.
 
     A plain run with the seed that the plan records gives the same plan. The problem must fit into
-    the memory of each task.
+    the memory of each task. When ``stop`` says so, all searches end with their best so far.
     """
     if restarts < 1:
         raise InputError(Problem("restarts", f"{restarts} is too few", "Use 1 or more"))
@@ -79,7 +83,7 @@ def best_of_restarts(
     stage = (progress or quiet()).stage(f"{restarts} restarts of {found.name}")
     with stage as told, shared_folder(job.dataset, "restarts") as folder:
         (folder / JOB).write_bytes(pickle.dumps(job))
-        costs = run_restarts(spark, folder, seeds, told.note)
+        costs = run_restarts(spark, folder, seeds, told.note, stop)
         best = int(np.argmin(costs))
         told.update(best=costs[best])
         map = load_map(folder / f"{best}.npz")
@@ -110,15 +114,27 @@ def shared_folder(dataset: Path, purpose: str) -> Iterator[Path]:
 
 
 def run_restarts(
-    spark: SparkSession, folder: Path, seeds: list[int], note: Any
+    spark: SparkSession, folder: Path, seeds: list[int], note: Callable[[str], None], stop: Stop
 ) -> tuple[float, ...]:
     """The cost of each restart; an error in one of them is raised here."""
     items = [{"folder": str(folder), "number": i, "seed": s} for i, s in enumerate(seeds)]
-    results = run_tasks(spark, restart, items, lambda done: note(f"{done} of {len(seeds)}"))
+    results = run_tasks(
+        spark,
+        restart,
+        items,
+        lambda done: note(f"{done} of {len(seeds)}"),
+        lambda: tell_stop(folder, stop),
+    )
     for result in results:
         if PAYLOAD in result:
             raise rebuilt(result[PAYLOAD])
     return tuple(result["cost"] for result in results)
+
+
+def tell_stop(folder: Path, stop: Stop) -> None:
+    """Pass on to the tasks that the search must end."""
+    if stop(math.inf):
+        (folder / STOP).touch()
 
 
 def restart(item: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +142,8 @@ def restart(item: dict[str, Any]) -> dict[str, Any]:
     folder = Path(item["folder"])
     job: Job = pickle.loads((folder / JOB).read_bytes())
     problem = load_interest(job.dataset, job.rows)
-    stop = never if job.time is None else TimeLimit(job.time)
+    limit = never if job.time is None else TimeLimit(job.time)
+    stop = AnyOf(limit, FileStop(folder / STOP))
     planner = find_method(job.method, job.second_step).planner
     try:
         map = planner(problem, job.params, item["seed"], stop)

@@ -99,13 +99,16 @@ def schema(axes: tuple[Axis, ...]) -> str:
 
 
 def write_law(law: PublicationLaw, path: Path) -> None:
-    """Topics, their publishers and the cumulative share of their rates."""
+    """Topics, their publishers, the cumulative share of their rates, and boxes if there are any."""
     shares = np.cumsum(law.rates)
     columns = {
         "topic": law.topics,
         "publisher": law.publishers,
         "share": pa.array(shares / shares[-1]),
     }
+    if law.lo is not None and law.hi is not None:
+        columns |= {f"lo{i}": pa.array(ends) for i, ends in enumerate(law.lo.T)}
+        columns |= {f"hi{i}": pa.array(ends) for i, ends in enumerate(law.hi.T)}
     pa.parquet.write_table(pa.table(columns), path)
 
 
@@ -120,13 +123,16 @@ def drawn(
         share = law["share"].to_numpy()
         for batch in batches:
             row = batch.column(0).to_numpy()
-            topic = pa.array(np.searchsorted(share, uniform(keys[TOPIC], row), side="right"))
+            topic = np.searchsorted(share, uniform(keys[TOPIC], row), side="right")
             columns = [
                 pa.array((row + uniform(keys[TIME], row)) * (sample.seconds / sample.rows)),
-                law["publisher"].chunk(0).take(topic),
-                law["topic"].chunk(0).take(topic),
+                law["publisher"].chunk(0).take(pa.array(topic)),
+                law["topic"].chunk(0).take(pa.array(topic)),
                 pa.array(sizes(uniform(keys[BYTES], row), message_bytes)),
-                *(values(a, uniform(k, row)) for a, k in zip(axes, keys[AXES:], strict=True)),
+                *(
+                    values(axis, uniform(key, row), ends(law, i, topic))
+                    for i, (axis, key) in enumerate(zip(axes, keys[AXES:], strict=True))
+                ),
             ]
             names = ["time", "publisher", "topic", "bytes", *(a.attribute.name for a in axes)]
             yield pa.RecordBatch.from_arrays(columns, names)
@@ -157,11 +163,23 @@ def sizes(uniforms: np.ndarray, mean: int) -> np.ndarray:
     return 1 + (np.log1p(-uniforms) / np.log1p(-1 / mean)).astype(np.int64)
 
 
-def values(axis: Axis, uniforms: np.ndarray) -> pa.Array:
-    """Values of one attribute: numbers uniform over the domain, categories by weight."""
+def ends(law: pa.Table, axis: int, topic: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The interval of each row's advertisement on an axis; None if there are no boxes."""
+    if f"lo{axis}" not in law.column_names:
+        return None
+    return law[f"lo{axis}"].to_numpy()[topic], law[f"hi{axis}"].to_numpy()[topic]
+
+
+def values(
+    axis: Axis, uniforms: np.ndarray, box: tuple[np.ndarray, np.ndarray] | None = None
+) -> pa.Array:
+    """Values of one attribute: numbers uniform over box or domain, categories by weight."""
     attribute = axis.attribute
     if not isinstance(attribute, CategoryAttribute):
-        return pa.array(attribute.min + uniforms * (attribute.max - attribute.min))
+        lo, hi = box or (np.array(attribute.min), np.array(attribute.max))
+        drawn = lo + uniforms * (hi - lo)
+        # Rounding may reach the end of a box, which is open.
+        return pa.array(drawn if box is None else np.minimum(drawn, np.nextafter(hi, lo)))
     weights = np.ones(len(attribute.values)) if axis.weights is None else axis.weights
     share = np.cumsum(weights)
     chosen = np.searchsorted(share / share[-1], uniforms, side="right")

@@ -28,6 +28,9 @@ PAYLOAD = "payload"
 WAVES = 4
 """Waves under way at once: while one waits for its slowest task, the next fill the cores."""
 
+GLANCE = 0.3
+"""Seconds between two calls of ``meanwhile``."""
+
 COLUMNS = pa.schema(
     [
         ("position", pa.int64()),
@@ -43,12 +46,14 @@ def run_tasks(
     spark: SparkSession,
     work: Work,
     items: Sequence[Mapping[str, Any]],
-    finished: Callable[[int], None] | None = None,
+    finished: Callable[[int], None] = lambda done: None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> list[dict[str, Any]]:
     """What ``work`` makes of each item, one Spark task per item, in the order of the items.
 
     ``work`` is a function of a Fanplan module; a task has one thread for compiled loops. Items
-    start in their order, so the longest should come first. ``finished`` is told how many are done.
+    start in their order, so the longest should come first. ``finished`` is told how many are done,
+    and ``meanwhile`` is called now and then until all are.
     An item that fails ends the run, as Ctrl-C does: no further task starts, and the end of the
     session or of the process ends those under way.
     """
@@ -63,8 +68,9 @@ def run_tasks(
     results: dict[int, dict[str, Any]] = {}
     try:
         while len(results) < len(items):
-            results.update(read_results(done.get(), items))
-            if finished:
+            meanwhile()
+            with suppress(Empty):
+                results.update(read_results(done.get(timeout=GLANCE), items))
                 finished(len(results))
     finally:
         drain(waves)

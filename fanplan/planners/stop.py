@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
@@ -31,6 +32,16 @@ class TimeLimit:
         if self.deadline is None:
             self.deadline = now + self.seconds
         return now >= self.deadline
+
+
+class FileStop:
+    """Stop when a file appears: how a driver tells tasks elsewhere that share a folder with it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __call__(self, best_cost: float) -> bool:
+        return self.path.exists()
 
 
 class Interrupt:

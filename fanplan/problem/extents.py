@@ -11,9 +11,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fanplan.kernels import compiled
 from fanplan.problem.interest import Floats, Ints, Longs
+
+Bools = NDArray[np.bool_]
 
 BLOCK = 64
 """Boxes that are tested together, and blocks that are passed over together."""
@@ -98,12 +101,19 @@ def make_extents(
 class Index(NamedTuple):
     """Boxes so ordered that neighbours are near each other, with a row per axis.
 
-    ``hull_*`` are the smallest boxes that hold BLOCK boxes, ``far_*`` those that hold BLOCK hulls.
+    ``place``, ``weight`` and ``volume`` are those of a box's extent, ``per_volume`` is their ratio.
+    ``hull_*`` are the smallest boxes that hold BLOCK boxes, ``far_*`` those that hold BLOCK hulls;
+    ``single`` says which blocks have only boxes that are whole extents.
     """
 
     extent: Ints
+    place: Ints
+    weight: Floats
+    volume: Floats
+    per_volume: Floats
     lo: Floats
     hi: Floats
+    single: Bools
     hull_lo: Floats
     hull_hi: Floats
     far_lo: Floats
@@ -112,11 +122,29 @@ class Index(NamedTuple):
 
 def build_index(extents: Extents) -> Index:
     """The index of the boxes of all extents. O(boxes × log boxes)."""
+    counts = np.diff(extents.starts)
+    extent = np.repeat(np.arange(len(extents), dtype=np.int32), counts)
     order = near_order(extents.lo, extents.hi)
-    of_box = np.repeat(np.arange(len(extents), dtype=np.int32), np.diff(extents.starts))
+    extent = extent[order]
     lo, hi = (np.ascontiguousarray(side[order].T) for side in (extents.lo, extents.hi))
     hulls = hull(lo, hi)
-    return Index(of_box[order], lo, hi, *hulls, *hull(*hulls))
+    several = np.add.reduceat(np.append(counts[extent] > 1, False), block_starts(len(extent)))
+    return Index(
+        extent,
+        extents.place[extent],
+        extents.weight[extent],
+        extents.volume[extent],
+        extents.weight[extent] / extents.volume[extent],
+        lo,
+        hi,
+        several == 0,
+        *hulls,
+        *hull(*hulls),
+    )
+
+
+def block_starts(size: int) -> Longs:
+    return np.arange(0, size, BLOCK)
 
 
 def near_order(lo: Floats, hi: Floats) -> Longs:
@@ -134,10 +162,23 @@ def near_order(lo: Floats, hi: Floats) -> Longs:
 
 def hull(lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
     """The smallest boxes that hold BLOCK neighbours each; a row per axis."""
-    starts = np.arange(0, lo.shape[1], BLOCK)
+    starts = block_starts(lo.shape[1])
     if not len(starts):
         return lo, hi
     return np.minimum.reduceat(lo, starts, axis=1), np.maximum.reduceat(hi, starts, axis=1)
+
+
+@compiled
+def near_blocks(index: Index, lo: Floats, hi: Floats, blocks: Ints) -> int:
+    """List the blocks whose hull meets a box; returns how many they are."""
+    count = 0
+    for far in range(index.far_lo.shape[1]):
+        if _meets(index.far_lo, index.far_hi, far, lo, hi):
+            for block in range(far * BLOCK, min((far + 1) * BLOCK, index.hull_lo.shape[1])):
+                if _meets(index.hull_lo, index.hull_hi, block, lo, hi):
+                    blocks[count] = block
+                    count += 1
+    return count
 
 
 @compiled
@@ -149,38 +190,10 @@ def _meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats) ->
 
 
 @compiled
-def add_shared(
-    index: Index, lo: Floats, hi: Floats, shared: Floats, met: Ints, count: int
-) -> int:
-    """Add to ``shared`` the volume that one box has in common with every extent of an index.
-
-    Extents that had nothing before are appended to ``met``, which has ``count`` entries; returns
-    the new count.
-    """
-    blocks, boxes = index.hull_lo.shape[1], index.lo.shape[1]
-    part = np.empty(BLOCK)
-    for far in range(index.far_lo.shape[1]):
-        if not _meets(index.far_lo, index.far_hi, far, lo, hi):
-            continue
-        for block in range(far * BLOCK, min((far + 1) * BLOCK, blocks)):
-            if not _meets(index.hull_lo, index.hull_hi, block, lo, hi):
-                continue
-            first = block * BLOCK
-            size = min(BLOCK, boxes - first)
-            _common(index, lo, hi, first, size, part)
-            for k in range(size):
-                if part[k] > 0.0:
-                    extent = index.extent[first + k]
-                    if shared[extent] == 0.0:
-                        met[count] = extent
-                        count += 1
-                    shared[extent] += part[k]
-    return count
-
-
-@compiled
-def _common(index: Index, lo: Floats, hi: Floats, first: int, size: int, part: Floats) -> None:
-    """Volumes that a box shares with ``size`` boxes of the index: a loop for vector units."""
+def shared_volumes(index: Index, block: int, lo: Floats, hi: Floats, part: Floats) -> int:
+    """Volumes that a box shares with those of a block: a loop for vector units. Their number."""
+    first = block * BLOCK
+    size = min(BLOCK, index.lo.shape[1] - first)
     part[:] = 1.0
     for axis in range(len(lo)):
         low, high = lo[axis], hi[axis]
@@ -191,3 +204,4 @@ def _common(index: Index, lo: Floats, hi: Floats, first: int, size: int, part: F
             end = highs[k] if highs[k] < high else high
             side = end - start
             part[k] *= side if side > 0.0 else 0.0
+    return size

@@ -13,12 +13,13 @@ import numpy as np
 import scipy.sparse
 
 from fanplan.kernels import compiled
-from fanplan.problem.extents import Extents, Index, add_shared
+from fanplan.problem.extents import BLOCK, Extents, Index, near_blocks, shared_volumes
 from fanplan.problem.interest import Floats, Ints, Longs
 from fanplan.problem.overlay import Similarity
 from fanplan.problem.volumes import union_volume
 
 Pairs = tuple[Longs, Longs, Floats]
+Known = dict[tuple[np.uint64, np.uint64], float]
 
 WHOLE = 1.0 - 1e-12
 """Share of an extent that must lie in another to be covered: sums of volumes are not exact."""
@@ -34,16 +35,25 @@ def interest(advertisements: Extents, subscriptions: Extents) -> Pairs:
     return _pairs(advertisements, subscriptions, False)
 
 
-def cover(left: Extents, right: Extents) -> Pairs:
-    """Covering of owners (Eq. 4.5): how far extents of i cover those of j."""
-    rows = Rows(np.zeros(len(right.owners)), np.empty(len(right.owners), np.int32))
-    found = _cover(_arrays(left), _arrays(right), right.index, right.sizes, rows)
+def cover(left: Extents, right: Extents, known: Known | None = None) -> Pairs:
+    """Covering of owners (Eq. 4.5): how far extents of i cover those of j.
+
+    ``known`` remembers merged volumes from call to call, for one and the same ``right``.
+    """
+    known = no_volumes() if known is None else known
+    found = _cover(_arrays(left), _arrays(right), right.index, right.sizes, known)
     return _named(found, left, right)
 
 
+@compiled
+def no_volumes() -> Known:
+    """Merged volumes by the signature of a set of extents: none yet."""
+    known = {(np.uint64(0), np.uint64(0)): 0.0}
+    return known
+
+
 def _pairs(left: Extents, right: Extents, both: bool) -> Pairs:
-    rows = Rows(np.zeros(len(right.owners)), np.empty(len(right.owners), np.int32))
-    found = _sums(_arrays(left), _arrays(right), right.index, rows, both)
+    found = _sums(_arrays(left), _arrays(right), right.index, len(right.owners), both)
     return _named(found, left, right)
 
 
@@ -74,36 +84,104 @@ def _arrays(extents: Extents) -> Arrays:
     )
 
 
-class Rows(NamedTuple):
-    """Sums of one owner with all others; ``touched`` lists where they are not zero."""
+class Scratch(NamedTuple):
+    """Room for one extent at a time: all of it is zero or unused between two."""
 
-    value: Floats
-    touched: Ints
+    blocks: Ints
+    part: Floats
+    shared: Floats
+    met: Ints
+    sure: Ints
 
 
 @compiled
-def _add(rows: Rows, count: int, j: int, value: float) -> int:
-    """Add to the sum with owner j; returns how many are touched now."""
-    if rows.value[j] == 0.0:
-        rows.touched[count] = j
-        count += 1
-    rows.value[j] += value
+def _scratch(y: Arrays, index: Index) -> Scratch:
+    return Scratch(
+        np.empty(index.hull_lo.shape[1], np.int32),
+        np.empty(BLOCK),
+        np.zeros(len(y.place)),
+        np.empty(len(y.place), np.int32),
+        np.empty(len(y.place), np.int32),
+    )
+
+
+@compiled
+def _meet(lo: Floats, hi: Floats, index: Index, block: int, room: Scratch, count: int) -> int:
+    """Add the volumes shared with the extents of a block, and append those met for the first time.
+
+    Extents may have several boxes, and volumes are summed before they are squared (Eq. 4.1).
+    """
+    first = block * BLOCK
+    for k in range(shared_volumes(index, block, lo, hi, room.part)):
+        if room.part[k] > 0.0:
+            extent = index.extent[first + k]
+            if room.shared[extent] == 0.0:
+                room.met[count] = extent
+                count += 1
+            room.shared[extent] += room.part[k]
     return count
 
 
 @compiled
-def _flush(rows: Rows, count: int, i: int, out: Pairs, used: int) -> tuple[Pairs, int]:
+def _sums(x: Arrays, y: Arrays, index: Index, owners: int, both: bool) -> Pairs:
+    """Sums over extents of α/A_x, and with ``both`` of α/A_x · α/A_y, by pairs of owners."""
+    room, sums = _scratch(y, index), np.zeros(owners)
+    out, used = _start(), 0
+    for e in range(len(x.place)):
+        met = 0
+        for box in range(x.starts[e], x.starts[e + 1]):
+            for b in range(near_blocks(index, x.lo[box], x.hi[box], room.blocks)):
+                block = room.blocks[b]
+                if index.single[block] and x.starts[e + 1] - x.starts[e] == 1:
+                    _add_block(x, e, index, block, room.part, sums, both)
+                else:
+                    met = _meet(x.lo[box], x.hi[box], index, block, room, met)
+        for k in range(met):
+            f = room.met[k]
+            value = x.weight[e] * y.weight[f] * (room.shared[f] / x.volume[e])
+            # Two quotients: the product of two small volumes might vanish.
+            sums[y.place[f]] += value * (room.shared[f] / y.volume[f] if both else 1.0)
+            room.shared[f] = 0.0
+        if e + 1 == len(x.place) or x.place[e + 1] != x.place[e]:
+            out, used = _flush(sums, x.place[e], out, used)
+    return out[0][:used], out[1][:used], out[2][:used]
+
+
+@compiled
+def _add_block(
+    x: Arrays, e: int, index: Index, block: int, part: Floats, sums: Floats, both: bool
+) -> None:
+    """Add what an extent of one box has in common with a block of such extents."""
+    box, first = x.starts[e], block * BLOCK
+    size = shared_volumes(index, block, x.lo[box], x.hi[box], part)
+    per_volume = x.weight[e] / x.volume[e]
+    other = (index.per_volume if both else index.weight)[first : first + size]
+    for k in range(size):
+        share = part[k] * per_volume
+        part[k] = share * (part[k] * other[k] if both else other[k])
+    for k in range(size):
+        sums[index.place[first + k]] += part[k]
+
+
+@compiled
+def _start() -> Pairs:
+    return np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64)
+
+
+@compiled
+def _flush(sums: Floats, i: int, out: Pairs, used: int) -> tuple[Pairs, int]:
     """Write the sums of owner i behind ``used`` entries of a growing table, and clear them."""
     left, right, value = out
-    if used + count > len(left):
-        size = 2 * (used + count)
-        left, right = _grown(left, used, size), _grown(right, used, size)
-        value = _grown(value, used, size)
-    for k in range(count):
-        j = rows.touched[k]
-        left[used + k], right[used + k], value[used + k] = i, j, rows.value[j]
-        rows.value[j] = 0.0
-    return (left, right, value), used + count
+    count = used + np.count_nonzero(sums)
+    if count > len(left):
+        left, right = _grown(left, used, 2 * count), _grown(right, used, 2 * count)
+        value = _grown(value, used, 2 * count)
+    for j in range(len(sums)):
+        if sums[j] != 0.0:
+            left[used], right[used], value[used] = i, j, sums[j]
+            used += 1
+    sums[:] = 0.0
+    return (left, right, value), used
 
 
 @compiled
@@ -114,67 +192,84 @@ def _grown(old: np.ndarray, used: int, size: int) -> np.ndarray:
 
 
 @compiled
-def _start() -> tuple[Pairs, int]:
-    return (np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64)), 0
+def _cover(x: Arrays, y: Arrays, index: Index, sizes: Floats, known: Known) -> Pairs:
+    """Sums over extents x of Eq. 4.3, by pairs of owners."""
+    room, sums = _scratch(y, index), np.zeros(len(sizes))
+    out, used = _start(), 0
+    for e in range(len(x.place)):
+        covered = _covered(x, e, y, index, room)
+        first = 0
+        for k in range(1, len(covered) + 1):
+            if k < len(covered) and y.place[covered[k]] == y.place[covered[first]]:
+                continue
+            j = y.place[covered[first]]
+            # Eq. 4.3: merged volume of what is covered, times the share of subscriptions covered.
+            value = _merged_once(y, covered[first:k], known) / x.volume[e]
+            value *= y.weight[covered[first:k]].sum() / sizes[j]
+            sums[j] += x.weight[e] * value
+            first = k
+        if e + 1 == len(x.place) or x.place[e + 1] != x.place[e]:
+            out, used = _flush(sums, x.place[e], out, used)
+    return out[0][:used], out[1][:used], out[2][:used]
 
 
 @compiled
-def _met(x: Arrays, e: int, index: Index, shared: Floats, met: Ints) -> int:
-    """Volumes that an extent shares with those of an index, and the list of those it meets."""
-    count = 0
+def _covered(x: Arrays, e: int, y: Arrays, index: Index, room: Scratch) -> Ints:
+    """The extents that extent e covers, ascending, so that an owner's are together."""
+    met, sure = 0, 0
+    single = x.starts[e + 1] - x.starts[e] == 1
     for box in range(x.starts[e], x.starts[e + 1]):
-        count = add_shared(index, x.lo[box], x.hi[box], shared, met, count)
+        for b in range(near_blocks(index, x.lo[box], x.hi[box], room.blocks)):
+            block = room.blocks[b]
+            if single and index.single[block]:
+                sure = _covered_block(x.lo[box], x.hi[box], index, block, room, sure)
+            else:
+                met = _meet(x.lo[box], x.hi[box], index, block, room, met)
+    for k in range(met):
+        f = room.met[k]
+        if room.shared[f] >= WHOLE * y.volume[f]:
+            room.sure[sure] = f
+            sure += 1
+        room.shared[f] = 0.0
+    return np.sort(room.sure[:sure])
+
+
+@compiled
+def _covered_block(
+    lo: Floats, hi: Floats, index: Index, block: int, room: Scratch, count: int
+) -> int:
+    """Append the extents of a block that lie in a box; each extent has one box."""
+    first = block * BLOCK
+    for k in range(shared_volumes(index, block, lo, hi, room.part)):
+        if room.part[k] >= WHOLE * index.volume[first + k]:
+            room.sure[count] = index.extent[first + k]
+            count += 1
     return count
 
 
 @compiled
-def _sums(x: Arrays, y: Arrays, index: Index, rows: Rows, both: bool) -> Pairs:
-    """Sums over extents of α/A_x, and with ``both`` of α/A_x · α/A_y, by pairs of owners."""
-    shared, met = np.zeros(len(y.place)), np.empty(len(y.place), np.int32)
-    (out, used), touched = _start(), 0
-    for e in range(len(x.place)):
-        for k in range(_met(x, e, index, shared, met)):
-            f = met[k]
-            value = x.weight[e] * y.weight[f] * (shared[f] / x.volume[e])
-            # Two quotients: the product of two small volumes might vanish.
-            value *= shared[f] / y.volume[f] if both else 1.0
-            touched = _add(rows, touched, y.place[f], value)
-            shared[f] = 0.0
-        if e + 1 == len(x.place) or x.place[e + 1] != x.place[e]:
-            out, used = _flush(rows, touched, x.place[e], out, used)
-            touched = 0
-    return out[0][:used], out[1][:used], out[2][:used]
+def _merged_once(y: Arrays, extents: Ints, known: Known) -> float:
+    """Volume that extents fill together; the same sets come again and again."""
+    if len(extents) == 1:
+        return y.volume[extents[0]]
+    key = _signature(extents, np.uint64(1)), _signature(extents, np.uint64(2))
+    if key in known:
+        return known[key]
+    volume = _merged(y, extents)
+    known[key] = volume
+    return volume
 
 
 @compiled
-def _cover(x: Arrays, y: Arrays, index: Index, sizes: Floats, rows: Rows) -> Pairs:
-    """Sums over extents x of Eq. 4.3, by pairs of owners."""
-    shared, met = np.zeros(len(y.place)), np.empty(len(y.place), np.int32)
-    (out, used), touched = _start(), 0
-    for e in range(len(x.place)):
-        covered = 0
-        for k in range(_met(x, e, index, shared, met)):
-            f = met[k]
-            if shared[f] >= WHOLE * y.volume[f]:
-                met[covered] = f
-                covered += 1
-            shared[f] = 0.0
-        # Extents are in the order of their owners, so sorting brings an owner's together.
-        found = np.sort(met[:covered])
-        first = 0
-        for k in range(1, covered + 1):
-            if k < covered and y.place[found[k]] == y.place[found[first]]:
-                continue
-            j = y.place[found[first]]
-            # Eq. 4.3: merged volume of what is covered, times the share of subscriptions covered.
-            value = _merged(y, found[first:k]) / x.volume[e]
-            value *= y.weight[found[first:k]].sum() / sizes[j]
-            touched = _add(rows, touched, j, x.weight[e] * value)
-            first = k
-        if e + 1 == len(x.place) or x.place[e + 1] != x.place[e]:
-            out, used = _flush(rows, touched, x.place[e], out, used)
-            touched = 0
-    return out[0][:used], out[1][:used], out[2][:used]
+def _signature(extents: Ints, seed: np.uint64) -> np.uint64:
+    """A hash of a list: its numbers chained by the mixing step of SplitMix64 (Steele 2014)."""
+    state = seed * np.uint64(0x9E3779B97F4A7C15)
+    for e in extents:
+        state += np.uint64(e) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state ^= state >> np.uint64(31)
+    return state
 
 
 @compiled
@@ -194,15 +289,13 @@ def _merged(y: Arrays, extents: Ints) -> float:
     return union_volume(lo, hi)
 
 
-def broker_similarity(
-    subscriptions: Extents, advertisements: Extents, brokers: int
-) -> Similarity:
+def broker_similarity(subscriptions: Extents, advertisements: Extents, brokers: int) -> Similarity:
     """All three metrics between brokers, whose numbers are the owners."""
     shape = (brokers, brokers)
     return Similarity(
-        overlap=apart(matrix(overlap(subscriptions, subscriptions), shape)),
-        cover=apart(matrix(cover(subscriptions, subscriptions), shape)),
-        interest=apart(matrix(interest(advertisements, subscriptions), shape)),
+        overlap=matrix(both_ways(overlap(subscriptions, subscriptions)), shape),
+        cover=matrix(apart(cover(subscriptions, subscriptions)), shape),
+        interest=matrix(apart(interest(advertisements, subscriptions)), shape),
     )
 
 
@@ -215,8 +308,8 @@ def client_similarity(
     shares of its rate, interest is the expected share of its messages that a subscriber wants.
     """
     shares = matrix(interest(advertisements, subscriptions), (publishers, subscribers))
-    common = matrix(overlap(subscriptions, subscriptions), (subscribers, subscribers))
-    return shares, apart(common)
+    common = both_ways(overlap(subscriptions, subscriptions))
+    return shares, matrix(common, (subscribers, subscribers))
 
 
 def matrix(pairs: Pairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
@@ -224,8 +317,14 @@ def matrix(pairs: Pairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
     return scipy.sparse.coo_array((value, (i, j)), shape=shape).tocsr()
 
 
-def apart(square: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Without the diagonal."""
-    pairs = square.tocoo()
-    off = pairs.row != pairs.col
-    return matrix((pairs.row[off], pairs.col[off], pairs.data[off]), square.shape)
+def apart(pairs: Pairs) -> Pairs:
+    """Pairs of different owners."""
+    i, j, value = pairs
+    return i[i != j], j[i != j], value[i != j]
+
+
+def both_ways(pairs: Pairs) -> Pairs:
+    """Pairs of different owners with one value for both orders, which rounding could tell apart."""
+    i, j, value = pairs
+    i, j, value = i[i < j], j[i < j], value[i < j]
+    return np.append(i, j), np.append(j, i), np.append(value, value)

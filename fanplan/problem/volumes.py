@@ -128,10 +128,10 @@ def _cut(lo: Floats, hi: Floats, rows: Ints, low: Floats, high: Floats) -> tuple
                     if low[k] < end < high[k]:
                         ends[k, count[k]] = end
                         count[k] += 1
-    axis = np.argmax(count) if len(count) else 0
-    if len(count) == 0 or count[axis] == 0:
+    if count.sum() == 0:
         return -1, 0.0
-    middle = np.sort(ends[axis, : count[axis]])[count[axis] // 2]
+    axis = int(np.argmax(count))
+    middle: float = np.sort(ends[axis, : count[axis]])[count[axis] // 2]
     return axis, middle
 
 

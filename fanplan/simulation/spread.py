@@ -46,21 +46,30 @@ class Tree:
     matched_once: bool = False
 
 
+# One record per visit, so that an event finds all it needs in one place of memory.
+VISIT = np.dtype(
+    [
+        ("first", np.int64),
+        ("broker", np.int32),
+        ("link", np.int32),
+        ("copies", np.int32),
+        ("arrives", np.uint8),
+        ("matched", np.uint8),
+    ],
+    align=True,
+)
+
+
 class Spread(NamedTuple):
     """The visits of all routes. Visit ``starts[r]`` of route r is its source.
 
-    The copies that visit i causes are the visits ``first[i]`` to ``first[i] + copies[i] - 1``.
-    ``link[i]`` is the link by which visit i comes: 2·l from its first end, 2·l + 1 from its second,
-    -1 at the source. ``arrives``: a subscriber there wants it; ``matched``: it is matched there.
+    The copies that a visit causes are the visits ``first`` to ``first + copies - 1``. ``link`` is
+    the link by which a visit comes: 2·l from the first end of link l, 2·l + 1 from its second, -1
+    at the source. ``arrives``: a subscriber there wants it; ``matched``: it is matched there.
     """
 
     starts: Longs
-    broker: Ints
-    link: Ints
-    first: Longs
-    copies: Ints
-    arrives: np.ndarray
-    matched: np.ndarray
+    visits: np.ndarray
 
 
 def spread(
@@ -77,12 +86,13 @@ def spread(
         mine = np.flatnonzero(chosen == number)
         require_reached(tree, routes, mine)
         sizes[mine + 1] = measure(tree, mine, routes.source, routes.starts, routes.brokers)
-    visits = empty(np.cumsum(sizes))
+    starts = np.cumsum(sizes)
+    ways = Spread(starts, np.zeros(starts[-1], VISIT))
     for number, tree in enumerate(hung):
         mine = np.flatnonzero(chosen == number)
         once = trees[number].matched_once
-        fill(visits, tree, network.links, mine, routes.source, routes.starts, routes.brokers, once)
-    return visits
+        fill(ways, tree, network.links, mine, routes.source, routes.starts, routes.brokers, once)
+    return ways
 
 
 def hang_up(network: Network, tree: Tree) -> Rooted:
@@ -106,13 +116,6 @@ def require_reached(tree: Rooted, routes: Routes, mine: Longs) -> None:
             missing = ends[outside[ends]][0]
             what = f"broker {missing} of route {route} is not in the route's tree"
             raise InputError(Problem("tree", what, "Give a tree that has all ends of its routes"))
-
-
-def empty(starts: Longs) -> Spread:
-    total = int(starts[-1])
-    broker, link, copies = np.zeros((3, total), np.int32)
-    arrives, matched = np.zeros((2, total), np.uint8)
-    return Spread(starts, broker, link, np.zeros(total, np.int64), copies, arrives, matched)
 
 
 class Scratch(NamedTuple):
@@ -195,7 +198,7 @@ def add(room: Scratch, copy: int, sender: int, receiver: int) -> None:
 
 @compiled
 def fill(
-    visits: Spread,
+    ways: Spread,
     tree: Rooted,
     links: Ints,
     mine: Longs,
@@ -208,21 +211,22 @@ def fill(
     room = scratch(len(tree.parent))
     for route in mine:
         collect(room, tree, route, source[route], brokers[starts[route] : starts[route + 1]])
-        begin = visits.starts[route]
-        visits.broker[begin], visits.link[begin] = source[route], -1
+        begin = ways.starts[route]
+        ways.visits[begin].broker, ways.visits[begin].link = source[route], -1
         free = begin + 1
-        for at in range(begin, visits.starts[route + 1]):
-            here = visits.broker[at]
-            visits.first[at] = free
-            visits.arrives[at] = room.wanted[here] == route
-            visits.matched[at] = at == begin or not matched_once
+        for at in range(begin, ways.starts[route + 1]):
+            visit = ways.visits[at]
+            here = visit.broker
+            visit.first = free
+            visit.arrives = room.wanted[here] == route
+            visit.matched = at == begin or not matched_once
             copy = room.head[here]
             while copy >= 0:
                 there = room.to[copy]
                 edge = tree.edge[there] if tree.parent[there] == here else tree.edge[here]
-                visits.broker[free] = there
-                visits.link[free] = 2 * edge + (links[edge, 0] != here)
+                ways.visits[free].broker = there
+                ways.visits[free].link = 2 * edge + (links[edge, 0] != here)
                 free += 1
                 copy = room.after[copy]
-            visits.copies[at] = free - visits.first[at]
+            visit.copies = free - visit.first
             room.head[here] = -1

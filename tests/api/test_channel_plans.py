@@ -48,6 +48,11 @@ def test_names_pin_flows_and_keep_them_off(dataset: Dataset, tmp_path: Path) -> 
     carried = {row["flow"] for row in table(plan, "channel_flows")}
     assert "t16" in carried - direct
     assert {"t0", "t20[0]"} <= direct - carried
+    params = json.loads((plan / "plan.json").read_text())["params"]
+    assert (params["pinned"], params["off_multicast"]) == (["t16"], ["t0", "t20[0]"])
+    (pinned,), (off,) = made.explain("t16"), made.explain("t0")
+    assert (pinned["asked_for"], off["asked_for"]) == ("pinned", "off multicast")
+    assert off["runner_up_cost"] is None
 
 
 @pytest.mark.parametrize("limit", [2, {"s0": 0, "s3": 1}, "file"])
@@ -96,6 +101,7 @@ def test_replanning_counts_changes_and_keeps_to_their_number(
     churn = few.churn
     assert changed == churn.joins + churn.leaves + churn.added + churn.removed <= 6
     assert few.plan.cost >= free.plan.cost
+    assert churn.fresh_cost is not None
     percent = 100 * (few.plan.cost / churn.fresh_cost - 1)
     assert churn.given_up_percent == pytest.approx(percent)
     dear = fanplan.channels(dataset, 3, start=old, change_price=1e9)
@@ -131,6 +137,21 @@ def test_cost_never_rises_with_channels_and_margins_add_up(
     assert json.loads((folder / "curve.json").read_text())["points"] == points
     for point in points:
         assert fanplan.check(folder / str(point["channels"]), dataset).ok
+
+
+def test_an_interrupt_ends_a_curve_and_a_comparison(dataset: Dataset) -> None:
+    curve = fanplan.curve(dataset, [1, 2, 3], stop=lambda best: True)
+    assert [made.ended for made in curve.plans] == ["interrupt"]
+    assert fanplan.compare(dataset, 3, ["unicast"], stop=lambda best: True) == []
+
+
+def test_what_is_given_up_is_not_told_if_the_search_afresh_ended_early(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    old = fanplan.channels(dataset, 3, method="random").save(tmp_path / "old")
+    made = fanplan.channels(dataset, 3, start=old, stop=lambda best: True)
+    assert made.churn is not None
+    assert (made.churn.fresh_cost, made.churn.given_up_percent) == (None, None)
 
 
 def test_compared_methods_cost_what_their_plans_cost(dataset: Dataset) -> None:

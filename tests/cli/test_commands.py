@@ -167,16 +167,25 @@ BAD = {
         ("channels", "{dataset}", "--channels", 2, "--pin", "q.ibm", "--off-multicast", "q.ibm"),
         "must go by multicast and must not",
     ),
-    "churn of nothing": (("channels", "{dataset}", "--channels", 2, "--churn", 3), "max_changes"),
+    "churn of nothing": (("channels", "{dataset}", "--channels", 2, "--churn", 3), "--churn"),
     "nobody to explain": (
         ("channels", "{dataset}", "--channels", 2, "--explain", "zoe"),
         "'zoe'",
     ),
+    "a curve compared": (
+        ("channels", "{dataset}", "--channels", "1,2", "--compare", "tock"),
+        "one number",
+    ),
+    "not an option": (
+        ("channels", "{dataset}", "--channels", 2, "--option", "luck=7"),
+        "luck",
+    ),
+    "no value": (("channels", "{dataset}", "--channels", 2, "--option", "starts"), "NAME=VALUE"),
     "comparison": (("channels", "{dataset}", "--channels", 2, "--compare", "luck"), "'luck'"),
     "second step": (("channels", "{dataset}", "--channels", 2, "--unicast", "greedy-flow"), "tock"),
     "limit": (
         ("channels", "{dataset}", "--channels", 2, "--method", "tock", "--unicast-limit", 0.5),
-        "unicast_limit",
+        "--unicast-limit",
     ),
     "weights": (("channels", "{dataset}", "--channels", 2, "--w1", -1), "w1"),
     "not a plan": (("check", "{dataset}", "{dataset}"), "plan.json"),
@@ -273,8 +282,11 @@ def test_a_plan_is_replanned_compared_and_explained(
     assert plan(dataset, tmp_path / "old") == 0
     words = ("channels", dataset, "--channels", 2, "--from", tmp_path / "old", "--churn", 1)
     asked = ("--explain", "ann", "--explain", "alerts", "--compare", "tock+greedy-flow")
-    code, told = answer(capsys, *words, *asked, "--out", tmp_path / "new")
+    more = ("--option", "starts=2", "--option", "multiple=false")
+    code, told = answer(capsys, *words, *asked, *more, "--out", tmp_path / "new")
     assert code == 0
+    params = json.loads((tmp_path / "new" / "plan.json").read_text())["params"]
+    assert (params["starts"], params["multiple"], params["start"]) == (2, False, True)
     assert told["joins"] + told["leaves"] + told["added"] + told["removed"] <= 1
     assert [row["method"] for row in told["compared"]] == ["tock+greedy-flow"]
     assert [item.get("subscriber", item.get("flow")) for item in told["explained"]] == [

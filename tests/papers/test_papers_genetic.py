@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fanplan.papers.experiment import Study, judge
+from fanplan.papers.experiment import Item, Study, judge
 from fanplan.papers.genetic import EXPERIMENT, study
 from fanplan.papers.genetic.samples import METHODS, desired, draw, notifications, sample
 from fanplan.papers.genetic.settings import GROUPS, RICH, SCENARIOS, Sizes, efficiency
@@ -33,7 +33,7 @@ def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> No
 
 def test_every_point_of_a_sampled_setting_is_measured() -> None:
     sampled = {
-        setting["name"]: sample(json.loads(TEXT(setting)), 2)
+        setting["name"]: sample(json.loads(TEXT(setting)) | {"searches": 1}, 2)
         for setting in TINY.settings
         if setting.get("kind") != "content" or setting["name"] == CONTENT["name"]
     }
@@ -53,6 +53,47 @@ def test_tables_1_to_3_are_exact() -> None:
     points = [point for line in table.lines for point in line.points]
     assert len(points) == 4
     assert all(measured[point.key] == point.published for point in points)
+
+
+def named(name: str) -> Item:
+    return next(item for item in TINY.items if item.name == name)
+
+
+def test_table_4_compares_ratios_and_only_tells_seconds() -> None:
+    ratios = {p.x: p.published for p in named("Table 4").lines[0].points}
+    assert ratios["20/16/160/300"] == 5.66
+    assert ratios["20/32/160/100"] == 0.94
+    assert all(p.published is None for p in named("Table 4, seconds").lines[0].points)
+    setting = {"task": "fitness", "sizes": [(2, 2, 20, 20), (20, 2, 20, 20)]}
+    found = sample(setting, 0)
+    assert found["2/2/20/20 ratio"] == 1.0
+    quotient = found["20/2/20/20 seconds"] / found["2/2/20/20 seconds"]
+    assert found["20/2/20/20 ratio"] == pytest.approx(quotient)
+
+
+def test_only_the_combination_is_said_to_beat_round_robin() -> None:
+    """Figure 7: genetic at 1.04 of round-robin is no better, at 1.06 it is."""
+    for part, cp in SCENARIOS.items():
+        item = named(f"Figure 7{part}")
+        (statement,) = (s for s in item.statements if s.text.startswith("Genetic is"))
+        name = efficiency("content", cp, 8, ())["name"]
+        for ratio, better in ((1.04, False), (1.06, True)):
+            found = {
+                (name, f"{method} @ {GROUPS}"): np.array([value])
+                for method, value in (("round-robin", 0.2), ("genetic", 0.2 * ratio))
+            }
+            only_above = part == "d"
+            assert judge(item, statement, found).holds == (only_above or not better)
+
+
+def test_advice_holds_if_every_value_outside_the_range_is_worse() -> None:
+    item = named("Section 5.3, tournament")
+    values = {p.key: 0.4 + 0.1 * (p.x in (0.4, 0.5)) for p in item.lines[0].points}
+    setting = item.lines[0].points[0].setting
+    for key, worst in (("tournament 0.5", 0.5), ("tournament 1", 0.6)):
+        found = {(setting, k): np.array([v]) for k, v in (values | {key: worst}).items()}
+        verdicts = [judge(item, statement, found).holds for statement in item.statements]
+        assert verdicts == [key == "tournament 0.5"] * 2
 
 
 @pytest.mark.parametrize("kind", ["subjects", "content"])

@@ -16,6 +16,8 @@ from scipy import stats
 from fanplan.errors import InputError
 from fanplan.pipeline import synthesis
 from fanplan.pipeline.synthesis import Sample, draw, uniform, write_law, write_publications
+from fanplan.workload.generators import load
+from fanplan.workload.generators.clients import ClientsParams
 from fanplan.workload.generators.law import Axis, PublicationLaw
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
 
@@ -55,6 +57,21 @@ def test_columns_are_those_of_publications_and_one_per_attribute(table: pa.Table
         ("price", "double"),
         ("side", "string"),
     ]
+
+
+def test_publications_lie_in_the_boxes_of_their_advertisements(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = load("clients").generate(ClientsParams(advertisements=50), 1)
+    write_publications(spark, made.law, 2000, 1.0, 7, tmp_path / "p")
+    table = pa.parquet.read_table(tmp_path / "p")
+    sender = np.array([int(name[1:]) for name in table["publisher"].to_pylist()])
+    assert made.law.lo is not None
+    assert made.law.hi is not None
+    lo, hi = made.law.lo[sender], made.law.hi[sender]
+    point = np.stack((table["a0"].to_numpy(), table["a1"].to_numpy()), axis=1)
+    assert ((lo <= point) & (point < hi)).all()
+    assert stats.kstest(((point - lo) / (hi - lo)).ravel(), "uniform").pvalue > 0.001
 
 
 def test_topics_follow_their_rates(table: pa.Table) -> None:

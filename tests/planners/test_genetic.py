@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -28,8 +29,10 @@ from fanplan.planners.genetic import (
 )
 from fanplan.planners.genetic.evolve import State, ranked
 from fanplan.planners.genetic.genes import SubscriptionGenes, map_costs, subscription_genes
+from fanplan.planners.genetic.neighbours import neighbour_map, neighbourhoods
 from fanplan.planners.genetic.operators import (
     breed,
+    crossover_points,
     exchange,
     first_population,
     mutate,
@@ -197,15 +200,18 @@ def genes_of(map: np.ndarray, groups: int) -> list[list[int]]:
 def test_crossover_never_loses_or_repeats_a_subscription(drawn, data) -> None:
     groups, pairs, seed = drawn
     mine, other = np.array(pairs, dtype=np.int32).T.copy()
-    first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(mine) - 1)] * 2)))
+    points = data.draw(st.lists(st.integers(0, len(mine) - 1), max_size=5).map(sorted))
     to = np.random.default_rng(seed).permutation(groups)
     child, changed = np.empty_like(mine), np.zeros(groups, dtype=np.bool_)
-    exchange(mine, other, first, last, to, child, changed)
+    exchange(mine, other, np.array(points, dtype=np.int64), to, child, changed)
     assert sorted(chain(*genes_of(child, groups))) == list(range(len(mine)))
-    outside = np.r_[0:first, last + 1 : len(mine)]
+    # From the first point to the second, from the third to the fourth, and so on.
+    ends = [*points, len(mine) - 1][: len(points) + len(points) % 2]
+    parts = zip(ends[::2], ends[1::2], strict=True)
+    middle = sorted({gene for first, last in parts for gene in range(first, last + 1)})
+    outside = np.setdiff1d(np.arange(len(mine)), middle)
     assert child[outside].tolist() == mine[outside].tolist()
     # The middle sequences are the other's, each moved to a group as a whole.
-    middle = slice(first, last + 1)
     moved = [genes_of(child[middle], groups)[to[g]] for g in range(groups)]
     assert moved == genes_of(other[middle], groups)
     differ = {g for g in range(groups) if genes_of(child, groups)[g] != genes_of(mine, groups)[g]}
@@ -231,15 +237,19 @@ def test_mutation_exchanges_between_two_groups_only(drawn, mask: float) -> None:
 
 
 @unhurried
-@given(st.integers(0, 1000), st.booleans(), st.booleans())
-def test_children_are_valid_maps_and_inherit_unchanged_costs(seed, by_wheel, permute) -> None:
+@given(st.integers(0, 1000), st.booleans(), st.integers(1, 6), st.booleans())
+def test_children_are_valid_maps_and_inherit_unchanged_costs(
+    seed, by_wheel, points, permute
+) -> None:
     rng = np.random.default_rng(seed)
     chosen = np.arange(PROBLEM.size)
     genes = subscription_genes(PROBLEM, chosen, row_weight(PROBLEM, "volume", 1))
     population = rng.integers(3, size=(5, len(chosen)), dtype=np.int32)
     costs = map_costs(genes, population, 3)
     sectors = wheel(costs.sum(axis=1)) if by_wheel else np.empty(0)
-    children, found, changed = breed(population, costs, sectors, 0.8, 0.7, permute, 0.5, 0.3, rng)
+    children, found, changed = breed(
+        population, costs, sectors, 0.8, 0.7, points, permute, 0.5, 0.3, rng
+    )
     assert children.shape == population.shape
     assert children.min() >= 0
     assert children.max() < 3
@@ -257,6 +267,63 @@ def test_the_first_population_floods_deals_and_draws() -> None:
         assert dealt[2] == dealt[4]
         assert len(set(dealt.tolist())) == 3
     assert made.max() < 3
+
+
+def test_crossover_points_ascend_and_are_as_many_as_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    drawn = np.array([crossover_points(4, 9, rng) for _ in range(200)])
+    assert (np.diff(drawn) >= 0).all()
+    assert set(drawn.ravel().tolist()) == set(range(9))
+    assert len(crossover_points(0, 9, rng)) == 0
+
+
+def test_more_crossover_points_are_another_search() -> None:
+    two, four = (
+        advance(first_state(PROBLEM, GeneticParams(3, points=points, **SHORT), 1), 5)
+        for points in (2, 4)
+    )
+    assert two.population.tolist() != four.population.tolist()
+
+
+# Three islands of subscribers with nothing in common; each has a subject of its own.
+ISLANDS = [(s, w) for s, w in zip(SUBJECTS, ["AB", "CD", "EF"] * 4 + ["AB"], strict=True)]
+
+
+def test_neighbours_share_a_group() -> None:
+    wanted = [{ord(w) - ord("A") for w in users} for _, users in ISLANDS]
+    problem = subject_based(ISLANDS, make_problem(wanted, [1.0] * 13, 6))
+    params = GeneticParams(6, population=9, round_robin=0.5, neighbours=0.5)
+    state_genes = first_state(problem, params, 0).genes
+    made = state_genes.first(params, np.random.default_rng(0))
+    assert made.shape == (9, 13)
+    assert made[0].tolist() == [0] * 13
+    assert made[1].tolist() == [i % 6 for i in range(13)]
+    for map in made[5:]:
+        assert sorted(chain(*genes_of(map, 6))) == list(range(13))
+        # All subjects of an island are in one group; where both islanders are centres, the first's.
+        assert [len(set(map[i::3].tolist())) for i in range(3)] == [1, 1, 1]
+        assert len(set(map.tolist())) == 3
+
+
+@unhurried
+@given(st.integers(0, 1000), st.integers(1, 12))
+def test_a_map_by_neighbourhood_is_valid(seed: int, channels: int) -> None:
+    genes = subscription_genes(PROBLEM, np.arange(PROBLEM.size), row_weight(PROBLEM, "volume", 1))
+    rng = np.random.default_rng(seed)
+    map = neighbour_map(genes.members, genes.audience, genes.weight, channels, rng)
+    assert sorted(chain(*genes_of(map, channels))) == list(range(PROBLEM.size))
+
+
+def test_neighbours_want_most_in_common_with_their_centre() -> None:
+    # Rows as bits of subscribers 0 to 3: 0 and 2 share one heavy row, 1 and 2 two light ones.
+    audience = np.array([[0b0101], [0b0110], [0b0110]], dtype=np.uint64)
+    centres, rng = np.array([0, 1]), np.random.default_rng(0)
+    heavy = neighbourhoods(audience, np.array([5.0, 1.0, 1.0]), centres, rng)
+    light = neighbourhoods(audience, np.array([1.0, 1.0, 1.0]), centres, rng)
+    assert heavy[:3].tolist() == [0, 1, 0]
+    assert light[:3].tolist() == [0, 1, 1]
+    # Subscriber 3 wants nothing and lives anywhere.
+    assert {int(neighbourhoods(audience, np.ones(3), centres, rng)[3]) for _ in range(20)} == {0, 1}
 
 
 def test_selection_prefers_the_better() -> None:
@@ -411,6 +478,21 @@ def test_heavy_subscriptions_by_default() -> None:
     assert len(made.unicast) > 0
 
 
+def test_weight_in_bytes_decides_on_the_heavy_part_and_the_cost() -> None:
+    # The messages of one topic are a thousand times as long as all others.
+    long = np.where(PROBLEM.row_topic == 0, 1000.0, 1.0)
+    interest = replace(PROBLEM.interest, bytes=PROBLEM.interest.messages * long)
+    problem, how = replace(PROBLEM, interest=interest), {"heavy": 0.2, "probability": "volume"}
+    states = {
+        unit: first_state(problem, GeneticParams(3, weight=unit, **how, **SHORT), 0)
+        for unit in ("messages", "bytes")
+    }
+    assert states["bytes"].genes.weight == pytest.approx(states["messages"].genes.weight * long)
+    own = np.flatnonzero(problem.topic == 0)
+    assert np.isin(own, states["bytes"].genes.chosen).all()
+    assert not np.isin(own, states["messages"].genes.chosen).all()
+
+
 @unhurried
 @given(st.integers(0, 200))
 def test_costs_of_settled_maps_are_what_is_unwanted(seed: int) -> None:
@@ -451,6 +533,10 @@ def test_atomic_volumes_are_better_than_subscriptions() -> None:
         ({"probability": "guess"}, "probability"),
         ({"sample": 0}, "sample"),
         ({"round_robin": 2.0}, "round_robin"),
+        ({"neighbours": -0.5}, "neighbours"),
+        ({"neighbours": 0.6}, "neighbours"),
+        ({"points": 0}, "points"),
+        ({"weight": "stones"}, "weight"),
     ],
 )
 def test_parameters_are_checked(wrong, what) -> None:

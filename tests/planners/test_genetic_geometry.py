@@ -149,6 +149,18 @@ def test_weight_is_subject_weight_times_probability() -> None:
     assert row_weight(problem(), "hits", 50).tolist() == [7.0, 1.0, 2.0]
 
 
+def test_weight_in_bytes_is_that_of_messages_times_their_mean_size() -> None:
+    sized = problem()
+    sized = replace(sized, interest=replace(sized.interest, bytes=np.array([700.0, 200.0, 100.0])))
+    # 1,000 bytes in 100 messages that somebody wants.
+    assert subject_weight(sized, "volume", "bytes").tolist() == [400.0]
+    assert subject_weight(sized, "hits", "bytes").tolist() == [100.0]
+    assert subscription_weight(sized, "volume", 50, "bytes").tolist() == [100.0, 200.0, 50.0]
+    assert row_weight(sized, "hits", 50, "bytes").tolist() == [70.0, 10.0, 20.0]
+    silent = replace(sized.interest, messages=np.zeros(3), bytes=np.zeros(3))
+    assert subject_weight(replace(sized, interest=silent), "volume", "bytes").tolist() == [0.0]
+
+
 def test_subscriptions_not_counted_yet_are_estimated() -> None:
     # [0, 20) is known; [0, 10) has half of its volume, [15, 20) a quarter.
     assert known_hits(problem((UNCOUNTED, 100, UNCOUNTED))).tolist() == [50, 100, 25]

@@ -14,9 +14,9 @@ from fanplan.papers.genetic.figures import (
     figures_6_and_7,
     ratios,
     table_3,
-    table_4,
 )
 from fanplan.papers.genetic.samples import sample
+from fanplan.papers.genetic.search import advice, iterations, table_4
 from fanplan.papers.genetic.settings import FULL, QUICK, Sizes, settings
 
 
@@ -30,7 +30,9 @@ def study(sizes: Sizes, runs: int) -> Study:
         figure_9(sizes),
         *figure_10(sizes),
         *figure_11(sizes),
-        table_4(),
+        *advice(sizes),
+        iterations(sizes),
+        *table_4(),
     )
     return Study(settings(sizes), items, runs)
 

@@ -7,7 +7,7 @@ throughput. The heavy part is mapped, the rest goes point to point, for every me
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fanplan.evaluation.weights import Weights
+from fanplan.papers.genetic.settings import size_name
 from fanplan.papers.genetic.tables import table_costs
 from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.types import ChannelMap
@@ -35,11 +36,18 @@ RECEPTIONS = Weights(w2=1e-6)
 """The paper counts what is received, not what is sent."""
 
 FITNESS_REPEATS = 50
+SEARCH_SEED = 1000
+"""Between the seeds of the searches of one run, so that runs share none."""
 
 
 def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
     """What one run of a setting measures, by its task."""
-    tasks = {"efficiency": efficiency, "fitness": fitness, "tables": table_costs}
+    tasks = {
+        "efficiency": efficiency,
+        "tuning": tuning,
+        "fitness": fitness,
+        "tables": table_costs,
+    }
     return tasks[setting["task"]](setting, seed)
 
 
@@ -145,15 +153,45 @@ def compile_all() -> None:
         method(generated("subjects", tiny, 0), 2, 0)
 
 
+def tuning(setting: dict[str, Any], seed: int) -> dict[str, float]:
+    """Efficiency of the genetic map with each value of each varied parameter (section 5.3)."""
+    problem = draw(setting, seed)
+    sent, groups = notifications(problem, seed), setting["groups"][0]
+    result = {}
+    for name, values in setting["varied"].items():
+        for value in values:
+            told = replace(params(groups), **{name: value})
+            found = [
+                desired(sent, genetic(problem, told, SEARCH_SEED * search + seed, never))
+                for search in range(setting["searches"])
+            ]
+            result[f"{name} {value:g}"] = float(np.mean(found))
+    return result
+
+
 def fitness(setting: dict[str, Any], seed: int) -> dict[str, float]:
-    """Table 4: seconds to compute the fitness of a population of random maps."""
-    options = {"subjects": setting["subscriptions"], "subscribers": setting["receivers"]}
-    problem = generated("subjects", options | {"categories": 1}, seed)
+    """Table 4: seconds for the fitness of a population, and in units of the first line's."""
+    seconds = {size_name(size): fitness_seconds(size, seed) for size in setting["sizes"]}
+    unit = next(iter(seconds.values()))
+    return {
+        f"{name} {what}": value / by
+        for name, value in seconds.items()
+        for what, by in (("seconds", 1.0), ("ratio", unit))
+    }
+
+
+def fitness_seconds(size: Sequence[int], seed: int) -> float:
+    """The fitness of random maps, each computed in full; the least of several times."""
+    population, groups, receivers, subscriptions = size
+    options = {"subjects": subscriptions, "subscribers": receivers, "categories": 1}
+    problem = generated("subjects", options, seed)
     genes = subscription_genes(problem, np.arange(problem.size), row_weight(problem, "volume", 1))
-    shape = (setting["population"], problem.size)
-    maps = np.random.default_rng(seed).integers(setting["channels"], size=shape, dtype=np.int32)
-    map_costs(genes, maps, setting["channels"])
-    begin = time.perf_counter()
+    rng = np.random.default_rng(seed)
+    maps = rng.integers(groups, size=(population, problem.size), dtype=np.int32)
+    map_costs(genes, maps, groups)
+    times = []
     for _ in range(FITNESS_REPEATS):
-        map_costs(genes, maps, setting["channels"])
-    return {"seconds": (time.perf_counter() - begin) / FITNESS_REPEATS}
+        begin = time.perf_counter()
+        map_costs(genes, maps, groups)
+        times.append(time.perf_counter() - begin)
+    return min(times)

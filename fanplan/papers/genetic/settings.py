@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,17 @@ TABLE_4 = {
     (40, 16, 160, 100): 0.251,
 }
 """Population, groups, receivers and subscriptions, with the published seconds."""
+
+FITNESS = "fitness"
+VARIED: dict[str, tuple[float, ...]] = {
+    "tournament": (0.0, 0.2, 0.4, 0.5, 0.7, 1.0),
+    "better": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    "iterations": (125, 250, 500),
+}
+"""Parameters of the search that sections 5.3 and 5.4 speak of, and what is tried."""
+
+SEARCHES = {"subjects": 5, "content": 1}
+"""Searches that a number is the mean of: one alone tells less than two settings differ."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +62,16 @@ def scenario(
 
 def settings(sizes: Sizes) -> tuple[dict[str, Any], ...]:
     """All settings, the longest first."""
-    made = [*scenarios(sizes), *fitness(), {"name": "tables 1 to 3", "task": "tables"}]
+    rest = fitness(), {"name": "tables 1 to 3", "task": "tables"}
+    made = [*scenarios(sizes), *(tuning(kind, sizes.most) for kind in KINDS), *rest]
     return tuple(sorted(made, key=effort, reverse=True))
 
 
 def effort(setting: dict[str, Any]) -> int:
     """Roughly proportional to the time of a sample."""
     per = 40 if setting.get("kind") == "content" else 1
-    return per * setting.get("subscribers", 0) * len(setting.get("groups", ()))
+    maps = len(setting.get("groups", ())) + setting.get("searches", 0)
+    return per * setting.get("subscribers", 0) * maps
 
 
 def scenarios(sizes: Sizes) -> Iterator[dict[str, Any]]:
@@ -95,14 +108,27 @@ def efficiency(
     }
 
 
-def fitness() -> Iterator[dict[str, Any]]:
-    """The sizes of Table 4."""
-    for population, groups, receivers, subscriptions in TABLE_4:
-        yield {
-            "name": f"fitness {population} {groups} {receivers} {subscriptions}",
-            "task": "fitness",
-            "population": population,
-            "channels": groups,
-            "receivers": receivers,
-            "subscriptions": subscriptions,
-        }
+def tuned(kind: str, subscribers: int) -> str:
+    """The name of a setting in which parameters vary."""
+    return f"{scenario(kind, RICH, subscribers)}, varied"
+
+
+def tuning(kind: str, subscribers: int) -> dict[str, Any]:
+    """The rich scenario mapped with other parameters; content-based with other iterations only."""
+    own = VARIED if kind == "subjects" else {"iterations": VARIED["iterations"]}
+    return efficiency(kind, RICH, subscribers, (GROUPS,)) | {
+        "name": tuned(kind, subscribers),
+        "task": "tuning",
+        "varied": own,
+        "searches": SEARCHES[kind],
+    }
+
+
+def fitness() -> dict[str, Any]:
+    """The lines of Table 4, in one setting: they compare with each other."""
+    return {"name": FITNESS, "task": "fitness", "sizes": tuple(TABLE_4)}
+
+
+def size_name(size: Sequence[int]) -> str:
+    """A line of Table 4: population, groups, receivers, subscriptions."""
+    return "/".join(map(str, size))

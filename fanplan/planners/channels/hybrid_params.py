@@ -26,17 +26,19 @@ class HybridParams(FirstStepParams):
     ``unicast_limit`` is the largest share of the messages sent that may be sent by unicast, 0 to
     1, as in ``unicast_fraction`` of the ledger. ``forced`` goes on to that share even while the
     cost rises (Figure 9). The iterative second steps solve the first step again after every
-    ``batch`` removals (the paper: 1) and end after ``patience`` solutions without a lower cost.
+    ``batch`` removals (the paper: 1; None: a hundredth of the flows or users) and end after
+    ``patience`` solutions without a lower cost.
     """
 
     unicast_limit: float = 1.0
     forced: bool = False
-    batch: int = 1
+    batch: int | None = None
     patience: int = 25
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_at_least_one("batch", self.batch)
+        if self.batch is not None:
+            require_at_least_one("batch", self.batch)
         require_at_least_one("patience", self.patience)
         if not 0 <= self.unicast_limit <= 1:
             what = f"{self.unicast_limit} is not a share of the messages sent"

@@ -85,6 +85,7 @@ def generation(state: State) -> State:
         wheel(state.costs.sum(axis=1)) if by_roulette else NO_SECTORS,
         params.better,
         params.crossover,
+        params.points,
         at < params.permutation * params.iterations,
         params.mutation,
         params.mask,

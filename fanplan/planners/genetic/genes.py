@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from fanplan.planners.channels.kmodes.bits import Words, set_bits
+from fanplan.planners.genetic.neighbours import neighbour_map
 from fanplan.planners.genetic.operators import first_population
 from fanplan.planners.genetic.quality import Flags, update_costs, word_masks
 from fanplan.problem.interest import Floats, Ints, Longs
@@ -58,10 +59,13 @@ class SubscriptionGenes:
         return float(self.weight.sum()) * 64 * self.audience.shape[1] or 1.0
 
     def first(self, params: Any, rng: Generator) -> Ints:
-        """The first population of section 5.2."""
-        return first_population(
-            self.subject, params.channels, params.population, params.round_robin, rng
-        )
+        """The first population of section 5.2; those by neighbourhood replace random maps."""
+        others, channels = params.population - 1, params.channels
+        made = first_population(self.subject, channels, others + 1, params.round_robin, rng)
+        begin = 1 + round(params.round_robin * others)
+        for map in made[begin : begin + round(params.neighbours * others)]:
+            map[:] = neighbour_map(self.members, self.audience, self.weight, channels, rng)
+        return made
 
     def evaluate(
         self, population: Ints, changed: Flags, costs: Floats, params: Any, rng: Generator

@@ -57,18 +57,30 @@ def roulette(sectors: Floats, rng: Generator) -> int:
 
 @compiled
 def exchange(
-    mine: Ints, other: Ints, first: int, last: int, to: Longs, child: Ints, changed: Flags
+    mine: Ints, other: Ints, points: Longs, to: Longs, child: Ints, changed: Flags
 ) -> None:
-    """A child of one parent, but for the genes from first to last, which come from the other.
+    """A child of one parent, but for every second part between points, which is the other's.
 
-    Channel g of the other's middle part becomes ``to[g]``.
+    The points ascend. A part has the genes at both of its points; one without a second point goes
+    on to the end. Channel g of the other's parts becomes ``to[g]``.
     """
     child[:] = mine
-    for gene in range(first, last + 1):
-        channel = to[other[gene]]
-        if channel != mine[gene]:
-            child[gene] = channel
-            changed[channel] = changed[mine[gene]] = True
+    for i in range(0, len(points), 2):
+        end = points[i + 1] + 1 if i + 1 < len(points) else len(mine)
+        for gene in range(points[i], end):
+            channel = to[other[gene]]
+            if channel != mine[gene]:
+                child[gene] = channel
+                changed[channel] = changed[mine[gene]] = True
+
+
+@compiled
+def crossover_points(count: int, genes: int, rng: Generator) -> Longs:
+    """So many genes at random, ascending; one may be drawn twice."""
+    points = np.empty(count, dtype=np.int64)
+    for i in range(count):
+        points[i] = rng.integers(0, genes)
+    return np.sort(points)
 
 
 @compiled
@@ -91,6 +103,7 @@ def breed(
     sectors: Floats,
     better: float,
     crossover: float,
+    points: int,
     permute: bool,
     mutation: float,
     mask: float,
@@ -109,10 +122,8 @@ def breed(
         for i in range(2):
             drawn = roulette(sectors, rng) if len(sectors) else tournament(better, size, rng)
             parents[i] = drawn
-        first, last = np.int64(0), np.int64(-1)
-        if rng.random() < crossover:
-            first, last = rng.integers(0, genes), rng.integers(0, genes)
-            first, last = min(first, last), max(first, last)
+        count = points if rng.random() < crossover else 0
+        cuts = crossover_points(count, genes, rng)
         for i in range(min(2, size - k)):
             mine, other = parents[i], parents[1 - i]
             to = rng.permutation(channels) if permute else same
@@ -120,8 +131,7 @@ def breed(
             exchange(
                 population[mine],
                 population[other],
-                first,
-                last,
+                cuts,
                 to,
                 children[k + i],
                 changed[k + i],

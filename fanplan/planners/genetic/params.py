@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fanplan.errors import InputError, Problem
 from fanplan.planners.channels.params import ChannelParams
 from fanplan.planners.genetic.probability import Kind
+from fanplan.planners.genetic.weight import Unit
 
 SHARES = ("crossover", "mutation", "tournament", "better", "permutation", "mask", "improvement")
 
@@ -20,6 +21,8 @@ class EvolutionParams(ChannelParams):
     """Maps alive at a time."""
     crossover: float = 0.9
     """Probability that two parents exchange parts."""
+    points: int = 2
+    """Crossover points: every second part between them is exchanged."""
     mutation: float = 0.2
     """Probability that a child is changed."""
     elitism: int = 5
@@ -54,7 +57,7 @@ class EvolutionParams(ChannelParams):
                 yield Problem(name, f"{value} is not a share", "Give a number from 0 to 1")
 
     def _numbers(self) -> Iterator[Problem]:
-        least = {"population": 2, "elitism": 0, "iterations": 0, "patience": 1}
+        least = {"population": 2, "elitism": 0, "iterations": 0, "patience": 1, "points": 1}
         for name, low in least.items():
             value = getattr(self, name)
             if value is not None and value < low:
@@ -77,18 +80,28 @@ class GeneticParams(EvolutionParams):
 
     round_robin: float = 0.5
     """Part of the first maps, but for the flooding one, that deal out subjects; others random."""
+    neighbours: float = 0.0
+    """Part of the first maps, but for the flooding one, by the neighbourhood of subscribers."""
     probability: Kind = "hits"
     """Notification probability by volume or by hits."""
     sample: int = 100
     """Fewest hits of a root that count; with fewer, its volume is used instead."""
+    weight: Unit = "messages"
+    """What a topic weighs: its messages/s or its bytes/s."""
 
     def _own(self) -> Iterator[Problem]:
-        if not 0 <= self.round_robin <= 1:
-            what = f"{self.round_robin} is not a share"
-            yield Problem("round_robin", what, "Give a number from 0 to 1")
+        for name in ("round_robin", "neighbours"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                yield Problem(name, f"{value} is not a share", "Give a number from 0 to 1")
+        if self.round_robin + self.neighbours > 1:
+            what = f"{self.neighbours} and round_robin {self.round_robin} are more than all maps"
+            yield Problem("neighbours", what, "Give two shares of at most 1 together")
         if self.probability not in ("volume", "hits"):
             what = f"{self.probability!r} is not known"
             yield Problem("probability", what, "Use volume or hits")
+        if self.weight not in ("messages", "bytes"):
+            yield Problem("weight", f"{self.weight!r} is not known", "Use messages or bytes")
         if self.sample < 1:
             yield Problem("sample", f"{self.sample} is too few", "Give at least 1")
 

@@ -34,7 +34,7 @@ def first_state(
     """Where an island's search over the heavy subscriptions starts."""
     require_enough_flows(problem.interest, params.channels)
     chosen = heavy_subscriptions(problem, params)
-    weight = row_weight(problem, params.probability, params.sample)
+    weight = row_weight(problem, params.probability, params.sample, params.weight)
     return start(subscription_genes(problem, chosen, weight), params, seed, island)
 
 

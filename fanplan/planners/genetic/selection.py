@@ -20,7 +20,8 @@ def heavy_subscriptions(problem: SubscriptionProblem, params: GeneticParams) -> 
     share = params.heavy
     if share is None:
         share = CONTENT_SHARE if problem.content_based else 1.0
-    return heaviest(subscription_weight(problem, params.probability, params.sample), share)
+    how = params.probability, params.sample, params.weight
+    return heaviest(subscription_weight(problem, *how), share)
 
 
 def wanted_of(problem: SubscriptionProblem, chosen: Longs) -> tuple[Lists, InterestProblem]:

@@ -98,18 +98,10 @@ def close(
 ) -> int:
     """Contract the cycle through ``first`` to ``whole`` and return the heap of what enters it."""
     together, here = NONE, first
-    while True:
+    while here != whole:
         together = merged(arcs, together, heap[here])
-        holder[here] = whole
-        before = outermost(outer, arcs.source[entering[here]])
-        if before == first:
-            break
-        here = before
-    here = first
-    while outer[here] == here:
-        before = outermost(outer, arcs.source[entering[here]])
-        outer[here] = whole
-        here = before
+        holder[here] = outer[here] = whole
+        here = outermost(outer, arcs.source[entering[here]])
     return together
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from fanplan.kernels import compiled
 from fanplan.planners.overlay.tree import Tree, tree_of
-from fanplan.problem.interest import Floats, Ints
+from fanplan.problem.interest import Floats, Ints, Longs
 
 
 def spanning_tree(a: Ints, b: Ints, weight: Floats, size: int) -> Tree:
@@ -20,9 +20,9 @@ def spanning_tree(a: Ints, b: Ints, weight: Floats, size: int) -> Tree:
 
 
 @compiled
-def without_cycles(a: Ints, b: Ints, size: int) -> Ints:
+def without_cycles(a: Ints, b: Ints, size: int) -> Longs:
     """Positions of the links that join two parts, taken in order."""
-    part = np.arange(size)
+    part = np.arange(size, dtype=np.int64)
     kept = np.empty(max(size - 1, 0), dtype=np.int64)
     count = 0
     for i in range(len(a)):
@@ -35,7 +35,7 @@ def without_cycles(a: Ints, b: Ints, size: int) -> Ints:
 
 
 @compiled
-def part_of(part: Ints, broker: int) -> int:
+def part_of(part: Longs, broker: int) -> int:
     """The lowest broker of the part that a broker is in."""
     while part[broker] != broker:
         part[broker] = part[part[broker]]
@@ -44,9 +44,9 @@ def part_of(part: Ints, broker: int) -> int:
 
 
 @compiled
-def parts(a: Ints, b: Ints, size: int) -> Ints:
+def parts(a: Ints, b: Ints, size: int) -> Longs:
     """The lowest broker that each broker is connected with."""
-    part = np.arange(size)
+    part = np.arange(size, dtype=np.int64)
     for i in range(len(a)):
         one, other = part_of(part, a[i]), part_of(part, b[i])
         part[max(one, other)] = min(one, other)

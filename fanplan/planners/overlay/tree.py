@@ -32,14 +32,14 @@ class Tree(NamedTuple):
     def diameter(self) -> int:
         """The most hops between two brokers."""
         starts, near = neighbours(self)
-        order, _, _ = walk(starts, near, 0, NONE)
-        _, _, depth = walk(starts, near, order[-1], NONE)
+        order, _, _ = walk(starts, near, 0, NONE, NONE)
+        _, _, depth = walk(starts, near, order[-1], NONE, NONE)
         return int(depth.max(initial=0))
 
     def hops(self, broker: int) -> Ints:
         """Hops from a broker to every other."""
         starts, near = neighbours(self)
-        return np.asarray(walk(starts, near, broker, NONE)[2])
+        return np.asarray(walk(starts, near, broker, NONE, NONE)[2])
 
 
 def tree_of(one: Ints, other: Ints) -> Tree:
@@ -64,8 +64,8 @@ def neighbours(tree: Tree) -> tuple[Longs, Ints]:
 
 
 @compiled
-def walk(starts: Longs, near: Ints, root: int, without: int) -> tuple[Ints, Ints, Ints]:
-    """Breadth first from a root, never over the link from the root to ``without``.
+def walk(starts: Longs, near: Ints, root: int, u: int, v: int) -> tuple[Ints, Ints, Ints]:
+    """Breadth first from a root, never over the link of u and v.
 
     The brokers met in order, and for every broker its parent and depth (NONE if not met).
     """
@@ -79,7 +79,8 @@ def walk(starts: Longs, near: Ints, root: int, without: int) -> tuple[Ints, Ints
         here = order[i]
         for k in range(starts[here], starts[here + 1]):
             there = near[k]
-            if depth[there] == NONE and not (here == root and there == without):
+            cut = (here == u and there == v) or (here == v and there == u)
+            if depth[there] == NONE and not cut:
                 parent[there], depth[there] = here, depth[here] + 1
                 order[count] = there
                 count += 1

@@ -45,9 +45,10 @@ def iterative(
     best = first(problem, params, seed, stop)
     least = cost(analytic_ledger(problem, best), params.weights)
     failures, removed = 0, 0
+    size = params.batch or max(1, len(order) // 100)
     carried = np.ones(problem.nnz, dtype=np.bool_)
     while removed < len(order) and failures < params.patience and not stop(least):
-        batch = order[removed : removed + params.batch]
+        batch = order[removed : removed + size]
         removed += len(batch)
         take_out(carried, movable, batch)
         map = solve_rest(problem, carried, first, params, seed, stop)

@@ -7,7 +7,7 @@ from importlib import import_module
 from fanplan.errors import InputError, Problem
 from fanplan.workload.generators.params import Kind
 
-KINDS = ("market", "random", "websphere", "subjects", "content")
+KINDS = ("market", "random", "websphere", "subjects", "content", "brokers", "clients")
 
 
 def load(name: str) -> Kind:

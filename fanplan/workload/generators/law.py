@@ -31,10 +31,11 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class PublicationLaw:
-    """How publications are drawn: the topic by rate, then each axis on its own.
+    """How publications are drawn: an advertisement by rate, then each axis on its own.
 
-    ``rates`` are messages/s; ``publishers`` has the one publisher of each topic; sizes are
-    geometric with mean ``message_bytes``. All topics share the axes.
+    ``topics``, ``rates`` (messages/s) and ``publishers`` have an entry per advertisement; sizes are
+    geometric with mean ``message_bytes``. All topics share the axes. With ``lo`` and ``hi``,
+    advertisements × axes, numbers lie in the advertisement's box, else in the whole domain.
     """
 
     topics: pa.Array
@@ -42,6 +43,8 @@ class PublicationLaw:
     publishers: pa.Array
     message_bytes: int
     axes: tuple[Axis, ...] = ()
+    lo: np.ndarray | None = None
+    hi: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not len(self.topics) == len(self.publishers) == self.rates.size > 0:
@@ -51,6 +54,10 @@ class PublicationLaw:
         if not _shares(self.rates):
             what = "a rate is negative or not finite, or all are 0"
             raise InputError(Problem("law", what, "Give finite rates of which one is positive"))
+        shape = (self.rates.size, len(self.axes))
+        if any(ends is not None and ends.shape != shape for ends in (self.lo, self.hi)):
+            what = "boxes do not fit advertisements and axes"
+            raise InputError(Problem("law", what, "Give an end for each of them"))
 
     @property
     def total_rate(self) -> float:

@@ -104,6 +104,8 @@ def tables_of(population: Population, name: str, capacity: float, message_bytes:
         publishers,
         message_bytes,
         tuple(Axis(axis) for axis in axes),
+        population.advertisements.lo,
+        population.advertisements.hi,
     )
     advertised = clients("publisher", publishers, population, population.advertisements)
     tables = {

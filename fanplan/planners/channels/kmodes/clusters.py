@@ -20,6 +20,11 @@ PASSES = 6
 MOST_MERGED = 512
 """Groups that are compared pair by pair when they are merged."""
 
+MOST_SWAPPED = 1e9
+"""Users² × audiences up to which every two users are tried in each other's place."""
+NOISE = 1e-12
+"""Two users must save more than this part of the cost: less may be rounding."""
+
 
 class Groups(NamedTuple):
     """The group of each user (−1: none), and what each group carries."""
@@ -56,6 +61,9 @@ def cluster_users(demand: Demand, groups: int, cap: float) -> Ints:
     full = np.concatenate((kept, np.flatnonzero(state.size == 0)))[:groups]
     final = Groups(number[state.group], state.carried[full], state.traffic[full], state.size[full])
     move_users(demand, final, cap, order, PASSES)
+    if len(order) ** 2 * len(demand.audience) <= MOST_SWAPPED:
+        swap_users(demand, final, cap, order)
+        move_users(demand, final, cap, order, PASSES)
     return final.group
 
 
@@ -100,7 +108,7 @@ def take_out(demand: Demand, user: int, state: Groups) -> None:
 @compiled
 def put_in(demand: Demand, user: int, cap: float, state: Groups) -> None:
     mine = demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]
-    best, least, best_more = -1, np.inf, 0.0
+    best, least = -1, np.inf
     for g in range(len(state.size)):
         more = 0.0
         for row in mine:
@@ -108,14 +116,56 @@ def put_in(demand: Demand, user: int, cap: float, state: Groups) -> None:
                 more += demand.rate[row]
         cost = more * (demand.w2 + demand.w1 * (state.size[g] + 1)) + demand.w1 * state.traffic[g]
         if cost < least and state.traffic[g] + more <= cap:
-            best, least, best_more = g, cost, more
-    if best < 0:
+            best, least = g, cost
+    if best >= 0:
+        enter(demand, user, best, state)
+
+
+@compiled
+def swap_users(demand: Demand, state: Groups, cap: float, order: Longs) -> None:
+    """Let two users change places where that lowers the cost.
+
+    With groups of two or three, a user that moves alone leaves one too small and one too large.
+    """
+    for i in range(len(order)):
+        for k in range(i):
+            g, h = state.group[order[i]], state.group[order[k]]
+            if g != h and g >= 0 and h >= 0:
+                change_places(demand, state, cap, order[i], order[k])
+
+
+@compiled
+def change_places(demand: Demand, state: Groups, cap: float, one: int, other: int) -> None:
+    """Swap two users of different groups if that lowers the cost of both groups together."""
+    g, h = state.group[one], state.group[other]
+    before = group_cost(demand, state, g) + group_cost(demand, state, h)
+    take_out(demand, one, state)
+    take_out(demand, other, state)
+    enter(demand, one, h, state)
+    enter(demand, other, g, state)
+    after = group_cost(demand, state, g) + group_cost(demand, state, h)
+    fit = max(state.traffic[g], state.traffic[h]) <= cap
+    if fit and after < before * (1.0 - NOISE):
         return
-    for row in mine:
-        state.carried[best, row] += 1
-    state.traffic[best] += best_more
-    state.size[best] += 1
-    state.group[user] = best
+    take_out(demand, one, state)
+    take_out(demand, other, state)
+    enter(demand, one, g, state)
+    enter(demand, other, h, state)
+
+
+@compiled
+def group_cost(demand: Demand, state: Groups, g: int) -> float:
+    return state.traffic[g] * (demand.w2 + demand.w1 * state.size[g])
+
+
+@compiled
+def enter(demand: Demand, user: int, g: int, state: Groups) -> None:
+    for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+        if state.carried[g, row] == 0:
+            state.traffic[g] += demand.rate[row]
+        state.carried[g, row] += 1
+    state.size[g] += 1
+    state.group[user] = g
 
 
 @compiled

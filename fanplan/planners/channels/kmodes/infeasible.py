@@ -114,13 +114,19 @@ def serves(demand: Demand, rules: Rules, channels: int) -> bool:
 
 def too_much_unicast(limit: float, least: float) -> InfeasibleError:
     """The unicast limit cannot be met beside the other limits."""
-    what = f"{limit:g} of the messages sent may go by unicast, but the other limits force {least:g}"
+    what = (
+        f"at most {limit:g} of the messages sent may go by unicast, but under the other limits no "
+        f"plan was found with less than {least:g}"
+    )
     remedy = f"Allow {least:g}, or relax limits on channels, subscribers or rows"
     return InfeasibleError("unicast_limit", least, Problem("unicast_limit", what, remedy))
 
 
 def too_many_changes(allowed: int, needed: int) -> InfeasibleError:
     """The other limits force more changes than allowed."""
-    what = f"{allowed} changes are allowed, but the other limits need {needed}"
+    what = (
+        f"{allowed} changes are allowed, but no plan under the other limits was found with fewer "
+        f"than {needed}"
+    )
     remedy = f"Allow {needed}, or relax the other limits"
     return InfeasibleError("max_changes", needed, Problem("max_changes", what, remedy))

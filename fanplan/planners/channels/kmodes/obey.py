@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.kernels import compiled
-from fanplan.planners.channels.assignment import NOWHERE, Assignment
 from fanplan.planners.channels.kmodes.assign import channel_costs
 from fanplan.planners.channels.kmodes.clusters import cluster_users
 from fanplan.planners.channels.kmodes.cover import (
     Cover,
     channel_losses,
     close_channels,
-    one_channel,
     row_audience,
     row_channels,
     served_by,
@@ -27,7 +25,6 @@ from fanplan.planners.channels.kmodes.rules import (
     channel_traffic,
     rows_on_channels,
 )
-from fanplan.planners.channels.tock import reassign
 from fanplan.problem.interest import Floats, Ints, Longs
 
 Flags = NDArray[np.bool_]
@@ -199,31 +196,6 @@ def joining_cost(
                 return np.inf
             new += 1
     return float(new * traffic[channel] + demand.rate[row] * (size[channel] + new))
-
-
-def serve_by_moves(
-    demand: Demand, channels: int, passes: int, random: np.random.Generator
-) -> Cover:
-    """Serve every row by one channel that all its audience joins, where the row adds least.
-
-    Tock et al. (2005); the first pass places the rows in an order drawn at random. Knows no limits.
-    """
-    shape = (demand.users, channels)
-    state = Assignment(
-        demand.indptr,
-        demand.audience,
-        demand.rate,
-        np.full(demand.size, NOWHERE, dtype=np.int32),
-        np.zeros(shape, dtype=np.int32),
-        np.zeros(shape, dtype=np.uint8),
-        np.zeros(channels, dtype=np.int64),
-        np.zeros(channels),
-    )
-    order = random.permutation(demand.size)
-    for _ in range(passes):
-        if reassign(state, order) == 0:
-            break
-    return one_channel(state.joined, state.channel)
 
 
 def worth_least(demand: Demand, cover: Cover, count: int) -> Longs:

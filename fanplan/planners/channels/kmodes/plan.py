@@ -14,11 +14,13 @@ from fanplan.plan.types import ChannelMap
 from fanplan.planners.channels.kmodes.column import CANDIDATES
 from fanplan.planners.channels.kmodes.cover import Cover, to_map
 from fanplan.planners.channels.kmodes.infeasible import explain, too_much_unicast
+from fanplan.planners.channels.kmodes.papers import Papers
 from fanplan.planners.channels.kmodes.params import KmodesParams
 from fanplan.planners.channels.kmodes.replan import replan
 from fanplan.planners.channels.kmodes.solve import Solver, unknown
 from fanplan.planners.channels.kmodes.task import Task, make_task
 from fanplan.planners.channels.kmodes.unicast_limit import (
+    filled_up,
     limited,
     raise_price,
     released,
@@ -31,14 +33,21 @@ from fanplan.problem.interest import InterestProblem
 def kmodes(problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop) -> ChannelMap:
     """The best map found in ``starts`` searches that keeps all limits, or InfeasibleError."""
     task, stop = make_task(problem, params), Lowest(stop)
-    best = plan_once(task, np.random.default_rng([seed, 0]), stop, CANDIDATES)
+    papers = Papers(task, seed, stop) if limits_unicast(params) else None
+    best = plan_once(task, np.random.default_rng([seed, 0]), stop, CANDIDATES, papers)
     for start in range(1, params.starts):
         if stop(task.cost(best)):
             break
-        other = plan_once(task, np.random.default_rng([seed, start]), stop, 1)
+        other = plan_once(task, np.random.default_rng([seed, start]), stop, 1, papers)
         if task.cost(other) < task.cost(best):
             best = other
     return to_map(task.demand, best)
+
+
+def limits_unicast(params: KmodesParams) -> bool:
+    """Whether a plan afresh must keep some traffic off unicast."""
+    replanned = params.change_price > 0 or params.max_changes is not None
+    return not replanned and (params.unicast_limit is not None or bool(params.pinned))
 
 
 class Lowest:
@@ -52,13 +61,16 @@ class Lowest:
         return self.stop(self.cost)
 
 
-def plan_once(task: Task, random: np.random.Generator, stop: Stop, candidates: int) -> Cover:
+def plan_once(
+    task: Task, random: np.random.Generator, stop: Stop, candidates: int, papers: Papers | None
+) -> Cover:
     """One search under all limits; seeds are the best of so many candidates."""
     reported = task.all_unicast if task.free else math.inf
     # A cover keeps a limit on unicast, or on changes, only if it is chosen for that later.
     later = task.params.unicast_limit or task.params.max_changes is not None
     cost = unknown if later else task.cost
-    solver = Solver(task.params, random, stop, reported, candidates, cost)
+    known = () if papers is None else papers.multicast()
+    solver = Solver(task.params, random, stop, reported, candidates, cost, known)
     if task.params.change_price or task.params.max_changes is not None:
         return replan(task, solver)
     covers = raise_price(
@@ -66,6 +78,9 @@ def plan_once(task: Task, random: np.random.Generator, stop: Stop, candidates: i
     )
     if len(covers) > 1:
         covers += released(task, solver)
+    if papers is not None and task.params.unicast_limit:
+        covers += papers.hybrids()
+        covers += filled_up(task, covers, solver.stop)
     best = limited(task, covers)
     if best is None:
         least = min(task.unicast_fraction(cover) for cover in covers)

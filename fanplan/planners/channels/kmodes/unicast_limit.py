@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from fanplan.planners.channels.kmodes.cover import Cover
 from fanplan.planners.channels.kmodes.exchange import exchange
+from fanplan.planners.channels.kmodes.fill import fill
 from fanplan.planners.channels.kmodes.rules import improve
 from fanplan.planners.channels.kmodes.solve import Solver
 from fanplan.planners.channels.kmodes.task import Task
@@ -16,6 +17,8 @@ from fanplan.planners.stop import Stop
 DOUBLINGS = 40
 """Raising stops after this many: the price is then beyond any rate that matters."""
 BISECTIONS = 6
+FILLED = 2
+"""The cheapest covers that are filled up with unicast to the limit."""
 
 AtPrice = Callable[[float, Cover, bool], Cover]
 """The cover for unicast dearer by so much, from another cover, with swaps or without."""
@@ -30,6 +33,16 @@ def within(task: Task, cover: Cover) -> bool:
 def limited(task: Task, covers: list[Cover]) -> Cover | None:
     """The cheapest of the covers that keep the unicast limit."""
     return min((cover for cover in covers if within(task, cover)), key=task.cost, default=None)
+
+
+def filled_up(task: Task, covers: list[Cover], stop: Stop) -> Iterator[Cover]:
+    """The cheapest covers that keep the unicast limit, with what it still allows filled."""
+    limit, rules = task.params.unicast_limit or 0.0, task.rules._replace(change=0.0)
+    kept = sorted((cover for cover in covers if within(task, cover)), key=task.cost)
+    for cover in kept[:FILLED]:
+        if stop(task.cost(kept[0])):
+            break
+        yield fill(task.priced(rules.hard), cover, rules, limit, task.params.passes)
 
 
 def raise_price(task: Task, cover: Cover, at_price: AtPrice, stop: Stop) -> list[Cover]:
@@ -72,7 +85,7 @@ def released(task: Task, solver: Solver) -> list[Cover]:
     """Covers from multicast alone, if that is found: at falling prices rows go back to unicast."""
     hard = np.where(task.demand.price > 0, 1, 0).astype(np.uint8)
     rules = task.rules._replace(change=0.0)
-    alone = solver.solve(task.priced(hard), task.demand, rules._replace(hard=hard))
+    alone = solver.solve(task.priced(hard), task.demand, rules._replace(hard=hard), deep=0)
     if alone is None:
         return []
 

@@ -1,0 +1,216 @@
+"""Stages `routes` and `client_routes`: where traffic enters and where it must arrive.
+
+From publications where there are any, else from advertised rates spread over the cells of the
+grid. A point is matched with boxes as in `spatial`; messages with the same source and the same
+destinations become one route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from fanplan.errors import InputError, Problem
+from fanplan.pipeline import cover, spatial, traffic
+from fanplan.pipeline.contracts import coordinates
+from fanplan.pipeline.derived import Derived
+from fanplan.pipeline.extents import advertised_regions, advertisements
+from fanplan.pipeline.numbering import numbered
+from fanplan.pipeline.similarity import broker_numbers, publisher_numbers
+from fanplan.pipeline.traffic import GridRef
+from fanplan.problem.overlay_dataset import require_homes
+
+Batches = Iterator[pa.RecordBatch]
+
+ROUTES = T.StructType(
+    [
+        T.StructField("source", T.IntegerType()),
+        T.StructField("destinations", T.ArrayType(T.IntegerType())),
+        T.StructField("messages", T.DoubleType()),
+        T.StructField("deliveries", T.DoubleType()),
+    ]
+)
+_SPREAD = "topic_id int, cell array<int>, source int, messages double"
+
+
+def broker_routes(source: Derived) -> None:
+    """Stage `routes`: source and destinations are brokers; deliveries are to subscribers."""
+
+    def build(folder: Path) -> DataFrame:
+        require_homes(source.dataset)
+        # A home is a subscriber at a broker. They are numbered broker by broker.
+        placed = source.read("subscriptions").join(broker_numbers(source), on="broker")
+        homes = placed.select("subscriber_id", "owner").distinct()
+        homes = homes.withColumn("home", numbered("owner", "subscriber_id")).persist()
+        starts = _starts(homes)
+        home = placed.join(homes, on=["subscriber_id", "owner"], how="inner")
+        heard = _audiences(source, home.select("subscription", "home"), _brokers_of, folder)
+        homes.unpersist()
+        rows = heard.mapInArrow(partial(_to_brokers, starts), ROUTES)
+        return _summed(rows)
+
+    source.stage("routes", None, ROUTES, build)
+
+
+def client_routes(source: Derived) -> None:
+    """Stage `client_routes`: from publishers, numbered by name, to sets of subscribers."""
+
+    def build(folder: Path) -> DataFrame:
+        rows = source.read("subscriptions")
+        home = rows.select("subscription", F.col("subscriber_id").alias("home"))
+        heard = _audiences(source, home, publisher_numbers, folder)
+        messages = F.col("weight")
+        return _summed(
+            heard.select(
+                "source",
+                F.col("subscribers").alias("destinations"),
+                messages.alias("messages"),
+                (messages * F.size("subscribers")).alias("deliveries"),
+            )
+        )
+
+    source.stage("client_routes", None, ROUTES, build)
+
+
+def _starts(homes: DataFrame) -> list[int]:
+    """The first home of each broker, from the numbers of homes: one row per broker."""
+    counts = homes.groupBy("owner").agg(F.min("home").alias("first")).orderBy("owner").collect()
+    starts: list[int] = []
+    for row in counts:
+        # Brokers without homes start where the next one does.
+        starts += [row["first"]] * (row["owner"] + 1 - len(starts))
+    return starts
+
+
+def _summed(rows: DataFrame) -> DataFrame:
+    """One row per source and set of destinations; in decimals, so that order does not matter."""
+    return rows.groupBy("source", "destinations").agg(_total("messages"), _total("deliveries"))
+
+
+def _total(name: str) -> Column:
+    return F.sum(F.col(name).cast("decimal(28,12)")).cast("double").alias(name)
+
+
+def _to_brokers(starts: list[int], batches: Batches) -> Batches:
+    """Audiences of homes as routes to brokers, summed within a batch."""
+    first = np.array(starts, np.int64)
+    for batch in batches:
+        lists = batch.column("subscribers")
+        homes, sizes = lists.flatten().to_numpy(), lists.value_lengths().to_numpy()
+        row = np.repeat(np.arange(len(lists)), sizes)
+        broker = np.searchsorted(first, homes, side="right") - 1
+        # Homes ascend, and so do their brokers: equal ones are neighbours.
+        new = np.append(True, (np.diff(row) != 0) | (np.diff(broker) != 0))[: len(row)]
+        counts = np.bincount(row[new], minlength=len(lists))
+        offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+        weight = batch.column("weight").to_numpy()
+        reached = pa.ListArray.from_arrays(offsets, pa.array(broker[new], pa.int32()))
+        yield pa.record_batch(
+            [batch.column("source"), reached, pa.array(weight), pa.array(weight * sizes)],
+            names=[field.name for field in ROUTES],
+        )
+
+
+# ---- points
+
+
+def _audiences(
+    source: Derived, homes: DataFrame, senders: Callable[[Derived], DataFrame], folder: Path
+) -> DataFrame:
+    """Columns source, weight, subscribers: the homes that each point reaches.
+
+    ``senders`` has publisher and owner. Where no region cuts a cell the cells stand for their
+    publications, and there are fewer of them.
+    """
+    exact = source.manifest.exact
+    measured = source.has("publications") and source.manifest.rates == "measured"
+    boxes = source.read("cover" if exact or not measured else "regions")
+    path = folder / "boxes"
+    homed = boxes.drop("subscriber_id").join(homes, on="subscription", how="inner")
+    homed.withColumnRenamed("home", "subscriber_id").select(*boxes.columns).write.parquet(str(path))
+    dimensions = source.manifest.dimensions
+    points = _published(source, senders) if measured else _advertised(source, senders)
+    return spatial.audiences(points, str(path), dimensions, ["source", "weight"])
+
+
+def _brokers_of(source: Derived) -> DataFrame:
+    """Publishers and the brokers they are at: of their advertisements, else of the same name.
+
+    A publisher that advertises at several brokers is taken to be at the first by name.
+    """
+    brokers = broker_numbers(source)
+    own = brokers.withColumnRenamed("broker", "publisher")
+    if not source.has("advertisements"):
+        return own
+    rows = source.read("advertisements").filter("broker IS NOT NULL")
+    at = rows.groupBy("publisher").agg(F.min("broker").alias("broker"))
+    placed = at.join(brokers, on="broker", how="inner").select("publisher", "owner")
+    return placed.unionByName(own.join(placed, on="publisher", how="left_anti"))
+
+
+def _published(source: Derived, senders: Callable[[Derived], DataFrame]) -> DataFrame:
+    """Publications as points with source and weight."""
+    points = traffic.with_topic_ids(source.read("publications"), source.read("topics"))
+    points = points.withColumn("publisher", F.coalesce("publisher", F.lit("")))
+    sent = points.join(senders(source), on="publisher", how="left")
+    lost = sent.filter("owner IS NULL").select("publisher").head(1)
+    if lost:
+        what = "publishes, but advertises at no broker"
+        remedy = "Give it an advertisement with a broker"
+        raise InputError(Problem(f"publisher {lost[0]['publisher']!r}", what, remedy))
+    sent = sent.withColumnRenamed("owner", "source")
+    dimensions = source.manifest.dimensions
+    if not source.manifest.exact:
+        keep = ("topic_id", "source", *coordinates(dimensions))
+        return sent.select(*keep, F.lit(1.0).alias("weight"))
+    cells = traffic.with_cells(sent, source.grid).groupBy("topic_id", "cell", "source")
+    counted = cells.agg(F.count(F.lit(1)).cast("double").alias("messages"))
+    return cover.cell_points(counted, dimensions)
+
+
+def _advertised(source: Derived, senders: Callable[[Derived], DataFrame]) -> DataFrame:
+    """Cells as points with source and weight, from rates: by volume within an advertisement."""
+    if not source.has("advertisements"):
+        what = "nothing says where traffic enters"
+        remedy = "Add publications, or advertisements with rates"
+        raise InputError(Problem(str(source.dataset), what, remedy))
+    rows = advertisements(source)
+    boxes = advertised_regions(source, rows)
+    volume = F.aggregate(
+        F.zip_with("lo", "hi", lambda low, high: high - low), F.lit(1.0), lambda a, b: a * b
+    )
+    # As in the stage `advertised`: a pattern has its full rate on each topic that it means.
+    totals = boxes.groupBy("subscription", "topic_id").agg(F.sum(volume).alias("total"))
+    sent = (
+        boxes.join(totals, on=["subscription", "topic_id"], how="inner")
+        .join(rows.select("subscription", "publisher", "rate"), on="subscription", how="inner")
+        .join(senders(source), on="publisher", how="inner")
+        .withColumn("rate", F.col("rate") * volume / F.col("total"))
+        .select("topic_id", F.col("owner").alias("source"), "rate", "lo", "hi")
+    )
+    spread = sent.mapInArrow(partial(_spread, source.grid), _SPREAD)
+    return cover.cell_points(spread, source.manifest.dimensions)
+
+
+def _spread(grid: GridRef, batches: Batches) -> Batches:
+    """Spread rates over the cells that their boxes meet."""
+    edges = grid.load()
+    for batch in batches:
+        for row in batch.to_pylist():
+            box = (row[name] for name in ("topic_id", "rate", "lo", "hi"))
+            cells, shares = traffic._spread_box(edges, *box)
+            yield pa.record_batch(
+                {
+                    "topic_id": pa.array(np.full(len(cells), row["topic_id"]), pa.int32()),
+                    "cell": pa.array(list(cells), pa.list_(pa.int32())),
+                    "source": pa.array(np.full(len(cells), row["source"]), pa.int32()),
+                    "messages": pa.array(shares, pa.float64()),
+                }
+            )

@@ -1,0 +1,1 @@
+"""Clients on brokers: how many brokers are needed, and which client goes where."""

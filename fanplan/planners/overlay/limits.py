@@ -1,0 +1,126 @@
+"""What a tree of brokers must obey, and how far a tree is from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.errors import InputError, Problem
+from fanplan.evaluation.overlay_ledger import OverlayLedger
+from fanplan.planners.overlay.tree import Tree
+from fanplan.problem.interest import Floats, Ints, Longs
+from fanplan.problem.overlay import OverlayProblem
+
+NO_LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """Limits of a tree; None and empty mean there is none.
+
+    ``degree`` is for all brokers, ``degrees`` for single ones by position. ``hops`` are (broker,
+    broker, most hops between them), by position.
+    """
+
+    degree: int | None = None
+    degrees: tuple[tuple[int, int], ...] = ()
+    diameter: int | None = None
+    hops: tuple[tuple[int, int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        least = min([n for n in (self.degree, self.diameter) if n is not None], default=1)
+        least = min([least, *(n for _, n in self.degrees), *(n for _, _, n in self.hops)])
+        if least < 1:
+            what = f"{least} is no limit that a tree can meet"
+            raise InputError(Problem("limits", what, "Use degrees, diameters and hops from 1"))
+
+
+class Rules(NamedTuple):
+    """Limits as a search reads them: a degree for each broker, and pairs with their most hops."""
+
+    degree: Longs
+    diameter: int
+    near: Ints
+    far: Ints
+    hops: Ints
+
+
+def rules_of(limits: TreeLimits, brokers: int) -> Rules:
+    degree = np.full(brokers, NO_LIMIT if limits.degree is None else limits.degree, dtype=np.int64)
+    for broker, most in limits.degrees:
+        degree[broker] = most
+    pairs = np.array(limits.hops, dtype=np.int32).reshape(-1, 3)
+    apart = pairs[pairs[:, 0] != pairs[:, 1]]
+    diameter = NO_LIMIT if limits.diameter is None else limits.diameter
+    near, far, hops = (np.ascontiguousarray(column) for column in apart.T)
+    return Rules(degree, diameter, near, far, hops)
+
+
+@dataclass(frozen=True)
+class Excess:
+    """By how much a tree breaks each rule; 0 where it holds."""
+
+    degree: int
+    diameter: int
+    hops: int
+    bandwidth: int
+    """links with more messages than they carry"""
+
+    @property
+    def total(self) -> int:
+        return self.degree + self.diameter + self.hops + self.bandwidth
+
+
+def excess(problem: OverlayProblem, tree: Tree, rules: Rules, ledger: OverlayLedger) -> Excess:
+    """How far a tree is from obeying. O(brokers × pairs)."""
+    over = [
+        max(0, int(tree.hops(near)[far]) - int(most))
+        for near, far, most in zip(rules.near, rules.far, rules.hops, strict=True)
+    ]
+    crowded = ledger.link.sum(axis=1) > bandwidths(problem, tree) * problem.seconds * (1 + 1e-12)
+    return Excess(
+        int(np.maximum(tree.degrees - rules.degree, 0).sum()),
+        max(0, tree.diameter - rules.diameter) if rules.diameter < NO_LIMIT else 0,
+        sum(over),
+        int(crowded.sum()),
+    )
+
+
+def bandwidths(problem: OverlayProblem, tree: Tree) -> Floats:
+    """Messages per second that each link of a tree can carry."""
+    links = problem.links
+    if links is None:
+        return np.full(len(tree.a), np.inf)
+    return links.bandwidth[link_positions(problem, tree)]
+
+
+def latencies(problem: OverlayProblem, tree: Tree) -> Floats:
+    """Delay of each link of a tree; 1 (a hop) where no links are given."""
+    links = problem.links
+    return (
+        np.ones(len(tree.a)) if links is None else links.latency_ms[link_positions(problem, tree)]
+    )
+
+
+def link_costs(problem: OverlayProblem, tree: Tree) -> float:
+    """What the links of a tree cost together; nothing where no links are given."""
+    links = problem.links
+    return 0.0 if links is None else float(links.cost[link_positions(problem, tree)].sum())
+
+
+def link_positions(problem: OverlayProblem, tree: Tree) -> Longs:
+    """Where the links of a tree stand among those given; an error if one is not among them."""
+    links = problem.links
+    assert links is not None
+    key = links.a.astype(np.int64) * problem.size + links.b
+    wanted = tree.a.astype(np.int64) * problem.size + tree.b
+    order = np.argsort(key, kind="stable")
+    at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)]
+    missing = np.flatnonzero(key[at] != wanted)
+    if len(missing):
+        one, other = (problem.brokers[int(ends[missing[0]])].as_py() for ends in tree)
+        what = f"brokers {one!r} and {other!r} are linked, but no such link is given"
+        raise InputError(Problem("tree", what, "Use only the given links"))
+    return at

@@ -1,0 +1,225 @@
+"""Reading the overlay problem and the client problem from a dataset and its stages made on demand.
+
+The stages `similarity`, `routes`, `client_overlap`, `client_interest` and `client_routes` come from
+the pipeline; here they are read with pyarrow alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse
+
+from fanplan.errors import InputError, Problem
+from fanplan.problem.dataset import Manifest, read_manifest, read_stage, stage_batches
+from fanplan.problem.interest import Floats, Ints
+from fanplan.problem.overlay import ClientProblem, Links, OverlayProblem, Routes, Similarity
+
+BATCH = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Brokers:
+    """Brokers by name, ascending; capacity is infinite and cost 1 where none is given."""
+
+    names: pa.Array
+    capacity: Floats
+    cost: Floats
+
+
+def read_brokers(dataset: Path) -> Brokers:
+    """The table of brokers, or without one the brokers that clients are at.
+
+    Every subscription and advertisement must be at one of them.
+    """
+    manifest = read_manifest(dataset)
+    used = _broker_names(dataset, manifest)
+    if "brokers" not in manifest.stages:
+        if not used:
+            remedy = "Add a table brokers, or a column broker to the subscriptions"
+            raise InputError(Problem(str(dataset), "there are no brokers", remedy))
+        names = pa.array(sorted(used), pa.string())
+        return Brokers(names, np.full(len(names), np.inf), np.ones(len(names)))
+    table = read_stage(dataset, "brokers", ("broker", "capacity", "cost")).sort_by("broker")
+    known = table["broker"].combine_chunks()
+    unknown = sorted(used.keys() - set(known.to_pylist()))
+    if unknown:
+        raise InputError(
+            Problem(f"{used[name]}, broker {name!r}", "is not in the table brokers", "Add it there")
+            for name in unknown
+        )
+    return Brokers(known, _filled(table, "capacity", np.inf), _filled(table, "cost", 1.0))
+
+
+def _filled(table: pa.Table, name: str, default: float) -> Floats:
+    column = table[name].cast(pa.float64()).fill_null(default)
+    return np.array(column.to_numpy(), dtype=np.float64)
+
+
+def _broker_names(dataset: Path, manifest: Manifest) -> dict[str, str]:
+    """The brokers that clients name, and a table that does; no client may be without."""
+    used: dict[str, str] = {}
+    for stage in ("advertisements", "subscriptions"):
+        if stage not in manifest.stages:
+            continue
+        names = _distinct(dataset, stage, "broker")
+        if None in names and names != {None}:
+            _refuse_homeless(stage)
+        used |= {name: stage for name in names if name is not None}
+    return used
+
+
+def require_homes(dataset: Path) -> None:
+    """Every subscription and advertisement must name a broker."""
+    stages = read_manifest(dataset).stages
+    for stage in ("subscriptions", "advertisements"):
+        if stage in stages and None in _distinct(dataset, stage, "broker"):
+            _refuse_homeless(stage)
+
+
+def _refuse_homeless(stage: str) -> None:
+    what = "some rows have no broker"
+    raise InputError(Problem(stage, what, "Give every row a broker, or allocate clients first"))
+
+
+def _distinct(dataset: Path, stage: str, column: str) -> set[str | None]:
+    found: set[str | None] = set()
+    for batch in stage_batches(dataset, stage, (column,), BATCH):
+        found |= set(pc.unique(batch.column(0)).to_pylist())
+    return found
+
+
+def publisher_names(dataset: Path) -> pa.Array:
+    """All that publish or advertise, ascending."""
+    stages = read_manifest(dataset).stages
+    names: set[str | None] = set()
+    for stage in ("publications", "advertisements"):
+        if stage in stages:
+            names |= _distinct(dataset, stage, "publisher")
+    return pa.array(sorted(name or "" for name in names), pa.string())
+
+
+def load_overlay(dataset: Path) -> OverlayProblem:
+    """The overlay problem, after the pipeline made `similarity` and `routes`."""
+    manifest, brokers = read_manifest(dataset), read_brokers(dataset)
+    return OverlayProblem(
+        brokers=brokers.names,
+        capacity=brokers.capacity,
+        cost=brokers.cost,
+        routes=read_routes(dataset, "routes"),
+        similarity=read_similarity(dataset, len(brokers.names)),
+        links=_links(dataset, brokers.names) if "links" in manifest.stages else None,
+        seconds=manifest.seconds,
+        source=manifest.key,
+    )
+
+
+def read_similarity(dataset: Path, brokers: int) -> Similarity:
+    pairs = read_stage(dataset, "similarity", ("i", "j", "overlap", "cover", "interest"))
+    shape = (brokers, brokers)
+    return Similarity(*(_matrix(pairs, name, shape) for name in ("overlap", "cover", "interest")))
+
+
+def _matrix(pairs: pa.Table, name: str, shape: tuple[int, int]) -> scipy.sparse.csr_array:
+    value = pairs[name].to_numpy()
+    there = value != 0
+    i, j = (pairs[side].to_numpy()[there] for side in ("i", "j"))
+    return scipy.sparse.coo_array((value[there], (i, j)), shape=shape).tocsr()
+
+
+def read_routes(dataset: Path, stage: str) -> Routes:
+    """Routes in the order of their sources and destinations."""
+    columns = ("source", "destinations", "messages", "deliveries")
+    table = read_stage(dataset, stage, columns).combine_chunks()
+    lists = table["destinations"].combine_chunks()
+    order = sorted(range(len(table)), key=list(_route_keys(table)).__getitem__)
+    lists, rows = lists.take(pa.array(order, pa.int64())), table.take(pa.array(order, pa.int64()))
+    sizes = pc.list_value_length(lists).to_numpy()
+    return Routes(
+        source=rows["source"].to_numpy().astype(np.int32),
+        starts=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        brokers=lists.flatten().to_numpy().astype(np.int32),
+        messages=rows["messages"].to_numpy().astype(np.float64),
+        deliveries=rows["deliveries"].to_numpy().astype(np.float64),
+    )
+
+
+def _route_keys(table: pa.Table) -> Iterator[tuple[int, bytes]]:
+    """What orders routes: any order that does not depend on how they were stored."""
+    lists = table["destinations"].combine_chunks()
+    values = lists.flatten().to_numpy().astype(">i4")
+    starts = np.concatenate(([0], np.cumsum(pc.list_value_length(lists).to_numpy())))
+    for row, source in enumerate(table["source"].to_pylist()):
+        yield source, values[starts[row] : starts[row + 1]].tobytes()
+
+
+def _links(dataset: Path, names: pa.Array) -> Links:
+    columns = ("a", "b", "latency_ms", "bandwidth", "cost")
+    table = read_stage(dataset, "links", columns)
+    ends = np.sort(np.stack([_position(table[end], names) for end in ("a", "b")]), axis=0)
+    return Links(
+        a=ends[0],
+        b=ends[1],
+        latency_ms=_filled(table, "latency_ms", 0.0),
+        bandwidth=_filled(table, "bandwidth", np.inf),
+        cost=_filled(table, "cost", 0.0),
+    )
+
+
+def _position(column: pa.ChunkedArray, names: pa.Array) -> Ints:
+    """Positions of names that are all known: ingest quarantines links between others."""
+    at = pc.index_in(column.combine_chunks(), names)
+    if at.null_count:
+        name = column.combine_chunks().filter(pc.is_null(at))[0].as_py()
+        what = f"broker {name!r} has no client and there is no table brokers"
+        raise InputError(Problem("links", what, "Add a table brokers"))
+    return np.array(at.to_numpy(), dtype=np.int32)
+
+
+def load_clients(dataset: Path) -> ClientProblem:
+    """The client problem, after the pipeline made the stages of clients.
+
+    Without advertisements interest is measured: the share of a publisher's messages that a
+    subscriber was sent.
+    """
+    manifest, brokers = read_manifest(dataset), read_brokers(dataset)
+    routes = read_routes(dataset, "client_routes")
+    names = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
+    subscribers = names.sort_by("subscriber_id")["subscriber"].combine_chunks()
+    publishers = publisher_names(dataset)
+    sent = np.bincount(routes.source, routes.messages, len(publishers)).astype(np.float64)
+    shape = (len(publishers), len(subscribers))
+    if "advertisements" in manifest.stages:
+        pairs = read_stage(dataset, "client_interest", ("i", "j", "interest"))
+        interest = _matrix(pairs, "interest", shape)
+    else:
+        interest = measured_interest(routes, sent, shape)
+    common = read_stage(dataset, "client_overlap", ("i", "j", "overlap"))
+    return ClientProblem(
+        publishers=publishers,
+        subscribers=subscribers,
+        rates=sent / manifest.seconds,
+        interest=interest,
+        common=_matrix(common, "overlap", (len(subscribers), len(subscribers))),
+        routes=routes,
+        brokers=brokers.names,
+        capacity=brokers.capacity,
+        cost=brokers.cost,
+        seconds=manifest.seconds,
+        source=manifest.key,
+    )
+
+
+def measured_interest(
+    routes: Routes, sent: Floats, shape: tuple[int, int]
+) -> scipy.sparse.csr_array:
+    """Share of the messages of each publisher that each subscriber wants."""
+    sizes = np.diff(routes.starts)
+    share = np.repeat(routes.messages / sent[routes.source], sizes)
+    pairs = (np.repeat(routes.source, sizes), routes.brokers)
+    return scipy.sparse.coo_array((share, pairs), shape=shape).tocsr()
