@@ -370,6 +370,17 @@ def test_more_changes_allow_a_lower_cost():
     assert costs[-1] < 0.95 * costs[0]
 
 
+def test_a_new_channel_is_used_as_far_as_changes_go():
+    """Three loud rows lack a channel; one for the loudest costs four changes and no more."""
+    audiences = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {8}]
+    problem = make_problem(audiences, [9.0, 30.0, 20.0, 1.0], 9)
+    start = ChannelMap(1, pairs([0], [0]), pairs([0, 0, 0], [0, 1, 2]), NO_PAIRS)
+    for most, gone in ((3, set()), (4, {1}), (7, {1}), (8, {1, 2})):
+        map = kmodes(problem, KmodesParams(3, start=start, max_changes=most), 0, never)
+        assert changes(start, map).total <= most
+        assert set(map.unicast.left.tolist()) == {1, 2, 3} - gone
+
+
 def test_changes_are_counted_by_kind():
     old = ChannelMap(2, pairs([0, 1], [0, 1]), pairs([0, 1], [3, 4]), NO_PAIRS)
     new = ChannelMap(2, pairs([0, 1], [0, 0]), pairs([0, 0, 1], [3, 5, 4]), NO_PAIRS)

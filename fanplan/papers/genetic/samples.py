@@ -35,7 +35,7 @@ NOTIFICATIONS = 1000
 RECEPTIONS = Weights(w2=1e-6)
 """The paper counts what is received, not what is sent."""
 
-FITNESS_REPEATS = 50
+FITNESS_REPEATS = 200
 SEARCH_SEED = 1000
 """Between the seeds of the searches of one run, so that runs share none."""
 

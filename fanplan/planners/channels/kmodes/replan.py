@@ -21,6 +21,7 @@ from fanplan.planners.channels.kmodes.rules import Rules, count_changes, improve
 from fanplan.planners.channels.kmodes.solve import Solver, best_of
 from fanplan.planners.channels.kmodes.task import Task
 from fanplan.planners.channels.kmodes.unicast_limit import limited, raise_price
+from fanplan.planners.channels.kmodes.unused import use_unused
 
 BISECTIONS = 6
 FEW_SWAPS = 32
@@ -37,7 +38,8 @@ def replan(task: Task, solver: Solver) -> Cover:
     kept = [cover for cover in covers if most is None or changed(task, cover) <= most]
     best = limited(task, kept)
     if best is not None:
-        return best
+        left = task.problem.nnz if most is None else most - changed(task, best)
+        return use_unused(task.demand, best, task.rules._replace(change=price), left)
     if limited(task, covers) is None:
         least = min(task.unicast_fraction(cover) for cover in covers)
         raise too_much_unicast(float(task.params.unicast_limit or 0), least)
