@@ -15,6 +15,7 @@ from fanplan.plan.analytic import analytic_ledger
 from fanplan.plan.types import ChannelMap
 from fanplan.planners.channels.kmodes import KmodesParams
 from fanplan.planners.channels.params import ChannelParams
+from fanplan.planners.genetic import AtomicParams
 from fanplan.planners.methods import find_method, plan_channels
 from fanplan.planners.stop import never
 from fanplan.problem.interest import load_interest
@@ -60,6 +61,18 @@ def test_an_error_in_a_task_is_the_planners_own(spark: SparkSession, dataset: Pa
     with pytest.raises(InfeasibleError, match="max_channels_per_subscriber") as error:
         best_of_restarts(spark, dataset, "kmodes", None, params, 0, 2)
     assert error.value.limit == "max_channels_per_subscriber"
+    assert list(dataset.parent.iterdir()) == [dataset]
+
+
+def test_asked_to_stop_all_searches_end_with_their_best_so_far(
+    spark: SparkSession, dataset: Path
+) -> None:
+    endless = AtomicParams(4, iterations=10_000_000, patience=None)
+    result = best_of_restarts(
+        spark, dataset, "genetic-atomic", None, endless, 0, 2, stop=lambda best: True
+    )
+    assert len(result.costs) == 2
+    assert result.plan.ledger.missed == 0
     assert list(dataset.parent.iterdir()) == [dataset]
 
 
