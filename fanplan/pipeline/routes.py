@@ -205,7 +205,7 @@ def _spread(grid: GridRef, batches: Batches) -> Batches:
     for batch in batches:
         for row in batch.to_pylist():
             box = (row[name] for name in ("topic_id", "rate", "lo", "hi"))
-            cells, shares = traffic._spread_box(edges, *box)
+            cells, shares = traffic.spread_box(edges, *box)
             yield pa.record_batch(
                 {
                     "topic_id": pa.array(np.full(len(cells), row["topic_id"]), pa.int32()),

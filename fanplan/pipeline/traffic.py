@@ -135,7 +135,7 @@ def _axis_shares(edges: np.ndarray, lo: float, hi: float) -> tuple[range, np.nda
     return range(first, last), np.diff(ends) / (hi - lo)
 
 
-def _spread_box(
+def spread_box(
     edges: Edges, topic: int, rate: float, lo: list[float], hi: list[float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The cells a box meets, one row each, and the rate that falls into each by volume."""
@@ -157,7 +157,7 @@ def _spread(grid: GridRef) -> Callable[[Batches], Batches]:
         edges = grid.load()
         for batch in batches:
             for row in batch.to_pylist():
-                cells, shares = _spread_box(
+                cells, shares = spread_box(
                     edges, *(row[k] for k in ("topic_id", "rate", "lo", "hi"))
                 )
                 yield pa.record_batch(
