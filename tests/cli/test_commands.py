@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -247,11 +248,13 @@ def test_subscriptions_that_say_nothing_stop_the_run(
 
 
 def test_full_cover_cannot_be_planned_as_channels(
-    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "full"
-    assert run("ingest", desk, "--out", out, "--cover", "full", "--master", "local[2]") == 0
-    assert plan(out, tmp_path / "plan") == 2
+    full = shutil.copytree(dataset, tmp_path / "full")
+    manifest = json.loads((full / "manifest.json").read_text())
+    changed = manifest | {"cover": "full", "exact": False}
+    (full / "manifest.json").write_text(json.dumps(changed))
+    assert plan(full, tmp_path / "plan") == 2
     assert "overlap" in capsys.readouterr().err
 
 
