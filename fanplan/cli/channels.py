@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -153,7 +153,11 @@ def channels(
         "change_price": change_price,
         **further_options(option or []),
     }
-    with named_by_flag(), api.as_dataset(workload, run) as dataset, Interrupt() as stop:
+    with named_by_flag(), api.as_dataset(workload, run) as dataset, ExitStack() as stack:
+        if restarts > 1 or on_spark:
+            # A session that starts sets what Ctrl-C does: the search must have the last word.
+            run.session()
+        stop = stack.enter_context(Interrupt())
         costs["stop"] = wishes["stop"] = stop
         if len(numbers) > 1:
             _curve(dataset, numbers, wishes, out, replace, json)
