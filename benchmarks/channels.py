@@ -28,8 +28,8 @@ import pyarrow as pa
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
-from fanplan.plan.analytic import analytic_ledger, perfect
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.kmodes import KmodesParams, kmodes
 from fanplan.planners.genetic import AtomicParams, GeneticParams, genetic, genetic_atomic
 from fanplan.planners.methods import find_method

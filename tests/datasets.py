@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from fanplan.plan.types import Plan
+from fanplan.plan.channels.types import ChannelLayer
 from fanplan.planners.methods import METHODS, find_method, plan_channels
 from fanplan.problem.interest import InterestProblem, load_interest
 
@@ -168,7 +168,7 @@ def worlds(draw: st.DrawFn, flows: int = 8, subscribers: int = 6) -> World:
     return World((*drawn, wanted), users, seconds=draw(st.sampled_from([1.0, 3.0, 0.1])))
 
 
-def plan_dataset(dataset: Path, method: str, channels: int = 2, seed: int = 0) -> Plan:
+def plan_dataset(dataset: Path, method: str, channels: int = 2, seed: int = 0) -> ChannelLayer:
     """The plan of a method, with as many of the channels as there are flows."""
     found = find_method(method)
     problem = load_interest(dataset, found.rows)

@@ -17,7 +17,7 @@ from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from fanplan.evaluation.weights import Weights
-    from fanplan.plan.types import Plan
+    from fanplan.plan.channels.types import ChannelLayer
     from fanplan.planners.methods import Method
     from fanplan.planners.stop import Stop
 
@@ -48,7 +48,7 @@ class ChannelPlan:
     islands in the measure of their search.
     """
 
-    plan: Plan
+    plan: ChannelLayer
     dataset: Dataset
     ended: str | None = None
     churn: Churn | None = None
@@ -162,7 +162,7 @@ def prepared(
 
 def carry_out(
     run: Run, watch: Watch, restarts: int, on_spark: bool
-) -> tuple[Plan, tuple[float, ...]]:
+) -> tuple[ChannelLayer, tuple[float, ...]]:
     """Run here, as restarts or islands, or on Spark: the plan, and the costs of all searches."""
     if restarts < 1:
         raise InputError(Problem("restarts", f"{restarts} is too few", "Use 1 or more"))
@@ -205,7 +205,7 @@ def require_start(options: Mapping[str, Any]) -> None:
 
 
 def churn_of(
-    made: Plan, fresh_cost: float | None, dataset: Dataset, channels: int, start: PathLike
+    made: ChannelLayer, fresh_cost: float | None, dataset: Dataset, channels: int, start: PathLike
 ) -> Churn:
     from fanplan.planners.channels.kmodes import changes
 
@@ -235,7 +235,7 @@ def compare(
     """
     from fanplan.evaluation.ledger import cost, excess_percent, unicast_fraction
     from fanplan.evaluation.weights import Weights
-    from fanplan.plan.analytic import analytic_ledger, perfect
+    from fanplan.plan.channels.analytic import analytic_ledger, perfect
     from fanplan.planners.channels.params import require_enough_flows, require_traffic
     from fanplan.planners.methods import find_method, interest_of, load_problem
     from fanplan.planners.stop import never

@@ -13,7 +13,7 @@ from fanplan.api.datasets import Dataset, PathLike
 from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from fanplan.plan.types import Plan
+    from fanplan.plan.channels.types import ChannelLayer
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def widened(smaller: ChannelPlan, larger: ChannelPlan) -> ChannelPlan:
     return replace(larger, plan=replace(larger.plan, map=map, ledger=smaller.plan.ledger))
 
 
-def unicast_cost(plan: Plan) -> float:
+def unicast_cost(plan: ChannelLayer) -> float:
     """What everything costs by unicast: each wanted reception is a unicast message."""
     ledger = plan.ledger
     return plan.weights.unicast * (ledger.received_wanted + ledger.missed)

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from fanplan.api.datasets import Dataset
 from fanplan.errors import InputError, Problem
-from fanplan.plan.explain import Joined, explain_row, explain_subscriber
-from fanplan.plan.store import subscriber_names
-from fanplan.plan.types import Plan
+from fanplan.plan.channels.explain import Joined, explain_row, explain_subscriber
+from fanplan.plan.channels.types import ChannelLayer
+from fanplan.plan.channels.write import subscriber_names
 from fanplan.problem.interest import InterestProblem, Longs
 from fanplan.problem.names import FlowNames, similar
 
@@ -39,7 +39,7 @@ def find(dataset: Dataset, name: str) -> Found:
     return found
 
 
-def explain(plan: Plan, dataset: Dataset, name: str) -> list[dict[str, Any]]:
+def explain(plan: ChannelLayer, dataset: Dataset, name: str) -> list[dict[str, Any]]:
     """All that the name means: the subscriber, and the flow or the first flows of the topic."""
     found, problem = find(dataset, name), dataset.interest(plan.rows)
     explained = []
@@ -63,7 +63,7 @@ def unknown(name: str, flows: FlowNames, subscribers: pa.Array) -> Problem:
 
 
 def explained_flow(
-    plan: Plan, problem: InterestProblem, row: int, flow: dict[str, Any], rate: float
+    plan: ChannelLayer, problem: InterestProblem, row: int, flow: dict[str, Any], rate: float
 ) -> dict[str, Any]:
     """One flow; a row is its audience class or itself, so its share of the row's rate is told."""
     because = asked_for(plan, flow)
@@ -81,7 +81,7 @@ def explained_flow(
     return {"flow": flow["flow"], "asked_for": because, **result}
 
 
-def asked_for(plan: Plan, flow: dict[str, Any]) -> str | None:
+def asked_for(plan: ChannelLayer, flow: dict[str, Any]) -> str | None:
     """Whether the user wanted the flow on channels or off them."""
     for option, word in (("pinned", "pinned"), ("off_multicast", "off multicast")):
         if {flow["flow"], flow["topic"]} & set(plan.params.get(option, ())):
@@ -90,7 +90,7 @@ def asked_for(plan: Plan, flow: dict[str, Any]) -> str | None:
 
 
 def explained_subscriber(
-    plan: Plan, problem: InterestProblem, who: int, name: str
+    plan: ChannelLayer, problem: InterestProblem, who: int, name: str
 ) -> dict[str, Any]:
     told = explain_subscriber(problem, plan.map, plan.weights, who)
     runner_up = None if told.runner_up is None else joined(told.runner_up)

@@ -11,7 +11,7 @@ from fanplan.api.datasets import Dataset, PathLike
 from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from fanplan.plan.start import Start
+    from fanplan.plan.channels.start import Start
     from fanplan.planners.methods import Method
     from fanplan.problem.interest import Rows
 
@@ -99,7 +99,7 @@ def subscriber_limits(
     dataset: Dataset, channels: int, limit: int | Mapping[str, int] | PathLike
 ) -> int | list[int]:
     """A number for all, or one for each from a mapping or a file."""
-    from fanplan.plan.store import subscriber_names
+    from fanplan.plan.channels.write import subscriber_names
     from fanplan.problem.limits import limits_in_order
 
     if isinstance(limit, int):
@@ -111,11 +111,11 @@ def subscriber_limits(
 
 def load_start(dataset: Dataset, channels: int, folder: PathLike) -> Start:
     """The map of an older plan, which must not have more channels than there are now."""
-    from fanplan.plan.start import start_of
+    from fanplan.plan.channels.start import start_of
     from fanplan.plan.stored import load_plan
 
     plan = load_plan(Path(folder))
-    if plan.record.channels > channels:
-        what = f"has {plan.record.channels} channels, and {channels} are allowed now"
-        raise InputError(Problem(str(folder), what, f"Allow {plan.record.channels}"))
+    if plan.channels.channels > channels:
+        what = f"has {plan.channels.channels} channels, and {channels} are allowed now"
+        raise InputError(Problem(str(folder), what, f"Allow {plan.channels.channels}"))
     return start_of(plan, dataset.path)

@@ -11,7 +11,7 @@ from fanplan.api.engine import Engine
 from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from fanplan.plan.types import Plan
+    from fanplan.plan.channels.types import ChannelLayer
     from fanplan.planners.channels.params import ChannelParams
     from fanplan.planners.methods import Method
     from fanplan.planners.stop import Stop
@@ -62,7 +62,7 @@ class Run:
     seed: int
     engine: Engine
 
-    def here(self, watch: Watch) -> Plan:
+    def here(self, watch: Watch) -> ChannelLayer:
         """In this process, shown as a stage with its best cost."""
         from fanplan.planners.methods import load_problem, plan_channels
 
@@ -70,7 +70,7 @@ class Run:
             problem = load_problem(self.dataset.path, self.method, self.rows)
             return plan_channels(problem, self.method, self.params, self.seed, watch.telling(stage))
 
-    def restarted(self, restarts: int, watch: Watch) -> tuple[Plan, tuple[float, ...]]:
+    def restarted(self, restarts: int, watch: Watch) -> tuple[ChannelLayer, tuple[float, ...]]:
         """As independent Spark tasks: the best plan, and the costs of all."""
         from fanplan.pipeline.restarts import best_of_restarts
 
@@ -90,7 +90,7 @@ class Run:
         )
         return found.plan, found.costs
 
-    def islands(self, islands: int, watch: Watch) -> tuple[Plan, tuple[float, ...]]:
+    def islands(self, islands: int, watch: Watch) -> tuple[ChannelLayer, tuple[float, ...]]:
         """As populations apart, in Spark tasks, whose best maps migrate."""
         from fanplan.pipeline.islands import evolve_islands
         from fanplan.planners.channels.params import require_traffic
@@ -113,7 +113,7 @@ class Run:
         plan = planned(problem.interest, self.method, self.params, self.seed, found.map)
         return plan, found.costs
 
-    def on_spark(self, watch: Watch) -> Plan:
+    def on_spark(self, watch: Watch) -> ChannelLayer:
         """With Lloyd passes and the assignment as Spark jobs, for more rows than fit a search."""
         from fanplan.pipeline.decisions import as_plan
         from fanplan.pipeline.restarts import shared_folder

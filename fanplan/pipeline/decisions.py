@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from fanplan.evaluation.ledger import Ledger
 from fanplan.pipeline.contracts import CLASSES
 from fanplan.pipeline.stages import escaped
-from fanplan.plan.store import subscriber_names
+from fanplan.plan.channels.types import ChannelLayer, ChannelMap, Pairs, pairs
+from fanplan.plan.channels.write import subscriber_names
 from fanplan.plan.tables import CHANNEL_SUBSCRIBERS, arrow_schema
-from fanplan.plan.types import ChannelMap, Pairs, Plan, pairs
 from fanplan.planners.channels.kmodes import KmodesParams
 from fanplan.planners.channels.kmodes.cover import Cover, unserved_pairs
 from fanplan.planners.channels.kmodes.demand import Bytes, Demand
@@ -124,7 +124,7 @@ def member_pairs(decided: Decided) -> Pairs:
     return pairs(*np.nonzero(decided.members.T))
 
 
-def as_plan(decided: Decided, dataset: Path, params: KmodesParams, seed: int) -> Plan:
+def as_plan(decided: Decided, dataset: Path, params: KmodesParams, seed: int) -> ChannelLayer:
     """The plan in memory, ready to be saved and checked; both need the classes in memory."""
     problem, method = load_classes(dataset), find_method("kmodes")
     return planned(problem, method, params, seed, channel_map(decided))

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from fanplan.errors import InputError, Problem
 from fanplan.pipeline.restarts import STOP, shared_folder, tell_stop
 from fanplan.pipeline.tasks import run_tasks
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.genetic import (
     GeneticParams,
     State,

@@ -140,6 +140,7 @@ def replay_plan(
     # Spark's own processes may have another working directory than this one.
     folder, dataset = folder.absolute(), dataset.absolute()
     plan, manifest = load_plan(folder), read_manifest(dataset)
+    planned = plan.channels
     if plan.record.input.key != manifest.key:
         what = "was planned for other input than this dataset"
         raise InputError(Problem(str(folder), what, "Replay it on the dataset it was made for"))
@@ -160,8 +161,8 @@ def replay_plan(
     return Replayed(
         publications=int(measured.pop("publications")),
         ledger=Ledger(**measured),
-        planned=Ledger(**plan.record.ledger),
-        weights=Weights(**plan.record.weights.model_dump()),
+        planned=Ledger(**planned.ledger),
+        weights=Weights(**planned.weights.model_dump()),
         exact=manifest.exact and manifest.rates == "measured",
     )
 

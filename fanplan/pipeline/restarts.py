@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 from fanplan.errors import FanplanError, InputError, Problem
 from fanplan.evaluation.ledger import cost
 from fanplan.pipeline.tasks import PAYLOAD, run_tasks
-from fanplan.plan.analytic import analytic_ledger
-from fanplan.plan.types import ChannelMap, Plan, pairs
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.types import ChannelLayer, ChannelMap, pairs
 from fanplan.planners.channels.params import ChannelParams, require_enough_flows, require_traffic
 from fanplan.planners.methods import find_method, planned
 from fanplan.planners.stop import AnyOf, FileStop, Stop, TimeLimit, never
@@ -51,7 +51,7 @@ class Job:
 class Restarted:
     """The best plan, with the seed of its own restart, and the costs of all restarts in order."""
 
-    plan: Plan
+    plan: ChannelLayer
     costs: tuple[float, ...]
 
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fanplan.errors import InputError, Problem
-from fanplan.plan.tables import CHANNEL_TABLES
+from fanplan.plan.channels.record import ChannelsRecord
+from fanplan.plan.overlay.record import OverlayRecord
+from fanplan.plan.record import Positive
+from fanplan.plan.tables import CHANNEL_TABLES, OVERLAY_TABLES, TREE_TABLES
 from fanplan.problem.dataset import read_parquet
+from fanplan.workload.tables import Table
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
 PLAN_AGAIN = "Write the plan again"
 
-Positive = Annotated[FiniteFloat, Field(gt=0)]
+LayerName = Literal["channels", "overlay"]
 
 
 class InputRecord(BaseModel):
@@ -33,44 +37,32 @@ class InputRecord(BaseModel):
     parameters: dict[str, Any]
 
 
-class WeightsRecord(BaseModel):
-    """Weights of the cost."""
-
-    model_config = ConfigDict(frozen=True)
-
-    w1: Positive
-    w2: Positive
-    w3: Positive
-
-
 class PlanRecord(BaseModel):
-    """What plan.json holds. ``seconds`` is the window that the ledger covers, not a run time."""
+    """What plan.json holds: what was planned for, and a section for each layer that was planned."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     version: str
-    layers: tuple[Literal["channels"], ...]
+    layers: tuple[LayerName, ...] = Field(min_length=1)
     input: InputRecord
-    method: str
-    params: dict[str, Any]
-    weights: WeightsRecord
     seed: int
-    channels: int = Field(ge=0)
-    flows: int = Field(ge=0)
-    audience_classes: int = Field(ge=0)
-    seconds: FiniteFloat
-    cost: FiniteFloat
-    perfect: FiniteFloat
-    excess_percent: FiniteFloat
-    bound: FiniteFloat
-    bound_name: str
-    bound_percent: FiniteFloat
-    single_bound: FiniteFloat
-    single_bound_name: str
-    single_bound_percent: FiniteFloat
-    unicast_fraction: FiniteFloat
-    ledger: dict[str, FiniteFloat]
+    channels: ChannelsRecord | None = None
+    overlay: OverlayRecord | None = None
+
+    @model_validator(mode="after")
+    def _sections_are_the_layers(self) -> PlanRecord:
+        there = tuple(name for name in ("channels", "overlay") if getattr(self, name) is not None)
+        if sorted(self.layers) != sorted(there):
+            raise ValueError(f"the layers {self.layers} are not the sections {there}")
+        return self
+
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that belong to the layers."""
+        tables: tuple[Table, ...] = CHANNEL_TABLES if self.channels else ()
+        if self.overlay:
+            tables += OVERLAY_TABLES + (TREE_TABLES if self.overlay.trees > 1 else ())
+        return tables
 
 
 @dataclass(frozen=True)
@@ -79,6 +71,22 @@ class StoredPlan:
 
     folder: Path
     record: PlanRecord
+
+    @property
+    def channels(self) -> ChannelsRecord:
+        """The section on channels; an error if the plan has none."""
+        return self._section(self.record.channels, "channels")
+
+    @property
+    def overlay(self) -> OverlayRecord:
+        """The section on the overlay; an error if the plan has none."""
+        return self._section(self.record.overlay, "overlay")
+
+    def _section(self, section: Any, name: str) -> Any:
+        if section is None:
+            what = f"has no layer {name}, only {', '.join(self.record.layers)}"
+            raise InputError(Problem(str(self.folder), what, "Name a plan that has this layer"))
+        return section
 
     def path(self, table: str) -> Path:
         return self.folder / f"{table}.parquet"
@@ -91,7 +99,7 @@ class StoredPlan:
 def load_plan(folder: Path) -> StoredPlan:
     """Open a plan folder; its record and the presence of its tables are checked at once."""
     plan = StoredPlan(folder, read_record(folder / "plan.json"))
-    missing = [table.name for table in CHANNEL_TABLES if not plan.path(table.name).is_file()]
+    missing = [t.name for t in plan.record.tables() if not plan.path(t.name).is_file()]
     if missing:
         what = f"no table {', '.join(missing)} here"
         raise InputError(Problem(str(folder), what, PLAN_AGAIN))

@@ -52,6 +52,70 @@ UNICAST = Table(
 
 CHANNEL_TABLES = (PLAN_FLOWS, CHANNEL_FLOWS, CHANNEL_SUBSCRIBERS, UNICAST)
 
+PLAN_BROKERS = Table(
+    "brokers",
+    "the brokers that are used",
+    (
+        Column("broker", "string", "name of the broker", required=True),
+        Column("capacity", "number", "what it can process; null if not limited", unit="messages/s"),
+        Column("load", "number", "what it has to process, forwarding included", True, "messages/s"),
+        Column(
+            "client_load",
+            "number",
+            "what its clients bring, by the rule of the allocation; null if none was made",
+            unit="messages/s",
+        ),
+    ),
+    key=("broker",),
+)
+
+CLIENTS = Table(
+    "clients",
+    "which client is at which broker",
+    (
+        Column("client", "string", "a publisher or a subscriber", required=True),
+        Column("role", "string", "publisher or subscriber", required=True),
+        Column("broker", "string", "where it is", required=True),
+    ),
+    key=("client", "role", "broker"),
+)
+
+PLAN_LINKS = Table(
+    "links",
+    "which brokers are linked",
+    (
+        Column("a", "string", "a broker", required=True),
+        Column("b", "string", "another one, after a by name", required=True),
+        Column("weight", "number", "similarity of the two by the plan's metric", required=True),
+        Column("rate", "number", "what crosses it, both ways", True, "messages/s"),
+    ),
+    key=("a", "b"),
+)
+
+TREE_LINKS = Table(
+    "tree_links",
+    "which links form which tree; only if there are several trees",
+    (
+        Column("tree", "integer", "number of the tree, from 0", required=True),
+        Column("a", "string", "a broker", required=True),
+        Column("b", "string", "another one, after a by name", required=True),
+    ),
+    key=("tree", "a", "b"),
+)
+
+TREE_SOURCES = Table(
+    "tree_sources",
+    "which tree takes what enters at a broker; only if there are several trees",
+    (
+        Column("broker", "string", "where messages enter", required=True),
+        Column("tree", "integer", "number of the tree, from 0", required=True),
+    ),
+    key=("broker",),
+)
+
+OVERLAY_TABLES = (PLAN_BROKERS, CLIENTS, PLAN_LINKS)
+TREE_TABLES = (TREE_LINKS, TREE_SOURCES)
+
 ARROW_TYPES = {
     "string": pa.string(),
     "number": pa.float64(),

@@ -10,8 +10,8 @@ from typing import Any
 from fanplan import __version__
 from fanplan.errors import InputError, Problem
 from fanplan.evaluation.dual import best_bounds
-from fanplan.plan.analytic import analytic_ledger, perfect
-from fanplan.plan.types import ChannelMap, Plan
+from fanplan.plan.channels.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.types import ChannelLayer, ChannelMap
 from fanplan.planners.channels.bmd import bmd
 from fanplan.planners.channels.broadcast import broadcast
 from fanplan.planners.channels.exact import ExactParams, exact
@@ -118,7 +118,7 @@ def interest_of(problem: Input) -> InterestProblem:
 
 def plan_channels(
     problem: Input, method: Method, params: ChannelParams, seed: int = 0, stop: Stop = never
-) -> Plan:
+) -> ChannelLayer:
     """Run a method on a problem with its kind of rows; add the ledger and the bounds."""
     interest = interest_of(problem)
     require_traffic(interest)
@@ -128,10 +128,10 @@ def plan_channels(
 
 def planned(
     problem: InterestProblem, method: Method, params: ChannelParams, seed: int, map: ChannelMap
-) -> Plan:
+) -> ChannelLayer:
     """The plan of a map that the method made with these parameters and this seed."""
     bound, single = best_bounds(problem, params.weights, params.channels)
-    return Plan(
+    return ChannelLayer(
         map=map,
         rows=problem.rows,
         source=problem.source,

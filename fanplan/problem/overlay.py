@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
+from fanplan.errors import InputError, Problem
 from fanplan.problem.interest import Floats, Ints, Longs
 
 
@@ -81,6 +82,25 @@ class OverlayProblem:
     def size(self) -> int:
         """Number of brokers."""
         return len(self.brokers)
+
+    def given(self, ends: Ints) -> Longs:
+        """Where links, as rows of two positions, stand among those given; an error if one does not.
+
+        Not to be asked if no links are given.
+        """
+        assert self.links is not None
+        key = self.links.a.astype(np.int64) * self.size + self.links.b
+        wanted = ends.min(axis=1).astype(np.int64) * self.size + ends.max(axis=1)
+        for a, b in ends[~np.isin(wanted, key)]:
+            one, other = self.brokers[int(a)].as_py(), self.brokers[int(b)].as_py()
+            what = f"brokers {one!r} and {other!r} are linked, but no such link is given"
+            raise InputError(Problem("tree", what, "Use only the given links"))
+        order = np.argsort(key, kind="stable")
+        return order[np.searchsorted(key, wanted, sorter=order)]
+
+    def latencies(self, ends: Ints) -> Floats:
+        """Delay of each link in ms; 1, a hop, where no links are given."""
+        return np.ones(len(ends)) if self.links is None else self.links.latency_ms[self.given(ends)]
 
 
 @dataclass(frozen=True, eq=False)

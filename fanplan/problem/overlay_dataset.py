@@ -17,7 +17,7 @@ import scipy.sparse
 
 from fanplan.errors import InputError, Problem
 from fanplan.problem.dataset import Manifest, read_manifest, read_stage, stage_batches
-from fanplan.problem.interest import Floats, Ints
+from fanplan.problem.interest import Floats
 from fanplan.problem.overlay import ClientProblem, Links, OverlayProblem, Routes, Similarity
 
 BATCH = 1 << 20
@@ -113,7 +113,7 @@ def load_overlay(dataset: Path) -> OverlayProblem:
         cost=brokers.cost,
         routes=read_routes(dataset, "routes"),
         similarity=read_similarity(dataset, len(brokers.names)),
-        links=_links(dataset, brokers.names) if "links" in manifest.stages else None,
+        links=read_links(dataset, brokers.names),
         seconds=manifest.seconds,
         source=manifest.key,
     )
@@ -158,10 +158,16 @@ def _route_keys(table: pa.Table) -> Iterator[tuple[int, bytes]]:
         yield source, values[starts[row] : starts[row + 1]].tobytes()
 
 
-def _links(dataset: Path, names: pa.Array) -> Links:
-    columns = ("a", "b", "latency_ms", "bandwidth", "cost")
-    table = read_stage(dataset, "links", columns)
-    ends = np.sort(np.stack([_position(table[end], names) for end in ("a", "b")]), axis=0)
+def read_links(dataset: Path, names: pa.Array) -> Links | None:
+    """The given links between these brokers; None if there is no such table."""
+    if "links" not in read_manifest(dataset).stages:
+        return None
+    table = read_stage(dataset, "links", ("a", "b", "latency_ms", "bandwidth", "cost"))
+    _require_ends(table, read_brokers(dataset).names)
+    both = [pc.is_in(table[end], names) for end in ("a", "b")]
+    table = table.filter(pc.and_(*both))
+    found = [pc.index_in(table[end], names).to_numpy() for end in ("a", "b")]
+    ends = np.sort(np.stack(found), axis=0).astype(np.int32)
     return Links(
         a=ends[0],
         b=ends[1],
@@ -171,14 +177,49 @@ def _links(dataset: Path, names: pa.Array) -> Links:
     )
 
 
-def _position(column: pa.ChunkedArray, names: pa.Array) -> Ints:
-    """Positions of names that are all known: ingest quarantines links between others."""
-    at = pc.index_in(column.combine_chunks(), names)
-    if at.null_count:
-        name = column.combine_chunks().filter(pc.is_null(at))[0].as_py()
-        what = f"broker {name!r} has no client and there is no table brokers"
-        raise InputError(Problem("links", what, "Add a table brokers"))
-    return np.array(at.to_numpy(), dtype=np.int32)
+def _require_ends(links: pa.Table, known: pa.Array) -> None:
+    """Links must be between brokers; where there is a table of them, ingest saw to it."""
+    for end in ("a", "b"):
+        unknown = links[end].filter(pc.invert(pc.is_in(links[end], known)))
+        if len(unknown):
+            what = f"broker {unknown[0].as_py()!r} has no client and there is no table brokers"
+            raise InputError(Problem("links", what, "Add a table brokers"))
+
+
+def given_clients(dataset: Path) -> pa.Table:
+    """Columns client, role, broker: where the workload has its clients, each pair once.
+
+    A publisher that advertises at several brokers is at the first of them by name. One that
+    publishes without advertising is at the broker of its own name.
+    """
+    stages = read_manifest(dataset).stages
+    parts = [_pairs(dataset, "subscriptions", "subscriber")]
+    publishers: dict[str, str] = {}
+    if "advertisements" in stages:
+        for row in _pairs(dataset, "advertisements", "publisher").to_pylist():
+            known = publishers.get(row["client"], row["broker"])
+            publishers[row["client"]] = min(known, row["broker"])
+    if "publications" in stages:
+        silent = _distinct(dataset, "publications", "publisher") - publishers.keys() - {None}
+        publishers |= {str(name): str(name) for name in silent}
+    parts.append(_clients(list(publishers), "publisher", list(publishers.values())))
+    return pa.concat_tables(parts)
+
+
+def _clients(names: list[str], role: str, brokers: list[str]) -> pa.Table:
+    text = pa.string()
+    columns = {"client": names, "role": [role] * len(names), "broker": brokers}
+    return pa.table({name: pa.array(values, text) for name, values in columns.items()})
+
+
+def _pairs(dataset: Path, stage: str, client: str) -> pa.Table:
+    """Each client at each of its brokers, once."""
+    found: set[tuple[str, str]] = set()
+    for batch in stage_batches(dataset, stage, (client, "broker"), BATCH):
+        unique = pa.table(batch).group_by([client, "broker"]).aggregate([])
+        found |= set(zip(unique[client].to_pylist(), unique["broker"].to_pylist(), strict=True))
+    pairs = sorted(pair for pair in found if None not in pair)
+    return _clients([one for one, _ in pairs], client, [broker for _, broker in pairs])
 
 
 def load_clients(dataset: Path) -> ClientProblem:

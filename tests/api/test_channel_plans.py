@@ -48,7 +48,7 @@ def test_names_pin_flows_and_keep_them_off(dataset: Dataset, tmp_path: Path) -> 
     carried = {row["flow"] for row in table(plan, "channel_flows")}
     assert "t16" in carried - direct
     assert {"t0", "t20[0]"} <= direct - carried
-    params = json.loads((plan / "plan.json").read_text())["params"]
+    params = json.loads((plan / "plan.json").read_text())["channels"]["params"]
     assert (params["pinned"], params["off_multicast"]) == (["t16"], ["t0", "t20[0]"])
     (pinned,), (off,) = made.explain("t16"), made.explain("t0")
     assert (pinned["asked_for"], off["asked_for"]) == ("pinned", "off multicast")

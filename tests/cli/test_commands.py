@@ -288,7 +288,7 @@ def test_a_plan_is_replanned_compared_and_explained(
     more = ("--option", "starts=2", "--option", "multiple=false")
     code, told = answer(capsys, *words, *asked, *more, "--out", tmp_path / "new")
     assert code == 0
-    params = json.loads((tmp_path / "new" / "plan.json").read_text())["params"]
+    params = json.loads((tmp_path / "new" / "plan.json").read_text())["channels"]["params"]
     assert (params["starts"], params["multiple"], params["start"]) == (2, False, True)
     assert told["joins"] + told["leaves"] + told["added"] + told["removed"] <= 1
     assert [row["method"] for row in told["compared"]] == ["tock+greedy-flow"]
@@ -309,7 +309,7 @@ def test_an_existing_plan_is_replaced_only_when_asked(
     assert plan(dataset, out) == 0
     assert plan(dataset, out) == 2
     assert plan(dataset, out, "--replace", "--method", "random") == 0
-    assert json.loads((out / "plan.json").read_text())["method"] == "random"
+    assert json.loads((out / "plan.json").read_text())["channels"]["method"] == "random"
 
 
 def test_demo_runs_the_main_job(

@@ -13,7 +13,7 @@ from fanplan.evaluation.dual import best_bounds, dual_bound
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.spectral import spectral_bound
 from fanplan.evaluation.weights import Weights
-from fanplan.plan.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.analytic import analytic_ledger, perfect
 from fanplan.planners.channels.exact import ExactParams, exact
 from fanplan.planners.stop import never
 from fanplan.problem.build import from_generated

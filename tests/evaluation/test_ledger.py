@@ -23,8 +23,8 @@ from fanplan.evaluation.ledger import (
     unicast_fraction,
 )
 from fanplan.evaluation.weights import Weights
-from fanplan.plan.analytic import analytic_ledger, perfect
-from fanplan.plan.types import ChannelMap, pairs
+from fanplan.plan.channels.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.types import ChannelMap, pairs
 
 FLOWS, USERS, CHANNELS = 5, 4, 3
 weight = st.floats(0.1, 8.0)

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from fanplan.errors import InfeasibleError, InputError, Problem
 from fanplan.evaluation.ledger import cost
 from fanplan.pipeline.restarts import best_of_restarts, rebuilt, restart_seeds, taken_apart
-from fanplan.plan.analytic import analytic_ledger
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.kmodes import KmodesParams
 from fanplan.planners.channels.params import ChannelParams
 from fanplan.planners.genetic import AtomicParams

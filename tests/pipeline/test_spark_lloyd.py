@@ -28,10 +28,10 @@ from fanplan.pipeline.decisions import (
 )
 from fanplan.pipeline.lloyd import Setting, lloyd_pass, save_members
 from fanplan.pipeline.scale import plan_on_spark
-from fanplan.plan.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.analytic import analytic_ledger, perfect
 from fanplan.plan.store import save_plan
 from fanplan.plan.tables import CHANNEL_TABLES
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.kmodes import KmodesParams
 from fanplan.planners.channels.kmodes.cover import one_channel, to_map
 from fanplan.planners.channels.kmodes.demand import heaviest, make_demand
@@ -115,7 +115,7 @@ def test_a_plan_made_on_spark_passes_the_check(made: tuple[Decided, Path], tmp_p
     decided, dataset = made
     plan = as_plan(decided, dataset, PARAMS, SEED)
     assert plan.cost == cost(decided.ledger, PARAMS.weights)
-    assert save_plan(plan, dataset, tmp_path / "plan").record.cost == plan.cost
+    assert save_plan(plan, dataset, tmp_path / "plan").channels.cost == plan.cost
 
 
 def test_tables_written_by_spark_are_those_of_the_saved_plan(

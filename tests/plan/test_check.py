@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 
 from fanplan.errors import InputError
 from fanplan.evaluation.bounds import Bound
-from fanplan.plan.analytic import analytic_ledger
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.types import ChannelLayer, ChannelMap, pairs
 from fanplan.plan.check import check_plan
 from fanplan.plan.store import save_plan
-from fanplan.plan.types import ChannelMap, Plan, pairs
 from fanplan.problem.interest import load_interest
 
 WORLD = World(
@@ -52,7 +52,7 @@ def hybrid(dataset, tmp_path):
     return save_plan(hybrid_plan(dataset), dataset, tmp_path / "plan").folder
 
 
-def hybrid_plan(dataset) -> Plan:
+def hybrid_plan(dataset) -> ChannelLayer:
     """Subscriber 1 gets class 2 by unicast instead of joining."""
     base, problem = plan_dataset(dataset, "broadcast"), load_interest(dataset)
     map = ChannelMap(2, pairs([0, 2], [0, 0]), pairs([0, 0], [0, 2]), pairs([1, 2], [1, 1]))
@@ -71,7 +71,8 @@ def rewrite(folder, table: str, change) -> None:
 
 def amend(folder, **changes) -> None:
     path = folder / "plan.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"channels": content["channels"] | changes}))
 
 
 def assert_violation(folder, dataset, *parts: str) -> None:
@@ -195,13 +196,13 @@ def test_changed_flows_are_named(hybrid, dataset, change, what, named):
 
 @pytest.mark.parametrize("entry", ["sent_multicast", "received_unwanted", "missed", "forwarded"])
 def test_wrong_ledger_is_named(hybrid, dataset, entry):
-    ledger = json.loads((hybrid / "plan.json").read_text())["ledger"]
+    ledger = json.loads((hybrid / "plan.json").read_text())["channels"]["ledger"]
     amend(hybrid, ledger=ledger | {entry: ledger[entry] + 1})
     assert_violation(hybrid, dataset, f"ledger: {entry}", f"stated {ledger[entry] + 1}")
 
 
 def test_incomplete_ledger_is_named(hybrid, dataset):
-    ledger = json.loads((hybrid / "plan.json").read_text())["ledger"]
+    ledger = json.loads((hybrid / "plan.json").read_text())["channels"]["ledger"]
     del ledger["sent_unicast"]
     amend(hybrid, ledger=ledger)
     assert_violation(hybrid, dataset, "ledger: sent_unicast")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.weights import Weights
-from fanplan.plan.analytic import analytic_ledger
-from fanplan.plan.explain import explain_row, explain_subscriber
-from fanplan.plan.types import ChannelMap, pairs
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.explain import explain_row, explain_subscriber
+from fanplan.plan.channels.types import ChannelMap, pairs
 from fanplan.problem.interest import InterestProblem
 
 USERS, CHANNELS = 5, 3

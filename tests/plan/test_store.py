@@ -12,10 +12,10 @@ from datasets import Flow, World, plan_dataset, write_dataset
 
 from fanplan.errors import CheckError, InputError
 from fanplan.evaluation.ledger import Ledger
-from fanplan.plan import store
+from fanplan.plan.channels import write
+from fanplan.plan.channels.types import NO_PAIRS, pairs
 from fanplan.plan.store import load_plan, save_plan
 from fanplan.plan.tables import CHANNEL_TABLES, arrow_schema
-from fanplan.plan.types import NO_PAIRS, pairs
 from fanplan.workload.tables import as_markdown
 
 WORLD = World(
@@ -54,7 +54,7 @@ def test_tables_of_a_per_flow_plan(dataset, tmp_path):
 def test_classes_are_expanded_to_flows_in_batches_of_any_size(
     dataset, tmp_path, batch, monkeypatch
 ):
-    monkeypatch.setattr(store, "BATCH_ROWS", batch)
+    monkeypatch.setattr(write, "BATCH_ROWS", batch)
     folder = save_plan(plan_dataset(dataset, "unicast"), dataset, tmp_path / "plan").folder
     assert rows(folder, "unicast") == [
         ("t0", "s0"),
@@ -77,14 +77,17 @@ def test_tables_have_their_described_columns(dataset, tmp_path):
 
 def test_record_says_what_was_decided(dataset, tmp_path):
     plan = plan_dataset(dataset, "random", seed=7)
-    record = save_plan(plan, dataset, tmp_path / "plan").record
-    assert (record.method, record.params, record.seed) == ("random", {"channels": 2}, 7)
-    assert (record.channels, record.flows, record.audience_classes) == (2, 3, 2)
-    assert (record.seconds, record.input.key) == (2.0, "key-1")
+    stored = save_plan(plan, dataset, tmp_path / "plan")
+    record, section = stored.record, stored.channels
+    assert (section.method, section.params, record.seed) == ("random", {"channels": 2}, 7)
+    assert (section.channels, section.flows, section.audience_classes) == (2, 3, 2)
+    assert (section.seconds, record.input.key) == (2.0, "key-1")
     assert record.input.parameters == {"grid": "atomic"}
-    assert Ledger(**record.ledger) == plan.ledger
-    assert record.cost == plan.cost
-    assert record.bound_percent == plan.bound_percent
+    assert Ledger(**section.ledger) == plan.ledger
+    assert section.cost == plan.cost
+    assert section.bound_percent == plan.bound_percent
+    with pytest.raises(InputError, match="has no layer overlay, only channels"):
+        _ = stored.overlay
 
 
 @pytest.mark.parametrize("method", ["round-robin", "random", "unicast", "broadcast"])
@@ -104,7 +107,7 @@ def test_only_a_plan_is_replaced_and_only_when_asked(dataset, tmp_path):
     with pytest.raises(InputError, match="is a plan already"):
         save_plan(plan, dataset, out)
     other = plan_dataset(dataset, "unicast")
-    assert save_plan(other, dataset, out, replace=True).record.method == "unicast"
+    assert save_plan(other, dataset, out, replace=True).channels.method == "unicast"
     with pytest.raises(InputError, match="is not a plan"):
         save_plan(plan, dataset, dataset, replace=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset", "plan"]
@@ -144,16 +147,20 @@ def test_missing_parts_are_named(stored, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "format 2 is not the format 1"),
+        ({"format": 1}, "format 1 is not the format 2"),
         ({"seed": "x"}, "seed"),
-        ({"cost": None}, "cost"),
-        ({"weights": {"w1": 1, "w2": 0, "w3": 1}}, r"weights\.w2"),
+        ({"channels": {"cost": None}}, r"channels\.cost"),
+        ({"channels": {"weights": {"w1": 1, "w2": 0, "w3": 1}}}, r"weights\.w2"),
         ({"colour": "red"}, "colour"),
+        ({"layers": ["overlay"]}, "are not the sections"),
     ],
 )
 def test_wrong_records_are_named(stored, change, message):
+    change = dict(change)
     path = stored / "plan.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    content = json.loads(path.read_text())
+    content |= {"channels": content["channels"] | change.pop("channels", {})} | change
+    path.write_text(json.dumps(content))
     with pytest.raises(InputError, match=message):
         load_plan(stored)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fanplan.errors import InputError
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.weights import Weights
-from fanplan.plan.analytic import analytic_ledger
+from fanplan.plan.channels.analytic import analytic_ledger
 from fanplan.planners.channels.exact import ExactParams, exact
 from fanplan.planners.stop import never
 

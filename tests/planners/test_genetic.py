@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.plan.analytic import analytic_ledger
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.genetic import (
     AtomicParams,
     GeneticParams,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fanplan.errors import InputError
 from fanplan.evaluation.ledger import cost, excess_percent
 from fanplan.evaluation.weights import Weights
-from fanplan.plan.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.analytic import analytic_ledger, perfect
 from fanplan.planners.channels.assignment import assignment_cost, nothing_assigned, overlaps
 from fanplan.planners.channels.bmd import best_members, bmd, move_nearest
 from fanplan.planners.channels.flow_merge import class_groups, flow_merge

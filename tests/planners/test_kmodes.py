@@ -18,8 +18,8 @@ from fanplan.errors import InfeasibleError, InputError
 from fanplan.evaluation.dual import best_bounds
 from fanplan.evaluation.ledger import cost, unicast_fraction
 from fanplan.evaluation.weights import Weights
-from fanplan.plan.analytic import analytic_ledger, perfect
-from fanplan.plan.types import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.plan.channels.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.planners.channels.exact import ExactParams, exact
 from fanplan.planners.channels.hybrid_params import FirstStepParams, HybridParams
 from fanplan.planners.channels.kmodes import KmodesParams, changes, kmodes

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from fanplan.errors import InputError
 from fanplan.evaluation.ledger import cost, unicast_fraction
 from fanplan.evaluation.weights import Weights
-from fanplan.plan.analytic import analytic_ledger
-from fanplan.plan.types import ChannelMap, pairs
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.types import ChannelMap, pairs
 from fanplan.planners.channels.hybrid_params import HybridParams
 from fanplan.planners.channels.random_map import random_map
 from fanplan.planners.channels.tock import tock

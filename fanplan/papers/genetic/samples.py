@@ -17,8 +17,8 @@ import numpy as np
 from fanplan.evaluation.weights import Weights
 from fanplan.papers.genetic.settings import size_name
 from fanplan.papers.genetic.tables import table_costs
-from fanplan.plan.analytic import analytic_ledger
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.kmodes import KmodesParams, kmodes
 from fanplan.planners.genetic import AtomicParams, GeneticParams, genetic, genetic_atomic
 from fanplan.planners.genetic.genes import map_costs, subscription_genes

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.plan.analytic import perfect
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.analytic import perfect
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.hybrid_params import HybridParams
 from fanplan.planners.stop import never
 from fanplan.planners.unicast.delivery import COST, UNICAST, deliver

@@ -14,8 +14,8 @@ from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.weights import Weights
 from fanplan.papers.hybrid.curves import Curve, at, cheapest, second_step_curve
 from fanplan.papers.hybrid.settings import DRAWN, LIMIT, SECOND_STEPS, SHARES
-from fanplan.plan.analytic import analytic_ledger, perfect
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.hybrid_params import HybridParams
 from fanplan.planners.channels.kmodes import KmodesParams
 from fanplan.planners.methods import find_method

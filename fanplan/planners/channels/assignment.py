@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from fanplan.evaluation.ledger import cost
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
-from fanplan.plan.analytic import analytic_ledger
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
 
 Bytes = NDArray[np.uint8]

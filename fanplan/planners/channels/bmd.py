@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.assignment import Bytes, map_cost, overlaps
 from fanplan.planners.channels.hybrid_params import FirstStepParams
 from fanplan.planners.channels.membership import one_channel_per_row

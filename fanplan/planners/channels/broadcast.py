@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.membership import one_channel_per_row
 from fanplan.planners.channels.params import ChannelParams
 from fanplan.planners.stop import Stop

@@ -15,7 +15,7 @@ import numpy as np
 
 from fanplan.errors import InputError, Problem
 from fanplan.kernels import compiled
-from fanplan.plan.types import ChannelMap, pairs
+from fanplan.plan.channels.types import ChannelMap, pairs
 from fanplan.planners.channels.params import ChannelParams
 from fanplan.planners.stop import Stop
 from fanplan.problem.interest import Floats, InterestProblem, Longs

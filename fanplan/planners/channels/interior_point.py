@@ -6,8 +6,8 @@ import numpy as np
 
 from fanplan.errors import InputError, Problem
 from fanplan.kernels import compiled
-from fanplan.plan.analytic import perfect
-from fanplan.plan.types import NO_PAIRS, ChannelMap, pairs
+from fanplan.plan.channels.analytic import perfect
+from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, pairs
 from fanplan.planners.channels.assignment import map_cost
 from fanplan.planners.channels.broadcast import broadcast
 from fanplan.planners.channels.hybrid_params import FirstStepParams

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.plan.bitmap import Bitmap, bitmap_pairs, empty_bitmap, set_bit
-from fanplan.plan.types import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.plan.channels.bitmap import Bitmap, bitmap_pairs, empty_bitmap, set_bit
+from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.problem.interest import InterestProblem, Ints, Longs
 
 

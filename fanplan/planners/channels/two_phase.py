@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.assignment import NOWHERE, map_cost
 from fanplan.planners.channels.hybrid_params import FirstStepParams
 from fanplan.planners.channels.membership import one_channel_per_row

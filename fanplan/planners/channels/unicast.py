@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.plan.types import NO_PAIRS, ChannelMap, pairs
+from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, pairs
 from fanplan.planners.channels.params import ChannelParams
 from fanplan.planners.stop import Stop
 from fanplan.problem.interest import InterestProblem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.plan.types import NO_PAIRS, ChannelMap, pairs
+from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, pairs
 from fanplan.planners.channels.merge import Groups, bit_sets, groups_of, merged, sums_per_byte
 from fanplan.planners.channels.params import ChannelParams, require_enough_flows
 from fanplan.planners.stop import Stop

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.plan.analytic import joined_any
-from fanplan.plan.bitmap import Bitmap
-from fanplan.plan.types import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.plan.channels.analytic import joined_any
+from fanplan.plan.channels.bitmap import Bitmap
+from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.planners.channels.params import require_enough_flows
 from fanplan.planners.genetic.evolve import State, advance, start
 from fanplan.planners.genetic.genes import subscription_genes

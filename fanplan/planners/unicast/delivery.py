@@ -15,8 +15,8 @@ import numpy as np
 from fanplan.errors import InputError, Problem
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
-from fanplan.plan.bitmap import Bitmap, has_bit
-from fanplan.plan.types import ChannelMap, pairs
+from fanplan.plan.channels.bitmap import Bitmap, has_bit
+from fanplan.plan.channels.types import ChannelMap, pairs
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
 
 BY_UNICAST = -1

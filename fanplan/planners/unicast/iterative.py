@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.evaluation.ledger import cost, unicast_fraction
-from fanplan.plan.analytic import analytic_ledger
-from fanplan.plan.types import NO_PAIRS, ChannelMap, pairs
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, pairs
 from fanplan.planners.unicast.items import Items
 from fanplan.problem.interest import InterestProblem, Longs
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.plan.types import ChannelMap, pairs
+from fanplan.plan.channels.types import ChannelMap, pairs
 from fanplan.planners.unicast.delivery import BY_UNICAST, COST, MULTICAST, UNICAST
 from fanplan.planners.unicast.items import user_items
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from fanplan.errors import InputError, Problem
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.unicast.greedy import greedy
 from fanplan.planners.unicast.items import flow_items, pair_items, user_items
 from fanplan.planners.unicast.iterative import First, Move, iterative, repeated

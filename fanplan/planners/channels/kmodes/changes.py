@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.plan.types import ChannelMap, Pairs
+from fanplan.plan.channels.types import ChannelMap, Pairs
 from fanplan.problem.interest import Longs
 
 

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from fanplan.kernels import compiled
-from fanplan.plan.types import ChannelMap, pairs
+from fanplan.plan.channels.types import ChannelMap, pairs
 from fanplan.planners.channels.kmodes.assign import (
     BLOCK,
     channel_costs,

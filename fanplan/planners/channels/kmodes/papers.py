@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.hybrid_params import HybridParams
 from fanplan.planners.channels.kmodes.cover import Cover, from_map
 from fanplan.planners.channels.kmodes.obey import is_served

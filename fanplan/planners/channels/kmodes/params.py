@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fanplan.errors import InputError, Problem
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.params import ChannelParams
 
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.kmodes.column import CANDIDATES
 from fanplan.planners.channels.kmodes.cover import Cover, to_map
 from fanplan.planners.channels.kmodes.infeasible import explain, too_much_unicast

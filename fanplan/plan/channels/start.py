@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.plan.stored import StoredPlan
-from fanplan.plan.types import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.problem.dataset import read_stage
 from fanplan.problem.interest import Ints
 
@@ -36,7 +36,7 @@ def start_of(plan: StoredPlan, dataset: Path) -> Start:
     carried, lost = translated(plan, "channel_flows", "flow", wanted)
     members, left = translated(plan, "channel_subscribers", "subscriber", subscribers)
     assigned = pairs(carried.right, carried.left)
-    return Start(ChannelMap(plan.record.channels, assigned, members, NO_PAIRS), lost + left)
+    return Start(ChannelMap(plan.channels.channels, assigned, members, NO_PAIRS), lost + left)
 
 
 def translated(plan: StoredPlan, table: str, column: str, values: pa.Array) -> tuple[Pairs, int]:

@@ -11,7 +11,7 @@ from fanplan.evaluation.bounds import Bound
 from fanplan.evaluation.ledger import Ledger, cost, excess_percent, unicast_fraction
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
-from fanplan.plan.bitmap import Bitmap, bitmap
+from fanplan.plan.channels.bitmap import Bitmap, bitmap
 from fanplan.problem.interest import Ints, Longs, Rows
 
 
@@ -88,7 +88,7 @@ class ChannelMap:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChannelLayer:
     """A channel map with its origin and its cost.
 
     The same input, parameters, seed and version give an equal plan: it holds no time and no host.

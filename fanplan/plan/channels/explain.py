@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.evaluation.weights import Weights
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
 
 UNICAST = "unicast"

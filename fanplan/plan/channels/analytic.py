@@ -7,8 +7,8 @@ import numpy as np
 from fanplan.evaluation.ledger import Ledger
 from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
-from fanplan.plan.bitmap import Bitmap, has_bit
-from fanplan.plan.types import ChannelMap
+from fanplan.plan.channels.bitmap import Bitmap, has_bit
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
 
 

@@ -5,8 +5,7 @@ Shares no code with planners, cost models or plan types: it reads the stored tab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,38 +14,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fanplan.errors import InputError, Problem
+from fanplan.plan.axis import Axis, whole
+from fanplan.plan.findings import EXAMPLES, Findings
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.dataset import INGEST_AGAIN, Manifest, read_manifest, read_stage
-
-EXAMPLES = 10
-"""How many items a violation names."""
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-@dataclass
-class Findings:
-    """What is wrong and what is wasteful, one sentence for each kind, with examples."""
-
-    violations: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-
-    def violate(self, what: str, count: int, examples: Sequence[str]) -> None:
-        if count:
-            self.violations.append(sentence(what, count, examples))
-
-    def warn(self, what: str, count: int, examples: Sequence[str]) -> None:
-        if count:
-            self.warnings.append(sentence(what, count, examples))
-
-
-def sentence(what: str, count: int, examples: Sequence[str]) -> str:
-    """``what (count): example, example and 3 more``"""
-    named = ", ".join(examples[:EXAMPLES])
-    more = f" and {count - EXAMPLES} more" if count > EXAMPLES else ""
-    return f"{what} ({count}): {named}{more}"
 
 
 @dataclass(frozen=True)
@@ -126,41 +101,11 @@ def require_known(where: Path, ids: Ints, count: int) -> None:
         raise InputError(Problem(str(where), f"an id is not below {count}", INGEST_AGAIN))
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    array = column.combine_chunks()
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A column whose values are numbered by their position in ``values``."""
-
-    column: str
-    values: pa.Array
-
-    def number(self, table: pa.Table) -> Ints:
-        """Each row's number, or −1 if its value is unknown."""
-        column = table[self.column].unify_dictionaries()
-        if not pa.types.is_dictionary(column.type):
-            return self.positions(column)
-        column = whole(column)
-        positions = np.append(self.positions(column.dictionary), np.int32(-1))
-        return positions[column.indices.fill_null(-1).to_numpy()]
-
-    def positions(self, values: pa.Array | pa.ChunkedArray) -> Ints:
-        found = pc.index_in(values.cast(self.values.type), value_set=self.values)
-        return found.fill_null(-1).to_numpy()
-
-    def label(self, number: int) -> str:
-        return f"{self.column} {self.values[int(number)].as_py()!r}"
-
-
 def read_decisions(plan: StoredPlan, truth: Truth, findings: Findings) -> Decisions:
     """The plan's tables as numbers; what they name that does not exist becomes a violation."""
     flow = Axis("flow", truth.names)
     subscriber = Axis("subscriber", truth.subscribers)
-    channel = Axis("channel", pa.array(np.arange(plan.record.channels, dtype=np.int64)))
+    channel = Axis("channel", pa.array(np.arange(plan.channels.channels, dtype=np.int64)))
     return Decisions(
         channels=read_relation(plan, "channel_flows", flow, channel, findings),
         members=read_relation(plan, "channel_subscribers", channel, subscriber, findings),

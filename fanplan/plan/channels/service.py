@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.kernels import compiled
-from fanplan.plan.evidence import EXAMPLES, Decisions, Floats, Ints, Longs, Truth
+from fanplan.plan.channels.evidence import Decisions, Floats, Ints, Longs, Truth
+from fanplan.plan.findings import EXAMPLES
 
 Flags = NDArray[np.uint8]
 UNWANTED, NEEDED, DOUBLE = 0, 1, 2

@@ -1,0 +1,70 @@
+"""What a check finds, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+EXAMPLES = 10
+"""How many items a violation names."""
+
+TOLERANCE = 1e-9
+"""Relative: sums of fractions depend a little on their order."""
+
+
+@dataclass
+class Findings:
+    """What is wrong and what is wasteful, one sentence for each kind, with examples."""
+
+    violations: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def violate(self, what: str, count: int, examples: Sequence[str]) -> None:
+        if count:
+            self.violations.append(sentence(what, count, examples))
+
+    def warn(self, what: str, count: int, examples: Sequence[str]) -> None:
+        if count:
+            self.warnings.append(sentence(what, count, examples))
+
+
+def sentence(what: str, count: int, examples: Sequence[str]) -> str:
+    """``what (count): example, example and 3 more``"""
+    named = ", ".join(examples[:EXAMPLES])
+    more = f" and {count - EXAMPLES} more" if count > EXAMPLES else ""
+    return f"{what} ({count}): {named}{more}"
+
+
+def require_close(
+    what: str, stated: float, counted: float, scale: float, findings: Findings
+) -> None:
+    """Stated must equal counted, but for rounding in sums of numbers as large as ``scale``."""
+    if not math.isclose(stated, counted, rel_tol=TOLERANCE, abs_tol=1e-12 * abs(scale)):
+        findings.violate(what, 1, [f"stated {stated}, counted {counted}"])
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What the check found. ``missed`` counts (flow, interested subscriber) pairs not served.
+
+    Violations make a plan wrong; warnings name what it does in vain.
+    """
+
+    missed: int
+    violations: tuple[str, ...]
+    warnings: tuple[str, ...]
+    unserved: tuple[tuple[str, str], ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "missed": self.missed,
+            "violations": list(self.violations),
+            "warnings": list(self.warnings),
+        }

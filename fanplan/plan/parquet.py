@@ -1,0 +1,31 @@
+"""Plain Parquet: nothing in a file depends on when or where it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fanplan.plan.tables import arrow_schema
+from fanplan.workload.tables import Table
+
+BATCH_ROWS = 1 << 18
+"""Rows written at a time; a row group of a table holds as many."""
+
+
+def parquet_writer(folder: Path, table: Table) -> pq.ParquetWriter:
+    """A writer of one of the plan's tables."""
+    return pq.ParquetWriter(
+        folder / f"{table.name}.parquet",
+        arrow_schema(table),
+        compression="zstd",
+        store_schema=False,
+    )
+
+
+def write(writer: pq.ParquetWriter, columns: list[pa.Array]) -> None:
+    """Write columns as row groups."""
+    fields = zip(columns, writer.schema, strict=True)
+    table = pa.table([column.cast(field.type) for column, field in fields], schema=writer.schema)
+    writer.write_table(table, row_group_size=BATCH_ROWS)
