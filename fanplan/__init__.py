@@ -11,15 +11,21 @@ __all__ = [
     "Curve",
     "Dataset",
     "Engine",
+    "OverlayPlan",
+    "Simulated",
+    "allocate",
     "as_dataset",
     "channels",
     "check",
     "compare",
+    "compare_trees",
     "curve",
     "generate",
     "ingest",
     "open_dataset",
+    "overlay",
     "replay",
+    "simulate",
 ]
 
 if TYPE_CHECKING:
@@ -28,15 +34,21 @@ if TYPE_CHECKING:
         Curve,
         Dataset,
         Engine,
+        OverlayPlan,
+        Simulated,
+        allocate,
         as_dataset,
         channels,
         check,
         compare,
+        compare_trees,
         curve,
         generate,
         ingest,
         open_dataset,
+        overlay,
         replay,
+        simulate,
     )
 
 

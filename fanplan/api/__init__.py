@@ -9,12 +9,13 @@ True
 >>> fanplan.replay(folder, dataset).ledger.missed
 0.0
 
-Only ``generate`` with publications, ``ingest``, ``replay`` and ``channels`` with restarts start
-Spark.
+Spark starts for ``generate`` with publications, ``ingest``, ``replay``, ``channels`` with restarts,
+and for stages that ``overlay``, ``allocate`` or ``simulate`` find missing.
 """
 
 from __future__ import annotations
 
+from fanplan.api.allocations import allocate, compare_rankings, require_rankings
 from fanplan.api.channel_plans import (
     ChannelPlan,
     channels,
@@ -32,23 +33,34 @@ from fanplan.api.datasets import (
     open_dataset,
 )
 from fanplan.api.engine import Engine
+from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
+from fanplan.api.simulations import Simulated, simulate
 
 __all__ = [
     "ChannelPlan",
     "Curve",
     "Dataset",
     "Engine",
+    "OverlayPlan",
+    "Simulated",
+    "allocate",
     "as_dataset",
     "channels",
     "check",
     "compare",
+    "compare_rankings",
+    "compare_trees",
     "curve",
     "dataset_of_plan",
     "generate",
     "ingest",
     "open_dataset",
+    "overlay",
     "replay",
     "require_methods",
+    "require_metrics",
     "require_names",
+    "require_rankings",
+    "simulate",
 ]

@@ -7,17 +7,35 @@ from typing import TYPE_CHECKING
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
+from fanplan.api.overlay_stages import make_broker_stages, make_client_stages
 
 if TYPE_CHECKING:
     from fanplan.evaluation.replayed import Replayed
     from fanplan.plan.check import CheckResult
 
 
-def check(plan: PathLike, dataset: Dataset) -> CheckResult:
-    """Prove that a stored plan serves every interested subscriber, or name those it does not."""
+def check(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> CheckResult:
+    """Prove that a stored plan does what it must, or name what it does not.
+
+    Spark starts only if the dataset lacks stages that the plan was made from.
+    """
     from fanplan.plan.check import check_plan
 
+    make_stages(plan, dataset, engine)
     return check_plan(Path(plan), dataset.path)
+
+
+def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
+    """The stages of a dataset that a stored plan was made from, unless they are there."""
+    from fanplan.plan.stored import load_plan
+
+    overlay = load_plan(Path(plan)).record.overlay
+    if overlay is None:
+        return
+    if overlay.clients == "given":
+        make_broker_stages(dataset, overlay.params, overlay.metric == "cover", engine)
+    else:
+        make_client_stages(dataset, overlay.params, engine)
 
 
 def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Replayed:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace as changed
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +11,7 @@ import typer
 
 from fanplan.cli import options
 from fanplan.cli.explained import show_explained
-from fanplan.cli.run import engine
+from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import InputError, Problem
 from fanplan.folder import CURVE, PLAN, require_free
@@ -153,7 +151,7 @@ def channels(
         "change_price": change_price,
         **further_options(option or []),
     }
-    with named_by_flag(), api.as_dataset(workload, run) as dataset, ExitStack() as stack:
+    with named_by_flag(FLAGS), api.as_dataset(workload, run) as dataset, ExitStack() as stack:
         if restarts > 1 or on_spark:
             # A session that starts sets what Ctrl-C does: the search must have the last word.
             run.session()
@@ -300,13 +298,3 @@ FLAGS = {
     "on_spark": "--on-spark",
 }
 """Options of `fanplan.channels` by the flags that set them."""
-
-
-@contextmanager
-def named_by_flag() -> Iterator[None]:
-    """Errors about options name the flags."""
-    try:
-        yield
-    except InputError as error:
-        problems = [changed(p, where=FLAGS.get(p.where, p.where)) for p in error.problems]
-        raise InputError(problems) from None

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fanplan.cli import channels, generate, options, papers
+from fanplan.cli import allocate, channels, generate, options, overlay, papers, simulate
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import FanplanError, InputError
@@ -71,6 +71,9 @@ def ingest(
 
 
 app.command("channels")(channels.channels)
+app.command("overlay")(overlay.overlay)
+app.command("allocate")(allocate.allocate)
+app.command("simulate")(simulate.simulate)
 app.command("papers")(papers.papers)
 
 
@@ -82,11 +85,12 @@ def check(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """Prove that a plan serves every interested subscriber, sharing no code with the planners."""
+    """Prove that a plan does what it must, sharing no code with the planners."""
     from fanplan import api
 
-    with api.dataset_of_plan(plan, workload, engine(master, remote, json)) as dataset:
-        result = api.check(plan, dataset)
+    spark = engine(master, remote, json)
+    with api.dataset_of_plan(plan, workload, spark) as dataset:
+        result = api.check(plan, dataset, engine=spark)
     if json:
         show_json(result.json())
     else:

@@ -1,8 +1,13 @@
-"""What every command needs to run: an engine for Spark with progress on stderr."""
+"""What every command needs to run: an engine for Spark, and errors in the words of its flags."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from fanplan.errors import InputError
 
 if TYPE_CHECKING:
     from fanplan.api import Engine
@@ -13,3 +18,13 @@ def engine(master: str | None, remote: str | None, quiet: bool) -> Engine:
     from fanplan.progress import progress
 
     return Engine(master, remote, progress(quiet))
+
+
+@contextmanager
+def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
+    """Errors about options name the flags."""
+    try:
+        yield
+    except InputError as error:
+        problems = [replace(p, where=flags.get(p.where, p.where)) for p in error.problems]
+        raise InputError(problems) from None

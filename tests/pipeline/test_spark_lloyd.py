@@ -29,9 +29,9 @@ from fanplan.pipeline.decisions import (
 from fanplan.pipeline.lloyd import Setting, lloyd_pass, save_members
 from fanplan.pipeline.scale import plan_on_spark
 from fanplan.plan.channels.analytic import analytic_ledger, perfect
+from fanplan.plan.channels.types import ChannelMap
 from fanplan.plan.store import save_plan
 from fanplan.plan.tables import CHANNEL_TABLES
-from fanplan.plan.channels.types import ChannelMap
 from fanplan.planners.channels.kmodes import KmodesParams
 from fanplan.planners.channels.kmodes.cover import one_channel, to_map
 from fanplan.planners.channels.kmodes.demand import heaviest, make_demand

@@ -15,7 +15,7 @@ from fanplan.evaluation.ledger import Ledger
 from fanplan.plan.channels import write
 from fanplan.plan.channels.types import NO_PAIRS, pairs
 from fanplan.plan.store import load_plan, save_plan
-from fanplan.plan.tables import CHANNEL_TABLES, arrow_schema
+from fanplan.plan.tables import CHANNEL_TABLES, OVERLAY_TABLES, TREE_TABLES, arrow_schema
 from fanplan.workload.tables import as_markdown
 
 WORLD = World(
@@ -185,7 +185,10 @@ def test_pairs_are_ascending_and_each_once():
     assert pairs([0, 2, 2], [1, 0, 3]).starts(4).tolist() == [0, 1, 1, 3, 3]
 
 
-@pytest.mark.parametrize("table", CHANNEL_TABLES, ids=lambda table: table.name)
+ALL_TABLES = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES
+
+
+@pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
 def test_documentation_has_every_table(table):
     text = (Path(__file__).parents[2] / "docs" / "plan.md").read_text(encoding="utf-8")
     assert as_markdown(table) in text

@@ -124,6 +124,8 @@ def fewest_messages(routes: Routes) -> float:
 
 
 def weights(similarity: scipy.sparse.csr_array, trees: Trees) -> Floats:
+    if not len(trees.links):
+        return np.zeros(0)
     a, b = trees.links[:, 0], trees.links[:, 1]
     both = [np.asarray(similarity[ends]).ravel() for ends in ((a, b), (b, a))]
     return np.maximum(*both).astype(np.float64)

@@ -93,6 +93,8 @@ def metric_matrix(
 
 def heavier(matrix: scipy.sparse.csr_array, ends: Ints) -> Floats:
     """The weight of pairs: of two directions the heavier."""
+    if not len(ends):
+        return np.zeros(0)
     both = [np.asarray(matrix[ends[:, i], ends[:, 1 - i]]).ravel() for i in (0, 1)]
     return np.maximum(*both)
 

@@ -34,11 +34,16 @@ def interest_tree(problem: OverlayProblem) -> Tree:
 
 
 def hybrid_tree(problem: OverlayProblem, alpha: float = ALPHA) -> Tree:
-    """Algorithm 2: the maximum arborescence of H = α·I + (1 − α)·C, each divided by its maximum."""
+    """Algorithm 2: the maximum arborescence of the mixed similarity."""
+    return directed_tree(problem, hybrid_similarity(problem, alpha))
+
+
+def hybrid_similarity(problem: OverlayProblem, alpha: float = ALPHA) -> scipy.sparse.csr_array:
+    """H = α·I + (1 − α)·C, each divided by its maximum."""
     if not 0 <= alpha <= 1:
         raise InputError(Problem("alpha", f"{alpha:g} is not a share", "Use 0 to 1"))
     mixed = alpha * normalised(problem.similarity.interest)
-    return directed_tree(problem, mixed + (1 - alpha) * normalised(problem.similarity.overlap))
+    return mixed + (1 - alpha) * normalised(problem.similarity.overlap)
 
 
 def normalised(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:

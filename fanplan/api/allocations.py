@@ -1,0 +1,324 @@
+"""Allocation: how many brokers are needed, which client goes where, and how they are linked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
+
+from fanplan.api.datasets import Dataset, PathLike
+from fanplan.api.engine import EMBEDDED, Engine
+from fanplan.api.overlay_plans import OverlayPlan, links_changed
+from fanplan.api.overlay_stages import make_client_stages
+from fanplan.api.running import Watch
+from fanplan.api.tree_wishes import (
+    TreeWishes,
+    limits_of,
+    make_trees,
+    places_in,
+    similarity_of,
+    tree_wishes,
+)
+from fanplan.errors import InfeasibleError, InputError, Problem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fanplan.plan.overlay.record import AllocationRecord, LimitsRecord
+    from fanplan.plan.overlay.types import Trees
+    from fanplan.planners.allocation.allocation import Allocation, AllocationParams, Load
+    from fanplan.planners.allocation.ranking import Ranking
+    from fanplan.planners.overlay.tree import Tree
+    from fanplan.planners.stop import Stop
+    from fanplan.problem.interest import Ints
+    from fanplan.problem.overlay import ClientProblem, OverlayProblem
+
+Method = Literal["best", "gli", "gi", "gig", "baseline"]
+METHODS = get_args(Method)
+
+
+def allocate(
+    dataset: Dataset,
+    *,
+    ranking: str = "best",
+    lcf: float | None = None,
+    load: str = "exact",
+    brokers: int | None = None,
+    stable: bool = False,
+    moves: int | None = None,
+    seed: int = 0,
+    time: float | None = None,
+    stop: Stop | None = None,
+    engine: Engine = EMBEDDED,
+    **options: Any,
+) -> OverlayPlan:
+    """Decide how many brokers are needed, which client goes where, and link those brokers.
+
+    ``ranking`` is best, or one of gli, gi, gig and baseline of Tajuddin (2011). Clients may fill a
+    broker up to ``lcf`` × capacity (0.75, or 1 with ``stable``); ``load`` says how that is
+    measured: exact, or by the thesis' estimate. ``brokers`` asks whether so many are enough; if
+    not, an `InfeasibleError` says how many are. ``stable`` repeats allocation and linking until
+    what is forwarded fits too, instead of leaving a fixed share for it. With ``start``, at most
+    ``moves`` clients that were placed before change their broker. Further ``options`` are those of
+    `overlay`.
+    """
+    from fanplan.planners.allocation.allocation import AllocationParams
+    from fanplan.problem.overlay_dataset import load_clients
+
+    wishes, watch = tree_wishes(options), Watch(time, stop)
+    require_sense(ranking, load, wishes, moves, stable)
+    share = lcf if lcf is not None else (1.0 if stable else 0.75)
+    params = AllocationParams(lcf=share, load=cast("Load", load))
+    make_client_stages(dataset, wishes.recorded(), engine)
+    problem = load_clients(dataset.path)
+    run = Allocating(dataset, problem, cast("Method", ranking), params, wishes, seed, watch, moves)
+    bound = run.bound()
+    require_bound(bound, brokers)
+    with engine.progress.stage(f"allocation {ranking}") as stage:
+        watch.telling(stage)
+        done = run.stable() if stable else run.once(params)
+    require_enough(done.allocation.brokers, brokers, bound)
+    return run.plan(done, bound)
+
+
+def require_sense(
+    ranking: str, load: str, wishes: TreeWishes, moves: int | None, stable: bool
+) -> None:
+    """Options that are known, and that go together."""
+    if ranking not in METHODS:
+        remedy = f"Use one of: {', '.join(METHODS)}"
+        raise InputError(Problem("ranking", f"{ranking!r} is unknown", remedy))
+    if load not in ("exact", "estimate"):
+        raise InputError(Problem("load", f"{load!r} is unknown", "Use exact or estimate"))
+    if wishes.metric == "cover":
+        what = "covering is not known of clients that may go anywhere"
+        raise InputError(Problem("metric", what, "Use another metric"))
+    if moves is not None and wishes.start is None:
+        what = "there is no older plan to move clients of"
+        raise InputError(Problem("moves", what, "Give the plan to start from, or leave it out"))
+    if wishes.start is not None and ranking != "best":
+        what = f"the ranking {ranking} always allocates afresh"
+        raise InputError(Problem("start", what, "Use the ranking best"))
+    if stable and wishes.trees > 1:
+        what = "phases are repeated with one tree"
+        raise InputError(Problem("trees", what, "Leave out one of stable and trees"))
+
+
+def require_bound(bound: int, brokers: int | None) -> None:
+    if brokers is not None and bound > brokers:
+        what = f"{brokers} are not enough: no allocation has fewer than {bound}"
+        remedy = f"Allow {bound} or more, or give brokers more capacity"
+        raise InfeasibleError("brokers", bound, Problem("brokers", what, remedy))
+
+
+def require_enough(found: int, brokers: int | None, bound: int) -> None:
+    if brokers is not None and found > brokers:
+        what = f"no allocation to {brokers} was found; {found} are enough, {bound} the least proved"
+        remedy = f"Allow {found}, search longer, or give brokers more capacity"
+        raise InfeasibleError("brokers", found, Problem("brokers", what, remedy))
+
+
+@dataclass(frozen=True, eq=False)
+class Allocated:
+    """An allocation, the overlay problem of its brokers, its clients by name, and its trees."""
+
+    allocation: Allocation
+    params: AllocationParams
+    overlay: OverlayProblem
+    clients: pa.Table
+    limits: LimitsRecord
+    trees: Trees
+
+
+@dataclass(frozen=True, eq=False)
+class Allocating:
+    """One request to allocate and link."""
+
+    dataset: Dataset
+    problem: ClientProblem
+    ranking: Method
+    params: AllocationParams
+    wishes: TreeWishes
+    seed: int
+    watch: Watch
+    moves: int | None
+
+    def bound(self) -> int:
+        """Brokers that no allocation can do without."""
+        from fanplan.planners.allocation.bound import fewest_brokers
+
+        return fewest_brokers(self.problem, self.params)
+
+    def once(self, params: AllocationParams) -> Allocated:
+        """Allocate, then link."""
+        return self.linked(self.allocated(params), params)
+
+    def allocated(self, params: AllocationParams) -> Allocation:
+        from fanplan.planners.allocation.best import best_allocation
+        from fanplan.planners.allocation.greedy import ranked_allocation
+
+        if self.ranking != "best":
+            return ranked_allocation(self.problem, self.ranking, params, self.seed)
+        if self.wishes.start is None:
+            return best_allocation(self.problem, params, self.seed, self.watch)
+        before = homes_before(self.problem, self.wishes.start)
+        return best_allocation(
+            self.problem, params, self.seed, self.watch, start=before, most_moves=self.moves
+        )
+
+    def linked(self, allocation: Allocation, params: AllocationParams) -> Allocated:
+        from fanplan.planners.allocation.phases import deployed_overlay
+        from fanplan.problem.overlay_dataset import read_links
+
+        overlay = deployed_overlay(self.problem, allocation)
+        overlay = replace(overlay, links=read_links(self.dataset.path, overlay.brokers))
+        clients = client_table(self.problem, allocation)
+        limits = limits_of(self.wishes, places_in(overlay.brokers, clients), overlay.brokers)
+        trees = make_trees(overlay, self.wishes, limits, self.seed, self.watch)
+        return Allocated(allocation, params, overlay, clients, limits, trees)
+
+    def stable(self) -> Allocated:
+        """Allocate and link in turn until what is forwarded fits too (thesis, section 6.3)."""
+        from fanplan.planners.allocation.phases import stable
+
+        rounds: list[Allocated] = []
+
+        def allocate_again(params: AllocationParams) -> Allocation:
+            rounds.append(self.once(params))
+            return rounds[-1].allocation
+
+        def link(overlay: OverlayProblem) -> Tree:
+            from fanplan.planners.overlay.tree import tree_of
+
+            return tree_of(*rounds[-1].trees.links.T)
+
+        done = stable(self.problem, allocate_again, self.params, link)
+        return rounds[done.rounds - 1]
+
+    def plan(self, done: Allocated, bound: int) -> OverlayPlan:
+        from fanplan import __version__
+        from fanplan.plan.overlay.build import Decided, overlay_layer
+
+        used = np.sort(done.allocation.used)
+        loads = done.allocation.exact if self.params.load == "exact" else done.allocation.estimate
+        decided = Decided(
+            method=self.wishes.metric,
+            params=self.wishes.recorded(),
+            metric=self.wishes.weighed_by,
+            similarity=similarity_of(done.overlay, self.wishes),
+            clients=done.clients,
+            limits=done.limits,
+            allocation=self.record(done, bound),
+            client_load=loads[used],
+        )
+        layer = overlay_layer(done.overlay, done.trees, decided, self.seed, __version__)
+        start, ended = self.wishes.start, self.watch.ended
+        changed = None if start is None else links_changed(layer, start)
+        moved = None if start is None else self.moved(done, start)
+        return OverlayPlan(layer, self.dataset, done.overlay, ended, changed, moved)
+
+    def record(self, done: Allocated, bound: int) -> AllocationRecord:
+        from fanplan.plan.overlay.record import AllocationRecord
+
+        people = self.problem.publishers.to_pylist() + self.problem.subscribers.to_pylist()
+        names, reserved = self.problem.brokers.to_pylist(), done.params.reserved
+        used = done.allocation.used
+        kept = [] if reserved is None else [b for b in used.tolist() if reserved[b] > 0]
+        return AllocationRecord(
+            method=self.ranking,
+            lcf=done.params.lcf,
+            load=done.params.load,
+            reserved={} if reserved is None else {names[b]: float(reserved[b]) for b in kept},
+            lone=tuple(sorted(people[client] for client in done.allocation.lone.tolist())),
+            bound=bound,
+            cost=float(self.problem.cost[used].sum()),
+        )
+
+    def moved(self, done: Allocated, start: PathLike) -> int:
+        before = homes_before(self.problem, start)
+        return int(((before >= 0) & (before != done.allocation.broker)).sum())
+
+
+def client_table(problem: ClientProblem, allocation: Allocation) -> pa.Table:
+    """Columns client, role and broker."""
+    import pyarrow as pa
+
+    sizes = len(problem.publishers), len(problem.subscribers)
+    roles = ["publisher"] * sizes[0] + ["subscriber"] * sizes[1]
+    return pa.table(
+        {
+            "client": pa.concat_arrays([problem.publishers, problem.subscribers]),
+            "role": roles,
+            "broker": problem.brokers.take(pa.array(allocation.broker)),
+        }
+    )
+
+
+def homes_before(problem: ClientProblem, start: PathLike) -> Ints:
+    """The broker of each client in an older plan, as positions; -1 where it had none."""
+    import pyarrow.compute as pc
+
+    from fanplan.plan.axis import Axis
+    from fanplan.plan.stored import load_plan
+
+    plan = load_plan(Path(start))
+    _ = plan.overlay
+    clients = plan.read("clients", ("client", "role", "broker"))
+    homes = []
+    for role, names in (("publisher", problem.publishers), ("subscriber", problem.subscribers)):
+        rows = clients.filter(pc.equal(clients["role"], role))
+        at = Axis("client", names).number(rows)
+        broker = Axis("broker", problem.brokers).number(rows)
+        home = np.full(len(names), -1, np.int32)
+        home[at[at >= 0]] = broker[at >= 0]
+        homes.append(home)
+    return np.concatenate(homes)
+
+
+def compare_rankings(
+    plan: OverlayPlan, rankings: Iterable[str], *, seed: int = 0
+) -> list[dict[str, Any]]:
+    """What other allocations by the same rule need, each with the tree that the thesis gives it.
+
+    That is the overlap tree, and for the baseline, which ignores similarity, a random one.
+    """
+    from fanplan.planners.allocation.allocation import AllocationParams
+    from fanplan.planners.allocation.greedy import ranked_allocation
+    from fanplan.planners.allocation.phases import deployed
+    from fanplan.planners.overlay.similar import overlap_tree, random_tree
+    from fanplan.problem.overlay_dataset import load_clients
+
+    rule = plan.layer.record.allocation
+    assert rule is not None
+    problem, params = load_clients(plan.dataset.path), AllocationParams(rule.lcf, rule.load)
+    rows = []
+    for ranking in rankings:
+        try:
+            found = ranked_allocation(problem, cast("Ranking", ranking), params, seed)
+        except InfeasibleError:
+            continue
+        tree = (lambda o: random_tree(o, seed)) if ranking == "baseline" else overlap_tree
+        made = deployed(problem, found, tree)
+        rows.append(
+            {
+                "ranking": ranking,
+                "brokers": found.brokers,
+                "cost": float(problem.cost[found.used].sum()),
+                "link_messages": made.ledger.link_messages,
+                "messages_per_publication": made.ledger.messages_per_publication,
+                "delay_mean": made.ledger.delay_mean,
+                "overloaded": len(made.overloaded),
+            }
+        )
+    return rows
+
+
+def require_rankings(names: Iterable[str]) -> None:
+    """Every name must be that of a ranking."""
+    for name in names:
+        if name not in METHODS[1:]:
+            remedy = f"Use some of: {', '.join(METHODS[1:])}"
+            raise InputError(Problem("compare", f"{name!r} is unknown", remedy))

@@ -1,0 +1,46 @@
+"""The stages of a dataset that overlays are planned from, made by Spark when they are missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fanplan.api.datasets import Dataset
+from fanplan.api.engine import Engine
+
+if TYPE_CHECKING:
+    from fanplan.pipeline.derived import Derived
+    from fanplan.pipeline.extents import Measure
+
+
+def make_broker_stages(
+    dataset: Dataset, params: dict[str, Any], cover: bool, engine: Engine
+) -> None:
+    """Similarity and routes of brokers."""
+    from fanplan.pipeline.routes import broker_routes
+    from fanplan.pipeline.similarity import broker_pairs
+
+    source = derived(dataset, engine)
+    broker_pairs(source, measure(params), with_cover=cover)
+    broker_routes(source)
+
+
+def make_client_stages(dataset: Dataset, params: dict[str, Any], engine: Engine) -> None:
+    """Similarity and routes of clients."""
+    from fanplan.pipeline.routes import client_routes
+    from fanplan.pipeline.similarity import client_pairs
+
+    source = derived(dataset, engine)
+    client_pairs(source, measure(params))
+    client_routes(source)
+
+
+def derived(dataset: Dataset, engine: Engine) -> Derived:
+    from fanplan.pipeline.derived import Derived
+
+    return Derived(engine.session, dataset.path.absolute(), engine.progress)
+
+
+def measure(params: dict[str, Any]) -> Measure:
+    from fanplan.pipeline.extents import Measure
+
+    return Measure(params["traffic"], params["rates"])

@@ -1,0 +1,166 @@
+"""`fanplan simulate`: send the traffic of a workload through a plan, event by event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fanplan.cli import options
+from fanplan.cli.run import engine, named_by_flag
+from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.folder import SIMULATION, require_free
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fanplan.api import Simulated
+
+SHOWN = 5
+"""Brokers and links that are shown."""
+
+FLAGS: dict[str, str] = {
+    name: "--" + name.replace("_", "-")
+    for name in (
+        *("congestion", "latency_ms", "match_ms", "forward_ms", "unit_ms"),
+        *("times", "speed"),
+    )
+}
+"""Options of the interface by the flags that set them."""
+
+WORDS: dict[str, str] = {
+    "latency_ms": "latency of links that nothing is known of, ms",
+    "match_ms": "matching a message takes, ms",
+    "forward_ms": "forwarding a copy takes, ms",
+    "unit_ms": "load is counted per, ms",
+    "times": "times of messages",
+    "ended_ms": "ended after, ms",
+    "arrivals": "publications at brokers that want them",
+    "link_messages": "messages on links",
+    "control_messages": "control messages on links",
+    "messages_per_publication": "per publication",
+    "messages_per_arrival": "per destination broker",
+    "brokers_per_publication": "brokers that a publication visits",
+    "brokers_max": "at most",
+    "delay_mean_ms": "mean delay, ms",
+    "delay_p50_ms": "50 % arrive within, ms",
+    "delay_p90_ms": "90 % arrive within, ms",
+    "delay_p99_ms": "99 % arrive within, ms",
+    "delay_max_ms": "longest delay, ms",
+    "processed_mean": "publications that a broker takes up",
+    "processed_max": "most",
+    "degree_max": "most links of a broker",
+    "forwarding_ratio": "share that is only forwarded",
+    "peak_mean": "mean peak load per time unit",
+    "processing_delay_ms": "congestion costs per visit, ms",
+}
+"""How a person reads the figures of a run."""
+
+
+def simulate(
+    plan: options.PlanFolder,
+    workload: options.Workload,
+    congestion: Annotated[str, typer.Option(help="rule (the thesis'), queue, or none.")] = "rule",
+    latency_ms: Annotated[
+        float, typer.Option(help="Latency of links that the workload says nothing of.", min=0)
+    ] = 100.0,
+    match_ms: Annotated[
+        float, typer.Option(help="Time to match a message at a broker.", min=0)
+    ] = 0.0,
+    forward_ms: Annotated[float, typer.Option(help="Time to send one copy.", min=0)] = 0.0,
+    unit_ms: Annotated[float, typer.Option(help="Time unit in which load is counted.")] = 1000.0,
+    times: Annotated[
+        str | None,
+        typer.Option(
+            help="measured (as the publications say) or drawn (evenly, by the seed).",
+            show_default="measured where known",
+        ),
+    ] = None,
+    speed: Annotated[float, typer.Option(help="Messages enter so many times as fast.")] = 1.0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for tables and figures; it appears whole or not at all."),
+    ] = None,
+    replace: options.Replace = False,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """Send the traffic of a workload through the brokers of a plan, event by event."""
+    from fanplan import api
+
+    if out is not None:
+        require_free(out, SIMULATION, replace)
+    run = engine(master, remote, json)
+    wishes: dict[str, Any] = {
+        "congestion": congestion,
+        "latency_ms": latency_ms,
+        "match_ms": match_ms,
+        "forward_ms": forward_ms,
+        "unit_ms": unit_ms,
+        "times": times,
+        "speed": speed,
+    }
+    with named_by_flag(FLAGS), api.dataset_of_plan(plan, workload, run) as dataset:
+        made = api.simulate(plan, dataset, seed=seed, engine=run, **wishes)
+    if out is not None:
+        made.save(out, replace)
+    brokers = busiest(made.broker_table, "processed")
+    links = busiest(with_both_ways(made.link_table), "messages")
+    if json:
+        show_json(made.summary() | {"busiest_brokers": brokers, "busiest_links": links})
+    else:
+        show(made, brokers, links, out)
+    raise typer.Exit(1 if made.agrees is False else 0)
+
+
+def busiest(table: pa.Table, column: str) -> list[dict[str, Any]]:
+    """The first rows by a column, descending; equal ones by name."""
+    by_name = table.column_names[0]
+    rows: list[dict[str, Any]] = (
+        table.sort_by([(column, "descending"), (by_name, "ascending")]).slice(0, SHOWN).to_pylist()
+    )
+    return rows
+
+
+def with_both_ways(links: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return links.append_column("messages", pc.add(links["a_to_b"], links["b_to_a"]))
+
+
+def show(
+    made: Simulated, brokers: list[dict[str, Any]], links: list[dict[str, Any]], out: Path | None
+) -> None:
+    """For a person: figures, the busiest brokers and links, and what the plan says."""
+    hidden = ("agrees", "compared", "differences")
+    facts = {WORDS.get(k, k): v for k, v in made.summary().items() if k not in hidden}
+    show_facts("Simulation", facts | ({} if out is None else {"tables": str(out)}))
+    names = ("broker", "degree", "processed", "forwarded", "peak", "capacity", "waited_ms")
+    show_rows("Busiest brokers", names, brokers)
+    show_rows("Busiest links", ("a", "b", "messages", "a_to_b", "b_to_a"), links)
+    typer.echo()
+    for line in verdict(made):
+        typer.echo(line)
+
+
+def show_rows(title: str, names: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    if rows:
+        typer.echo()
+        show_table(title, names, [[shown(row[name]) for name in names] for row in rows])
+
+
+def shown(value: Any) -> Any:
+    return "any" if value is None else value
+
+
+def verdict(made: Simulated) -> list[str]:
+    """How the run and the plan's ledger compare."""
+    if made.agrees is None:
+        return ["Rates are no whole numbers of messages, so the plan's ledger was not compared."]
+    what = "messages and delays" if "delay" in made.agreement.compared else "messages"
+    if made.agrees:
+        return [f"It agrees with the plan's ledger: {what}."]
+    return ["It does not agree with the plan's ledger:", *made.agreement.differences]
