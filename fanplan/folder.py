@@ -23,6 +23,7 @@ class Kind:
 WORKLOAD = Kind("a workload", "workload.toml")
 PLAN = Kind("a plan", "plan.json")
 CURVE = Kind("a curve", "curve.json")
+SIMULATION = Kind("a simulation", "summary.json")
 
 
 @contextmanager

@@ -1,10 +1,11 @@
-"""What a tree of brokers costs for given routes, counted without simulating anything.
+"""What trees of brokers cost for given routes, counted without simulating anything.
 
 Delays here are those of an idle network: the latencies along the path, and nothing else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,13 +17,67 @@ from fanplan.problem.interest import Floats, Ints, Longs
 from fanplan.problem.overlay import Routes
 
 
-@dataclass(frozen=True, eq=False)
-class OverlayLedger:
-    """Totals over the window; arrays have an entry per broker, ``link`` a row per edge.
+class Counts:
+    """What a ledger predicts and a simulation counts, and the metrics of both.
 
-    ``processed`` counts each message once at every broker it visits, its source included;
-    ``arrived`` only where a subscriber wants it. ``link[e]`` has the messages from a to b and from
-    b to a. ``delay`` adds up the path latencies of all arrivals, in the unit of the latencies.
+    Of Tajuddin (2011), sections 5.2 and 6.4.3. ``processed`` counts each publication once at every
+    broker it visits, its source included; ``arrived`` only where a subscriber wants it. ``link[l]``
+    has the publications that crossed link l from its first end to its second, and back.
+    """
+
+    publications: float
+    processed: np.ndarray
+    arrived: np.ndarray
+    link: np.ndarray
+
+    @property
+    def link_messages(self) -> float:
+        """Copies of publications on all links."""
+        return float(self.link.sum())
+
+    @property
+    def arrivals(self) -> float:
+        """Pairs of a publication and a broker that must get it, its source included."""
+        return float(self.arrived.sum())
+
+    @property
+    def messages_per_publication(self) -> float:
+        """Message count as section 6.4.3 defines it: link messages ÷ publications."""
+        return ratio(self.link_messages, self.publications)
+
+    @property
+    def messages_per_arrival(self) -> float:
+        """Message count as Table 5.2 shows it: link messages ÷ destination brokers."""
+        return ratio(self.link_messages, self.arrivals)
+
+    @property
+    def brokers_per_publication(self) -> float:
+        """How many brokers a publication visits, its source included (Figure 5.6b)."""
+        return ratio(float(self.processed.sum()), self.publications)
+
+    @property
+    def forwarded(self) -> np.ndarray:
+        """Publications that a broker took up though none of its own subscribers wants them."""
+        return self.processed - self.arrived
+
+    @property
+    def forwarding_ratio(self) -> float:
+        """Pure forwarding message ratio: the mean of forwarded ÷ processed over busy brokers."""
+        busy = self.processed > 0
+        shares = self.forwarded[busy] / self.processed[busy]
+        return ratio(float(shares.sum()), int(busy.sum()))
+
+
+def ratio(part: float, whole: float) -> float:
+    """A share of something; 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayLedger(Counts):
+    """Totals over the window; arrays have an entry per broker, ``link`` a row per link.
+
+    ``delay`` adds up the path latencies of all arrivals, in the unit of the latencies.
     """
 
     publications: float
@@ -33,61 +88,54 @@ class OverlayLedger:
     delay: float
 
     @property
-    def link_messages(self) -> float:
-        """Messages on all links: one for each link that a publication crosses."""
-        return float(self.link.sum())
-
-    @property
-    def arrivals(self) -> float:
-        """Pairs of a publication and a broker that must get it, its source included."""
-        return float(self.arrived.sum())
-
-    @property
-    def forwarded(self) -> Floats:
-        """Messages a broker processed though none of its own subscribers wants them."""
-        return self.processed - self.arrived
-
-    @property
-    def messages_per_publication(self) -> float:
-        """The message count of Tajuddin (2011), sections 5.2 and 6.4.3; 0 without traffic."""
-        return ratio(self.link_messages, self.publications)
-
-    @property
-    def messages_per_arrival(self) -> float:
-        """The message count of Tajuddin (2011), Table 5.2; 0 if nothing arrives."""
-        return ratio(self.link_messages, self.arrivals)
-
-    @property
     def delay_mean(self) -> float:
         """Mean delay of an arrival; those at the source count with 0."""
         return ratio(self.delay, self.arrivals)
 
 
-def ratio(part: float, whole: float) -> float:
-    """A share of something; 0 of nothing."""
-    return part / whole if whole else 0.0
-
-
 def overlay_ledger(edges: Ints, latency: Floats | float, routes: Routes) -> OverlayLedger:
-    """The ledger of a tree. Row ``e`` of ``edges`` links two brokers, as positions.
+    """The ledger of a tree. Row ``e`` of ``edges`` links two brokers, as positions."""
+    every = np.zeros(len(edges) + 1, dtype=np.int32)
+    return overlay_ledger_of(edges, latency, [np.arange(len(edges))], every, routes)
 
-    A message crosses exactly the smallest subtree that holds its source and its destinations. Time
-    and memory O(brokers + size of all these subtrees), the latter time only.
+
+def overlay_ledger_of(
+    links: Ints, latency: Floats | float, trees: Sequence[Longs], tree_of: Ints, routes: Routes
+) -> OverlayLedger:
+    """The ledger of several trees: what enters at broker i takes ``trees[tree_of[i]]``.
+
+    A tree is the positions of its links among ``links``, and joins all brokers. A message crosses
+    exactly the smallest subtree that holds its source and its destinations. Time and memory
+    O(brokers + size of all these subtrees), the latter time only.
     """
-    tree = rooted(edges, latency)
-    brokers = len(edges) + 1
-    processed, arrived = np.zeros(brokers), np.zeros(brokers)
-    up, down = np.zeros(brokers), np.zeros(brokers)
-    delay = account(tree, routes.source, routes.starts, routes.brokers, routes.messages,
-                    processed, arrived, up, down)  # fmt: skip
+    latency = np.broadcast_to(np.asarray(latency, np.float64), len(links))
+    processed, arrived = np.zeros(len(tree_of)), np.zeros(len(tree_of))
+    link, delay = np.zeros((len(links), 2)), 0.0
+    for number, member in enumerate(trees):
+        mine = np.flatnonzero(tree_of[routes.source] == number)
+        tree = rooted(links[member], latency[member])
+        up, down = np.zeros(len(tree_of)), np.zeros(len(tree_of))
+        ways = account(tree, mine, routes.source, routes.starts, routes.brokers, routes.messages,
+                       processed, arrived, up, down)  # fmt: skip
+        link[member] += by_edge(tree, links[member], up, down)
+        delay += float(ways[1].sum())
     return OverlayLedger(
         publications=float(routes.messages.sum()),
         deliveries=float(routes.deliveries.sum()),
         processed=processed,
         arrived=arrived,
-        link=by_edge(tree, edges, up, down),
+        link=link,
         delay=delay,
     )
+
+
+def route_costs(edges: Ints, latency: Floats | float, routes: Routes) -> tuple[Floats, Floats]:
+    """Messages on links, and the sum of delays, of each route on a tree."""
+    tree = rooted(edges, latency)
+    counts = np.zeros((4, len(edges) + 1))
+    crossed, delays = account(tree, np.arange(len(routes)), routes.source, routes.starts,
+                              routes.brokers, routes.messages, *counts)  # fmt: skip
+    return crossed, delays
 
 
 class Rooted(NamedTuple):
@@ -156,6 +204,7 @@ def hang(root: int, ends: Longs, starts: Longs, edges: Ints, latency: Floats) ->
 @compiled
 def account(
     tree: Rooted,
+    mine: Longs,
     source: Ints,
     starts: Longs,
     brokers: Ints,
@@ -164,8 +213,10 @@ def account(
     arrived: Floats,
     up: Floats,
     down: Floats,
-) -> float:
-    """Count every route; the sum of delays. ``up[i]`` are messages from i to its parent.
+) -> tuple[Floats, Floats]:
+    """Count some of the routes. ``up[i]`` are messages from i to its parent.
+
+    Returns the messages on links and the sum of delays of each of these routes.
 
     A route's subtree grows from its source, destination by destination. ``top`` is its highest
     broker. ``away`` is the latency from the source of each broker in it.
@@ -173,8 +224,9 @@ def account(
     parent, depth, distance = tree.parent, tree.depth, tree.distance
     inside = np.full(len(parent), -1, np.int64)
     away = np.empty(len(parent))
-    delay = 0.0
-    for route in range(len(source)):
+    crossed, delays = np.zeros(len(mine)), np.zeros(len(mine))
+    for i in range(len(mine)):
+        route = mine[i]
         top, count = source[route], messages[route]
         inside[top], away[top] = route, 0.0
         processed[top] += count
@@ -186,6 +238,7 @@ def account(
                     continue
                 above = parent[top]
                 up[top] += count
+                crossed[i] += count
                 processed[above] += count
                 inside[above] = route
                 away[above] = away[top] + (distance[top] - distance[above])
@@ -193,13 +246,14 @@ def account(
             join, here = here, broker
             while inside[here] != route:
                 down[here] += count
+                crossed[i] += count
                 processed[here] += count
                 inside[here] = route
                 away[here] = away[join] + (distance[here] - distance[join])
                 here = parent[here]
             arrived[broker] += count
-            delay += count * away[broker]
-    return delay
+            delays[i] += count * away[broker]
+    return crossed, delays
 
 
 def by_edge(tree: Rooted, edges: Ints, up: Floats, down: Floats) -> Floats:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 PAPERS = {
     "hybrid": "Bickson et al. 2010: channels and unicast together",
     "genetic": "Guimarães & Rodrigues 2003: a genetic algorithm for multicast mapping",
+    "overlay": "Tajuddin 2011: trees of similar brokers, and few brokers for many clients",
 }
 """What each experiment is about. A module of that name here defines its ``EXPERIMENT``."""
 

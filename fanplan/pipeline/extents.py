@@ -39,11 +39,26 @@ class Chunks:
     def load(self, number: int) -> Extents:
         return _load(self.path, number, self.axes)
 
+    def load_all(self, numbers: tuple[int, ...]) -> Extents:
+        """Several chunks as one."""
+        return _load_all(self.path, numbers, self.axes)
+
 
 @lru_cache(maxsize=4)
 def _load(path: str, number: int, axes: int) -> Extents:
     """A chunk, read once by each worker that needs it."""
-    table = pq.read_table(f"{path}/chunk={number}", partitioning=None).combine_chunks()
+    return _read(path, (number,), axes)
+
+
+@lru_cache(maxsize=1)
+def _load_all(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
+    """Many chunks, kept by a worker from one task to the next."""
+    return _read(path, numbers, axes)
+
+
+def _read(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
+    parts = (pq.read_table(f"{path}/chunk={number}", partitioning=None) for number in numbers)
+    table = pa.concat_tables(parts).combine_chunks()
     lists = table["boxes"].combine_chunks()
     boxes = lists.flatten()
     counts = pc.list_value_length(lists).fill_null(0).to_numpy()

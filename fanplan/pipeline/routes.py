@@ -2,7 +2,7 @@
 
 From publications where there are any, else from advertised rates spread over the cells of the
 grid. A point is matched with boxes as in `spatial`; messages with the same source and the same
-destinations become one route.
+destinations become one route. Stages `sendings` and `client_sendings` say when they were sent.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,54 +30,69 @@ from fanplan.problem.overlay_dataset import require_homes
 
 Batches = Iterator[pa.RecordBatch]
 
+# What a point carries on its way to a route: how many messages it stands for, or its time.
+Carried = Literal["weight", "time"]
+
+_ENDS = [
+    T.StructField("source", T.IntegerType()),
+    T.StructField("destinations", T.ArrayType(T.IntegerType())),
+]
 ROUTES = T.StructType(
     [
-        T.StructField("source", T.IntegerType()),
-        T.StructField("destinations", T.ArrayType(T.IntegerType())),
+        *_ENDS,
         T.StructField("messages", T.DoubleType()),
         T.StructField("deliveries", T.DoubleType()),
     ]
 )
+SENDINGS = T.StructType([*_ENDS, T.StructField("times", T.ArrayType(T.DoubleType()))])
 _SPREAD = "topic_id int, cell array<int>, source int, messages double"
 
 
 def broker_routes(source: Derived) -> None:
     """Stage `routes`: source and destinations are brokers; deliveries are to subscribers."""
-
-    def build(folder: Path) -> DataFrame:
-        require_homes(source.dataset)
-        # A home is a subscriber at a broker. They are numbered broker by broker.
-        placed = source.read("subscriptions").join(broker_numbers(source), on="broker")
-        homes = placed.select("subscriber_id", "owner").distinct()
-        homes = homes.withColumn("home", numbered("owner", "subscriber_id")).persist()
-        starts = _starts(homes)
-        home = placed.join(homes, on=["subscriber_id", "owner"], how="inner")
-        heard = _audiences(source, home.select("subscription", "home"), _brokers_of, folder)
-        homes.unpersist()
-        rows = heard.mapInArrow(partial(_to_brokers, starts), ROUTES)
-        return _summed(rows)
-
-    source.stage("routes", None, ROUTES, build)
+    source.stage("routes", None, ROUTES, lambda f: _summed(_between_brokers(source, "weight", f)))
 
 
 def client_routes(source: Derived) -> None:
     """Stage `client_routes`: from publishers, numbered by name, to sets of subscribers."""
-
-    def build(folder: Path) -> DataFrame:
-        rows = source.read("subscriptions")
-        home = rows.select("subscription", F.col("subscriber_id").alias("home"))
-        heard = _audiences(source, home, publisher_numbers, folder)
-        messages = F.col("weight")
-        return _summed(
-            heard.select(
-                "source",
-                F.col("subscribers").alias("destinations"),
-                messages.alias("messages"),
-                (messages * F.size("subscribers")).alias("deliveries"),
-            )
-        )
-
+    build = lambda f: _summed(_between_clients(source, "weight", f))  # noqa: E731
     source.stage("client_routes", None, ROUTES, build)
+
+
+def broker_sendings(source: Derived) -> None:
+    """Stage `sendings`: the times of the publications on each route; all must have one."""
+    source.stage("sendings", None, SENDINGS, lambda f: _timed(_between_brokers(source, "time", f)))
+
+
+def client_sendings(source: Derived) -> None:
+    """Stage `client_sendings`: the same of routes between clients."""
+    build = lambda f: _timed(_between_clients(source, "time", f))  # noqa: E731
+    source.stage("client_sendings", None, SENDINGS, build)
+
+
+def _between_brokers(source: Derived, carried: Carried, folder: Path) -> DataFrame:
+    """Columns source, destinations, what is carried, and the number of subscribers reached."""
+    require_homes(source.dataset)
+    # A home is a subscriber at a broker. They are numbered broker by broker.
+    placed = source.read("subscriptions").join(broker_numbers(source), on="broker")
+    homes = placed.select("subscriber_id", "owner").distinct()
+    homes = homes.withColumn("home", numbered("owner", "subscriber_id")).persist()
+    starts = _starts(homes)
+    home = placed.join(homes, on=["subscriber_id", "owner"], how="inner")
+    heard = _audiences(source, home.select("subscription", "home"), _brokers_of, carried, folder)
+    homes.unpersist()
+    schema = f"source int, destinations array<int>, {carried} double, reached int"
+    return heard.mapInArrow(partial(_to_brokers, starts, carried), schema)
+
+
+def _between_clients(source: Derived, carried: Carried, folder: Path) -> DataFrame:
+    """The same with publishers as sources and subscribers as destinations."""
+    rows = source.read("subscriptions")
+    home = rows.select("subscription", F.col("subscriber_id").alias("home"))
+    heard = _audiences(source, home, publisher_numbers, carried, folder)
+    reached = F.col("subscribers")
+    ends = ("source", reached.alias("destinations"))
+    return heard.select(*ends, carried, F.size(reached).alias("reached"))
 
 
 def _starts(homes: DataFrame) -> list[int]:
@@ -91,15 +107,25 @@ def _starts(homes: DataFrame) -> list[int]:
 
 def _summed(rows: DataFrame) -> DataFrame:
     """One row per source and set of destinations; in decimals, so that order does not matter."""
-    return rows.groupBy("source", "destinations").agg(_total("messages"), _total("deliveries"))
+    messages = F.col("weight")
+    return rows.groupBy("source", "destinations").agg(
+        _total(messages).alias("messages"),
+        _total(messages * F.col("reached")).alias("deliveries"),
+    )
 
 
-def _total(name: str) -> Column:
-    return F.sum(F.col(name).cast("decimal(28,12)")).cast("double").alias(name)
+def _total(column: Column) -> Column:
+    return F.sum(column.cast("decimal(28,12)")).cast("double")
 
 
-def _to_brokers(starts: list[int], batches: Batches) -> Batches:
-    """Audiences of homes as routes to brokers, summed within a batch."""
+def _timed(rows: DataFrame) -> DataFrame:
+    """One row per source and set of destinations, with all times in seconds, ascending."""
+    times = F.sort_array(F.collect_list("time")).alias("times")
+    return rows.groupBy("source", "destinations").agg(times)
+
+
+def _to_brokers(starts: list[int], carried: Carried, batches: Batches) -> Batches:
+    """Audiences of homes as destinations that are brokers."""
     first = np.array(starts, np.int64)
     for batch in batches:
         lists = batch.column("subscribers")
@@ -110,11 +136,14 @@ def _to_brokers(starts: list[int], batches: Batches) -> Batches:
         new = np.append(True, (np.diff(row) != 0) | (np.diff(broker) != 0))[: len(row)]
         counts = np.bincount(row[new], minlength=len(lists))
         offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-        weight = batch.column("weight").to_numpy()
         reached = pa.ListArray.from_arrays(offsets, pa.array(broker[new], pa.int32()))
         yield pa.record_batch(
-            [batch.column("source"), reached, pa.array(weight), pa.array(weight * sizes)],
-            names=[field.name for field in ROUTES],
+            {
+                "source": batch.column("source"),
+                "destinations": reached,
+                carried: batch.column(carried),
+                "reached": pa.array(sizes, pa.int32()),
+            }
         )
 
 
@@ -122,22 +151,27 @@ def _to_brokers(starts: list[int], batches: Batches) -> Batches:
 
 
 def _audiences(
-    source: Derived, homes: DataFrame, senders: Callable[[Derived], DataFrame], folder: Path
+    source: Derived,
+    homes: DataFrame,
+    senders: Callable[[Derived], DataFrame],
+    carried: Carried,
+    folder: Path,
 ) -> DataFrame:
-    """Columns source, weight, subscribers: the homes that each point reaches.
+    """Columns source, what is carried, and subscribers: the homes that each point reaches.
 
     ``senders`` has publisher and owner. Where no region cuts a cell the cells stand for their
-    publications, and there are fewer of them.
+    publications, and there are fewer of them; but a cell has no time.
     """
-    exact = source.manifest.exact
     measured = source.has("publications") and source.manifest.rates == "measured"
-    boxes = source.read("cover" if exact or not measured else "regions")
+    cells = not measured or (source.manifest.exact and carried == "weight")
+    boxes = source.read("cover" if cells else "regions")
     path = folder / "boxes"
     homed = boxes.drop("subscriber_id").join(homes, on="subscription", how="inner")
     homed.withColumnRenamed("home", "subscriber_id").select(*boxes.columns).write.parquet(str(path))
-    dimensions = source.manifest.dimensions
-    points = _published(source, senders) if measured else _advertised(source, senders)
-    return spatial.audiences(points, str(path), dimensions, ["source", "weight"])
+    points = (
+        _published(source, senders, cells, carried) if measured else _advertised(source, senders)
+    )
+    return spatial.audiences(points, str(path), source.manifest.dimensions, ["source", carried])
 
 
 def _brokers_of(source: Derived) -> DataFrame:
@@ -155,8 +189,10 @@ def _brokers_of(source: Derived) -> DataFrame:
     return placed.unionByName(own.join(placed, on="publisher", how="left_anti"))
 
 
-def _published(source: Derived, senders: Callable[[Derived], DataFrame]) -> DataFrame:
-    """Publications as points with source and weight."""
+def _published(
+    source: Derived, senders: Callable[[Derived], DataFrame], cells: bool, carried: Carried
+) -> DataFrame:
+    """Publications, or the cells they fall into, as points with source and what is carried."""
     points = traffic.with_topic_ids(source.read("publications"), source.read("topics"))
     points = points.withColumn("publisher", F.coalesce("publisher", F.lit("")))
     sent = points.join(senders(source), on="publisher", how="left")
@@ -167,11 +203,11 @@ def _published(source: Derived, senders: Callable[[Derived], DataFrame]) -> Data
         raise InputError(Problem(f"publisher {lost[0]['publisher']!r}", what, remedy))
     sent = sent.withColumnRenamed("owner", "source")
     dimensions = source.manifest.dimensions
-    if not source.manifest.exact:
+    if not cells:
         keep = ("topic_id", "source", *coordinates(dimensions))
-        return sent.select(*keep, F.lit(1.0).alias("weight"))
-    cells = traffic.with_cells(sent, source.grid).groupBy("topic_id", "cell", "source")
-    counted = cells.agg(F.count(F.lit(1)).cast("double").alias("messages"))
+        return sent.withColumn("weight", F.lit(1.0)).select(*keep, carried)
+    filled = traffic.with_cells(sent, source.grid).groupBy("topic_id", "cell", "source")
+    counted = filled.agg(F.count(F.lit(1)).cast("double").alias("messages"))
     return cover.cell_points(counted, dimensions)
 
 

@@ -27,7 +27,7 @@ from fanplan.pipeline.extents import (
 )
 from fanplan.problem import similarity as metrics
 from fanplan.problem.overlay_dataset import publisher_names, read_brokers
-from fanplan.problem.similarity import Pairs
+from fanplan.problem.pairs import Pairs
 
 Batches = Iterator[pa.RecordBatch]
 Tasks = Sequence[tuple[int, tuple[int, ...]]]
@@ -41,6 +41,9 @@ BY_SPACE = Measure()
 def _contract(*values: str) -> T.StructType:
     return T.StructType([*_PAIR, *(T.StructField(name, T.DoubleType()) for name in values)])
 
+
+TOGETHER = 32
+"""Chunks of extents that are looked up in one: about a million, some hundred megabytes."""
 
 METRICS = ("overlap", "cover", "interest")
 SIMILARITY = _contract(*METRICS)
@@ -153,10 +156,12 @@ def interests(spark: SparkSession, advertised: Chunks, subscribed: Chunks) -> Da
 def covers(spark: SparkSession, chunks: Chunks) -> DataFrame:
     """Covering (Eq. 4.5) of owners: i, j, value.
 
-    A task has one chunk of covered extents and all that may cover them: it meets the same sets of
-    covered extents again and again, and merges the volume of each once.
+    A task has one chunk of covered extents and very many that may cover them: it meets the same
+    sets of covered extents again and again, and merges the volume of each once.
     """
-    return _run(spark, _covers, chunks, chunks, [(q, chunks.numbers) for q in chunks.numbers])
+    numbers = chunks.numbers
+    many = [numbers[n : n + TOGETHER] for n in range(0, len(numbers), TOGETHER)]
+    return _run(spark, _covers, chunks, chunks, [(q, some) for q in numbers for some in many])
 
 
 def _run(
@@ -193,9 +198,7 @@ def _interests(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> 
 
 
 def _covers(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[Pairs]:
-    covered, known = right.load(q), metrics.no_volumes()
-    for p in others:
-        yield metrics.cover(left.load(p), covered, known)
+    yield metrics.cover(left.load_all(others), right.load(q))
 
 
 def _side_by_side(parts: dict[str, DataFrame]) -> DataFrame:

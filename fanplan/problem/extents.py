@@ -18,7 +18,7 @@ from fanplan.problem.interest import Floats, Ints, Longs
 
 Bools = NDArray[np.bool_]
 
-BLOCK = 64
+BLOCK = 128
 """Boxes that are tested together, and blocks that are passed over together."""
 
 SMALLEST = 2.0**-100
@@ -70,6 +70,10 @@ class Extents:
     def index(self) -> Index:
         return build_index(self)
 
+    @cached_property
+    def tiles(self) -> Tiles:
+        return make_tiles(self)
+
 
 def make_extents(
     owner: Any, extent: Any, topic: Any, lo: Any, hi: Any, weight: Any = None
@@ -101,7 +105,8 @@ def make_extents(
 class Index(NamedTuple):
     """Boxes so ordered that neighbours are near each other, with a row per axis.
 
-    ``place``, ``weight`` and ``volume`` are those of a box's extent, ``per_volume`` is their ratio.
+    Extents of one box come first. ``place`` and ``volume`` are those of a box's extent,
+    ``per_volume`` is weight / volume.
     ``hull_*`` are the smallest boxes that hold BLOCK boxes, ``far_*`` those that hold BLOCK hulls;
     ``single`` says which blocks have only boxes that are whole extents.
     """
@@ -125,6 +130,7 @@ def build_index(extents: Extents) -> Index:
     counts = np.diff(extents.starts)
     extent = np.repeat(np.arange(len(extents), dtype=np.int32), counts)
     order = near_order(extents.lo, extents.hi)
+    order = order[np.argsort(counts[extent[order]] > 1, kind="stable")]
     extent = extent[order]
     lo, hi = (np.ascontiguousarray(side[order].T) for side in (extents.lo, extents.hi))
     hulls = hull(lo, hi)
@@ -168,21 +174,48 @@ def hull(lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
     return np.minimum.reduceat(lo, starts, axis=1), np.maximum.reduceat(hi, starts, axis=1)
 
 
+class Tiles(NamedTuple):
+    """Extents of one box, by owner, in tiles of neighbours: ``extent[starts[t]:starts[t + 1]]``.
+
+    ``lo`` and ``hi`` are the smallest boxes that hold a tile; a row per tile.
+    """
+
+    extent: Longs
+    starts: Longs
+    lo: Floats
+    hi: Floats
+
+
+def make_tiles(extents: Extents) -> Tiles:
+    """The extents of one box, at most BLOCK of an owner in a tile."""
+    near = extents.index.extent
+    near = near[np.diff(extents.starts)[near] == 1]
+    extent = near[np.argsort(extents.place[near], kind="stable")].astype(np.int64)
+    first = np.flatnonzero(np.diff(extents.place[extent], prepend=-1))
+    into = np.arange(len(extent)) - np.repeat(first, np.diff(first, append=len(extent)))
+    starts = np.flatnonzero(into % BLOCK == 0)
+    box = extents.starts[extent]
+    lo, hi = extents.lo[box], extents.hi[box]
+    if len(starts):
+        lo, hi = np.minimum.reduceat(lo, starts), np.maximum.reduceat(hi, starts)
+    return Tiles(extent, np.append(starts, len(extent)).astype(np.int64), lo, hi)
+
+
 @compiled
 def near_blocks(index: Index, lo: Floats, hi: Floats, blocks: Ints) -> int:
     """List the blocks whose hull meets a box; returns how many they are."""
     count = 0
     for far in range(index.far_lo.shape[1]):
-        if _meets(index.far_lo, index.far_hi, far, lo, hi):
+        if meets(index.far_lo, index.far_hi, far, lo, hi):
             for block in range(far * BLOCK, min((far + 1) * BLOCK, index.hull_lo.shape[1])):
-                if _meets(index.hull_lo, index.hull_hi, block, lo, hi):
+                if meets(index.hull_lo, index.hull_hi, block, lo, hi):
                     blocks[count] = block
                     count += 1
     return count
 
 
 @compiled
-def _meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats) -> bool:
+def meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats) -> bool:
     for axis in range(len(lo)):
         if hull_lo[axis, at] >= hi[axis] or hull_hi[axis, at] <= lo[axis]:
             return False
@@ -191,7 +224,10 @@ def _meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats) ->
 
 @compiled
 def shared_volumes(index: Index, block: int, lo: Floats, hi: Floats, part: Floats) -> int:
-    """Volumes that a box shares with those of a block: a loop for vector units. Their number."""
+    """Volumes that a box shares with those of a block: loops for vector units. Their number.
+
+    On an axis where it holds all of them, nothing needs to be clipped.
+    """
     first = block * BLOCK
     size = min(BLOCK, index.lo.shape[1] - first)
     part[:] = 1.0
@@ -199,6 +235,11 @@ def shared_volumes(index: Index, block: int, lo: Floats, hi: Floats, part: Float
         low, high = lo[axis], hi[axis]
         lows = index.lo[axis, first : first + size]
         highs = index.hi[axis, first : first + size]
+        if low <= index.hull_lo[axis, block] and high >= index.hull_hi[axis, block]:
+            if axis > 0:
+                for k in range(size):
+                    part[k] *= highs[k] - lows[k]
+            continue
         for k in range(size):
             start = lows[k] if lows[k] > low else low
             end = highs[k] if highs[k] < high else high

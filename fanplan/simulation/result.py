@@ -1,4 +1,4 @@
-"""What a simulation shows: all metrics of Tajuddin (2011), sections 5.2 and 6.4.3."""
+"""What a simulation shows beside what a ledger predicts: loads, congestion, every delay."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.evaluation.overlay_ledger import ratio
+from fanplan.evaluation.overlay_ledger import Counts, ratio
 from fanplan.problem.interest import Floats, Ints, Longs
 
 PERCENTILES = (50, 90, 99)
 
 
 @dataclass(frozen=True, eq=False)
-class SimulationResult:
+class SimulationResult(Counts):
     """Counts per broker, per link and per arrival of a run.
 
-    An arrival is a publication at a broker with a subscriber who wants it, the source included.
-    ``processed`` counts publications that a broker took up, ``peak`` the most messages in one
-    window, control messages included, ``waited_ms`` the time they spent there for congestion.
-    ``link[l]`` has the publications that crossed link l from its first end to its second, and
-    back; ``control`` the same of control messages. ``delays_ms`` is in the order of arrival.
-    ``brokers_max`` is the most brokers that one publication visited.
+    ``peak`` is the most messages of a broker in one window, control messages included,
+    ``waited_ms`` the time they spent there for congestion. ``control`` has control messages as
+    ``link`` has publications. ``delays_ms`` is in the order of arrival. ``brokers_max`` is the most
+    brokers that one publication visited.
     """
 
     links: Ints
@@ -39,45 +37,9 @@ class SimulationResult:
     delays_ms: Floats
 
     @property
-    def link_messages(self) -> int:
-        """Copies of publications on all links."""
-        return int(self.link.sum())
-
-    @property
-    def arrivals(self) -> int:
-        return len(self.delays_ms)
-
-    @property
-    def messages_per_publication(self) -> float:
-        """Message count as section 6.4.3 defines it: link messages ÷ publications."""
-        return ratio(self.link_messages, self.publications)
-
-    @property
-    def messages_per_arrival(self) -> float:
-        """Message count as Table 5.2 shows it: link messages ÷ destination brokers."""
-        return ratio(self.link_messages, self.arrivals)
-
-    @property
-    def brokers_per_publication(self) -> float:
-        """How many brokers a publication visits, its source included (Figure 5.6b)."""
-        return ratio(int(self.processed.sum()), self.publications)
-
-    @property
     def delay_mean_ms(self) -> float:
         """Message latency: from entry to the broker of a subscriber."""
         return ratio(float(self.delays_ms.sum()), self.arrivals)
-
-    @property
-    def forwarded(self) -> Longs:
-        """Publications that a broker took up though none of its own subscribers wants them."""
-        return self.processed - self.arrived
-
-    @property
-    def forwarding_ratio(self) -> float:
-        """Pure forwarding message ratio: the mean of forwarded ÷ processed over busy brokers."""
-        busy = self.processed > 0
-        shares = self.forwarded[busy] / self.processed[busy]
-        return ratio(float(shares.sum()), int(busy.sum()))
 
     @property
     def peak_mean(self) -> float:
@@ -96,7 +58,7 @@ class SimulationResult:
 
     def percentiles_ms(self) -> dict[str, float]:
         """Delays that 50, 90 and 99 of a hundred arrivals do not exceed; 0 without arrivals."""
-        if not self.arrivals:
+        if not len(self.delays_ms):
             return {f"delay_p{percent}_ms": 0.0 for percent in PERCENTILES}
         values = np.percentile(self.delays_ms, PERCENTILES, method="inverted_cdf")
         return {f"delay_p{p}_ms": float(v) for p, v in zip(PERCENTILES, values, strict=True)}
@@ -107,8 +69,8 @@ class SimulationResult:
             "events": self.events,
             "ended_ms": self.ended_ms,
             "publications": self.publications,
-            "arrivals": self.arrivals,
-            "link_messages": self.link_messages,
+            "arrivals": len(self.delays_ms),
+            "link_messages": int(self.link.sum()),
             "control_messages": int(self.control.sum()),
             "messages_per_publication": self.messages_per_publication,
             "messages_per_arrival": self.messages_per_arrival,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.errors import InputError, Problem
-from fanplan.problem.interest import Floats, Ints, Longs
-from fanplan.problem.overlay import Links, OverlayProblem
+from fanplan.plan.overlay.types import Trees
+from fanplan.problem.interest import Floats, Ints
+from fanplan.problem.overlay import OverlayProblem
 from fanplan.simulation.events import SIZE, empty_queue, has_room, roomier
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.overlay import EVENTS, Costs, State, loop, start, still
@@ -22,35 +23,45 @@ def simulate(
 
     Same input, same events. Time O(events × log of what is under way), memory O(arrivals + visits).
     """
-    network = network_of(problem, edges, params.latency_ms)
-    ways = spread(network, problem.routes, [Tree(np.arange(len(network.links)))])
+    edges = np.asarray(edges, np.int32).reshape(-1, 2)
+    require_tree(problem, edges)
+    one = np.zeros(problem.size, np.int32)
+    return simulate_trees(problem, Trees(edges, (np.arange(len(edges)),), one), messages, params)
+
+
+def simulate_trees(
+    problem: OverlayProblem, trees: Trees, messages: Messages, params: SimulationParams
+) -> SimulationResult:
+    """The same of several trees, each with the messages that enter where it is taken."""
+    require_capacity(problem)
+    network = network_of(problem, trees.links, params.latency_ms)
+    routed = trees.of[problem.routes.source].astype(np.int64)
+    ways = spread(network, problem.routes, [Tree(member) for member in trees.members], routed)
     return run(network, ways, problem.capacity, messages, params)
 
 
-def network_of(problem: OverlayProblem, edges: Ints, latency_ms: float) -> Network:
-    """The links of a tree with what the problem knows of them."""
-    edges = np.asarray(edges, np.int32).reshape(-1, 2)
+def require_tree(problem: OverlayProblem, edges: Ints) -> None:
     if len(edges) != problem.size - 1 or not ((edges >= 0) & (edges < problem.size)).all():
         what = f"{len(edges)} links are no tree of {problem.size} brokers"
         remedy = "Give one link less than there are brokers, as positions of brokers"
         raise InputError(Problem("tree", what, remedy))
+
+
+def require_capacity(problem: OverlayProblem) -> None:
+    for broker in np.flatnonzero(~(problem.capacity > 0)):
+        where = f"broker {problem.brokers[int(broker)].as_py()!r}"
+        remedy = "Give a positive number of messages per second, or leave it out"
+        raise InputError(Problem(where, "has no capacity", remedy))
+
+
+def network_of(problem: OverlayProblem, links: Ints, latency_ms: float) -> Network:
+    """Links with what the problem knows of them."""
     if problem.links is None:
-        latency = np.full(len(edges), latency_ms)
-        return Network(problem.size, edges, latency, np.zeros(len(edges)))
-    at = positions(problem, problem.links, edges)
+        latency = np.full(len(links), latency_ms)
+        return Network(problem.size, links, latency, np.zeros(len(links)))
+    at = problem.given(links)
     bandwidth = problem.links.bandwidth[at]
-    return Network(problem.size, edges, problem.links.latency_ms[at], 1000.0 / bandwidth)
-
-
-def positions(problem: OverlayProblem, links: Links, edges: Ints) -> Longs:
-    """Where the links of a tree are among those that may be used."""
-    key = links.a.astype(np.int64) * problem.size + links.b
-    wanted = edges.min(axis=1).astype(np.int64) * problem.size + edges.max(axis=1)
-    for a, b in edges[~np.isin(wanted, key)]:
-        what = f"no link joins {problem.brokers[a]} and {problem.brokers[b]}"
-        raise InputError(Problem("tree", what, "Choose among the links there are"))
-    order = np.argsort(key)
-    return order[np.searchsorted(key, wanted, sorter=order)]
+    return Network(problem.size, links, problem.links.latency_ms[at], 1000.0 / bandwidth)
 
 
 def run(
@@ -60,7 +71,10 @@ def run(
     messages: Messages,
     params: SimulationParams,
 ) -> SimulationResult:
-    """Send messages along the visits of their routes; ``capacity`` is messages per second."""
+    """Send messages along the visits of their routes.
+
+    ``capacity`` is messages per second, more than 0.
+    """
     require_routes(messages, ways)
     messages = messages.in_order()
     sent = messages.route[~messages.control]
@@ -116,9 +130,6 @@ def require_routes(messages: Messages, ways: Spread) -> None:
 
 def costs_of(network: Network, capacity: Floats, params: SimulationParams) -> Costs:
     """The parameters as the loop wants them; capacities per window."""
-    if not (capacity > 0).all():
-        what = f"broker {int(np.argmin(capacity > 0))} has no capacity"
-        raise InputError(Problem("capacity", what, "Give a positive number, or leave it out"))
     return Costs(
         CONGESTION.index(params.congestion),
         capacity * (params.unit_ms / 1000.0),

@@ -177,7 +177,7 @@ def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
 
 
 def test_enough_brokers_or_an_answer_that_says_how_many(tmp_path):
-    world = random_world(2, brokers=8, capacity=60.0)
+    world = random_world(2, brokers=8, capacity=36.0)
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     needed = fanplan.allocate(dataset).summary()["brokers"]
     assert needed > 1

@@ -11,19 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.errors import InfeasibleError, InputError
-from fanplan.planners.overlay.halves import cut
-from fanplan.planners.overlay.improve import (
-    ImproveParams,
-    descend,
-    improved_tree,
-    judged,
-    linked_of,
-    replaced,
-    search_of,
-)
-from fanplan.planners.overlay.limits import TreeLimits
+from fanplan.planners.overlay.descend import descend, replaced
+from fanplan.planners.overlay.halves import cut, extra_at
+from fanplan.planners.overlay.hung import detach, hung_of
+from fanplan.planners.overlay.improve import ImproveParams, improved_tree
+from fanplan.planners.overlay.judge import judged, search_of
+from fanplan.planners.overlay.limits import NO_LIMIT, TreeLimits
 from fanplan.planners.overlay.shallow import least_diameter
 from fanplan.planners.overlay.similar import SIMILAR, random_tree
+from fanplan.planners.overlay.spanning import parts
 from fanplan.planners.overlay.swap import best_swap
 from fanplan.planners.overlay.tree import Tree
 from fanplan.planners.stop import never
@@ -59,9 +55,9 @@ def random_links(size: int, seed: int, bandwidth: float = np.inf) -> Links:
 
 
 @settings(max_examples=60)
-@given(st.integers(3, 12), st.integers(0, 10**6), st.booleans())
+@given(st.integers(3, 12), st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_change_of_every_swap_is_that_of_the_ledger(
-    size: int, seed: int, given_links: bool
+    size: int, seed: int, given_links: bool, everywhere: bool
 ) -> None:
     links = random_links(size, seed) if given_links else None
     problem = problem_of(size, seed, links=links)
@@ -71,12 +67,13 @@ def test_change_of_every_swap_is_that_of_the_ledger(
     before = judged(search, tree).objective
     link = seed % len(tree.a)
     u, v = int(tree.a[link]), int(tree.b[link])
-    linked = linked_of(problem, tree)
-    halves = cut(linked, search.traffic, u, v, params.messages, params.delay)
+    hung = hung_of(tree, search.offers, search.rules.degree)
+    detach(hung, search.offers, link)
+    halves = cut(hung, search.traffic, u, v, params.messages, params.delay, everywhere)
     length = {(u, v): 1.0} if links is None else dict(zip_links(links))
-    for x, y in pairs_to_try(halves.half, links):
+    for x, y in pairs_to_try(halves.small, links):
         new = judged(search, replaced(tree, link, x, y)).objective
-        change = halves.extra[x] + halves.extra[y]
+        change = extra_at(halves, hung, x) + extra_at(halves, hung, y)
         change += 0.7 * halves.arrivals * (length.get((x, y), 1.0) - length[u, v])
         assert new - before == pytest.approx(change, abs=1e-6)
 
@@ -93,23 +90,31 @@ def pairs_to_try(half: np.ndarray, links: Links | None) -> list[tuple[int, int]]
 
 
 @settings(max_examples=40)
-@given(st.integers(3, 10), st.integers(0, 10**6), st.integers(3, 6))
+@given(st.integers(3, 10), st.integers(0, 10**6), st.integers(3, 7))
 def test_best_swap_is_the_best_of_all_under_degree_and_diameter(
     size: int, seed: int, diameter: int
 ) -> None:
-    problem = problem_of(size, seed)
-    limits = TreeLimits(degree=3, diameter=diameter)
+    problem = problem_of(size, seed, routes=4)
+    limits = TreeLimits(degree=3, diameter=None if diameter == 7 else diameter)
     search = search_of(problem, ImproveParams(limits=limits), 0)
     tree = least_diameter(search.rules.degree, np.zeros(size))
     assert tree is not None
+    hung = hung_of(tree, search.offers, search.rules.degree)
+    known = (search.traffic, search.rules, search.prices, search.offers)
     for link in range(len(tree.a)):
-        u, v = int(tree.a[link]), int(tree.b[link])
-        linked = linked_of(problem, tree)
-        swap = best_swap(linked, search.traffic, search.rules, search.prices, search.offers, u, v)
-        half = cut(linked, search.traffic, u, v, 1.0, 0.1).half
+        swap = best_swap(hung, *known, link, NO_LIMIT)
+        assert np.array_equal(hung.a, tree.a)
+        half = tree_without(tree, link)
         trees = [judged(search, replaced(tree, link, *pair)) for pair in pairs_to_try(half, None)]
         best = min(found.rank for found in trees if found.excess.degree == 0)
         assert judged(search, replaced(tree, link, swap.x, swap.y)).rank == pytest.approx(best)
+
+
+def tree_without(tree: Tree, link: int) -> np.ndarray:
+    """Which of the halves each broker is in when a link is cut."""
+    left = np.delete(tree.a, link), np.delete(tree.b, link)
+    part = parts(*left, tree.size)
+    return part == part[tree.a[link]]
 
 
 @settings(max_examples=15, deadline=None)
@@ -188,7 +193,7 @@ def test_impossible_limits_are_named_with_what_would_do(
 
 def test_unknown_broker_and_useless_limit_are_refused() -> None:
     limits = TreeLimits(hops=((0, 99, 2),))
-    with pytest.raises(InputError, match="broker 99"):
+    with pytest.raises(InputError, match="position 99 is no broker; the last is 19, 'b19'"):
         improved_tree(problem_of(20, 0), ImproveParams(limits=limits), 0, never)
     with pytest.raises(InputError, match="0 is no limit"):
         TreeLimits(diameter=0)

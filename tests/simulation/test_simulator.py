@@ -226,10 +226,10 @@ def test_links_have_their_own_latency_and_bandwidth() -> None:
     result = simulate(given_, np.array([(2, 1), (1, 0)]), sent, SimulationParams())
     assert result.delays_ms.tolist() == [5 + 10 + 7, 5 + (10 + 9) + 7]
     no_links = Links(a[:0], b[:0], *np.zeros((3, 0)))
-    with pytest.raises(InputError, match="no link joins b2 and b1"):
+    with pytest.raises(InputError, match="'b2' and 'b1' are linked, but no such"):
         simulate(problem(given_.routes, 3, links=no_links), np.array([(2, 1), (1, 0)]), sent,
                  SimulationParams())  # fmt: skip
-    with pytest.raises(InputError, match="no link joins b2 and b2"):
+    with pytest.raises(InputError, match="'b2' and 'b2' are linked, but no such"):
         simulate(given_, np.array([(2, 2), (0, 0)]), sent, SimulationParams())
 
 
@@ -315,7 +315,7 @@ def test_the_tables_and_the_summary_add_up() -> None:
         (lambda p, m: simulate(p, chain(3), m, SimulationParams()), "2 links are no tree of 2"),
         (lambda p, m: simulate(p, chain(2) + 1, m, SimulationParams()), "no tree"),
         (lambda p, m: simulate(problem(p.routes, 2, 0.0), chain(2), m, SimulationParams()),
-         "broker 0 has no capacity"),
+         "broker 'b0': has no capacity"),
         (lambda p, m: simulate(p, chain(2), publications(m.time_ms, m.route + 1),
                                SimulationParams()), "route 1, but there are 1"),
         (lambda p, m: publications(m.time_ms - 1, m.route), "negative"),

@@ -1,72 +1,75 @@
-"""Our allocation: exact savings decide who shares a broker, and local moves empty brokers."""
+"""Our allocation: hubs and exact savings decide who shares a broker; local moves empty brokers."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from fanplan.errors import InfeasibleError
-from fanplan.kernels import compiled
 from fanplan.planners.allocation.allocation import NONE, Allocation, AllocationParams
-from fanplan.planners.allocation.greedy import finished, ranked_allocation
-from fanplan.planners.allocation.loads import (
-    Clients,
-    State,
-    clients_of,
-    estimate_saved,
-    exact_impact,
-    exact_saved,
-    nobody_placed,
-    place,
-    remove,
+from fanplan.planners.allocation.greedy import ranked_allocation
+from fanplan.planners.allocation.hubs import best_hubs
+from fanplan.planners.allocation.loads import Clients, State, clients_of, nobody_placed, place_all
+from fanplan.planners.allocation.moves import Budget, improve, unlimited
+from fanplan.planners.allocation.packing import (
+    SAVING,
+    Packing,
+    fill,
+    finished,
+    largest_first,
+    packing_of,
 )
 from fanplan.planners.allocation.ranking import Ranking, ranked
+from fanplan.planners.allocation.resume import resumed
 from fanplan.planners.stop import Stop
-from fanplan.problem.interest import Floats, Longs
+from fanplan.problem.interest import Ints, Longs
 from fanplan.problem.overlay import ClientProblem
 
-STARTS = 2
-"""Starts that are improved, those with fewest brokers first."""
-PASSES = 30
-"""Rounds of moves between two attempts to empty brokers, at most."""
-FEW = 0.01
-"""Share of the clients that a round of moves must move for another one to follow."""
-EJECTIONS = 50
-"""Clients that are tried to be moved away to make room for one."""
+RANKED: tuple[Ranking, ...] = ("gi", "gig")
+"""Rankings of the thesis that are starts, as good as any without search."""
+FILLED: tuple[Ranking, ...] = ("gig", "gli")
+"""Orders in which brokers are filled by savings."""
 
 
-class Packing(NamedTuple):
-    """What stays the same while clients are moved: rooms, impacts, and which load counts."""
+class Start(NamedTuple):
+    """An allocation to improve, and the brokers it uses in the order of their deployment."""
 
-    room: Floats
-    impact: Floats
-    exact: bool
+    state: State
+    used: Longs
 
 
 def best_allocation(
-    problem: ClientProblem, params: AllocationParams, seed: int, stop: Stop
+    problem: ClientProblem,
+    params: AllocationParams,
+    seed: int,
+    stop: Stop,
+    *,
+    start: Allocation | Ints | None = None,
+    most_moves: int | None = None,
 ) -> Allocation:
-    """Fewest brokers found, then least exact load, from several starts.
+    """Least broker cost found, then least exact load.
 
-    The starts are the thesis' rankings and best fits by savings in two orders. Each is improved:
-    clients move to where they save most; brokers are emptied, a client making room for another if
-    need be. O(passes · routes of all clients · brokers per route).
+    The best of several starts is improved: clients move to where they save most; brokers are
+    emptied, a client making room for another if need be. If ``start`` is given (an allocation, or
+    the broker of each client, NONE for new ones), it is the only start, and at most ``most_moves``
+    clients leave their broker. O(passes · routes of all clients · brokers per route).
     """
     clients = clients_of(problem)
-    exact = params.load == "exact"
-    impact = exact_impact(clients) if exact else clients.impact
-    packing = Packing(params.room(problem), impact, exact)
-    best: Allocation | None = None
-    for state, used in starts(problem, params, clients, packing, seed)[:STARTS]:
-        improve(clients, state, packing, used, np.random.default_rng((seed, 3)), stop)
-        found = finished(problem, params, clients, state, used)
-        if best is None or worth(problem, found) < worth(problem, best):
-            best = found
-        if stop(worth(problem, best)[0]):
-            break
-    assert best is not None
-    return best
+    packing = packing_of(problem, params, clients)
+    random = np.random.default_rng((seed, 3))
+    budget = unlimited(clients)
+    if start is None:
+        first = best_start(problem, params, clients, packing, seed, stop)
+    else:
+        origin = start.broker if isinstance(start, Allocation) else start
+        most = len(origin) if most_moves is None else most_moves
+        budget = Budget(np.asarray(origin, dtype=np.int32), most)
+        first = Start(*resumed(problem, clients, packing, budget))
+    improve(clients, first.state, packing, budget, first.used, random, stop)
+    found = finished(problem, packing, first.state, first.used)
+    return found if start is not None else cheaper(problem, packing, found)
 
 
 def worth(problem: ClientProblem, allocation: Allocation) -> tuple[float, float]:
@@ -74,190 +77,94 @@ def worth(problem: ClientProblem, allocation: Allocation) -> tuple[float, float]
     return float(problem.cost[allocation.used].sum()), float(allocation.exact.sum())
 
 
-def starts(
-    problem: ClientProblem, params: AllocationParams, clients: Clients, packing: Packing, seed: int
-) -> list[tuple[State, Longs]]:
-    """Allocations to improve, those with fewest brokers first, each with the brokers it uses."""
+def best_start(
+    problem: ClientProblem,
+    params: AllocationParams,
+    clients: Clients,
+    packing: Packing,
+    seed: int,
+    stop: Stop,
+) -> Start:
+    """The start whose brokers cost least, of equal ones that with least exact load."""
+    found = ranked_starts(problem, params, clients, seed)
+    for stack in stacks(problem, packing):
+        found += filled_starts(problem, clients, packing, stack, seed, stop)
+    if not found:
+        ranked_allocation(problem, "gli", params, seed)
+    return min(found, key=lambda s: (problem.cost[s.used].sum(), s.state.exact.sum()))
+
+
+def ranked_starts(
+    problem: ClientProblem, params: AllocationParams, clients: Clients, seed: int
+) -> list[Start]:
     found = []
-    stack = np.lexsort((problem.cost, -problem.capacity))
-    rankings: tuple[Ranking, ...] = ("gig", "gli")
-    for order in (ranked(problem, clients, ranking, seed) for ranking in rankings):
-        state = nobody_placed(clients, len(stack))
-        used = fill(clients, state, packing, order, stack)
-        if (state.broker != NONE).all():
-            found.append((state, stack[:used]))
-    for ranking in ("gi", "gig"):
+    for ranking in RANKED:
         try:
             made = ranked_allocation(problem, ranking, params, seed)
         except InfeasibleError:
             continue
-        found.append((restored(clients, made, len(stack)), made.used))
-    if not found:
-        ranked_allocation(problem, "gli", params, seed)
-    return sorted(found, key=lambda start: (len(start[1]), float(start[0].exact.sum())))
+        state = nobody_placed(clients, len(problem.brokers))
+        place_all(clients, state, made.broker)
+        found.append(Start(state, made.used))
+    return found
 
 
-def restored(clients: Clients, allocation: Allocation, brokers: int) -> State:
-    """A state in which everybody is where an allocation says."""
-    state = nobody_placed(clients, brokers)
-    place_all(clients, state, allocation.broker.astype(np.int64))
-    return state
+def stacks(problem: ClientProblem, packing: Packing) -> list[Longs]:
+    """Orders in which to deploy brokers: the largest first, and those with cheapest room first."""
+    large = largest_first(problem)
+    cheap = large[np.argsort((problem.cost / packing.room.clip(1e-9))[large], kind="stable")]
+    return [large] if np.array_equal(large, cheap) else [large, cheap]
 
 
-@compiled
-def place_all(clients: Clients, state: State, broker: Longs) -> None:
-    for client in range(len(broker)):
-        place(clients, state, client, broker[client])
-
-
-@compiled
-def fill(clients: Clients, state: State, packing: Packing, order: Longs, stack: Longs) -> int:
-    """Each client where it saves most, else a new broker; the number of brokers deployed."""
-    used = 0
-    for client in order:
-        broker = best_fit(clients, state, packing, client, stack[:used], NONE)
-        if broker == NONE:
-            if used == len(stack):
-                continue
-            broker = stack[used]
-            used += 1
-        place(clients, state, client, broker)
-    return used
-
-
-@compiled
-def savings(clients: Clients, state: State, packing: Packing, client: int) -> tuple[Floats, Floats]:
-    """Per broker: what a client saves of its impact, and the score to prefer brokers by."""
-    score = np.zeros(len(state.clients))
-    exact_saved(clients, state, client, score)
-    if packing.exact:
-        return score, score
-    saved = np.zeros(len(state.clients))
-    estimate_saved(clients, state, client, saved)
-    return saved, score + saved
-
-
-@compiled
-def best_fit(
-    clients: Clients, state: State, packing: Packing, client: int, brokers: Longs, avoid: int
-) -> int:
-    """The broker with room where a client saves most; ties go to the one that gets fullest."""
-    saved, score = savings(clients, state, packing, client)
-    load = state.exact if packing.exact else state.estimate
-    best, most, least = NONE, -1.0, np.inf
-    for broker in brokers:
-        left = packing.room[broker] - load[broker] - packing.impact[client] + saved[broker]
-        if left < 0 or broker == avoid or state.clients[broker] == 0:
-            continue
-        if score[broker] > most or (score[broker] == most and left < least):
-            best, most, least = broker, score[broker], left
-    return best
-
-
-def improve(
+def filled_starts(
+    problem: ClientProblem,
     clients: Clients,
-    state: State,
     packing: Packing,
-    used: Longs,
-    random: np.random.Generator,
+    stack: Longs,
+    seed: int,
     stop: Stop,
-) -> None:
-    """Moves and emptying in turn until no broker can be emptied."""
-    emptied = True
-    while emptied:
-        for _ in range(PASSES):
-            order = random.permutation(len(state.broker))
-            left = float((state.clients > 0).sum())
-            if stop(left) or move_pass(clients, state, packing, order, used) <= FEW * len(order):
-                break
-        emptied = empty_any(clients, state, packing, used, stop)
+) -> list[Start]:
+    """Brokers of a stack filled by savings, with nobody placed before or with hubs."""
+    nobody = np.full(len(clients.impact), NONE, dtype=np.int32)
+    plans = [(nobody, ranking) for ranking in FILLED]
+    if not packing.exact:
+        plans.append((at_hubs(clients, packing, stack, seed, stop), "gli"))
+    found = []
+    for broker, ranking in plans:
+        state = nobody_placed(clients, len(stack))
+        place_all(clients, state, broker)
+        hubs = stack[state.clients[stack] > 0]
+        deploy = np.concatenate((hubs, stack[state.clients[stack] == 0]))
+        order = ranked(problem, clients, ranking, seed)
+        used = fill(clients, state, packing, order, deploy, len(hubs), SAVING, np.empty(0))
+        if (state.broker != NONE).all():
+            found.append(Start(state, deploy[:used]))
+    return found
 
 
-@compiled
-def move_pass(clients: Clients, state: State, packing: Packing, order: Longs, used: Longs) -> int:
-    """Every client may move to where it saves more; how many did."""
-    load = state.exact if packing.exact else state.estimate
-    moved = 0
-    for client in order:
-        old = state.broker[client]
-        remove(clients, state, client)
-        _, score = savings(clients, state, packing, client)
-        new = best_fit(clients, state, packing, client, used, old)
-        gain = score[new] - score[old] if new != NONE else 0.0
-        # By the estimate a broker may be fuller without a publisher that many there listen to.
-        holds = load[old] <= packing.room[old]
-        if new != NONE and holds and (gain > 1e-9 or state.clients[old] == 0):
-            place(clients, state, client, new)
-            moved += 1
-        else:
-            place(clients, state, client, old)
-    return moved
+def at_hubs(clients: Clients, packing: Packing, stack: Longs, seed: int, stop: Stop) -> Ints:
+    """The broker of each client that is at a hub, NONE for all others."""
+    hub = best_hubs(clients, packing.room[stack], seed, stop)
+    return np.append(stack, NONE)[hub].astype(np.int32)
 
 
-def empty_any(clients: Clients, state: State, packing: Packing, used: Longs, stop: Stop) -> bool:
-    """Try to empty each broker, the least loaded first; whether one was emptied."""
-    load = state.exact if packing.exact else state.estimate
-    filled = used[state.clients[used] > 0]
-    emptied = False
-    for broker in filled[np.argsort(load[filled], kind="stable")]:
-        if stop(float(len(filled))):
-            return False
-        emptied = bool(empty(clients, state, packing, used, broker)) or emptied
-    return emptied
-
-
-@compiled
-def empty(clients: Clients, state: State, packing: Packing, used: Longs, broker: int) -> bool:
-    """Move all clients of a broker elsewhere, the largest first, or none of them."""
-    before = state.broker.copy()
-    leaving = np.flatnonzero(before == broker)
-    if packing.impact[leaving].max() > packing.room.max():
-        return False
-    for client in leaving:
-        remove(clients, state, client)
-    for client in leaving[np.argsort(-packing.impact[leaving], kind="mergesort")]:
-        new = best_fit(clients, state, packing, client, used, broker)
-        if new != NONE:
-            place(clients, state, client, new)
-        elif not eject(clients, state, packing, used, broker, client):
-            put_back(clients, state, before)
-            return False
-    return True
-
-
-@compiled
-def put_back(clients: Clients, state: State, before: Longs) -> None:
-    """Undo all moves since ``before``."""
-    moved = np.flatnonzero(state.broker != before)
-    for client in moved:
-        if state.broker[client] != NONE:
-            remove(clients, state, client)
-    for client in moved:
-        place(clients, state, client, before[client])
-
-
-@compiled
-def eject(
-    clients: Clients, state: State, packing: Packing, used: Longs, avoid: int, client: int
-) -> bool:
-    """Place a client where another one, that fits elsewhere, makes room for it."""
-    load = state.exact if packing.exact else state.estimate
-    tries = 0
-    for other in range(len(state.broker)):
-        home = state.broker[other]
-        small = packing.impact[other] < packing.impact[client]
-        if home == NONE or not small or state.clients[home] < 2 or tries == EJECTIONS:
-            continue
-        if load[home] + packing.impact[client] - packing.impact[other] > 1.2 * packing.room[home]:
-            continue
-        tries += 1
-        remove(clients, state, other)
-        if best_fit(clients, state, packing, client, np.array([home]), avoid) == home:
-            place(clients, state, client, home)
-            new = best_fit(clients, state, packing, other, used, avoid)
-            if new != NONE:
-                place(clients, state, other, new)
-                return True
-            remove(clients, state, client)
-        place(clients, state, other, home)
-    return False
+def cheaper(problem: ClientProblem, packing: Packing, found: Allocation) -> Allocation:
+    """Whole brokers are exchanged for cheaper ones with room, the most expensive first."""
+    load = found.exact if packing.exact else found.estimate
+    swapped = np.arange(len(load))
+    free = np.setdiff1d(swapped, found.used)
+    for broker in found.used[np.argsort(-problem.cost[found.used], kind="stable")]:
+        fits = free[
+            (packing.room[free] >= load[broker]) & (problem.cost[free] < problem.cost[broker])
+        ]
+        if len(fits):
+            new = fits[np.argmin(problem.cost[fits])]
+            swapped[[broker, new]] = new, broker
+            free = free[free != new]
+    return replace(
+        found,
+        broker=swapped[found.broker].astype(np.int32),
+        estimate=found.estimate[swapped],
+        exact=found.exact[swapped],
+        used=swapped[found.used],
+    )

@@ -12,58 +12,95 @@ from fanplan.problem.overlay import ClientProblem
 
 HEAVIEST = 400
 """Subscribers that are compared pair by pair."""
+STEPS = 40
+"""Kinds of brokers by the rates of their publishers."""
+PRICES = 30
+"""Prices of a publisher's rate that are tried."""
+SLACK = 1 - 1e-9
+"""What rounding may take from a bound."""
 
 
 def fewest_brokers(problem: ClientProblem, params: AllocationParams) -> int:
     """A number of brokers that no allocation can undercut.
 
     Clients too big for any broker need one each, and share it with nobody. For the others it is the
-    larger of two bounds: brokers that hold the load that is left in the best case, and subscribers
-    no two of which fit on one broker.
+    largest of three bounds: brokers that hold the least load of all together, subscribers no two of
+    which fit on one broker, and by the estimate a bound that prices publishers.
     """
     clients = clients_of(problem)
     impact = exact_impact(clients) if params.load == "exact" else clients.impact
     room = np.sort(params.room(problem))[::-1]
-    lone = impact > room[0] * (1 + 1e-9)
+    lone = impact > room[0] / SLACK
     if lone.all():
         return len(lone)
-    work = least_work(problem, params, clients, lone, room[0])
-    by_work = int(np.searchsorted(np.cumsum(room), work * (1 - 1e-9))) + 1
     apart = len(apart_from_each_other(problem, params, clients, impact, lone, room[0]))
-    return int(lone.sum()) + max(1, by_work, apart)
+    if params.load == "exact":
+        # Every publication is processed by its publisher's broker.
+        rates = clients.impact[: clients.publishers][~lone[: clients.publishers]]
+        return int(lone.sum()) + max(1, apart, brokers_for(float(rates.sum()), room))
+    left, rates = least_left(problem, clients, lone, room[0])
+    together = brokers_for(float(left[-1].sum() + rates), room)
+    return int(lone.sum()) + max(1, apart, together, priced(left, rates, room[0]))
 
 
-def least_work(
-    problem: ClientProblem, params: AllocationParams, clients: Clients, lone: Longs, room: float
-) -> float:
-    """Messages per second that all brokers together must process at least.
+def brokers_for(load: float, room: Floats) -> int:
+    """The fewest brokers, rooms descending, whose rooms add up to a load."""
+    return int(np.searchsorted(np.cumsum(room), load * SLACK)) + 1
 
-    Exact: every publication is processed by its publisher's broker, so it is the sum of rates.
-    Estimate: subscriber s adds l_s less what publishers at its broker send it (Eq. 6.2). No term is
-    negative, so these publishers have rates of ``room`` together at most. The most that s can save
-    is then a knapsack of publishers: fractional, by descending interest.
+
+def least_left(
+    problem: ClientProblem, clients: Clients, lone: Longs, room: float
+) -> tuple[Floats, float]:
+    """What subscribers cost at least at brokers by the rates published there, and all rates.
+
+    Row k is about brokers whose publishers' rates are up to (k + 1) / STEPS of the room. Subscriber
+    s adds l_s less what these publishers send it (Eq. 6.2). The most that can be is a knapsack,
+    taken fractionally: by their rates; and, as s and they fit together, by what s does not want of
+    them, which is at most the room that s leaves.
     """
     publishers = clients.publishers
-    rates = clients.impact[:publishers][~lone[:publishers]]
-    if params.load == "exact":
-        return float(rates.sum())
-    interest = problem.interest.tocsr()[~lone[:publishers]]
-    own = problem.rates[~lone[:publishers]]
-    here = ~lone[publishers:]
-    left = clients.impact[publishers:] - most_saved(interest, own, room)
-    return float(rates.sum() + np.maximum(left, 0.0)[here].sum())
+    pairs = problem.interest.tocsr()[~lone[:publishers]][:, ~lone[publishers:]].tocoo()
+    rate = problem.rates[~lone[:publishers]][pairs.row]
+    impact = clients.impact[publishers:][~lone[publishers:]]
+    sent = pairs.data * rate
+    by_share = np.lexsort((-pairs.data, pairs.col))
+    owner, sent, rate = pairs.col[by_share], sent[by_share], rate[by_share]
+    unwanted = np.maximum(rate - sent, 0.0)
+    fitting = most_saved(owner, sent, unwanted, np.maximum(room - impact, 0.0))
+    saved = [
+        np.minimum(most_saved(owner, sent, rate, np.full(len(impact), room * k / STEPS)), fitting)
+        for k in range(1, STEPS + 1)
+    ]
+    rates = float(clients.impact[:publishers][~lone[:publishers]].sum())
+    return np.maximum(impact - np.array(saved), 0.0), rates
 
 
-def most_saved(interest: scipy.sparse.csr_array, rates: Floats, room: float) -> Floats:
-    """For each subscriber the most it can get from publishers with rates of ``room`` together."""
-    pairs = interest.tocoo()
-    order = np.lexsort((-pairs.data, pairs.col))
-    subscriber, share, rate = pairs.col[order], pairs.data[order], rates[pairs.row[order]]
-    total = np.cumsum(rate)
-    first = np.searchsorted(subscriber, subscriber)
-    before = total - rate - (total - rate)[first]
-    taken = np.clip(room - before, 0.0, rate)
-    return np.bincount(subscriber, share * taken, interest.shape[1]).astype(np.float64)
+def most_saved(owner: Longs, value: Floats, weight: Floats, limit: Floats) -> Floats:
+    """For each owner the most value of weights up to its limit, fractionally.
+
+    Items come by owner, and inside by descending value per weight.
+    """
+    total = np.cumsum(weight)
+    before = total - weight - (total - weight)[np.searchsorted(owner, owner)]
+    share = np.clip(limit[owner] - before, 0.0, weight) / np.where(weight > 0, weight, 1.0)
+    return np.bincount(owner, np.where(weight > 0, share, 1.0) * value, len(limit))
+
+
+def priced(left: Floats, rates: float, room: float) -> int:
+    """Brokers needed when every publisher is at one of them only, by linear duality.
+
+    A broker with publishers' rates of x has room - x for what its subscribers cost. Let all brokers
+    with x in the step from a to b cost 1 each, and a unit of rate cost c more. Then a unit of their
+    room for subscribers costs at least (1 + c·a) / (room - a), and all brokers together at most
+    their number + c · all rates. So for any c ≥ 0 the number is at least the sum over subscribers
+    of the cheapest of all steps, less c · all rates.
+    """
+    start = room * np.arange(len(left)) / len(left)
+    best = 0.0
+    for price in np.append(0.0, np.geomspace(0.01, 100, PRICES)) / room:
+        unit = (1 + price * start) / (room - start)
+        best = max(best, float((left * unit[:, None]).min(axis=0).sum() - price * rates))
+    return int(np.ceil(best * SLACK - 1e-9))
 
 
 def apart_from_each_other(

@@ -144,6 +144,14 @@ def place(clients: Clients, state: State, client: int, broker: int) -> None:
 
 
 @compiled
+def place_all(clients: Clients, state: State, broker: Ints) -> None:
+    """Put every client that has a broker there."""
+    for client in range(len(broker)):
+        if broker[client] != NONE:
+            place(clients, state, client, broker[client])
+
+
+@compiled
 def remove(clients: Clients, state: State, client: int) -> None:
     """Take a client from its broker and its load with it."""
     broker = state.broker[client]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.errors import InfeasibleError, InputError, Problem
-from fanplan.planners.overlay.limits import Excess, TreeLimits, rules_of
+from fanplan.planners.overlay.judge import ImproveParams, Judged
+from fanplan.planners.overlay.limits import TreeLimits, bandwidths, load_of, rules_of
+from fanplan.planners.overlay.repair import kept_links
 from fanplan.planners.overlay.shallow import fewest_hops, least_diameter
 from fanplan.planners.overlay.similar import require_connected
-from fanplan.planners.overlay.spanning import without_cycles
+from fanplan.planners.overlay.spanning import parts, without_cycles
 from fanplan.planners.overlay.tree import Tree
 from fanplan.problem.overlay import OverlayProblem
 
@@ -28,7 +30,8 @@ def require_known(problem: OverlayProblem, limits: TreeLimits) -> None:
     named += [broker for pair in limits.hops for broker in pair[:2]]
     unknown = [broker for broker in named if not 0 <= broker < problem.size]
     if unknown:
-        what = f"broker {unknown[0]} is not among the {problem.size} brokers"
+        last = name_of(problem, problem.size - 1)
+        what = f"position {unknown[0]} is no broker; the last is {problem.size - 1}, {last}"
         raise InputError(Problem("limits", what, "Name brokers of the problem"))
 
 
@@ -61,40 +64,78 @@ def require_hops(problem: OverlayProblem, limits: TreeLimits) -> None:
     a = np.minimum(rules.near, rules.far)[beside]
     b = np.maximum(rules.near, rules.far)[beside]
     pairs = np.unique(np.stack((a, b), axis=1), axis=0)
-    kept = without_cycles(pairs[:, 0].copy(), pairs[:, 1].copy(), problem.size)
+    room = np.full(problem.size, problem.size, dtype=np.int64)
+    kept = without_cycles(pairs[:, 0].copy(), pairs[:, 1].copy(), room)
     if len(kept) < len(pairs):
         closing = np.setdiff1d(np.arange(len(pairs)), kept)[0]
-        one, other = (problem.brokers[int(end)].as_py() for end in pairs[closing])
-        what = f"pairs one hop apart form a cycle, closed by {one!r} and {other!r}"
+        one, other = (name_of(problem, end) for end in pairs[closing])
+        what = f"pairs one hop apart form a cycle, closed by {one} and {other}"
         raise infeasible("hops", 2, what, "Allow 2 hops for this pair")
     if problem.links is None:
         return
     for near, far, most in zip(rules.near, rules.far, rules.hops, strict=True):
         least = int(fewest_hops(problem, int(near)).hops(int(near))[far])
         if least > most:
-            one, other = problem.brokers[int(near)].as_py(), problem.brokers[int(far)].as_py()
-            what = f"over the given links {one!r} and {other!r} are {least} hops apart at least"
+            one, other = name_of(problem, near), name_of(problem, far)
+            what = f"over the given links {one} and {other} are {least} hops apart at least"
             raise infeasible("hops", least, what, f"Allow {least}, or add links")
 
 
-def not_found(limits: TreeLimits, tree: Tree, excess: Excess) -> InfeasibleError:
+def require_changes(problem: OverlayProblem, params: ImproveParams, start: Tree) -> None:
+    """Parts that the start leaves apart need a new link each, but one."""
+    kept = kept_links(problem, start)
+    apart = np.flatnonzero(parts(kept.a, kept.b, problem.size) == np.arange(problem.size))
+    if params.most_changes is not None and params.most_changes < len(apart) - 1:
+        least = len(apart) - 1
+        one, other = name_of(problem, apart[0]), name_of(problem, apart[1])
+        what = f"the start leaves {len(apart)} parts, such as those of {one} and {other}"
+        raise infeasible("changes", least, what, f"Allow {least} changed links")
+
+
+def not_found(problem: OverlayProblem, limits: TreeLimits, best: Judged) -> InfeasibleError:
     """The search found no tree within limits that may yet be possible; say what it came to."""
+    tree, excess = best.tree, best.excess
     if excess.degree:
-        most = int(tree.degrees.max())
-        what = f"the best tree found has a broker with {most} links"
-        return infeasible("degree", most, what, f"Allow {most}, or relax the other limits")
+        over = tree.degrees - rules_of(limits, problem.size).degree
+        broker, most = int(over.argmax()), int(tree.degrees[over.argmax()])
+        what = f"in the best tree found {name_of(problem, broker)} has {most} links"
+        return infeasible("degree", most, what, f"Allow {most} there, or relax the other limits")
     if excess.diameter:
         what = f"the best tree found has a diameter of {tree.diameter}"
         remedy = f"Allow {tree.diameter}, or relax the other limits"
         return infeasible("diameter", tree.diameter, what, remedy)
     if excess.hops:
-        over = {(a, b): int(tree.hops(a)[b]) - most for a, b, most in limits.hops}
-        (one, other), more = max(over.items(), key=lambda item: item[1])
-        what = f"in the best tree found brokers {one} and {other} are {more} hops too far apart"
-        remedy = f"Allow {more} more for each pair, or relax the other limits"
-        return infeasible("hops", more, what, remedy)
-    what = f"{excess.bandwidth} links of the best tree found carry more than their bandwidth"
-    return infeasible("bandwidth", excess.bandwidth, what, "Widen them, or add links")
+        far = [(int(tree.hops(a)[b]) - most, a, b, most) for a, b, most in limits.hops]
+        more, a, b, most = max(far)
+        what = f"in the best tree found {name_of(problem, a)} and {name_of(problem, b)} are"
+        what += f" {most + more} hops apart"
+        remedy = f"Allow {most + more} for this pair, or relax the other limits"
+        return infeasible("hops", most + more, what, remedy)
+    if excess.changes:
+        what = f"the best tree found changes {best.changed} links"
+        remedy = f"Allow {best.changed}, or relax the other limits"
+        return infeasible("changes", best.changed, what, remedy)
+    return crowded(problem, best)
+
+
+def crowded(problem: OverlayProblem, best: Judged) -> InfeasibleError:
+    """Links carry too much; name the one that does most, and what it would have to carry."""
+    tree = best.tree
+    load = load_of(problem, best.ledger)
+    room = bandwidths(problem, tree)
+    worst = int((load - room).argmax())
+    one, other = name_of(problem, tree.a[worst]), name_of(problem, tree.b[worst])
+    what = f"in the best tree found {best.excess.bandwidth} links carry more than their bandwidth,"
+    what += (
+        f" most of all that of {one} and {other}: {load[worst]:g} messages/s over {room[worst]:g}"
+    )
+    remedy = f"Widen it to {load[worst]:g}, or add links"
+    return infeasible("bandwidth", float(load[worst]), what, remedy)
+
+
+def name_of(problem: OverlayProblem, broker: int) -> str:
+    """A broker by its name, in quotes."""
+    return repr(problem.brokers[int(broker)].as_py())
 
 
 def infeasible(limit: str, value: float, what: str, remedy: str) -> InfeasibleError:

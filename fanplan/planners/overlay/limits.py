@@ -45,9 +45,10 @@ class Rules(NamedTuple):
     near: Ints
     far: Ints
     hops: Ints
+    changes: int
 
 
-def rules_of(limits: TreeLimits, brokers: int) -> Rules:
+def rules_of(limits: TreeLimits, brokers: int, most_changes: int | None = None) -> Rules:
     degree = np.full(brokers, NO_LIMIT if limits.degree is None else limits.degree, dtype=np.int64)
     for broker, most in limits.degrees:
         degree[broker] = most
@@ -55,7 +56,8 @@ def rules_of(limits: TreeLimits, brokers: int) -> Rules:
     apart = pairs[pairs[:, 0] != pairs[:, 1]]
     diameter = NO_LIMIT if limits.diameter is None else limits.diameter
     near, far, hops = (np.ascontiguousarray(column) for column in apart.T)
-    return Rules(degree, diameter, near, far, hops)
+    changes = NO_LIMIT if most_changes is None else most_changes
+    return Rules(degree, diameter, near, far, hops, changes)
 
 
 @dataclass(frozen=True)
@@ -67,25 +69,43 @@ class Excess:
     hops: int
     bandwidth: int
     """links with more messages than they carry"""
+    changes: int = 0
 
     @property
     def total(self) -> int:
-        return self.degree + self.diameter + self.hops + self.bandwidth
+        return self.degree + self.diameter + self.hops + self.bandwidth + self.changes
 
 
-def excess(problem: OverlayProblem, tree: Tree, rules: Rules, ledger: OverlayLedger) -> Excess:
-    """How far a tree is from obeying. O(brokers × pairs)."""
-    over = [
-        max(0, int(tree.hops(near)[far]) - int(most))
-        for near, far, most in zip(rules.near, rules.far, rules.hops, strict=True)
-    ]
-    crowded = ledger.link.sum(axis=1) > bandwidths(problem, tree) * problem.seconds * (1 + 1e-12)
+def excess(
+    problem: OverlayProblem,
+    tree: Tree,
+    rules: Rules,
+    ledger: OverlayLedger,
+    degrees: Longs,
+    changed: int,
+) -> Excess:
+    """How far a tree is from obeying, given the links that count at each broker.
+
+    O(brokers × pairs).
+    """
     return Excess(
-        int(np.maximum(tree.degrees - rules.degree, 0).sum()),
+        int(np.maximum(degrees - rules.degree, 0).sum()),
         max(0, tree.diameter - rules.diameter) if rules.diameter < NO_LIMIT else 0,
-        sum(over),
-        int(crowded.sum()),
+        too_many_hops(tree, rules),
+        int((load_of(problem, ledger) > bandwidths(problem, tree) * (1 + 1e-12)).sum()),
+        max(0, changed - rules.changes),
     )
+
+
+def too_many_hops(tree: Tree, rules: Rules) -> int:
+    """By how many hops in all pairs are further apart than they may be."""
+    pairs = zip(rules.near, rules.far, rules.hops, strict=True)
+    return sum(max(0, int(tree.hops(near)[far]) - int(most)) for near, far, most in pairs)
+
+
+def load_of(problem: OverlayProblem, ledger: OverlayLedger) -> Floats:
+    """Messages per second on each link, both ways together."""
+    return np.asarray(ledger.link.sum(axis=1) / problem.seconds)
 
 
 def bandwidths(problem: OverlayProblem, tree: Tree) -> Floats:
@@ -102,12 +122,6 @@ def latencies(problem: OverlayProblem, tree: Tree) -> Floats:
     return (
         np.ones(len(tree.a)) if links is None else links.latency_ms[link_positions(problem, tree)]
     )
-
-
-def link_costs(problem: OverlayProblem, tree: Tree) -> float:
-    """What the links of a tree cost together; nothing where no links are given."""
-    links = problem.links
-    return 0.0 if links is None else float(links.cost[link_positions(problem, tree)].sum())
 
 
 def link_positions(problem: OverlayProblem, tree: Tree) -> Longs:

@@ -9,26 +9,31 @@ from fanplan.planners.overlay.tree import Tree, tree_of
 from fanplan.problem.interest import Floats, Ints, Longs
 
 
-def spanning_tree(a: Ints, b: Ints, weight: Floats, size: int) -> Tree:
+def spanning_tree(a: Ints, b: Ints, weight: Floats, size: int, room: Longs | None = None) -> Tree:
     """Kruskal (1956): the heaviest links that close no cycle; ties by (a, b), where a < b.
 
-    Gives fewer than size − 1 links if those at hand do not connect all brokers. O(m log m).
+    ``room`` is how many links each broker may have. Gives fewer than size − 1 links if those at
+    hand do not connect all brokers. O(m log m).
     """
+    room = np.full(size, size, dtype=np.int64) if room is None else room.copy()
     order = np.lexsort((b, a, -weight))
-    kept = order[without_cycles(a[order], b[order], size)]
+    kept = order[without_cycles(a[order], b[order], room)]
     return tree_of(a[kept], b[kept])
 
 
 @compiled
-def without_cycles(a: Ints, b: Ints, size: int) -> Longs:
-    """Positions of the links that join two parts, taken in order."""
+def without_cycles(a: Ints, b: Ints, room: Longs) -> Longs:
+    """Positions of the links that join two parts, taken in order; they take up room."""
+    size = len(room)
     part = np.arange(size, dtype=np.int64)
     kept = np.empty(max(size - 1, 0), dtype=np.int64)
     count = 0
     for i in range(len(a)):
         one, other = part_of(part, a[i]), part_of(part, b[i])
-        if one != other:
+        if one != other and room[a[i]] > 0 and room[b[i]] > 0:
             part[max(one, other)] = min(one, other)
+            room[a[i]] -= 1
+            room[b[i]] -= 1
             kept[count] = i
             count += 1
     return kept[:count]

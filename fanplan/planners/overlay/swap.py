@@ -5,206 +5,191 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fanplan.kernels import compiled
-from fanplan.planners.overlay.halves import Halves, Linked, cut, length_of
+from fanplan.planners.overlay.halves import Halves, cut, extra_at, outside_hop
+from fanplan.planners.overlay.hung import Hung, attach, detach
 from fanplan.planners.overlay.limits import NO_LIMIT, Rules
+from fanplan.planners.overlay.offers import Offers
+from fanplan.planners.overlay.reach import Reach, ends_to_try, reach_of, too_far
 from fanplan.planners.overlay.traffic import Traffic
-from fanplan.planners.overlay.tree import NONE, walk
-from fanplan.problem.interest import Floats, Ints, Longs
-
-Flags = NDArray[np.bool_]
-
-MOST = 24
-"""Brokers of each half that are tried as ends of a new link when hops are limited."""
+from fanplan.planners.overlay.tree import NONE
+from fanplan.problem.interest import Floats, Longs
 
 
 class Prices(NamedTuple):
-    """What a message on a link, a unit of delay and a unit of link cost add to the objective.
+    """What a message on a link and a unit of delay add to the objective.
 
     ``breach`` is for each unit by which a rule is broken: more than any tree costs.
     """
 
     message: float
     delay: float
-    cost: float
     breach: float
 
 
-class Offers(NamedTuple):
-    """Links that may be used, or none: then any two brokers, with delay 1 and no cost."""
-
-    a: Longs
-    b: Longs
-    latency: Floats
-    most: Floats
-    """messages over the window"""
-    cost: Floats
-
-
-class Reach(NamedTuple):
-    """How far brokers are from others of their half: what diameter and hops depend on.
-
-    ``span`` is the most hops to any other and ``widest`` the largest span, both 0 if the diameter
-    is not limited. For the pairs that the cut divides, ``away`` has hops to the pair's broker in
-    the same half, and ``most`` the pair's limit.
-    """
-
-    span: Ints
-    widest: int
-    away: Ints
-    most: Ints
-
-
 class Swap(NamedTuple):
-    """Replace the cut link by (x, y), which changes the objective by ``change``."""
+    """Replace a link by (x, y), one of the offers or NONE of them: changes the objective so."""
 
+    link: int
     x: int
     y: int
+    offer: int
     change: float
 
 
 @compiled
+def next_swap(
+    hung: Hung,
+    traffic: Traffic,
+    rules: Rules,
+    prices: Prices,
+    offers: Offers,
+    queue: Longs,
+    spare: int,
+    least: float,
+) -> tuple[int, Swap]:
+    """Visit links in turn until a swap lowers the objective by more than ``least``.
+
+    Returns how many were visited, and the swap; its x is NONE if there is none.
+    """
+    for i in range(len(queue)):
+        swap = best_swap(hung, traffic, rules, prices, offers, queue[i], spare)
+        if swap.x != NONE and swap.change < -least:
+            return i + 1, swap
+    return len(queue), Swap(NONE, NONE, NONE, NONE, 0.0)
+
+
+@compiled
+def promise(
+    hung: Hung, traffic: Traffic, rules: Rules, prices: Prices, offers: Offers, queue: Longs
+) -> Floats:
+    """What the best swap of each link would change the objective by; 0 if there is none."""
+    gain = np.zeros(len(queue))
+    for i in range(len(queue)):
+        swap = best_swap(hung, traffic, rules, prices, offers, queue[i], rules.changes)
+        gain[i] = 0.0 if swap.x == NONE else swap.change
+    return gain
+
+
+@compiled
+def make_swap(hung: Hung, offers: Offers, swap: Swap) -> None:
+    detach(hung, offers, swap.link)
+    attach(hung, offers, swap.link, swap.x, swap.y, swap.offer)
+
+
+@compiled
 def best_swap(
-    linked: Linked, traffic: Traffic, rules: Rules, prices: Prices, offers: Offers, u: int, v: int
+    hung: Hung,
+    traffic: Traffic,
+    rules: Rules,
+    prices: Prices,
+    offers: Offers,
+    link: int,
+    spare: int,
 ) -> Swap:
-    """The best link in place of (u, v); x is NONE if there is none.
+    """The best link in place of one; x is NONE if there is none.
 
-    Exact for degree and diameter limits; with hop limits the MOST cheapest ends are tried.
+    ``spare`` new links may be added beside what this one leaves. Exact for limits on degree and
+    diameter; with hop limits the cheapest ends are tried.
     """
-    halves = cut(linked, traffic, u, v, prices.message, prices.delay)
-    room = np.empty(len(halves.half), dtype=np.bool_)
-    for i in range(len(room)):
-        links = linked.starts[i + 1] - linked.starts[i] - (i in (u, v))
-        room[i] = links < rules.degree[i]
-    reach = reach_of(linked, rules, halves, u, v)
-    relief = prices.breach * broken(linked, rules, reach, u, v)
-    if len(offers.a):
-        return best_offer(linked, rules, prices, offers, halves, room, reach, relief, u, v)
-    best = Swap(NONE, NONE, 0.0)
-    ones = ends_to_try(halves, 0, room, reach)
-    others = ends_to_try(halves, 1, room, reach)
-    for x in ones:
-        for y in others:
-            change = halves.extra[x] + halves.extra[y] - relief
-            change += prices.breach * too_far(rules, reach, x, y)
-            if best.x == NONE or change < best.change:
-                best = Swap(x, y, change)
-    return best
-
-
-@compiled
-def broken(linked: Linked, rules: Rules, reach: Reach, u: int, v: int) -> float:
-    """Breaches that end when the link (u, v) goes: of degrees, of the diameter, and of hops."""
-    total = too_far(rules, reach, u, v)
-    for end in (u, v):
-        total += linked.starts[end + 1] - linked.starts[end] > rules.degree[end]
-    return total
-
-
-@compiled
-def too_far(rules: Rules, reach: Reach, x: int, y: int) -> float:
-    """By how much diameter and hops are exceeded if (x, y) joins the halves."""
-    span, away = reach.span, reach.away
-    total = max(0, max(reach.widest, span[x] + 1 + span[y]) - rules.diameter)
-    for k in range(len(reach.most)):
-        total += max(0, away[k, x] + 1 + away[k, y] - reach.most[k])
-    return float(total)
-
-
-@compiled
-def ends_to_try(halves: Halves, side: int, room: Flags, reach: Reach) -> Longs:
-    """Brokers of a half that may end a new link: the cheapest for each span, ties by position.
-
-    With hops limited also the next cheapest of all.
-    """
-    span, pairs = reach.span, len(reach.most)
-    order = np.argsort(halves.extra, kind="mergesort")
-    taken = np.zeros(span.max() + 1, dtype=np.bool_)
-    found = np.empty(len(order), dtype=np.int64)
-    count, others = 0, 0
-    for i in order:
-        if halves.half[i] != side or not room[i]:
-            continue
-        extra = pairs > 0 and others < MOST
-        if extra or not taken[span[i]]:
-            found[count] = i
-            count += 1
-            others += extra
-        taken[span[i]] = True
-    return found[:count]
-
-
-@compiled
-def spans(halves: Halves) -> tuple[Ints, int]:
-    """Hops from each broker to the farthest in its half, and the most there are."""
-    size = len(halves.half)
-    below, second = np.zeros(size, dtype=np.int32), np.zeros(size, dtype=np.int32)
-    above, span = np.zeros(size, dtype=np.int32), np.zeros(size, dtype=np.int32)
-    for i in range(size - 1, -1, -1):
-        here = halves.order[i]
-        up = halves.parent[here]
-        if up != NONE:
-            reach = below[here] + 1
-            second[up] = max(second[up], min(reach, below[up]))
-            below[up] = max(below[up], reach)
-    for here in halves.order:
-        up = halves.parent[here]
-        if up != NONE:
-            beside = second[up] if below[up] == below[here] + 1 else below[up]
-            above[here] = 1 + max(above[up], beside)
-        span[here] = max(below[here], above[here])
-    return span, int(span.max())
-
-
-@compiled
-def reach_of(linked: Linked, rules: Rules, halves: Halves, u: int, v: int) -> Reach:
-    """What the limits on diameter and hops need to know of the halves. O(brokers × pairs)."""
-    size = len(halves.half)
-    span, widest = np.zeros(size, dtype=np.int32), 0
-    if rules.diameter < NO_LIMIT:
-        span, widest = spans(halves)
-    divided = np.flatnonzero(halves.half[rules.near] != halves.half[rules.far])
-    away = np.zeros((len(divided), size), dtype=np.int32)
-    for k in range(len(divided)):
-        for end in (rules.near[divided[k]], rules.far[divided[k]]):
-            order, _, depth = walk(linked.starts, linked.near, end, u, v)
-            for broker in order:
-                away[k, broker] = depth[broker]
-    return Reach(span, widest, away, rules.hops[divided])
+    tight = hung.room[hung.a[link]] < 0, hung.room[hung.b[link]] < 0
+    offer, length = hung.offer[link], hung.length[link]
+    u, v = detach(hung, offers, link)
+    far = rules.diameter < NO_LIMIT or len(rules.hops) > 0
+    halves = cut(hung, traffic, u, v, prices.message, prices.delay, far)
+    reach = reach_of(hung, rules, halves)
+    new = offers.tracked if offer == NONE else offers.new[offer]
+    may_add = spare + new > 0
+    found = best_offer(hung, rules, prices, offers, halves, reach, link, may_add)
+    if offers.open and (may_add or not offers.tracked):
+        found = best_pair(hung, rules, prices, offers, halves, reach, found)
+    before = prices.breach * (too_far(rules, reach, u, v) + tight[0] + tight[1])
+    before += prices.delay * halves.arrivals * length
+    if offer == NONE:
+        before += offers.fresh
+    else:
+        before += offers.price[offer] + prices.breach * (halves.messages > offers.most[offer])
+    attach(hung, offers, link, u, v, offer)
+    return Swap(link, found.x, found.y, found.offer, found.change - before)
 
 
 @compiled
 def best_offer(
-    linked: Linked,
+    hung: Hung,
     rules: Rules,
     prices: Prices,
     offers: Offers,
     halves: Halves,
-    room: Flags,
     reach: Reach,
-    relief: float,
-    u: int,
-    v: int,
+    link: int,
+    may_add: bool,
 ) -> Swap:
-    """The best of the given links between the halves. O(links)."""
-    best = Swap(NONE, NONE, 0.0)
-    before = prices.delay * halves.arrivals * length_of(linked, u, v) + relief
-    for k in range(len(offers.a)):
-        x, y = offers.a[k], offers.b[k]
-        if halves.half[x] == 1:
-            x, y = y, x
-        if halves.half[x] == halves.half[y]:
-            continue
-        if x == u and y == v:
-            crowded = halves.messages > offers.most[k]
-            before += prices.cost * offers.cost[k] + prices.breach * crowded
-        elif room[x] and room[y]:
-            change = halves.extra[x] + halves.extra[y] + prices.cost * offers.cost[k]
+    """The best of the offers between the halves. O(offers at the smaller half × hops outside)."""
+    best = Swap(link, NONE, NONE, NONE, 0.0)
+    for x in halves.few:
+        for i in range(offers.at[x], offers.at[x + 1]):
+            k = offers.near[i]
+            y = offers.a[k] + offers.b[k] - x
+            room = offers.shared[k] or (hung.room[x] > 0 and hung.room[y] > 0)
+            if halves.small[y] or not room or (offers.new[k] and not may_add):
+                continue
+            if min(x, y) == min(halves.u, halves.v) and max(x, y) == max(halves.u, halves.v):
+                continue
+            change = extra_at(halves, hung, x) + extra_at(halves, hung, y) + offers.price[k]
             change += prices.delay * halves.arrivals * offers.latency[k]
             change += prices.breach * too_far(rules, reach, x, y)
             change += prices.breach * (halves.messages > offers.most[k])
             if best.x == NONE or change < best.change:
-                best = Swap(x, y, change)
-    return Swap(best.x, best.y, best.change - before)
+                best = Swap(link, x, y, k, change)
+    return best
+
+
+@compiled
+def best_pair(
+    hung: Hung,
+    rules: Rules,
+    prices: Prices,
+    offers: Offers,
+    halves: Halves,
+    reach: Reach,
+    best: Swap,
+) -> Swap:
+    """The best of all pairs between the halves, if it is better than the best offer."""
+    own = prices.delay * halves.arrivals + offers.fresh
+    if reach.limited:
+        ones, others = ends_to_try(hung, halves, 0, reach), ends_to_try(hung, halves, 1, reach)
+    else:
+        ones, others = cheapest(hung, halves, halves.u), cheapest(hung, halves, halves.v)
+    for x in ones:
+        for y in others:
+            change = halves.extra[x] + halves.extra[y] + own
+            change += prices.breach * too_far(rules, reach, x, y)
+            if best.x == NONE or change < best.change:
+                best = Swap(best.link, x, y, NONE, change)
+    return best
+
+
+@compiled
+def cheapest(hung: Hung, halves: Halves, root: int) -> Longs:
+    """The broker with room and the least f in the half below a root, or none if all are full.
+
+    Outside f only grows, so a way outwards ends where nothing better can follow.
+    """
+    order, extra = np.empty(len(halves.extra), dtype=np.int32), halves.extra
+    order[0] = root
+    count, i, best = 1, 0, NONE
+    while i < count:
+        here = order[i]
+        if hung.room[here] > 0 and (best == NONE or extra[here] < extra[best]):
+            best = here
+        child = hung.first[here]
+        while child != NONE:
+            if halves.crossed[child] == 0.0:
+                extra[child] = extra[here] + outside_hop(halves, hung, child)
+            if halves.crossed[child] > 0.0 or best == NONE or extra[child] < extra[best]:
+                order[count] = child
+                count += 1
+            child = hung.after[child]
+        i += 1
+    return np.full(int(best != NONE), best, dtype=np.int64)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fanplan.planners.overlay.tree import NONE
 from fanplan.problem.interest import Floats, Ints, Longs
@@ -51,16 +53,20 @@ def some_routes(routes: Routes, most_ends: int, seed: int) -> Routes:
     share = most_ends / max(len(routes.brokers) + len(routes), 1)
     if share >= 1:
         return routes
-    kept = np.flatnonzero(np.random.default_rng((seed, 0)).random(len(routes)) < share)
+    chosen = np.random.default_rng((seed, 0)).random(len(routes)) < share
+    part = chosen_routes(routes, chosen)
+    return replace(part, messages=part.messages / share, deliveries=part.deliveries / share)
+
+
+def chosen_routes(routes: Routes, chosen: NDArray[np.bool_]) -> Routes:
+    """The routes with a mark."""
     sizes = np.diff(routes.starts)
-    chosen = np.zeros(len(routes), dtype=bool)
-    chosen[kept] = True
     return Routes(
-        routes.source[kept],
-        np.concatenate(([0], np.cumsum(sizes[kept]))).astype(np.int64),
+        routes.source[chosen],
+        np.concatenate(([0], np.cumsum(sizes[chosen]))).astype(np.int64),
         routes.brokers[np.repeat(chosen, sizes)],
-        routes.messages[kept] / share,
-        routes.deliveries[kept] / share,
+        routes.messages[chosen],
+        routes.deliveries[chosen],
     )
 
 
