@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import answer, run
 from pyspark.sql import SparkSession
 
-from fanplan.cli.main import main
 from fanplan.planners.methods import METHODS
 
 TOML = """
@@ -60,22 +59,6 @@ def dataset(spark: SparkSession, desk: Path) -> Path:
     out = desk.parent / "dataset"
     assert run("ingest", desk, "--out", out, "--master", "local[2]") == 0
     return out
-
-
-def run(*words: object) -> int:
-    """Exit code of `fanplan WORDS` in this process, where Spark is running already."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["fanplan", *map(str, words)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-    return int(exit_.value.code or 0)
-
-
-def answer(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict]:
-    """Exit code and JSON answer; nothing else may stand on stdout."""
-    capsys.readouterr()
-    code = run(*words, "--json")
-    return code, json.loads(capsys.readouterr().out)
 
 
 def plan(dataset: Path, out: Path, *words: object) -> int:

@@ -1,0 +1,26 @@
+"""Commands as a user runs them, in this process, where Spark may be running already."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from fanplan.cli.main import main
+
+
+def run(*words: object) -> int:
+    """Exit code of `fanplan WORDS`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["fanplan", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+    return int(exit_.value.code or 0)
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict]:
+    """Exit code and JSON answer; nothing else may stand on stdout."""
+    capsys.readouterr()
+    code = run(*words, "--json")
+    return code, json.loads(capsys.readouterr().out)
