@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.evaluation.overlay_ledger import overlay_ledger
+from fanplan.evaluation.overlay_ledger import overlay_ledger, overlay_ledger_of, route_costs
 from fanplan.problem.overlay import Routes
 
 
@@ -93,3 +93,25 @@ def test_means_of_nothing_are_0() -> None:
 def test_what_is_no_tree_is_refused(edges: list[tuple[int, int]]) -> None:
     with pytest.raises(InputError, match="tree"):
         overlay_ledger(np.array(edges, np.int32), 1.0, routes((0, [1], 1.0)))
+
+
+def test_each_source_takes_its_tree_and_shared_links_add_up() -> None:
+    table = routes((0, [2], 3.0), (1, [0, 2], 5.0))
+    links = np.array([(0, 1), (0, 2), (1, 2)], np.int32)
+    trees = [np.array([0, 1]), np.array([0, 2])]
+    ledger = overlay_ledger_of(
+        links, np.array([1.0, 10.0, 100.0]), trees, np.array([0, 1, 0]), table
+    )
+    assert ledger.link.tolist() == [[0.0, 5.0], [3.0, 0.0], [5.0, 0.0]]
+    assert ledger.delay == 3 * 10 + 5 * 1 + 5 * 100
+    assert ledger.processed.tolist() == [8.0, 5.0, 8.0]
+    crossed, delay = route_costs(links[trees[1]], np.array([1.0, 100.0]), table)
+    assert (crossed.tolist(), delay.tolist()) == ([6.0, 10.0], [303.0, 505.0])
+
+
+def test_forwarding_is_the_mean_over_busy_brokers() -> None:
+    edges = np.array([(0, 1), (1, 2), (2, 3)], np.int32)
+    ledger = overlay_ledger(edges, 1.0, routes((0, [0, 2], 2.0)))
+    assert ledger.forwarded.tolist() == [0.0, 2.0, 0.0, 0.0]
+    assert ledger.forwarding_ratio == 1 / 3
+    assert ledger.brokers_per_publication == 3.0

@@ -16,7 +16,6 @@ from fanplan.errors import InfeasibleError, InputError
 from fanplan.planners.allocation.allocation import Allocation, AllocationParams
 from fanplan.planners.allocation.best import best_allocation
 from fanplan.planners.allocation.bound import fewest_brokers
-from fanplan.planners.allocation.enough import enough
 from fanplan.planners.allocation.greedy import ranked_allocation
 from fanplan.planners.allocation.loads import clients_of
 from fanplan.planners.allocation.phases import deployed, stable
@@ -106,7 +105,7 @@ def require_sound(problem: ClientProblem, params: AllocationParams, found: Alloc
 cases = st.tuples(st.integers(1, 10), st.integers(1, 30), st.integers(0, 10**6))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(cases, st.sampled_from(["estimate", "exact"]), st.sampled_from([0.4, 0.75, 1.0]))
 def test_loads_are_exact_and_limits_hold(case: tuple[int, int, int], load: str, lcf: float) -> None:
     problem = problem_of(*case)
@@ -118,8 +117,6 @@ def test_loads_are_exact_and_limits_hold(case: tuple[int, int, int], load: str, 
         assert found.brokers >= fewest_brokers(problem, params)
     if all(len(found.lone) == 0 for found in made):
         assert best.brokers <= min(found.brokers for found in made[1:3])
-    again = best_allocation(problem, params, 1, never)
-    assert np.array_equal(best.broker, again.broker)
 
 
 def fewest_by_trying(problem: ClientProblem, params: AllocationParams) -> int:
@@ -162,6 +159,19 @@ def test_bound_counts_subscribers_that_cannot_share_a_broker() -> None:
     )
     for load in ("estimate", "exact"):
         assert fewest_brokers(problem, AllocationParams(lcf=1.0, load=load)) == 3  # type: ignore[arg-type]
+
+
+def test_bound_knows_that_a_publisher_beside_it_can_make_a_client_fit() -> None:
+    """A subscriber with overlapping regions wants 12 of a rate of 6; together they cost 6."""
+    problem = replace(
+        problem_of(1, 1, 0),
+        rates=np.array([6.0]),
+        interest=scipy.sparse.csr_array(np.array([[2.0]])),
+        capacity=np.full(40, 10.0),
+    )
+    params = AllocationParams(lcf=1.0)
+    assert fewest_brokers(problem, params) == 1
+    assert best_allocation(problem, params, 0, never).brokers == 1
 
 
 def by_hand() -> ClientProblem:
@@ -223,18 +233,6 @@ def test_broker_without_capacity_is_named() -> None:
     problem = replace(problem_of(2, 2, 0, brokers=2), capacity=np.array([5.0, 0.0]))
     with pytest.raises(InputError, match="'b1' has no capacity"):
         ranked_allocation(problem, "gi", AllocationParams(), 0)
-
-
-def test_are_so_many_brokers_enough() -> None:
-    problem = problem_of(8, 20, 4)
-    params = AllocationParams(lcf=1.0)
-    best = best_allocation(problem, params, 0, never)
-    yes = enough(problem, best.brokers, params, 0, never)
-    assert yes.answer == "yes"
-    assert yes.allocation is not None
-    no = enough(replace(problem, capacity=np.full(40, 11.0)), 1, params, 0, never)
-    assert no.answer == "no"
-    assert no.bound > 1
 
 
 def test_stable_phases_leave_no_broker_overloaded() -> None:

@@ -52,8 +52,9 @@ def improved_tree(
 
 
 def starts(search: Search) -> list[Judged]:
-    """Trees to begin with."""
+    """Trees to begin with, each once."""
     problem, rules = search.problem, search.rules
     trees = [make(problem) for make in SIMILAR.values()]
     trees += [*shallow_trees(problem, rules), *common_trees(problem, rules)]
-    return [judged(search, tree) for tree in trees]
+    different = {tree.edges.tobytes(): tree for tree in trees}
+    return [judged(search, tree) for tree in different.values()]

@@ -113,28 +113,4 @@ def bandwidths(problem: OverlayProblem, tree: Tree) -> Floats:
     links = problem.links
     if links is None:
         return np.full(len(tree.a), np.inf)
-    return links.bandwidth[link_positions(problem, tree)]
-
-
-def latencies(problem: OverlayProblem, tree: Tree) -> Floats:
-    """Delay of each link of a tree; 1 (a hop) where no links are given."""
-    links = problem.links
-    return (
-        np.ones(len(tree.a)) if links is None else links.latency_ms[link_positions(problem, tree)]
-    )
-
-
-def link_positions(problem: OverlayProblem, tree: Tree) -> Longs:
-    """Where the links of a tree stand among those given; an error if one is not among them."""
-    links = problem.links
-    assert links is not None
-    key = links.a.astype(np.int64) * problem.size + links.b
-    wanted = tree.a.astype(np.int64) * problem.size + tree.b
-    order = np.argsort(key, kind="stable")
-    at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)]
-    missing = np.flatnonzero(key[at] != wanted)
-    if len(missing):
-        one, other = (problem.brokers[int(ends[missing[0]])].as_py() for ends in tree)
-        what = f"brokers {one!r} and {other!r} are linked, but no such link is given"
-        raise InputError(Problem("tree", what, "Use only the given links"))
-    return at
+    return links.bandwidth[problem.given(tree.edges)]

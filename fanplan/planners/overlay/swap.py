@@ -134,8 +134,6 @@ def best_offer(
             room = offers.shared[k] or (hung.room[x] > 0 and hung.room[y] > 0)
             if halves.small[y] or not room or (offers.new[k] and not may_add):
                 continue
-            if min(x, y) == min(halves.u, halves.v) and max(x, y) == max(halves.u, halves.v):
-                continue
             change = extra_at(halves, hung, x) + extra_at(halves, hung, y) + offers.price[k]
             change += prices.delay * halves.arrivals * offers.latency[k]
             change += prices.breach * too_far(rules, reach, x, y)

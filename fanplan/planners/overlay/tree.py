@@ -24,6 +24,11 @@ class Tree(NamedTuple):
         return len(self.a) + 1
 
     @property
+    def edges(self) -> Ints:
+        """The links as rows of two positions."""
+        return np.stack((self.a, self.b), axis=1)
+
+    @property
     def degrees(self) -> Longs:
         ends = np.concatenate((self.a, self.b))
         return np.bincount(ends, minlength=self.size).astype(np.int64)
