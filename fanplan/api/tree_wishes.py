@@ -197,13 +197,13 @@ def make_trees(
     from fanplan.planners.overlay.several import general_overlay
 
     found = general_overlay(problem, params, wishes.trees, seed, stop)
-    return trees_of(tuple(np.stack((t.a, t.b), axis=1) for t in found.trees), found.tree_of)
+    return trees_of(tuple(tree.edges for tree in found.trees), found.tree_of)
 
 
 def one_tree(tree: Tree) -> Trees:
     from fanplan.plan.overlay.types import trees_of
 
-    return trees_of((np.stack((tree.a, tree.b), axis=1),), np.zeros(tree.size, np.int32))
+    return trees_of((tree.edges,), np.zeros(tree.size, np.int32))
 
 
 def thesis_tree(problem: OverlayProblem, wishes: TreeWishes, seed: int) -> Tree:

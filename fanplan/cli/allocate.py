@@ -122,10 +122,7 @@ def warn(facts: dict[str, Any]) -> None:
     for name in facts["lone"]:
         what = "is too big for any broker and stands alone at one"
         typer.echo(f"Warning: client {name!r} {what}. Give it a larger broker", err=True)
-    for name in facts["overloaded"]:
-        what = "processes more than its capacity, forwarding included"
-        remedy = "Use --stable, a lower --lcf or a larger broker"
-        typer.echo(f"Warning: broker {name!r} {what}. {remedy}", err=True)
+    tree_options.warn_of_overload(facts, "Use --stable, a lower --lcf or a larger broker")
 
 
 def show_rankings(rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:

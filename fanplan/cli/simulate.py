@@ -38,18 +38,17 @@ WORDS: dict[str, str] = {
     "ended_ms": "ended after, ms",
     "arrivals": "publications at brokers that want them",
     "link_messages": "messages on links",
-    "control_messages": "control messages on links",
     "messages_per_publication": "per publication",
     "messages_per_arrival": "per destination broker",
     "brokers_per_publication": "brokers that a publication visits",
-    "brokers_max": "at most",
+    "brokers_max": "most brokers that one visits",
     "delay_mean_ms": "mean delay, ms",
     "delay_p50_ms": "50 % arrive within, ms",
     "delay_p90_ms": "90 % arrive within, ms",
     "delay_p99_ms": "99 % arrive within, ms",
     "delay_max_ms": "longest delay, ms",
     "processed_mean": "publications that a broker takes up",
-    "processed_max": "most",
+    "processed_max": "most that one takes up",
     "degree_max": "most links of a broker",
     "forwarding_ratio": "share that is only forwarded",
     "peak_mean": "mean peak load per time unit",
@@ -135,7 +134,8 @@ def show(
     made: Simulated, brokers: list[dict[str, Any]], links: list[dict[str, Any]], out: Path | None
 ) -> None:
     """For a person: figures, the busiest brokers and links, and what the plan says."""
-    hidden = ("agrees", "compared", "differences")
+    # Only other layers send control messages.
+    hidden = ("agrees", "compared", "differences", "control_messages")
     facts = {WORDS.get(k, k): v for k, v in made.summary().items() if k not in hidden}
     show_facts("Simulation", facts | ({} if out is None else {"tables": str(out)}))
     names = ("broker", "degree", "processed", "forwarded", "peak", "capacity", "waited_ms")

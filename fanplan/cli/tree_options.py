@@ -139,3 +139,9 @@ def listed(value: Any) -> Any:
         return value
     few = ", ".join(map(str, value[:5]))
     return f"{len(value)}: {few}{' …' if len(value) > 5 else ''}" if value else 0
+
+
+def warn_of_overload(facts: dict[str, Any], remedy: str) -> None:
+    for name in facts["overloaded"]:
+        what = "processes more than its capacity, forwarding included"
+        typer.echo(f"Warning: broker {name!r} {what}. {remedy}", err=True)

@@ -231,3 +231,31 @@ def test_a_sample_of_the_routes_still_gives_a_tree() -> None:
     start = random_tree(problem, 1)
     found = descend(search, start, np.random.default_rng(0), never)
     assert judged(search, found).objective < judged(search, start).objective
+
+
+def test_brokers_take_what_they_can_process_where_a_tree_lets_them() -> None:
+    free = problem_of(12, 3, routes=40)
+    best = improved_tree(free, ImproveParams(), 0, never)
+    busiest = int(best.ledger.processed.argmax())
+    own = np.zeros(12)
+    for route in range(len(free.routes)):
+        ends = np.union1d(free.routes.destinations(route), free.routes.source[route])
+        own[ends] += free.routes.messages[route]
+    capacity = np.full(12, np.inf)
+    # Enough for its own clients and a little forwarding.
+    capacity[busiest] = 0.5 * (own[busiest] + best.ledger.processed[busiest])
+    assert capacity[busiest] < best.ledger.processed[busiest]
+    limited = improved_tree(replace(free, capacity=capacity), ImproveParams(), 0, never)
+    assert limited.overload == 0
+    assert limited.objective >= best.objective
+
+
+def test_a_broker_too_small_for_its_own_clients_only_ends_up_as_a_leaf() -> None:
+    free = problem_of(9, 4, routes=40)
+    best = improved_tree(free, ImproveParams(), 0, never)
+    busiest = int(best.ledger.processed.argmax())
+    capacity = np.full(9, np.inf)
+    capacity[busiest] = 1e-6
+    limited = improved_tree(replace(free, capacity=capacity), ImproveParams(), 0, never)
+    assert limited.tree.degrees[busiest] == 1
+    assert 0 < limited.overload < best.ledger.processed[busiest]

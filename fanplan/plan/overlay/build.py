@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from fanplan.evaluation.overlay_ledger import OverlayLedger, overlay_ledger
+from fanplan.evaluation.overlay_ledger import OverlayLedger, overlay_ledger_of
 from fanplan.plan.overlay.record import AllocationRecord, LimitsRecord, Metric, OverlayRecord
 from fanplan.plan.overlay.types import OverlayLayer, Trees
 from fanplan.problem.interest import Floats
@@ -69,38 +69,7 @@ def overlay_layer(
 def trees_ledger(problem: OverlayProblem, trees: Trees) -> OverlayLedger:
     """What all trees cost together, each with the messages that enter where it is taken."""
     latency = problem.latencies(trees.links)
-    taken = trees.of[problem.routes.source]
-    total = OverlayLedger(
-        0.0, 0.0, np.zeros(problem.size), np.zeros(problem.size), np.zeros((len(latency), 2)), 0.0
-    )
-    for number, member in enumerate(trees.members):
-        routes = routes_at(problem.routes, np.flatnonzero(taken == number))
-        part = overlay_ledger(trees.links[member], latency[member], routes)
-        link = total.link.copy()
-        link[member] += part.link
-        total = OverlayLedger(
-            total.publications + part.publications,
-            total.deliveries + part.deliveries,
-            total.processed + part.processed,
-            total.arrived + part.arrived,
-            link,
-            total.delay + part.delay,
-        )
-    return total
-
-
-def routes_at(routes: Routes, chosen: np.ndarray) -> Routes:
-    """Some of the routes."""
-    sizes = np.diff(routes.starts)[chosen]
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
-    return Routes(
-        routes.source[chosen],
-        starts,
-        routes.brokers[np.repeat(routes.starts[chosen], sizes) + within],
-        routes.messages[chosen],
-        routes.deliveries[chosen],
-    )
+    return overlay_ledger_of(trees.links, latency, trees.members, trees.of, problem.routes)
 
 
 def totals(ledger: OverlayLedger) -> dict[str, float]:

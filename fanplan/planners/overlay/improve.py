@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from fanplan.errors import InfeasibleError
 from fanplan.planners.overlay.common import common_trees
 from fanplan.planners.overlay.descend import descend
 from fanplan.planners.overlay.infeasible import not_found, require_changes, require_possible
 from fanplan.planners.overlay.judge import ImproveParams, Judged, Search, judged, search_of
+from fanplan.planners.overlay.limits import TreeLimits
 from fanplan.planners.overlay.repair import repaired
 from fanplan.planners.overlay.shallow import shallow_trees
 from fanplan.planners.overlay.similar import SIMILAR
@@ -16,6 +20,9 @@ from fanplan.planners.stop import Stop
 from fanplan.problem.overlay import OverlayProblem
 
 __all__ = ["ImproveParams", "Judged", "improved_tree"]
+
+RELIEFS = 8
+"""Times that overloaded brokers are given fewer links."""
 
 STARTS = 2
 """Starts that are improved, the best first."""
@@ -32,8 +39,38 @@ def improved_tree(
 
     Starts are the trees by similarity, by common traffic, and the shallowest with busy brokers
     inside. ``start`` is an earlier tree to keep near to: links between positions, of which some
-    may be missing because brokers came or went.
+    may be missing because brokers came or went. Brokers process no more than their capacity if a
+    tree is found in which that is so; else the one that comes nearest to it.
     """
+    best = best_tree(problem, params, seed, stop, start)
+    for _ in range(RELIEFS):
+        eased = relieved(problem, params.limits, best)
+        if eased is None or stop(best.objective):
+            break
+        try:
+            found = best_tree(problem, replace(params, limits=eased), seed, stop, start)
+        except InfeasibleError:
+            break
+        params = replace(params, limits=eased)
+        best = min(best, found, key=lambda tree: tree.rank)
+    return best
+
+
+def relieved(problem: OverlayProblem, limits: TreeLimits, best: Judged) -> TreeLimits | None:
+    """Half as many links for every overloaded broker that forwards; None if there is none."""
+    load = best.ledger.processed / problem.seconds
+    forwards = best.tree.degrees > 1
+    over = np.flatnonzero((load > problem.capacity * (1 + 1e-9)) & forwards)
+    if not len(over):
+        return None
+    fewer = {int(broker): int(best.tree.degrees[broker]) // 2 for broker in over}
+    return replace(limits, degrees=tuple((dict(limits.degrees) | fewer).items()))
+
+
+def best_tree(
+    problem: OverlayProblem, params: ImproveParams, seed: int, stop: Stop, start: Tree | None
+) -> Judged:
+    """The best tree found within the limits, whatever brokers can process."""
     require_possible(problem, params.limits)
     if start is not None:
         require_changes(problem, params, start)

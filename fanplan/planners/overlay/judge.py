@@ -47,7 +47,8 @@ class ImproveParams:
 class Judged:
     """A tree with its ledger, its objective, and by how much it breaks the rules.
 
-    ``changed`` is how many of its links are not in the start; 0 without one.
+    ``changed`` is how many of its links are not in the start; 0 without one. ``overload`` adds up
+    what brokers process beyond their capacity, in messages per second.
     """
 
     tree: Tree
@@ -55,11 +56,12 @@ class Judged:
     objective: float
     excess: Excess
     changed: int
+    overload: float
 
     @property
-    def rank(self) -> tuple[int, float]:
-        """Obeying goes before cheap."""
-        return self.excess.total, self.objective
+    def rank(self) -> tuple[int, float, float]:
+        """Obeying goes before what brokers can take, and that before cheap."""
+        return self.excess.total, self.overload, self.objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,4 +111,5 @@ def judged(search: Search, tree: Tree) -> Judged:
     objective += link_price(offers, tree)
     changed, degrees = changes(offers, tree), own_degrees(offers, tree)
     broken = excess(problem, tree, search.rules, ledger, degrees, changed)
-    return Judged(tree, ledger, objective, broken, changed)
+    over = np.maximum(ledger.processed / problem.seconds - problem.capacity, 0.0)
+    return Judged(tree, ledger, objective, broken, changed, float(over.sum()))
