@@ -61,3 +61,7 @@ class Allocation:
     def brokers(self) -> int:
         """Number of brokers used."""
         return len(self.used)
+
+    def moved_from(self, origin: Ints) -> int:
+        """Clients that had a broker in ``origin`` (NONE: had none) and are not there."""
+        return int(((origin != NONE) & (origin != self.broker)).sum())

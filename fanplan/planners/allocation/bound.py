@@ -28,7 +28,7 @@ def fewest_brokers(problem: ClientProblem, params: AllocationParams) -> int:
     which fit on one broker, and by the estimate a bound that prices publishers.
     """
     clients = clients_of(problem)
-    impact = exact_impact(clients) if params.load == "exact" else clients.impact
+    impact = least_impact(problem, params, clients)
     room = np.sort(params.room(problem))[::-1]
     lone = impact > room[0] / SLACK
     if lone.all():
@@ -38,9 +38,21 @@ def fewest_brokers(problem: ClientProblem, params: AllocationParams) -> int:
         # Every publication is processed by its publisher's broker.
         rates = clients.impact[: clients.publishers][~lone[: clients.publishers]]
         return int(lone.sum()) + max(1, apart, brokers_for(float(rates.sum()), room))
-    left, rates = least_left(problem, clients, lone, room[0])
+    left, rates = least_left(problem, clients, impact, lone, room[0])
     together = brokers_for(float(left[-1].sum() + rates), room)
     return int(lone.sum()) + max(1, apart, together, priced(left, rates, room[0]))
+
+
+def least_impact(problem: ClientProblem, params: AllocationParams, clients: Clients) -> Floats:
+    """The least load of any broker that a client is at.
+
+    By the estimate a subscriber with several regions may want more than all of a publisher. With
+    the publisher beside it, it costs no more than the rate.
+    """
+    if params.load == "exact":
+        return exact_impact(clients)
+    wanted = problem.interest.minimum(1.0).T @ problem.rates
+    return np.concatenate((clients.impact[: clients.publishers], wanted))
 
 
 def brokers_for(load: float, room: Floats) -> int:
@@ -49,7 +61,7 @@ def brokers_for(load: float, room: Floats) -> int:
 
 
 def least_left(
-    problem: ClientProblem, clients: Clients, lone: Longs, room: float
+    problem: ClientProblem, clients: Clients, least: Floats, lone: Longs, room: float
 ) -> tuple[Floats, float]:
     """What subscribers cost at least at brokers by the rates published there, and all rates.
 
@@ -61,12 +73,12 @@ def least_left(
     publishers = clients.publishers
     pairs = problem.interest.tocsr()[~lone[:publishers]][:, ~lone[publishers:]].tocoo()
     rate = problem.rates[~lone[:publishers]][pairs.row]
-    impact = clients.impact[publishers:][~lone[publishers:]]
+    impact, least = (kind[publishers:][~lone[publishers:]] for kind in (clients.impact, least))
     sent = pairs.data * rate
     by_share = np.lexsort((-pairs.data, pairs.col))
     owner, sent, rate = pairs.col[by_share], sent[by_share], rate[by_share]
     unwanted = np.maximum(rate - sent, 0.0)
-    fitting = most_saved(owner, sent, unwanted, np.maximum(room - impact, 0.0))
+    fitting = most_saved(owner, sent, unwanted, np.maximum(room - least, 0.0))
     saved = [
         np.minimum(most_saved(owner, sent, rate, np.full(len(impact), room * k / STEPS)), fitting)
         for k in range(1, STEPS + 1)
@@ -83,7 +95,7 @@ def most_saved(owner: Longs, value: Floats, weight: Floats, limit: Floats) -> Fl
     total = np.cumsum(weight)
     before = total - weight - (total - weight)[np.searchsorted(owner, owner)]
     share = np.clip(limit[owner] - before, 0.0, weight) / np.where(weight > 0, weight, 1.0)
-    return np.bincount(owner, np.where(weight > 0, share, 1.0) * value, len(limit))
+    return np.bincount(owner, np.where(weight > 0, share, 1.0) * value, len(limit)).astype(float)
 
 
 def priced(left: Floats, rates: float, room: float) -> int:
