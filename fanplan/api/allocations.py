@@ -66,6 +66,8 @@ def allocate(
     `overlay`.
     """
     from fanplan.planners.allocation.allocation import AllocationParams
+    from fanplan.planners.allocation.bound import fewest_brokers
+    from fanplan.planners.allocation.enough import require_enough, require_possible
     from fanplan.problem.overlay_dataset import load_clients
 
     wishes, watch = tree_wishes(options), Watch(time, stop)
@@ -75,12 +77,14 @@ def allocate(
     make_client_stages(dataset, wishes.recorded(), engine)
     problem = load_clients(dataset.path)
     run = Allocating(dataset, problem, cast("Method", ranking), params, wishes, seed, watch, moves)
-    bound = run.bound()
-    require_bound(bound, brokers)
+    bound = fewest_brokers(problem, params)
+    if brokers is not None:
+        require_possible(problem, params, brokers, bound)
     with engine.progress.stage(f"allocation {ranking}") as stage:
         watch.telling(stage)
         done = run.stable() if stable else run.once(params)
-    require_enough(done.allocation.brokers, brokers, bound)
+    if brokers is not None:
+        require_enough(done.allocation, brokers, bound)
     return run.plan(done, bound)
 
 
@@ -107,20 +111,6 @@ def require_sense(
         raise InputError(Problem("trees", what, "Leave out one of stable and trees"))
 
 
-def require_bound(bound: int, brokers: int | None) -> None:
-    if brokers is not None and bound > brokers:
-        what = f"{brokers} are not enough: no allocation has fewer than {bound}"
-        remedy = f"Allow {bound} or more, or give brokers more capacity"
-        raise InfeasibleError("brokers", bound, Problem("brokers", what, remedy))
-
-
-def require_enough(found: int, brokers: int | None, bound: int) -> None:
-    if brokers is not None and found > brokers:
-        what = f"no allocation to {brokers} was found; {found} are enough, {bound} the least proved"
-        remedy = f"Allow {found}, search longer, or give brokers more capacity"
-        raise InfeasibleError("brokers", found, Problem("brokers", what, remedy))
-
-
 @dataclass(frozen=True, eq=False)
 class Allocated:
     """An allocation, the overlay problem of its brokers, its clients by name, and its trees."""
@@ -145,12 +135,6 @@ class Allocating:
     seed: int
     watch: Watch
     moves: int | None
-
-    def bound(self) -> int:
-        """Brokers that no allocation can do without."""
-        from fanplan.planners.allocation.bound import fewest_brokers
-
-        return fewest_brokers(self.problem, self.params)
 
     def once(self, params: AllocationParams) -> Allocated:
         """Allocate, then link."""

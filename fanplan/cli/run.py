@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fanplan.errors import InputError
+from fanplan.errors import InfeasibleError, InputError
 
 if TYPE_CHECKING:
     from fanplan.api import Engine
@@ -28,3 +28,8 @@ def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
     except InputError as error:
         problems = [replace(p, where=flags.get(p.where, p.where)) for p in error.problems]
         raise InputError(problems) from None
+    except InfeasibleError as error:
+        where = flags.get(error.problem.where, error.problem.where)
+        raise InfeasibleError(
+            error.limit, error.value, replace(error.problem, where=where)
+        ) from None

@@ -102,6 +102,8 @@ FLAGS: dict[str, str] = {
         for name in ("metric", "alpha", "degree", "diameter", "within", "trees", "changes", "lcf")
     },
     **{name: f"--{name}" for name in ("load", "moves", "compare", "time")},
+    "most_moves": "--moves",
+    "hops": "--within",
 }
 """Options of the interface by the flags that set them."""
 

@@ -57,10 +57,11 @@ def _held(lo: Floats, hi: Floats, others: Longs, row: int) -> bool:
     for k in range(lo.shape[1]):
         if lo[row, k] >= hi[row, k]:
             return True
-    for other in others:
-        if _holds(lo, hi, other, row):
-            return True
-    return False
+    held, at = False, 0
+    while not held and at < len(others):
+        held = _holds(lo, hi, others[at], row)
+        at += 1
+    return held
 
 
 @compiled
@@ -191,10 +192,10 @@ def _clip(lo: Floats, hi: Floats, a: int, b: int, first: int, top: int) -> int:
 @compiled
 def _holds(lo: Floats, hi: Floats, a: int, b: int) -> bool:
     """Whether box b lies within box a."""
-    for k in range(lo.shape[1]):
-        if lo[b, k] < lo[a, k] or hi[b, k] > hi[a, k]:
-            return False
-    return True
+    axes, k = lo.shape[1], 0
+    while k < axes and lo[a, k] <= lo[b, k] and hi[b, k] <= hi[a, k]:
+        k += 1
+    return k == axes
 
 
 @compiled

@@ -12,7 +12,8 @@ from test_allocation import RANKINGS, plain_estimate, problem_of, require_sound
 from fanplan.errors import InfeasibleError, InputError
 from fanplan.planners.allocation.allocation import NONE, AllocationParams
 from fanplan.planners.allocation.best import best_allocation, worth
-from fanplan.planners.allocation.enough import enough
+from fanplan.planners.allocation.bound import fewest_brokers
+from fanplan.planners.allocation.enough import require_enough, require_possible
 from fanplan.planners.allocation.greedy import ranked_allocation
 from fanplan.planners.allocation.hubs import best_hubs
 from fanplan.planners.allocation.loads import clients_of
@@ -150,21 +151,21 @@ def test_too_few_brokers_and_how_many_would_do() -> None:
 
 def test_are_so_many_brokers_enough() -> None:
     problem = problem_of(8, 30, 4)
-    best = best_allocation(problem, FULL, 0, never)
-    yes, unknown = (enough(problem, best.brokers - less, FULL, 0, never) for less in (0, 1))
-    assert (yes.answer, unknown.answer) == ("yes", "unknown")
-    assert unknown.bound < best.brokers == unknown.would_do
-    none = enough(with_more(problem, -36), 5, FULL, 0, never)
-    assert none.allocation is None
-    assert none.would_do is not None
-    assert none.would_do > 4
+    best, bound = best_allocation(problem, FULL, 0, never), fewest_brokers(problem, FULL)
+    require_possible(problem, FULL, best.brokers, bound)
+    require_enough(best, best.brokers, bound)
+    with pytest.raises(InfeasibleError, match=f"{best.brokers} are enough"):
+        require_enough(best, best.brokers - 1, bound)
+    with pytest.raises(InfeasibleError, match=f"fewer than {bound}"):
+        require_possible(problem, FULL, bound - 1, bound)
+    with pytest.raises(InputError, match="0 hold nobody"):
+        require_possible(problem, FULL, 0, bound)
 
 
 def test_too_big_a_client_is_a_no_with_the_capacity_that_would_do() -> None:
     problem = replace(problem_of(8, 30, 4), capacity=np.full(40, 11.0))
-    no = enough(problem, 40, FULL, 0, never)
-    assert no.answer == "no"
-    assert no.allocation is not None
-    assert set(no.too_big) <= set(no.allocation.lone)
-    larger = enough(replace(problem, capacity=np.full(40, no.capacity)), 40, FULL, 0, never)
-    assert len(larger.too_big) == 0
+    with pytest.raises(InfeasibleError, match="is too big for every broker") as caught:
+        require_possible(problem, FULL, 40, 1)
+    larger = replace(problem, capacity=np.full(40, caught.value.value))
+    require_possible(larger, FULL, 40, 1)
+    assert len(best_allocation(larger, FULL, 0, never).lone) == 0

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fanplan.problem.covering import BATCH, GROUP
 from fanplan.problem.extents import SMALLEST, Extents, make_extents
 from fanplan.problem.similarity import broker_similarity, client_similarity, cover, overlap
 from fanplan.problem.volumes import union_volume
@@ -92,6 +93,25 @@ def test_many_boxes_in_many_blocks() -> None:
     found = broker_similarity(made, made, OWNERS)
     for name, wanted in dense(made, made).items():
         assert getattr(found, name).toarray() == pytest.approx(wanted, rel=1e-9), name
+
+
+def test_cover_of_very_many() -> None:
+    """Coverers fill several batches, and the covered of one owner several tables."""
+    draw = np.random.default_rng(6)
+    many, few = BATCH + 100, 2 * GROUP + 10
+    lo = draw.integers(0, 60, (many, 2)).astype(np.float64)
+    hi = lo + draw.integers(1, 12, (many, 2))
+    low = draw.integers(0, 60, (few, 2)).astype(np.float64)
+    high = low + draw.integers(1, 6, (few, 2))
+    large = make_extents(np.zeros(many), np.arange(many), np.zeros(many), lo, hi)
+    small = make_extents(np.ones(few), np.arange(few), np.zeros(few), low, high)
+    wanted = 0.0
+    for x in range(many):
+        inside = np.all((low >= lo[x]) & (high <= hi[x]), axis=1)
+        merged = union_volume(low[inside], high[inside])
+        wanted += merged / np.prod(hi[x] - lo[x]) * inside.sum() / few
+    _, _, value = cover(large, small)
+    assert value == pytest.approx([wanted], rel=1e-9)
 
 
 @given(extent_sets())

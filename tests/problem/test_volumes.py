@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanplan.problem.volumes import union_volume, union_weight
+from fanplan.problem.volumes import FEW, union_volume, union_weight
 
 SIDE = 6
 
@@ -77,3 +77,13 @@ def test_many_thin_boxes(axes: int) -> None:
 def test_without_axes_a_box_is_one() -> None:
     assert union_volume(np.empty((0, 0)), np.empty((0, 0))) == 0.0
     assert union_volume(np.empty((3, 0)), np.empty((3, 0))) == 1.0
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_more_boxes_than_are_clipped_at_once(axes: int) -> None:
+    """Space is cut first; then parts are clipped."""
+    draw, side = np.random.default_rng(axes), 24
+    lo = draw.integers(0, side - 3, (8 * FEW, axes)).astype(np.float64)
+    hi = lo + draw.integers(1, 4, lo.shape)
+    cells = np.array(list(product(range(side), repeat=axes)), dtype=np.float64) + 0.5
+    assert union_volume(lo, hi) == union_weight(lo, hi, cells, np.ones(len(cells)))

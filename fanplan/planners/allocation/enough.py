@@ -1,63 +1,41 @@
-"""Are so many brokers enough? Yes with an allocation, no with a bound, or unknown."""
+"""Are so many brokers enough? If not, why, and what would do."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
-
 from fanplan.errors import InfeasibleError, InputError, Problem
 from fanplan.planners.allocation.allocation import Allocation, AllocationParams
-from fanplan.planners.allocation.best import best_allocation
-from fanplan.planners.allocation.bound import fewest_brokers, least_impact
+from fanplan.planners.allocation.bound import least_impact
 from fanplan.planners.allocation.loads import clients_of
-from fanplan.planners.stop import Stop
-from fanplan.problem.interest import Longs
 from fanplan.problem.overlay import ClientProblem
 
 
-@dataclass(frozen=True, eq=False)
-class Enough:
-    """``answer``, and what it rests on.
+def require_possible(
+    problem: ClientProblem, params: AllocationParams, brokers: int, bound: int
+) -> None:
+    """Raise if it can be proved that clients do not fit on so many of the brokers.
 
-    ``bound`` is the proven least number of brokers. ``allocation`` is the best one found, if any.
-    ``would_do`` is a number of brokers that is enough, with more of the largest kind if it exceeds
-    those given. ``too_big`` are clients that no broker can hold: with any, no number is enough,
-    and ``capacity`` is what the largest of them needs (messages/s).
+    Either no allocation has so few, or a client is too big for every broker, and then no number is
+    enough.
     """
-
-    answer: Literal["yes", "no", "unknown"]
-    bound: int
-    allocation: Allocation | None
-    would_do: int | None
-    too_big: Longs
-    capacity: float
-
-
-def enough(
-    problem: ClientProblem, brokers: int, params: AllocationParams, seed: int, stop: Stop
-) -> Enough:
-    """Whether clients fit on ``brokers`` of the given brokers, nobody being too big for theirs."""
     if brokers < 1:
         raise InputError(Problem("brokers", f"{brokers} hold nobody", "Ask for at least 1"))
-    bound = fewest_brokers(problem, params)
     least = least_impact(problem, params, clients_of(problem))
-    too_big = np.flatnonzero(least > params.room(problem).max() * (1 + 1e-9))
-    capacity = float(least.max(initial=0.0)) / params.lcf
-    found, would_do = searched(problem, params, seed, stop)
-    if bound > min(brokers, len(problem.brokers)) or len(too_big):
-        return Enough("no", bound, found, None if len(too_big) else would_do, too_big, capacity)
-    fits = found is not None and found.brokers <= brokers and len(found.lone) == 0
-    return Enough("yes" if fits else "unknown", bound, found, would_do, too_big, capacity)
+    if least.max(initial=0.0) > params.room(problem).max() * (1 + 1e-9):
+        people = problem.publishers.to_pylist() + problem.subscribers.to_pylist()
+        capacity = float(least.max()) / params.lcf
+        what = f"client {people[int(least.argmax())]!r} is too big for every broker"
+        remedy = f"Give a broker a capacity of {capacity:.6g} messages/s"
+        raise InfeasibleError("capacity", capacity, Problem("brokers", what, remedy))
+    if bound > brokers:
+        what = f"{brokers} are not enough: no allocation has fewer than {bound}"
+        remedy = f"Allow {bound} or more, or give brokers more capacity"
+        raise InfeasibleError("brokers", bound, Problem("brokers", what, remedy))
 
 
-def searched(
-    problem: ClientProblem, params: AllocationParams, seed: int, stop: Stop
-) -> tuple[Allocation | None, int | None]:
-    """The best allocation, and a number of brokers that is enough for everybody to have one."""
-    try:
-        found = best_allocation(problem, params, seed, stop)
-    except InfeasibleError as error:
-        return None, int(error.value)
-    return found, found.brokers if len(found.lone) == 0 else None
+def require_enough(found: Allocation, brokers: int, bound: int) -> None:
+    """Raise if an allocation takes more brokers than were asked about; it says how many do."""
+    if found.brokers > brokers:
+        what = f"no allocation to {brokers} was found; {found.brokers} are enough"
+        what += f", and it is proved that {bound} are needed"
+        remedy = f"Allow {found.brokers}, search longer, or give brokers more capacity"
+        raise InfeasibleError("brokers", found.brokers, Problem("brokers", what, remedy))
