@@ -15,20 +15,20 @@ import numpy as np
 from fanplan.errors import Problem
 from fanplan.workload.generators.draws import names, streams, with_mean
 from fanplan.workload.generators.generated import Generated
-from fanplan.workload.generators.params import Kind, Params, option
+from fanplan.workload.generators.params import Kind, option
 from fanplan.workload.generators.population import (
     Population,
-    RangeShape,
     Regions,
     Sent,
     draw_boxes,
     draw_points,
     tables_of,
 )
+from fanplan.workload.generators.ranged import RangedParams
 
 
 @dataclass(frozen=True)
-class BrokersParams(Params):
+class BrokersParams(RangedParams):
     """Table 5.1 of the thesis; ``rate`` is the mean rate of an advertisement."""
 
     brokers: int = option(450, "number of brokers", at_least=2)
@@ -37,20 +37,14 @@ class BrokersParams(Params):
     classes: int = option(4, "number of classes, each a topic", at_least=1)
     attributes: int = option(4, "attributes beside the class", at_least=1, at_most=16)
     bias: float = option(0.75, "chance of a broker that prefers the class", at_least=0, at_most=1)
-    domain: float = option(1000.0, "attribute values run from 0 to this", above=0)
     centre_sd: float = option(3.0, "how far centres lie from their mean", at_least=0)
-    range_min: float = option(10.0, "smallest range", at_least=0.01)
-    range_skew: float = option(0.8, "Zipf exponent of the ranges", at_least=0)
     broker_sd: float = option(3.0, "how far publishers lie from a third of the brokers", at_least=0)
-    capacity: float = option(1000.0, "capacity of a broker, messages/s", above=0)
 
     def relations(self) -> Iterator[Problem]:
         if self.advertisements < self.brokers:
             what = f"{self.advertisements} do not give each of {self.brokers} brokers one"
             yield Problem("advertisements", what, "Give at least as many as brokers")
-        if self.range_min > self.domain:
-            what = f"{self.range_min} does not fit into a domain of {self.domain}"
-            yield Problem("range_min", what, "Give a smaller range or a larger domain")
+        yield from super().relations()
 
 
 def generate(params: BrokersParams, seed: int) -> Generated:
@@ -130,11 +124,10 @@ def draw_regions(
 
     That is the law of an even chance for each attribute, given that one is restricted.
     """
-    shape = RangeShape(params.domain, params.range_min, params.range_skew)
     subset = rng.integers(1, 2**params.attributes, count)
     ranged = (subset[:, None] >> np.arange(params.attributes)) & 1 == 1
     centre = rng.normal(mean, params.centre_sd, (count, params.attributes))
-    return draw_boxes(rng, centre, ranged, shape)
+    return draw_boxes(rng, centre, ranged, params.shape)
 
 
 def draw_shares(params: BrokersParams, broker: np.ndarray) -> np.ndarray:

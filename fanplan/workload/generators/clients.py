@@ -6,47 +6,36 @@ the regions. Here centres are uniform and ranges those of section 5.4.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.errors import Problem
 from fanplan.workload.generators.draws import names, streams, zipf
 from fanplan.workload.generators.generated import Generated
-from fanplan.workload.generators.params import Kind, Params, option
+from fanplan.workload.generators.params import Kind, option
 from fanplan.workload.generators.population import (
     NO_BROKER,
     Population,
-    RangeShape,
     Regions,
     Sent,
     draw_boxes,
     draw_points,
     tables_of,
 )
+from fanplan.workload.generators.ranged import RangedParams
 
 
 @dataclass(frozen=True)
-class ClientsParams(Params):
+class ClientsParams(RangedParams):
     """Table 6.2 of the thesis, where a time unit is a second here."""
 
     rate: float = option(1.0, "rate of the slowest publishers, messages/s", above=0)
     advertisements: int = option(600, "publishers, with an advertisement each", at_least=1)
     subscriptions_each: int = option(3, "subscriptions per advertisement", at_least=1)
     brokers: int = option(1000, "brokers that may be used", at_least=1)
-    capacity: float = option(1000.0, "capacity of a broker, messages/s", above=0)
     attributes: int = option(2, "attributes of the topic", at_least=1, at_most=16)
-    domain: float = option(1000.0, "attribute values run from 0 to this", above=0)
-    range_min: float = option(10.0, "smallest range", at_least=0.01)
-    range_skew: float = option(0.8, "Zipf exponent of the ranges", at_least=0)
     rate_ranks: int = option(10, "the fastest publishers are this many times faster", at_least=1)
     rate_skew: float = option(0.8, "Zipf exponent of the rates", at_least=0)
-
-    def relations(self) -> Iterator[Problem]:
-        if self.range_min > self.domain:
-            what = f"{self.range_min} does not fit into a domain of {self.domain}"
-            yield Problem("range_min", what, "Give a smaller range or a larger domain")
 
 
 def generate(params: ClientsParams, seed: int) -> Generated:
@@ -72,9 +61,8 @@ def populate(params: ClientsParams, seed: int) -> Population:
 def draw_regions(params: ClientsParams, rng: np.random.Generator, count: int) -> Regions:
     """Boxes with uniform centres, all attributes restricted."""
     size = (count, params.attributes)
-    shape = RangeShape(params.domain, params.range_min, params.range_skew)
     centre = rng.uniform(0.0, params.domain, size)
-    lo, hi = draw_boxes(rng, centre, np.ones(size, bool), shape)
+    lo, hi = draw_boxes(rng, centre, np.ones(size, bool), params.shape)
     return Regions(np.zeros(count, np.int64), lo, hi, np.full(count, NO_BROKER))
 
 
