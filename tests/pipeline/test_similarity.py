@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from commands import answer, run
 from pyspark.sql import SparkSession
 
 from fanplan.errors import InputError
@@ -84,7 +85,7 @@ def write_workload(folder: Path) -> Path:
         for i in range(9)
     ]
     write(folder, "advertisements", advertisements)
-    write(folder, "brokers", [{"broker": b, "capacity": 10.0, "cost": 2.0} for b in BROKERS])
+    write(folder, "brokers", [{"broker": b, "capacity": 28.0, "cost": 2.0} for b in BROKERS])
     write(folder, "links", [{"a": "b2", "b": "b1", "latency_ms": 3.0}])
     sent = [
         {
@@ -228,7 +229,7 @@ def test_brokers(measured: Derived, monkeypatch: pytest.MonkeyPatch) -> None:
         assert found == pytest.approx(getattr(wanted, name).toarray()), name
     assert as_dict(problem.routes) == routed(measured)[0]
     assert problem.brokers.to_pylist() == BROKERS
-    assert problem.capacity.tolist() == [10.0] * 4
+    assert problem.capacity.tolist() == [28.0] * 4
     assert problem.cost.tolist() == [2.0] * 4
     assert problem.links is not None
     assert (problem.links.a[0], problem.links.b[0]) == (1, 2)
@@ -317,3 +318,30 @@ def test_an_unknown_broker_is_named(measured: Derived, tmp_path: Path) -> None:
     missing = table["broker"][0].as_py()
     with pytest.raises(InputError, match=f"broker '{missing}'.*not in the table brokers"):
         read_brokers(folder)
+
+
+MADE = ("similarity", "routes", "client_overlap", "client_interest", "client_routes")
+
+
+def test_commands_make_the_stages_that_they_need(
+    measured: Derived, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Link, allocate, check and simulate, from a dataset as ingest leaves it."""
+    dataset = linked(measured, tmp_path / "free", "manifest.json", *MADE)
+    manifest = json.loads((measured.dataset / "manifest.json").read_text())
+    del manifest["stages"]["links"]
+    (dataset / "manifest.json").write_text(json.dumps(manifest))
+    mesh, fewer = tmp_path / "mesh", tmp_path / "fewer"
+    spark = ("--master", "local[2]")
+    code, told = answer(capsys, "overlay", dataset, "--out", mesh, "--traffic", "--rates", *spark)
+    assert (code, told["links"]) == (0, 3)
+    share = ("--lcf", 1, "--stable")
+    code, told = answer(capsys, "allocate", dataset, "--out", fewer, *share, *spark)
+    assert (code, told["clients"]) == (0, 16)
+    for plan in (mesh, fewer):
+        assert run("check", plan, dataset, *spark) == 0
+        code, told = answer(capsys, "simulate", plan, dataset, *spark)
+        assert (code, told["publications"], told["agrees"]) == (0, PUBLICATIONS, True)
+    (dataset / "manifest.json").write_text((measured.dataset / "manifest.json").read_text())
+    assert run("overlay", dataset, "--out", tmp_path / "apart", *spark) == 2
+    assert "no links lead from broker 'b0'" in capsys.readouterr().err

@@ -1,0 +1,74 @@
+"""The worked examples of Tajuddin (2011): Figure 4.1 with Eq. 4.1, and Figure 5.4."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fanplan.problem.extents import make_extents
+from fanplan.problem.overlay import OverlayProblem, Routes, no_similarity
+from fanplan.problem.similarity import overlap
+from fanplan.simulation.messages import publications
+from fanplan.simulation.params import SimulationParams
+from fanplan.simulation.simulate import simulate
+from fanplan.workload.generators.draws import names
+
+BOXES = {
+    "a": (((0.0, 0.0), (7.5, 5.0)), ((2.5, 2.0), (12.5, 8.0))),
+    "b": (((0.0, 0.0), (5.0, 3.0)), ((0.0, 1.0), (5.0, 5.3))),
+}
+"""Figure 4.1: two subscriptions each, with the areas that the text tells: 15 is 40 % of the first
+in (a), and 10 is 67 % in (b)."""
+
+LINKS = {
+    "top": ((0, 1), (1, 2), (2, 3), (3, 4)),
+    "bottom": ((0, 3), (1, 2), (2, 3), (3, 4)),
+}
+"""Figure 5.4: five brokers; the first hangs from the second or from the fourth."""
+
+PUBLISHER, SUBSCRIBERS = 2, (0, 4)
+LATENCY = 100.0
+
+
+def examples() -> dict[str, float]:
+    """The same in every run."""
+    result = {f"overlap {part}": box_overlap(part) for part in BOXES}
+    for part in LINKS:
+        result |= topology(part)
+    return result
+
+
+def box_overlap(part: str) -> float:
+    """Eq. 4.1 of the two subscriptions of a part of Figure 4.1."""
+    lo, hi = (np.array(corner) for corner in zip(*BOXES[part], strict=True))
+    pair = make_extents([0, 1], [0, 1], [0, 0], lo, hi)
+    i, j, value = overlap(pair, pair)
+    return float(value[(i == 0) & (j == 1)][0])
+
+
+def topology(part: str) -> dict[str, float]:
+    """Messages and latency (in link latencies) of one publication in a part of Figure 5.4."""
+    size, wanted = 5, len(SUBSCRIBERS)
+    routes = Routes(
+        np.array([PUBLISHER], np.int32),
+        np.array([0, wanted]),
+        np.array(SUBSCRIBERS, np.int32),
+        np.ones(1),
+        np.array([float(wanted)]),
+    )
+    problem = OverlayProblem(
+        names("b", size),
+        np.full(size, np.inf),
+        np.ones(size),
+        routes,
+        no_similarity(size),
+        None,
+        1.0,
+        "Figure 5.4",
+    )
+    params = SimulationParams(congestion="none", latency_ms=LATENCY)
+    one = publications(np.zeros(1), np.zeros(1, np.int64))
+    result = simulate(problem, np.array(LINKS[part], np.int32), one, params)
+    return {
+        f"{part} messages": float(result.link_messages),
+        f"{part} latency": result.delay_mean_ms / LATENCY,
+    }
