@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from overlays import write_manifest, write_stage
 
 
 @dataclass(frozen=True)
@@ -81,20 +80,9 @@ def write_overlay_dataset(folder: Path, world: OverlayWorld) -> Path:
             "bandwidth": pa.array(bandwidth, pa.float64()),
             "cost": pa.array([1.0] * len(a), pa.float64()),
         }
-    for name, columns in tables.items():
-        (folder / name).mkdir(parents=True)
-        pq.write_table(pa.table(columns), folder / name / "part-00000.parquet")
-        (folder / name / "stage.json").write_text("{}")
-    manifest = {
-        "key": "key-1",
-        "seconds": world.seconds,
-        "cover": "overlap",
-        "grid": "atomic",
-        "exact": True,
-        "parameters": {"grid": "atomic"},
-        "stages": {name: {"rows": 1} for name in tables},
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    folder.mkdir(parents=True)
+    stages = {name: write_stage(folder, name, columns) for name, columns in tables.items()}
+    write_manifest(folder, world.seconds, stages, parameters={"grid": "atomic"})
     return folder
 
 

@@ -15,7 +15,7 @@ and for stages that ``overlay``, ``allocate`` or ``simulate`` find missing.
 
 from __future__ import annotations
 
-from fanplan.api.allocations import allocate, compare_rankings, require_rankings
+from fanplan.api.allocations import allocate
 from fanplan.api.channel_plans import (
     ChannelPlan,
     channels,
@@ -35,6 +35,7 @@ from fanplan.api.datasets import (
 from fanplan.api.engine import Engine
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
+from fanplan.api.rankings import compare_rankings, require_rankings
 from fanplan.api.simulations import Simulated, simulate
 
 __all__ = [

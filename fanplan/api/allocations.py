@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -22,7 +21,7 @@ from fanplan.api.tree_wishes import (
     similarity_of,
     tree_wishes,
 )
-from fanplan.errors import InfeasibleError, InputError, Problem
+from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from fanplan.plan.overlay.record import AllocationRecord, LimitsRecord
     from fanplan.plan.overlay.types import Trees
     from fanplan.planners.allocation.allocation import Allocation, AllocationParams, Load
-    from fanplan.planners.allocation.ranking import Ranking
     from fanplan.planners.overlay.tree import Tree
     from fanplan.planners.stop import Stop
     from fanplan.problem.interest import Ints
@@ -260,49 +258,3 @@ def homes_before(problem: ClientProblem, start: PathLike) -> Ints:
         home[at[at >= 0]] = broker[at >= 0]
         homes.append(home)
     return np.concatenate(homes)
-
-
-def compare_rankings(
-    plan: OverlayPlan, rankings: Iterable[str], *, seed: int = 0
-) -> list[dict[str, Any]]:
-    """What other allocations by the same rule need, each with the tree that the thesis gives it.
-
-    That is the overlap tree, and for the baseline, which ignores similarity, a random one.
-    """
-    from fanplan.planners.allocation.allocation import AllocationParams
-    from fanplan.planners.allocation.greedy import ranked_allocation
-    from fanplan.planners.allocation.phases import deployed
-    from fanplan.planners.overlay.similar import overlap_tree, random_tree
-    from fanplan.problem.overlay_dataset import load_clients
-
-    rule = plan.layer.record.allocation
-    assert rule is not None
-    problem, params = load_clients(plan.dataset.path), AllocationParams(rule.lcf, rule.load)
-    rows = []
-    for ranking in rankings:
-        try:
-            found = ranked_allocation(problem, cast("Ranking", ranking), params, seed)
-        except InfeasibleError:
-            continue
-        tree = (lambda o: random_tree(o, seed)) if ranking == "baseline" else overlap_tree
-        made = deployed(problem, found, tree)
-        rows.append(
-            {
-                "ranking": ranking,
-                "brokers": found.brokers,
-                "cost": float(problem.cost[found.used].sum()),
-                "link_messages": made.ledger.link_messages,
-                "messages_per_publication": made.ledger.messages_per_publication,
-                "delay_mean": made.ledger.delay_mean,
-                "overloaded": len(made.overloaded),
-            }
-        )
-    return rows
-
-
-def require_rankings(names: Iterable[str]) -> None:
-    """Every name must be that of a ranking."""
-    for name in names:
-        if name not in METHODS[1:]:
-            remedy = f"Use some of: {', '.join(METHODS[1:])}"
-            raise InputError(Problem("compare", f"{name!r} is unknown", remedy))

@@ -21,6 +21,7 @@ def figures(layer: OverlayLayer, problem: OverlayProblem) -> dict[str, Any]:
     return {
         "method": record.method,
         "brokers": record.brokers,
+        **allocation_figures(layer),
         "clients": len(layer.tables["clients"]),
         "links": record.links,
         "trees": record.trees,
@@ -28,7 +29,6 @@ def figures(layer: OverlayLayer, problem: OverlayProblem) -> dict[str, Any]:
         **ledger_figures(ledger, layer.trees, problem),
         "latency": record.latency,
         "overloaded": [problem.brokers[int(broker)].as_py() for broker in over],
-        **allocation_figures(layer),
     }
 
 

@@ -108,6 +108,7 @@ FLAGS: dict[str, str] = {
 """Options of the interface by the flags that set them."""
 
 WORDS: dict[str, Any] = {
+    "method": "tree",
     "weight": "similarity of linked brokers",
     "link_messages": "messages on links",
     "bound": "no overlay is below",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from fanplan.errors import InputError, Problem
 from fanplan.plan.axis import Axis, whole
-from fanplan.plan.overlay.evidence import between_brokers
+from fanplan.plan.overlay.clients import between_brokers
 from fanplan.plan.overlay.types import Trees, trees_of
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.dataset import read_manifest, read_stage
