@@ -333,9 +333,10 @@ def allocation(options: argparse.Namespace) -> None:
                 share = np.median(
                     [np.divide(run[method], b) for run, b in zip(runs, least, strict=True)], axis=0
                 )
+                sent = " | " if method == "bound" else f"{value[1]:,.0f} | {share[1]:.3f}"
                 print(
                     f"| {count:,} | {load} | {method} | {value[0]:.0f} | {share[0]:.3f} | "
-                    f"{value[1]:,.0f} | {share[1]:.3f} | {value[2]:.2f} |",
+                    f"{sent} | {value[2]:.2f} |",
                     flush=True,
                 )
                 if method == "best":
