@@ -4,6 +4,8 @@
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 STAMP := .venv/.installed
+# Two processes; all that needs Spark runs in one of them and shares it (tests/conftest.py).
+TWO := -n 2 --dist loadgroup
 
 .PHONY: help setup demo test check format bench papers lock clean
 
@@ -16,13 +18,13 @@ demo: $(STAMP) ## run the main job, end to end, on a generated market
 	@$(BIN)/fanplan demo
 
 test: $(STAMP) ## run the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(TWO)
 
 check: $(STAMP) ## what must hold before a change goes in: style, types, tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TWO)
 
 format: $(STAMP) ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix

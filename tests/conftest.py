@@ -28,6 +28,20 @@ settings.register_profile("fanplan", deadline=None, derandomize=True)
 settings.load_profile("fanplan")
 
 
+SPARK = {"spark", "cluster_master", "connect_remote"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run in several processes, all that need Spark run in one and share it.
+
+    They also come first: they take longest.
+    """
+    for item in items:
+        if SPARK & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One embedded Spark for all tests, with a JVM that starts in half the time."""
