@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -45,13 +46,20 @@ class FileStop:
 
 
 class Interrupt:
-    """Stop at Ctrl-C: inside ``with``, the first one ends the search, the second the program."""
+    """Stop at Ctrl-C: inside ``with``, the first one ends the search, the second the program.
+
+    A Spark session that starts meanwhile sets what Ctrl-C does to its jobs. The search takes that
+    back when it asks.
+    """
 
     def __init__(self) -> None:
         self.asked = False
         self.previous: Any = None
 
     def __call__(self, best_cost: float) -> bool:
+        here = threading.current_thread() is threading.main_thread()
+        if here and not self.asked and signal.getsignal(signal.SIGINT) != self.ask:
+            signal.signal(signal.SIGINT, self.ask)
         return self.asked
 
     def __enter__(self) -> Interrupt:

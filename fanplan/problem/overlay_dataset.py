@@ -49,8 +49,9 @@ def read_brokers(dataset: Path) -> Brokers:
     known = table["broker"].combine_chunks()
     unknown = sorted(used.keys() - set(known.to_pylist()))
     if unknown:
+        remedy = "Add it there; a row that was not understood is in quarantine"
         raise InputError(
-            Problem(f"{used[name]}, broker {name!r}", "is not in the table brokers", "Add it there")
+            Problem(f"{used[name]}, broker {name!r}", "is not in the table brokers", remedy)
             for name in unknown
         )
     return Brokers(known, _filled(table, "capacity", np.inf), _filled(table, "cost", 1.0))

@@ -125,3 +125,12 @@ def test_interrupt_asks_once_and_gives_the_signal_back():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_interrupt_takes_the_signal_back_when_it_is_asked():
+    with Interrupt() as stop:
+        # As a Spark session does that starts during the work.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        assert not stop(1.0)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop(1.0)
