@@ -119,10 +119,11 @@ def allocate(
 
 def warn(facts: dict[str, Any]) -> None:
     """What holds by the rules and yet needs a look."""
-    for name in facts["lone"]:
-        what = "is too big for any broker and stands alone at one"
-        typer.echo(f"Warning: client {name!r} {what}. Give it a larger broker", err=True)
-    tree_options.warn_of_overload(facts, "Use --stable, a lower --lcf or a larger broker")
+    if facts["lone"]:
+        who = tree_options.listed(facts["lone"])
+        what = "clients too big for any broker, each alone at one"
+        typer.echo(f"Warning: {what} ({who}). Give them larger brokers", err=True)
+    tree_options.warn_of_overload(facts, "Use --stable, a lower --lcf or larger brokers")
 
 
 def show_rankings(rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:

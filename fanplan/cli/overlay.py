@@ -71,7 +71,7 @@ def overlay(
             made.save(out, replace)
         facts = made.summary() | {"seconds": time.perf_counter() - began}
         others = api.compare_trees(made, metrics, seed=seed)
-    tree_options.warn_of_overload(facts, "Give it more capacity, or fewer clients")
+    tree_options.warn_of_overload(facts, "Give them more capacity, or fewer clients")
     if json:
         show_json(facts | {"compared": others})
         return

@@ -145,6 +145,6 @@ def listed(value: Any) -> Any:
 
 
 def warn_of_overload(facts: dict[str, Any], remedy: str) -> None:
-    for name in facts["overloaded"]:
-        what = "processes more than its capacity, forwarding included"
-        typer.echo(f"Warning: broker {name!r} {what}. {remedy}", err=True)
+    if facts["overloaded"]:
+        what = "brokers process more than their capacity, forwarding included"
+        typer.echo(f"Warning: {what} ({listed(facts['overloaded'])}). {remedy}", err=True)

@@ -32,6 +32,7 @@ from fanplan.workload.generators.market import MarketParams
 from fanplan.workload.generators.params import Params
 from fanplan.workload.generators.random import RandomParams
 from fanplan.workload.generators.subjects import SubjectsParams
+from fanplan.workload.generators.transit_stub import TransitStubParams
 from fanplan.workload.generators.websphere import WebsphereParams, draw_pool
 from fanplan.workload.generators.websphere import draw_interest as websphere_interest
 from fanplan.workload.selector import compile_selector
@@ -45,6 +46,7 @@ SMALL: dict[str, Params] = {
     "content": ContentParams(subscribers=20),
     "brokers": BrokersParams(brokers=12, subscriptions=80, advertisements=30),
     "clients": ClientsParams(advertisements=20),
+    "transit-stub": TransitStubParams(),
 }
 READERS = {
     "parquet": pa.parquet.read_table,

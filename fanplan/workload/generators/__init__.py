@@ -7,7 +7,16 @@ from importlib import import_module
 from fanplan.errors import InputError, Problem
 from fanplan.workload.generators.params import Kind
 
-KINDS = ("market", "random", "websphere", "subjects", "content", "brokers", "clients")
+KINDS = (
+    "market",
+    "random",
+    "websphere",
+    "subjects",
+    "content",
+    "brokers",
+    "clients",
+    "transit-stub",
+)
 
 
 def load(name: str) -> Kind:
@@ -15,5 +24,5 @@ def load(name: str) -> Kind:
     if name not in KINDS:
         remedy = f"Choose one of {', '.join(KINDS)}"
         raise InputError(Problem(name, "no such kind of workload", remedy))
-    kind: Kind = import_module(f"{__name__}.{name}").KIND
+    kind: Kind = import_module(f"{__name__}.{name.replace('-', '_')}").KIND
     return kind

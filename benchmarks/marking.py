@@ -1,0 +1,163 @@
+"""Markings: the exact one against the paper's algorithm and against networkx, on growing networks.
+
+    python benchmarks/marking.py [--quick] [--sides 10 …] [--peers MOST] [--publishers N] [--seed S]
+
+A network is a square mesh with random latencies, so that paths disagree a lot, and every second
+node subscribes; or a transit-stub network as in section 4.1 of Ge et al. (2002), where they hardly
+do. Each publisher has a tree of shortest paths. Processor seconds, of one run after a warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import networkx
+import numpy as np
+import pyarrow as pa
+
+from fanplan.evaluation.marking_cost import (
+    Bools,
+    descriptor_counts,
+    pub_everywhere,
+    sub_everywhere,
+    violations,
+)
+from fanplan.planners.marking.cut import largest_closure
+from fanplan.planners.marking.figure6 import repaired_marking
+from fanplan.planners.marking.marking import Marking, exact_marking, gains
+from fanplan.planners.marking.relation import relation_of
+from fanplan.problem.marking import MarkingProblem, Network
+from fanplan.problem.marking_trees import source_problem
+from fanplan.problem.overlay import Links
+from fanplan.workload.generators.draws import names
+from fanplan.workload.generators.transit_stub import TransitStubParams, draw, draw_counts
+
+SIDES = (10, 20, 50, 100, 250, 720)
+"""Nodes on a side. A mesh of 720 has a million directed links in trees."""
+QUICK = (10, 20, 50, 100)
+PEERS = {"Figure 6, repaired": 3_000, "networkx": 12_000}
+"""The most links that a peer is asked for: beyond, it takes minutes."""
+
+
+def mesh(side: int, publishers: int, seed: int) -> Network:
+    rng = np.random.default_rng(seed)
+    at = np.arange(side * side).reshape(side, side)
+    a = np.concatenate((at[:, :-1].ravel(), at[:-1].ravel()))
+    b = np.concatenate((at[:, 1:].ravel(), at[1:].ravel()))
+    published, subscribed = np.zeros((2, side * side), np.int64)
+    for counts, many in ((published, publishers), (subscribed, side * side // 2)):
+        chosen = rng.choice(side * side, many, replace=False)
+        counts[chosen] = draw_counts(TransitStubParams(), rng, many)
+    latency = rng.uniform(0.5, 1.5, len(a))
+    return network_of(names("n", side * side), a, b, latency, published, subscribed)
+
+
+def transit_stub(side: int, publishers: int, seed: int) -> Network:
+    """As many nodes as the mesh, or a few less: domains of 8 transit nodes, 10 stubs at each."""
+    domains = max(1, side * side // (8 * 101))
+    sizes = {"domains": domains, "transit": 8, "stubs": 10, "stub_nodes": 10}
+    many = {"publishers": publishers, "subscribers": domains * 8 * 50}
+    world = draw(TransitStubParams(**sizes, **many), seed)  # type: ignore[arg-type]
+    ends = world.a, world.b, world.latency_ms
+    return network_of(world.nodes, *ends, world.published, world.subscribed)
+
+
+def network_of(
+    nodes: pa.Array, a: np.ndarray, b: np.ndarray, latency: np.ndarray, *counts: np.ndarray
+) -> Network:
+    ones = np.ones(len(a))
+    links = Links(a.astype(np.int32), b.astype(np.int32), latency, ones * np.inf, ones)
+    return Network(nodes, *counts, links)
+
+
+def whole_marking(problem: MarkingProblem) -> Bools:
+    """The exact marking by one minimum cut of everything."""
+    relation = relation_of(problem)
+    gain = gains(problem, descriptor_counts(problem))
+    return ~largest_closure(relation, gain, np.array([0, relation.size]))
+
+
+def with_networkx(problem: MarkingProblem) -> Bools:
+    """One minimum cut of the same closure graph; of several it may find another one."""
+    relation, gain = relation_of(problem), gains(problem, descriptor_counts(problem))
+    graph = networkx.DiGraph()
+    graph.add_nodes_from((*range(len(gain)), "source", "sink"))
+    graph.add_edges_from(zip(relation.owners.tolist(), relation.items.tolist(), strict=True))
+    for link, value in enumerate(gain.tolist()):
+        if value > 0:
+            graph.add_edge("source", link, capacity=value)
+        elif value < 0:
+            graph.add_edge(link, "sink", capacity=-value)
+    kept = networkx.minimum_cut(graph, "source", "sink")[1][0]
+    return np.array([link not in kept for link in range(len(gain))])
+
+
+def processor(work: Callable[..., Any], *given: Any) -> tuple[Any, float]:
+    before = time.process_time()
+    result = work(*given)
+    return result, time.process_time() - before
+
+
+def measure(problem: MarkingProblem, most: dict[str, int]) -> dict[str, float]:
+    """Seconds of each method; all must cost the same."""
+    best, seconds = processor(exact_marking, problem)
+    taken = {"exact": seconds}
+    costs = descriptor_counts(problem)
+    rivals: dict[str, Callable[[MarkingProblem], Bools]] = {
+        "in one piece": whole_marking,
+        "Figure 6, repaired": repaired_marking,
+        "networkx": with_networkx,
+    }
+    for name, marking in rivals.items():
+        if problem.size <= most.get(name, problem.size):
+            publish, taken[name] = processor(marking, problem)
+            assert np.where(publish, *costs).sum() == best.cost
+            assert not violations(problem, publish).size
+    show(problem, best, taken)
+    return taken
+
+
+def show(problem: MarkingProblem, best: Marking, taken: dict[str, float]) -> None:
+    counts = descriptor_counts(problem)
+    facts = f"{problem.size:>9,} {len(problem.trees.link):>11,} {(best.part >= 0).sum():>9,}"  # type: ignore[union-attr]
+    shares = [best.cost / all_(problem, counts) for all_ in (pub_everywhere, sub_everywhere)]
+    times = [f"{taken[name]:.3f}" if name in taken else "" for name in COLUMNS]
+    per_link = f"{taken['exact'] / problem.size * 1e6:.2f}"
+    print(facts, *(f"{share:>6.3f}" for share in shares), *(f"{t:>9}" for t in times), per_link)
+
+
+COLUMNS = ("exact", "in one piece", "Figure 6, repaired", "networkx")
+
+
+def run(name: str, make: Callable[..., Network], args: argparse.Namespace) -> None:
+    print(f"\n{name}, {args.publishers} publishers; processor seconds")
+    print(f"{'links':>9} {'entries':>11} {'entangled':>9}", "/ PubE", "/ SubE", end=" ")
+    print("    exact one piece  Figure 6  networkx µs/link")
+    most = {peer: min(limit, args.peers) for peer, limit in PEERS.items()}
+    for side in args.sides:
+        problem = source_problem(make(side, args.publishers, args.seed))
+        taken = measure(problem, most)
+        ratios = [f"{peer} {taken[peer] / taken['exact']:,.0f}" for peer in PEERS if peer in taken]
+        if ratios:
+            print("          times the exact:", ", ".join(ratios))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--sides", type=int, nargs="+", default=SIDES)
+    parser.add_argument("--publishers", type=int, default=10)
+    parser.add_argument("--peers", type=int, default=max(PEERS.values()))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_const", const=QUICK, dest="sides")
+    args = parser.parse_args()
+    exact_marking(source_problem(mesh(4, 2, 0)))  # compiles
+    repaired_marking(source_problem(mesh(4, 2, 0)))
+    run("mesh", mesh, args)
+    run("transit-stub", transit_stub, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Brokers in a transit-stub network, after section 4.1 of Ge et al. (2002).
+
+Transit nodes are the backbone; small networks, the stubs, hang at each of them. Publishers and
+subscribers are nodes of stubs. The counts of their descriptors are Pareto. A descriptor is a square
+of a plane, as in Figure 1 of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+
+from fanplan.errors import InputError, Problem
+from fanplan.workload.generators.draws import names, streams
+from fanplan.workload.generators.generated import Generated
+from fanplan.workload.generators.params import Kind, Params, option
+from fanplan.workload.generators.population import Population, Regions, tables_of
+
+DRAWS = 1000
+"""How often a network is drawn before it is said that it will not hang together."""
+
+
+@dataclass(frozen=True)
+class TransitStubParams(Params):
+    """The paper's 100 nodes; it says nothing of latencies, nor what regions look like."""
+
+    rate: float = option(1.0, "rate of an advertisement, messages/s", above=0)
+    domains: int = option(1, "transit domains", at_least=1)
+    transit: int = option(4, "transit nodes of each domain", at_least=1)
+    stubs: int = option(3, "stubs at each transit node", at_least=1)
+    stub_nodes: int = option(8, "nodes of each stub", at_least=1)
+    transit_edge: float = option(0.6, "chance of a link in the backbone", above=0, at_most=1)
+    stub_edge: float = option(0.42, "chance of a link in a stub", above=0, at_most=1)
+    transit_ms: float = option(20.0, "mean latency of a link in the backbone, ms", at_least=0)
+    access_ms: float = option(5.0, "mean latency from a stub to the backbone, ms", at_least=0)
+    stub_ms: float = option(2.0, "mean latency of a link in a stub, ms", at_least=0)
+    publishers: int = option(10, "nodes that publish", at_least=1)
+    subscribers: int = option(10, "nodes that subscribe", at_least=1)
+    count_min: int = option(1, "fewest descriptors of a node", at_least=1)
+    count_max: int = option(100, "most descriptors of a node", at_least=1)
+    count_shape: float = option(1.0, "Pareto shape of the counts", above=0)
+    floor: int = option(0, "1: counts are rounded down", at_least=0, at_most=1)
+    domain: float = option(1000.0, "the plane is this long and wide", above=0)
+    side: float = option(50.0, "side of a region", at_least=0.01)
+    capacity: float = option(1000.0, "capacity of a broker, messages/s", above=0)
+
+    @property
+    def backbone(self) -> int:
+        """Number of transit nodes."""
+        return self.domains * self.transit
+
+    @property
+    def ends(self) -> int:
+        """Number of nodes in stubs."""
+        return self.backbone * self.stubs * self.stub_nodes
+
+    def relations(self) -> Iterator[Problem]:
+        for name in ("publishers", "subscribers"):
+            if getattr(self, name) > self.ends:
+                what = f"{getattr(self, name)} do not fit into {self.ends} nodes of stubs"
+                yield Problem(name, what, "Give fewer, or more stubs")
+        if self.count_min > self.count_max:
+            what = f"{self.count_min} is more than count_max, which is {self.count_max}"
+            yield Problem("count_min", what, "Give the smaller number first")
+        if self.side >= self.domain:
+            what = f"{self.side} does not fit into a plane of {self.domain}"
+            yield Problem("side", what, "Give a smaller side or a larger plane")
+
+
+@dataclass(frozen=True, eq=False)
+class TransitStub:
+    """The network of a seed: links between positions of nodes, and descriptors at each node."""
+
+    nodes: pa.Array
+    a: np.ndarray
+    b: np.ndarray
+    latency_ms: np.ndarray
+    published: np.ndarray
+    subscribed: np.ndarray
+
+
+def generate(params: TransitStubParams, seed: int) -> Generated:
+    """Brokers, links, and a client for each descriptor, as tables; O(links + descriptors)."""
+    network = draw(params, seed)
+    publishing, subscribing = streams(seed, 7)[5:]
+    advertisements = draw_regions(params, publishing, network.published)
+    population = Population(
+        topics=names("world", 1),
+        brokers=network.nodes,
+        domain=params.domain,
+        subscriptions=draw_regions(params, subscribing, network.subscribed),
+        advertisements=advertisements,
+        rates=np.full(len(advertisements), params.rate),
+    )
+    made = tables_of(population, "transit-stub", params.capacity, params.message_bytes)
+    ends = {end: network.nodes.take(pa.array(getattr(network, end))) for end in ("a", "b")}
+    links = pa.table(ends | {"latency_ms": pa.array(network.latency_ms)})
+    return replace(made, tables={**made.tables, "links": links})
+
+
+def draw(params: TransitStubParams, seed: int) -> TransitStub:
+    """The network of a seed as arrays, for those who need no files."""
+    linking, timing, placing, publishing, subscribing = streams(seed, 7)[:5]
+    kinds = draw_links(params, linking)
+    means = np.repeat([params.transit_ms, params.access_ms, params.stub_ms], [*map(len, kinds)])
+    a, b = np.concatenate(kinds).T
+    size = params.backbone + params.ends
+    published, subscribed = np.zeros((2, size), np.int64)
+    for counts, many, rng in (
+        (published, params.publishers, publishing),
+        (subscribed, params.subscribers, subscribing),
+    ):
+        at = params.backbone + placing.choice(params.ends, many, replace=False)
+        counts[at] = draw_counts(params, rng, many)
+    nodes = [*names("t", params.backbone).to_pylist(), *names("s", params.ends).to_pylist()]
+    # Whole microseconds; even so, two ways of the same length are rare.
+    latency = np.round(means * timing.uniform(0.5, 1.5, len(means)), 3)
+    return TransitStub(pa.array(nodes), a, b, latency, published, subscribed)
+
+
+def draw_links(params: TransitStubParams, rng: np.random.Generator) -> list[np.ndarray]:
+    """Links of the backbone, between it and stubs, and in stubs, as rows of two positions."""
+    inside = draw_graphs(rng, params.domains, params.transit, params.transit_edge)
+    between = draw_graphs(rng, 1, params.domains, params.transit_edge) * params.transit
+    between += rng.integers(0, params.transit, between.shape)
+    count = params.backbone * params.stubs
+    first = params.backbone + np.arange(count) * params.stub_nodes
+    gate = first + rng.integers(0, params.stub_nodes, count)
+    access = np.stack((np.repeat(np.arange(params.backbone), params.stubs), gate), axis=1)
+    stubs = params.backbone + draw_graphs(rng, count, params.stub_nodes, params.stub_edge)
+    return [np.concatenate((inside, between)), access, stubs]
+
+
+def draw_graphs(rng: np.random.Generator, count: int, size: int, chance: float) -> np.ndarray:
+    """Links of random graphs, each drawn anew until it hangs together, as rows of two positions.
+
+    Graph i has the nodes i·size to (i + 1)·size − 1, and each pair of them a link with the chance.
+    """
+    pairs = np.stack(np.triu_indices(size, 1), axis=1)
+    linked = np.zeros((count, len(pairs)), bool)
+    again = np.arange(count)
+    for _ in range(DRAWS):
+        linked[again] = rng.random((again.size, len(pairs))) < chance
+        again = again[~hang_together(linked[again], pairs, size)]
+        if not again.size:
+            graph, pair = np.nonzero(linked)
+            return graph[:, None] * size + pairs[pair]
+    what = f"{size} nodes hardly ever hang together with links by a chance of {chance}"
+    raise InputError(Problem("transit_edge, stub_edge", what, "Give a larger chance"))
+
+
+def hang_together(linked: np.ndarray, pairs: np.ndarray, size: int) -> np.ndarray:
+    """Which of several graphs are connected; ``linked`` is graphs × pairs."""
+    graph, pair = np.nonzero(linked)
+    ends = (graph[:, None] * size + pairs[pair]).T
+    nodes = len(linked) * size
+    matrix = scipy.sparse.coo_array((np.ones(ends.shape[1]), ends), shape=(nodes, nodes))
+    part = scipy.sparse.csgraph.connected_components(matrix, directed=False)[1].reshape(-1, size)
+    return np.asarray((part == part[:, :1]).all(axis=1))
+
+
+def draw_counts(params: TransitStubParams, rng: np.random.Generator, many: int) -> np.ndarray:
+    """Bounded Pareto numbers, by the inverse of their law, as whole numbers."""
+    shape = params.count_shape
+    low, high = params.count_min**-shape, params.count_max**-shape
+    value = (low - rng.random(many) * (low - high)) ** (-1 / shape)
+    return (np.floor(value) if params.floor else np.rint(value)).astype(np.int64)
+
+
+def draw_regions(
+    params: TransitStubParams, rng: np.random.Generator, counts: np.ndarray
+) -> Regions:
+    """As many squares at each node as it has descriptors.
+
+    All have the same size and lie wholly in the plane, so none covers another: descriptors that
+    are covered at their node may be left out, and these counts would change.
+    """
+    broker = np.repeat(np.arange(counts.size), counts)
+    lo = np.round(rng.uniform(0.0, params.domain - params.side, (broker.size, 2)), 3)
+    return Regions(np.zeros(broker.size, np.int64), lo, np.round(lo + params.side, 3), broker)
+
+
+KIND = Kind("transit-stub", "clients in a transit-stub network", TransitStubParams, generate)

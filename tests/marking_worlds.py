@@ -1,0 +1,209 @@
+"""Small marking problems: those of the paper's figures and random ones; and its equations in sets.
+
+``Literal`` follows Eq. 1 to 8 of Ge et al. (2002) word by word, with Python sets and no speed.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.problem.marking import MarkingProblem, Network, SourceTrees
+from fanplan.problem.marking_trees import given_problem, shared_problem
+from fanplan.problem.overlay import Links
+
+Edge = tuple[int, int]
+
+
+def network(
+    names: str, pairs: list[str] | None, published: dict, subscribed: dict, **prices
+) -> Network:
+    """Nodes of one letter each; a pair is a link with latency 1."""
+    return Network(
+        pa.array(list(names)),
+        np.array([published.get(name, 0) for name in names]),
+        np.array([subscribed.get(name, 0) for name in names]),
+        None if pairs is None else links([(names.index(a), names.index(b)) for a, b in pairs]),
+        **prices,
+    )
+
+
+def links(pairs: list[Edge], latency: list[float] | None = None) -> Links:
+    a, b = np.array(pairs, np.int32).reshape(-1, 2).T
+    ones = np.ones(len(pairs))
+    return Links(a, b, ones if latency is None else np.array(latency), ones * np.inf, ones)
+
+
+def tree_table(**trees: str) -> pa.Table:
+    """A tree per root, as pairs of letters with spaces between."""
+    rows = [(root, *pair) for root, tree in trees.items() for pair in tree.split()]
+    root, parent, child = zip(*rows, strict=True)
+    return pa.table({"root": list(root), "parent": list(parent), "child": list(child)})
+
+
+def figure_2() -> Network:
+    return network("ABCD", ["AB", "BC", "BD"], {"A": 2}, {"C": 1, "D": 3})
+
+
+def figure_5() -> MarkingProblem:
+    """P and Q publish, S subscribes; from B the trees take different ways."""
+    return given_problem(
+        network("PQABCDS", None, {"P": 2, "Q": 2}, {"S": 3}),
+        tree_table(P="PA AB BC CS", Q="QA AB BD DS"),
+    )
+
+
+FIGURE_7_LINKS = {"PX": "a", "XY": "b", "QP": "c", "YZ": "d", "YS": "e", "ZS": "f", "PT": "g"}
+"""The paper's letters. Its text fixes them: σ, τ and the pairs of L follow."""
+
+
+def figure_7() -> MarkingProblem:
+    """P and Q publish 3 and 1, S and T subscribe to 3 and 2; Y to S is as long as over Z."""
+    return given_problem(
+        network("PQXYZST", None, {"P": 3, "Q": 1}, {"S": 3, "T": 2}),
+        tree_table(P="PX XY YS PT", Q="QP PX XY YZ ZS PT"),
+    )
+
+
+def letters(problem: MarkingProblem, chosen: np.ndarray) -> set[str]:
+    """Links by the names of their ends."""
+    ends = zip(problem.tail[chosen].tolist(), problem.head[chosen].tolist(), strict=True)
+    return {f"{problem.nodes[a]}{problem.nodes[b]}" for a, b in ends}
+
+
+def random_counts(rng: np.random.Generator, nodes: int, most: int = 4) -> dict[str, np.ndarray]:
+    """Some nodes publish, some subscribe, some both; small counts, so that ties are common."""
+    published, subscribed = rng.integers(1, most + 1, (2, nodes)) * (rng.random((2, nodes)) < 0.5)
+    published[rng.integers(nodes)] = subscribed[rng.integers(nodes)] = 1
+    return {"published": published, "subscribed": subscribed}
+
+
+def random_prices(rng: np.random.Generator, nodes: int, links: int) -> dict[str, np.ndarray]:
+    """Whole prices, so that brute force and solver have no rounding to differ in."""
+    prices = {"storing": rng.integers(0, 3, nodes) * 1.0}
+    return prices | {"sending": rng.integers(0, 3, links) * 1.0} if links else prices
+
+
+def random_source_problem(seed: int, nodes: int = 6, priced: bool = False) -> MarkingProblem:
+    """Every publisher has a random tree of its own, so that trees disagree a lot."""
+    rng = np.random.default_rng(seed)
+    names = [chr(ord("a") + i) for i in range(nodes)]
+    counts = random_counts(rng, nodes)
+    rows = [
+        (names[root], names[parent], names[child])
+        for root in np.flatnonzero(counts["published"])
+        for parent, child in random_tree(rng, int(root), nodes)
+    ]
+    prices = random_prices(rng, nodes, 0) if priced else {}
+    table = pa.table(dict(zip(("root", "parent", "child"), zip(*rows, strict=True), strict=True)))
+    return given_problem(Network(pa.array(names), **counts, **prices), table)
+
+
+def random_tree(rng: np.random.Generator, root: int, nodes: int) -> list[Edge]:
+    """Nodes join around a ring, a few out of turn, below one of the last two that did.
+
+    So trees share links, and disagree about what follows them.
+    """
+    order = (root + np.arange(1, nodes)) % nodes
+    swap = rng.integers(0, nodes - 1, 2)
+    order[swap] = order[swap[::-1]]
+    joined = [root]
+    edges = []
+    for node in order.tolist():
+        edges.append((joined[-1 - int(rng.integers(min(2, len(joined))))], node))
+        joined.append(node)
+    return edges
+
+
+def random_shared_problem(seed: int, nodes: int = 6, priced: bool = False) -> MarkingProblem:
+    """A random tree as the network, with a random core."""
+    rng = np.random.default_rng(seed)
+    edges = random_tree(rng, 0, nodes)
+    prices = random_prices(rng, nodes, len(edges)) if priced else {}
+    names = pa.array([chr(ord("a") + i) for i in range(nodes)])
+    world = Network(names, **random_counts(rng, nodes), links=links(edges), **prices)
+    return shared_problem(world, names[int(rng.integers(nodes))].as_py())
+
+
+class Literal:
+    """A problem as sets: its links as pairs of nodes, and each publisher's tree as paths."""
+
+    def __init__(self, problem: MarkingProblem) -> None:
+        self.problem = problem
+        self.links: list[Edge] = list(
+            zip(problem.tail.tolist(), problem.head.tolist(), strict=True)
+        )
+        publishers = np.flatnonzero(problem.published).tolist()
+        self.trees = {x: self.tree(x) for x in publishers}
+
+    def tree(self, root: int) -> set[Edge]:
+        """T_x; on a shared tree what leads away from x, pruned to subscribers."""
+        trees = self.problem.trees
+        if isinstance(trees, SourceTrees):
+            i = trees.root.tolist().index(root)
+            entries = trees.link[trees.starts[i] : trees.starts[i + 1]]
+            return {self.links[link] for link in entries.tolist()}
+        ways = [
+            self.path(set(self.links), root, y) for y in np.flatnonzero(self.problem.subscribed)
+        ]
+        return set(itertools.chain(*ways))
+
+    def path(self, tree: set[Edge], start: int, end: int) -> list[Edge]:
+        """The way from a node down to another one in a tree, without turning back."""
+        stack: list[tuple[int, list[Edge]]] = [(start, [])]
+        while stack:
+            here, way = stack.pop()
+            if here == end:
+                return way
+            back = way[-1][0] if way else None
+            stack += [(b, [*way, (a, b)]) for a, b in tree if a == here and b != back]
+        raise AssertionError(f"{end} cannot be reached from {start}")
+
+    def upstream(self) -> set[tuple[Edge, Edge]]:
+        """All pairs t R_x q, over all x."""
+        return {
+            pair
+            for root, tree in self.trees.items()
+            for node in {b for _, b in tree}
+            for pair in itertools.combinations(self.path(tree, root, node), 2)
+        }
+
+    def valid(self, publish: np.ndarray) -> bool:
+        """Eq. 1."""
+        marked = dict(zip(self.links, publish.tolist(), strict=True))
+        return all(marked[t] or not marked[q] for t, q in self.upstream())
+
+    def cost(self, publish: np.ndarray) -> float:
+        """Eq. 2, with prices."""
+        marked = dict(zip(self.links, publish.tolist(), strict=True))
+        sigma = np.array([self.sigma(t, marked) for t in self.links])
+        tau = np.array([self.tau(t, marked) for t in self.links])
+        p = self.problem
+        return float((sigma * p.publication_price + tau * p.subscription_price).sum())
+
+    def sigma(self, link: Edge, marked: dict[Edge, bool]) -> int:
+        """Eq. 3 to 5: publishers with a way of p-links to the tail."""
+        if not marked[link]:
+            return 0
+        near = [x for x, tree in self.trees.items() if link in tree]
+        ways = {x: self.path(self.trees[x], x, link[0]) for x in near}
+        return sum(self.problem.published[x] for x in near if all(marked[t] for t in ways[x]))
+
+    def tau(self, link: Edge, marked: dict[Edge, bool]) -> int:
+        """Eq. 6 to 8: subscribers with a way of s-links from the head, on any tree."""
+        if marked[link]:
+            return 0
+        behind = set()
+        for root, tree in self.trees.items():
+            for y in {root, *(b for _, b in tree)}:
+                way = self.path(tree, root, y)
+                if link in way and not any(marked[t] for t in way[way.index(link) :]):
+                    behind.add(y)
+        return sum(self.problem.subscribed[y] for y in behind)
+
+
+def all_markings(links: int) -> np.ndarray:
+    """Every way to mark so many links, one per row."""
+    return np.arange(2**links)[:, None] >> np.arange(links) & 1 == 1
