@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlay_worlds import OverlayWorld, random_world, write_overlay_dataset
 
@@ -33,6 +33,7 @@ def dataset(tmp_path: Path) -> fanplan.Dataset:
 TREES = ("overlap", "cover", "hybrid", "interest", "random", "improved")
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.sampled_from(TREES), st.booleans())
 def test_trees_of_all_kinds_pass(tmp_path_factory, seed, metric, links):
     folder = tmp_path_factory.mktemp("world")
@@ -47,6 +48,7 @@ def test_trees_of_all_kinds_pass(tmp_path_factory, seed, metric, links):
     assert pq.read_table(plan / "links.parquet").num_rows == 4
 
 
+@settings(max_examples=30)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(allocations.METHODS),

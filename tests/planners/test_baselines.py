@@ -116,6 +116,15 @@ def test_stop_by_any_of_several():
     assert not AnyOf(never, never)(1.0)
 
 
+@pytest.fixture
+def _interruptible():
+    """Ctrl-C as in a program of its own: processes that share out the tests ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_interrupt_asks_once_and_gives_the_signal_back():
     before = signal.getsignal(signal.SIGINT)
     with Interrupt() as stop:
