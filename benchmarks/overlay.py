@@ -163,7 +163,7 @@ def similarity_at(spark: SparkSession, size: int, options: argparse.Namespace) -
         if size <= most:
             seconds, same = timed(name, size, lambda peer=peer: peer(table, count))  # type: ignore[misc]
             assert np.allclose(found, same), f"{name} differs"
-            print(f"  Spark takes 1/{seconds / ours:.1f} of that time")
+            print(f"  {seconds / ours:.2f} times as long as Spark")
 
 
 def similarity(options: argparse.Namespace) -> None:
