@@ -131,3 +131,10 @@ def no_similarity(brokers: int) -> Similarity:
     """Nobody is like anybody."""
     nothing = scipy.sparse.csr_array((brokers, brokers), dtype=np.float64)
     return Similarity(nothing, nothing, nothing)
+
+
+def values_at(matrix: scipy.sparse.csr_array, rows: Ints, columns: Ints) -> Floats:
+    """Values of a sparse matrix at some places; scipy gives no plain array for none of them."""
+    if not len(rows):
+        return np.empty(0)
+    return np.asarray(scipy.sparse.csr_array(matrix)[rows, columns], dtype=np.float64).ravel()

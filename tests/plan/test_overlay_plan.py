@@ -248,6 +248,15 @@ def test_links_that_do_not_connect_are_named(tmp_path):
         fanplan.overlay(dataset)
 
 
+@pytest.mark.parametrize("metric", ["improved", "overlap", "interest", "random"])
+def test_one_broker_needs_none_of_the_given_links(tmp_path, metric):
+    world = random_world(1, links=True)
+    dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
+    made = fanplan.allocate(dataset, metric=metric)
+    assert made.summary()["brokers"] == 1
+    assert check_plan(made.save(tmp_path / "plan"), dataset.path).ok
+
+
 def test_a_broker_without_capacity_is_named(tmp_path):
     world = OverlayWorld((5.0, 0.0), (0,), (1,), ((0, (0,), 4.0),))
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))

@@ -13,7 +13,7 @@ from fanplan.evaluation.overlay_ledger import OverlayLedger, overlay_ledger_of
 from fanplan.plan.overlay.record import AllocationRecord, LimitsRecord, Metric, OverlayRecord
 from fanplan.plan.overlay.types import OverlayLayer, Trees
 from fanplan.problem.interest import Floats
-from fanplan.problem.overlay import OverlayProblem, Routes
+from fanplan.problem.overlay import OverlayProblem, Routes, values_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +93,9 @@ def fewest_messages(routes: Routes) -> float:
 
 
 def weights(similarity: scipy.sparse.csr_array, trees: Trees) -> Floats:
-    if not len(trees.links):
-        return np.zeros(0)
+    """The heavier of both directions."""
     a, b = trees.links[:, 0], trees.links[:, 1]
-    both = [np.asarray(similarity[ends]).ravel() for ends in ((a, b), (b, a))]
-    return np.maximum(*both).astype(np.float64)
+    return np.maximum(values_at(similarity, a, b), values_at(similarity, b, a))
 
 
 def broker_table(problem: OverlayProblem, load: Floats, client_load: Floats | None) -> pa.Table:

@@ -16,7 +16,7 @@ from fanplan.plan.findings import EXAMPLES, Findings
 from fanplan.plan.overlay.clients import between_brokers, check_client_loads, homes
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.interest import Floats, Ints
-from fanplan.problem.overlay import ClientProblem, Links, Routes
+from fanplan.problem.overlay import ClientProblem, Links, Routes, values_at
 from fanplan.problem.overlay_dataset import given_clients, load_clients, load_overlay, read_links
 
 Weigh = Callable[[Ints], Floats]
@@ -94,9 +94,7 @@ def metric_matrix(
 
 def heavier(matrix: scipy.sparse.csr_array, ends: Ints) -> Floats:
     """The weight of pairs: of two directions the heavier."""
-    if not len(ends):
-        return np.zeros(0)
-    both = [np.asarray(matrix[ends[:, i], ends[:, 1 - i]]).ravel() for i in (0, 1)]
+    both = [values_at(matrix, ends[:, i], ends[:, 1 - i]) for i in (0, 1)]
     return np.maximum(*both)
 
 

@@ -12,7 +12,7 @@ from fanplan.planners.overlay.spanning import parts, spanning_tree
 from fanplan.planners.overlay.traffic import some_routes, traffic_of
 from fanplan.planners.overlay.tree import NONE, Tree, tree_of
 from fanplan.problem.interest import Floats, Longs
-from fanplan.problem.overlay import OverlayProblem
+from fanplan.problem.overlay import OverlayProblem, values_at
 
 PAIRS = 6
 """Other ends that each end of a route is paired with."""
@@ -30,7 +30,7 @@ def common_trees(problem: OverlayProblem, rules: Rules) -> list[Tree]:
     if links is None:
         found = nested(row_of(common), rules.degree, busyness(problem))
     else:
-        weight = np.asarray(common.tocsr()[links.a, links.b]).ravel()
+        weight = values_at(common, links.a, links.b)
         found = spanning_tree(links.a, links.b, weight, problem.size, rules.degree)
     return [found] if found is not None and found.size == problem.size else []
 

@@ -12,7 +12,7 @@ from fanplan.planners.overlay.arborescence import branching
 from fanplan.planners.overlay.spanning import parts, spanning_tree
 from fanplan.planners.overlay.tree import NONE, Tree, tree_of, tree_of_parents
 from fanplan.problem.interest import Floats, Ints
-from fanplan.problem.overlay import OverlayProblem
+from fanplan.problem.overlay import OverlayProblem, values_at
 
 ALPHA = 0.15
 """The best mix for Tajuddin at a bias of 0.75 (2011, Table 5.2)."""
@@ -110,7 +110,7 @@ def candidates(
     require_connected(problem)
     a = np.concatenate((problem.links.a, problem.links.b))
     b = np.concatenate((problem.links.b, problem.links.a))
-    return a, b, np.asarray(scipy.sparse.csr_array(matrix)[a, b], dtype=np.float64).ravel()
+    return a, b, values_at(matrix, a, b)
 
 
 def require_connected(problem: OverlayProblem) -> None:
