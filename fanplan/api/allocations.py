@@ -98,6 +98,9 @@ def require_sense(
     if wishes.metric == "cover":
         what = "covering is not known of clients that may go anywhere"
         raise InputError(Problem("metric", what, "Use another metric"))
+    if wishes.rates:
+        what = "the load of clients counts rates already"
+        raise InputError(Problem("rates", what, "Leave it out"))
     if moves is not None and wishes.start is None:
         what = "there is no older plan to move clients of"
         raise InputError(Problem("moves", what, "Give the plan to start from, or leave it out"))

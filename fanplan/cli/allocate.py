@@ -16,6 +16,7 @@ RANKINGS = "gli,gi,gig,baseline"
 
 
 def allocate(
+    context: typer.Context,
     workload: options.Workload,
     out: options.Out,
     ranking: Annotated[
@@ -55,7 +56,6 @@ def allocate(
     changes: tree_options.Changes = None,
     change_price: tree_options.ChangePrice = 0.0,
     traffic: tree_options.Traffic = False,
-    rates: tree_options.Rates = False,
     compare: Annotated[
         str | None,
         typer.Option(
@@ -78,28 +78,13 @@ def allocate(
     rankings = [] if compare == "none" else (compare or RANKINGS).split(",")
     with named_by_flag(tree_options.FLAGS), api.as_dataset(workload, run) as dataset:
         api.require_rankings(rankings)
-        wishes: dict[str, Any] = {
+        wishes: dict[str, Any] = tree_options.wishes(context.params) | {
             "ranking": ranking,
             "lcf": lcf,
             "load": load,
             "brokers": brokers,
             "stable": stable,
             "moves": moves,
-            "metric": metric,
-            "alpha": alpha,
-            "degree": degree,
-            "degrees": tree_options.broker_degrees(broker_degree),
-            "diameter": diameter,
-            "within": tree_options.within(within),
-            "trees": trees,
-            "messages": messages,
-            "delay": delay,
-            "cost": cost,
-            "start": from_,
-            "changes": changes,
-            "change_price": change_price,
-            "traffic": traffic,
-            "rates": rates,
         }
         began = time.perf_counter()
         with Interrupt() as stop:

@@ -14,6 +14,7 @@ from fanplan.folder import PLAN, require_free
 
 
 def overlay(
+    context: typer.Context,
     workload: options.Workload,
     out: options.Out,
     metric: tree_options.Metric = "improved",
@@ -48,23 +49,7 @@ def overlay(
     with named_by_flag(tree_options.FLAGS), api.as_dataset(workload, run) as dataset:
         metrics = tree_options.compared(compare)
         api.require_metrics(metrics)
-        wishes: dict[str, Any] = {
-            "metric": metric,
-            "alpha": alpha,
-            "degree": degree,
-            "degrees": tree_options.broker_degrees(broker_degree),
-            "diameter": diameter,
-            "within": tree_options.within(within),
-            "trees": trees,
-            "messages": messages,
-            "delay": delay,
-            "cost": cost,
-            "start": from_,
-            "changes": changes,
-            "change_price": change_price,
-            "traffic": traffic,
-            "rates": rates,
-        }
+        wishes = tree_options.wishes(context.params)
         began = time.perf_counter()
         with Interrupt() as stop:
             made = api.overlay(dataset, seed=seed, time=time_limit, stop=stop, engine=run, **wishes)

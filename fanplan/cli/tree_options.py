@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,6 +62,22 @@ Time = Annotated[
 ]
 
 BASELINES = "overlap,random"
+
+
+SAME = (
+    *("metric", "alpha", "degree", "diameter", "trees", "messages", "delay", "cost"),
+    *("changes", "change_price", "traffic", "rates"),
+)
+"""Options about trees that the interface takes as they are; not every command has all of them."""
+
+
+def wishes(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a command was given about trees, in the words of the interface."""
+    return {name: given[name] for name in SAME if name in given} | {
+        "degrees": broker_degrees(given["broker_degree"]),
+        "within": within(given["within"]),
+        "start": given["from_"],
+    }
 
 
 def broker_degrees(words: list[str] | None) -> dict[str, int]:

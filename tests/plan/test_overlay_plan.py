@@ -231,6 +231,11 @@ def test_bad_wishes_are_named(dataset, bad):
         fanplan.overlay(dataset, **options)
 
 
+def test_rates_are_no_wish_of_an_allocation(dataset):
+    with pytest.raises(InputError, match="rates: the load of clients counts rates already"):
+        fanplan.allocate(dataset, rates=True)
+
+
 def test_impossible_limits_say_what_would_do(dataset):
     with pytest.raises(InfeasibleError, match="diameter") as caught:
         fanplan.overlay(dataset, degree=2, diameter=2)
