@@ -19,10 +19,10 @@ from fanplan.problem.interest import Floats, Ints, Longs
 class GroupsLedger:
     """Totals over the window; arrays have an entry per broker.
 
-    ``received`` are messages that come by a link, ``matched`` those that are matched against
-    subscriptions, at the root too. ``arrived`` are wanted, ``unwanted`` are not and come only of
-    groups that reach too far. ``delay`` adds up over arrivals. ``inner`` are the brokers that are
-    neither a root nor an end of any tree.
+    ``received`` are messages that come by a link, ``matched`` those of them that are matched
+    against subscriptions; each message is matched once more where it enters. ``arrived`` are
+    wanted, ``unwanted`` are not and come only of groups that reach too far. ``delay`` adds up over
+    arrivals. ``inner`` are the brokers that are neither root nor end of some tree.
 
     ``control`` are messages that set groups up, ``entries`` those of their forwarding tables,
     ``bypassed`` the brokers that shortcuts spare, times messages.
@@ -54,6 +54,11 @@ class GroupsLedger:
         """Table 3: the share of all messages that an inner broker matches, on average."""
         return self._share(self.matched)
 
+    @property
+    def matches(self) -> float:
+        """All matches, those at entry included."""
+        return self.publications + float(self.matched.sum())
+
     def _share(self, counts: Floats) -> float:
         return ratio(float(counts[self.inner].sum()), self.publications * int(self.inner.sum()))
 
@@ -68,7 +73,7 @@ class GroupsLedger:
             "saving": self.bypassed,
             "entries": self.entries,
             "link_messages": float(self.received.sum()),
-            "matches_total": float(self.matched.sum()),
+            "matches_total": self.matches,
             "unwanted": float(self.unwanted.sum()),
         }
 
@@ -88,18 +93,30 @@ def groups_ledger(
     """
     trees, routes = problem.trees, problem.routes
     inner = trees.inner
-    carried = np.where(problem.group >= 0, problem.group, 0)
-    covered = (problem.group >= 0) & (selected[carried] if problem.size else False)
+    # A route without a group has the position -1, which is that of the last entry.
+    covered = np.append(selected, False)[problem.group]
     carrier = np.where(covered, problem.group, -1).astype(np.int32)
-    counts = account(
+    received, matched, arrived, unwanted, delay = account(
         trees.root, trees.parent, inner, problem.tree, carrier, routes.starts, routes.brokers,
         routes.messages, problem.starts, problem.members, shortcuts, hop, match,
     )  # fmt: skip
-    setup = set_up(trees.root, trees.parent, problem.span, problem.starts, problem.members,
-                   problem.messages, np.flatnonzero(selected), shortcuts)  # fmt: skip
-    between = inner.any(axis=0)
-    between[trees.root] = False
-    return GroupsLedger(float(routes.messages.sum()), *counts, between, *setup)
+    control, entries, bypassed = set_up(
+        trees.root, trees.parent, problem.span, problem.starts, problem.members,
+        problem.messages, np.flatnonzero(selected), shortcuts,
+    )  # fmt: skip
+    inner[np.arange(len(trees.root)), trees.root] = False
+    return GroupsLedger(
+        publications=float(routes.messages.sum()),
+        received=received,
+        matched=matched,
+        arrived=arrived,
+        unwanted=unwanted,
+        delay=delay,
+        inner=np.asarray(inner.any(axis=0)),
+        control=int(control),
+        entries=int(entries),
+        bypassed=float(bypassed),
+    )
 
 
 @compiled
@@ -117,7 +134,7 @@ def mark(number: int, root: int, parent: Ints, ends: Ints, seen: Longs, below: I
 @compiled
 def is_end(ends: Ints, broker: int) -> bool:
     at = np.searchsorted(ends, broker)
-    return at < len(ends) and ends[at] == broker
+    return bool(at < len(ends) and ends[at] == broker)
 
 
 @compiled
@@ -146,7 +163,6 @@ def account(
         wanted = destinations[starts[i] : starts[i + 1]]
         ends = wanted if g < 0 else members[group_starts[g] : group_starts[g + 1]]
         mark(i, root[t], parent[t], ends, seen, below)
-        matched[root[t]] += count
         for end in ends:
             here, time = end, match
             while here != root[t]:

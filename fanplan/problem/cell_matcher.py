@@ -115,7 +115,7 @@ def locate(grid: Grid, topic: int, point: Floats) -> int:
         if not edges[at] <= x < edges[at + 1]:
             at = np.searchsorted(edges, x, side="right") - 1
         number = number * last + at
-    return grid.cells[topic] + number
+    return int(grid.cells[topic] + number)
 
 
 @compiled
@@ -135,7 +135,7 @@ def slot_of(keys: Longs, key: int) -> int:
     slot = np.int64(mixed >> np.uint64(32)) & mask
     while keys[slot] != -1 and keys[slot] != key:
         slot = (slot + 1) & mask
-    return slot
+    return int(slot)
 
 
 @compiled

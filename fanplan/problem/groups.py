@@ -1,4 +1,4 @@
-"""The groups problem: traffic on trees of brokers, and parts of it that may be matched only once."""
+"""The groups problem: traffic on trees of brokers, and parts of it that are matched only once."""
 
 from __future__ import annotations
 
@@ -122,20 +122,20 @@ class GroupsProblem:
     @property
     def messages(self) -> Floats:
         """Messages of each group in the window."""
-        return self._summed(self.routes.messages)
+        return self.summed(self.routes.messages)
 
     @property
     def deliveries(self) -> Floats:
         """Deliveries of each group to subscribers in the window."""
-        return self._summed(self.routes.deliveries)
+        return self.summed(self.routes.deliveries)
 
     @property
     def unwanted(self) -> Floats:
         """Messages of each group that reach members which do not want them."""
-        wanted = self._summed(self.routes.messages * np.diff(self.routes.starts))
+        wanted = self.summed(self.routes.messages * np.diff(self.routes.starts))
         return self.messages * self.leaves - wanted
 
-    def _summed(self, amounts: Floats) -> Floats:
+    def summed(self, amounts: Floats) -> Floats:
         """Amounts of routes, by group."""
         inside = self.group >= 0
         totals = np.bincount(self.group[inside], amounts[inside], self.size)

@@ -71,18 +71,11 @@ def candidates_of(problem: GroupsProblem, shortcuts: bool = True) -> Candidates:
         messages=messages,
         leaves=problem.leaves,
         inner=own.inner,
-        matches=carried(problem, routes.messages * default.inner),
-        forwards=carried(problem, routes.messages * default.links) - messages * used,
+        matches=problem.summed(routes.messages * default.inner),
+        forwards=problem.summed(routes.messages * default.links) - messages * used,
         entries=used,
         control=told(problem) + own.links * (1 + shortcuts) + replies,
     )
-
-
-def carried(problem: GroupsProblem, amounts: Floats) -> Floats:
-    """Amounts of routes, by the group that may carry them."""
-    inside = problem.group >= 0
-    totals = np.bincount(problem.group[inside], amounts[inside], problem.size)
-    return totals.astype(np.float64)
 
 
 def told(problem: GroupsProblem) -> Longs:

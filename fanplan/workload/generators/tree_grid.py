@@ -1,4 +1,4 @@
-"""Cells of a content space that leaves of a broker tree want, after section 5.1 of Zhang & Hu (2005).
+"""Cells of a content space that leaves of a tree want, after section 5.1 of Zhang & Hu (2005).
 
 The publisher is at the root of a regular tree. How many leaves want a cell, and how many messages
 fall into it, is uniform or follows Zipf's law. Which leaves these are is left to chance.
