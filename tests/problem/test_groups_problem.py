@@ -33,7 +33,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 ROOTS = st.sampled_from([1, 3])
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(seed=SEEDS, roots=ROOTS)
 def test_exact_groups_deliver_exactly_the_matching_set(seed: int, roots: int) -> None:
     world = random_world(seed, roots)
@@ -51,7 +51,7 @@ def test_exact_groups_deliver_exactly_the_matching_set(seed: int, roots: int) ->
     assert (problem.group == NONE).tolist() == (np.diff(routes.starts) == 0).tolist()
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(seed=SEEDS, roots=ROOTS, full=st.booleans(), least=st.sampled_from([0.0, 1.0]))
 def test_cells_deliver_by_their_marks(seed: int, roots: int, full: bool, least: float) -> None:
     """A publication's group, by the matcher, is that of its cell, and reaches all who want it."""
@@ -82,7 +82,7 @@ def test_cells_deliver_by_their_marks(seed: int, roots: int, full: bool, least: 
     assert not (full and problem.unwanted.any())
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(seed=SEEDS, roots=ROOTS)
 def test_shortcuts_bypass_neither_branches_nor_members(seed: int, roots: int) -> None:
     world = random_world(seed, roots)
