@@ -13,7 +13,7 @@ from fanplan.papers.hyper.figures import figures
 from fanplan.papers.hyper.samples import sample, settings
 from fanplan.papers.hyper.tables import DOUBTFUL, PUBLISHED, ROWS, tables
 
-RUNS = 30
+RUNS = 24
 CELLS = [(metric, way, *row) for metric, way in PUBLISHED for row in ROWS]
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.evaluation.groups_ledger import GroupsLedger, groups_ledger
-from fanplan.planners.groups.benefit import Prices, Rank
-from fanplan.planners.groups.choose import Budget, GroupsParams, Top, choose_groups
+from fanplan.planners.groups.benefit import Candidates, Prices, Rank, candidates_of
+from fanplan.planners.groups.choose import Budget, GroupsParams, Top, choose_among
 from fanplan.problem.group_building import exact_groups, hung_at
 from fanplan.problem.groups import GroupsProblem
 from fanplan.problem.overlay import Routes
@@ -40,13 +40,14 @@ def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
     """What one workload shows: a number for each way, share and metric."""
     problem = paper_problem(setting["zipf_leaves"], setting["zipf_messages"], seed)
     result: dict[str, float] = {"groups": float(problem.size)}
+    plain, short = (candidates_of(problem, shortcuts) for shortcuts in (False, True))
     for share in SHARES:
         for way in WAYS:
-            ledger = measured(problem, way, share)
+            ledger = measured(problem, short if way == SHORT else plain, way, share)
             figures = {**ledger.summary(), **dict(by_server(ledger))}
             result |= {f"{way} {share} {key}": value for key, value in figures.items()}
         for rank in RANKS:
-            theirs, ours = at_equal_state(problem, rank, share)
+            theirs, ours = at_equal_state(problem, short, rank, share)
             result |= {f"{rank} {share} cost": theirs, f"{rank} {share} ours": ours}
     return result
 
@@ -68,10 +69,10 @@ def paper_problem(zipf_leaves: int, zipf_messages: int, seed: int) -> GroupsProb
     return exact_groups(brokers, hung_at(links, np.array([0]), params.brokers), routes)
 
 
-def measured(problem: GroupsProblem, way: str, share: int) -> GroupsLedger:
+def measured(problem: GroupsProblem, candidates: Candidates, way: str, share: int) -> GroupsLedger:
     """The paper's selection: the best by leaves × messages, which fits its tables."""
     wanted = 0.0 if way == DEFAULT else share / 100
-    chosen = choose_groups(problem, GroupsParams(Top(wanted), "nc", way == SHORT))
+    chosen = choose_among(candidates, GroupsParams(Top(wanted), "nc"))
     return groups_ledger(problem, chosen.selected, way == SHORT)
 
 
@@ -92,16 +93,19 @@ def by_server(ledger: GroupsLedger) -> Iterator[tuple[str, float]]:
             yield f"{key} of {place}", float(value)
 
 
-def at_equal_state(problem: GroupsProblem, rank: Rank, share: int) -> tuple[float, float]:
+def at_equal_state(
+    problem: GroupsProblem, candidates: Candidates, rank: Rank, share: int
+) -> tuple[float, float]:
     """The cost of the best share by a benefit, and of our choice for as many entries."""
-    theirs = choose_groups(problem, GroupsParams(Top(share / 100), rank))
+    theirs = choose_among(candidates, GroupsParams(Top(share / 100), rank))
     ledger = groups_ledger(problem, theirs.selected)
-    ours = choose_groups(problem, GroupsParams(Budget(ledger.entries)))
+    ours = choose_among(candidates, GroupsParams(Budget(ledger.entries)))
     return cost(ledger), cost(groups_ledger(problem, ours.selected))
 
 
-def cost(ledger: GroupsLedger, prices: Prices = Prices()) -> float:  # noqa: B008
-    """Matches, messages, entries and control messages together, at their prices."""
+def cost(ledger: GroupsLedger) -> float:
+    """Matches, messages, entries and control messages together, at the prices of the choice."""
+    prices = Prices()
     return (
         prices.match * ledger.matches
         + prices.forward * float(ledger.received.sum())
