@@ -14,6 +14,9 @@ from fanplan.problem.groups import NONE, Bools, BrokerTrees, GroupsProblem
 from fanplan.problem.interest import Floats, Ints, Longs
 from fanplan.problem.overlay import Routes
 
+NAMED = 3
+"""Roots that an error names."""
+
 
 class Cells(NamedTuple):
     """Cells of a grid and the brokers that marked them (Zhang & Hu 2005, section 3.1.1).
@@ -51,6 +54,7 @@ def cell_groups(
     left to default routing there.
     """
     tree = trees.of(routes.source)
+    require_traffic(brokers, trees, routes, tree)
     first, alike = equal_audiences(cells.starts, cells.leaves, np.arange(len(cells.starts) - 1))
     may = eligible(tree, routes.messages, cells, least)
     key = tree[may].astype(np.int64) * len(first) + alike[cells.route[may]]
@@ -69,6 +73,17 @@ def cell_groups(
         starts=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
         members=take_audiences(cells.starts, cells.leaves, rows),
     )
+
+
+def require_traffic(brokers: pa.Array, trees: BrokerTrees, routes: Routes, tree: Ints) -> None:
+    """All that is sent must enter at a root, and something must be sent."""
+    for broker in routes.source[tree == NONE][:1]:
+        what = f"broker {brokers[int(broker)].as_py()!r} sends, but is no root"
+        raise InputError(Problem("trees", what, "Give a tree for every broker that sends"))
+    if not routes.messages.any():
+        roots = ", ".join(repr(brokers[int(root)].as_py()) for root in trees.root[:NAMED])
+        what = f"nothing is published at {roots or 'any root'}"
+        raise InputError(Problem("trees", what, "Give a root where publications enter"))
 
 
 def eligible(tree: Ints, messages: Floats, cells: Cells, least: float) -> Bools:

@@ -126,8 +126,10 @@ def test_each_source_has_the_tree_that_is_hung_at_it() -> None:
     assert trees.parent.tolist() == [[-1, 0, 0, 0], [2, 0, -1, 0]]
     assert trees.inner.tolist() == [[True, False, False, False], [True, False, True, False]]
     assert trees.of(np.array([2, 0, 2])).tolist() == [1, 0, 1]
-    with pytest.raises(InputError, match="broker 3 sends, but no tree is hung at it"):
-        trees.of(np.array([0, 3]))
+    with pytest.raises(InputError, match="trees: broker 'b3' sends, but is no root"):
+        exact_groups(FOUR, trees, routes_from({(0, (1,)): 1.0, (3, (1,)): 1.0}))
+    with pytest.raises(InputError, match="trees: nothing is published at 'b0', 'b2'"):
+        exact_groups(FOUR, trees, routes_from({(0, (1,)): 0.0}))
 
 
 def test_trees_may_be_given_and_leave_brokers_out() -> None:
