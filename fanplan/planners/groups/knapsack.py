@@ -34,8 +34,9 @@ def pack(value: Floats, weight: Longs, budget: int, table: int = TABLE) -> Packe
     """Items of the most value whose weights stay within a budget.
 
     Items in order of value per weight are taken while they fit; cutting the first that does not
-    gives a bound (Dantzig 1957). What is left open by it is solved exactly if the table of that
-    has at most ``table`` cells. O(n log n + table).
+    gives a bound (Dantzig 1957). Items around that one, of which the order says least, are then
+    chosen anew, the core of Balas & Zemel (1980). What bound and core leave open is solved exactly
+    if the table of that has at most ``table`` cells. O(n log n + table).
     """
     value, weight = np.asarray(value, np.float64), np.asarray(weight, np.int64)
     useful = np.flatnonzero((value > 0) & (weight <= budget))
@@ -55,9 +56,11 @@ def packed(value: Floats, weight: Longs, budget: int, table: int) -> tuple[Bools
     lack those with which it is (Ingargiola & Korsh 1973). If that is impossible, or no item is
     left open, there is nothing better.
     """
-    found = filled(value, weight, budget)
+    values, weights = sums(value, weight)
+    tried = filled(value, weight, budget), around(value, weight, weights, budget, table // 10)
+    found = max(tried, key=lambda taken: float(value[taken].sum()))
     best = float(value[found].sum())
-    everything, without, within = relaxed(value, weight, *sums(value, weight), budget)
+    everything, without, within = relaxed(value, weight, values, weights, budget)
     must, cannot = (bounds < best * (1 - MARGIN) for bounds in (without, within))
     left = budget - int(weight[must].sum())
     if left < 0 or (must & cannot).any():
@@ -69,6 +72,21 @@ def packed(value: Floats, weight: Longs, budget: int, table: int) -> tuple[Bools
     refined[free[solved(value[free], weight[free], left)]] = True
     better = float(value[refined].sum())
     return (refined, better) if better > best else (found, best)
+
+
+def around(value: Floats, weight: Longs, weights: Longs, budget: int, table: int) -> Bools:
+    """Take all before the core and the best of the core; as wide as a table of it may be."""
+    middle = int(np.searchsorted(weights, budget, side="right")) - 1
+    first = last = middle
+    half = 1
+    while half <= 2 * len(value):
+        start, end = max(0, middle - half), min(len(value), middle + half)
+        if (end - start) * (budget - weights[start] + 1) > table:
+            break
+        first, last, half = start, end, 2 * half
+    taken = np.arange(len(value)) < first
+    taken[first:last] = solved(value[first:last], weight[first:last], budget - weights[first])
+    return taken
 
 
 def sums(value: Floats, weight: Longs) -> tuple[Floats, Longs]:
