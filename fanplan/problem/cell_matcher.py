@@ -84,21 +84,33 @@ def matcher_of(grid: Grid, tree: Ints, cell: Longs, group: Ints) -> Matcher:
     return Matcher(grid, key, value)
 
 
-def match_groups(matcher: Matcher, topic: Ints, point: Floats, tree: Ints | int = 0) -> Ints:
+def match_groups(matcher: Matcher, topic: Ints | int, point: Floats, tree: Ints | int = 0) -> Ints:
     """The group of each publication, or DEFAULT.
 
     ``point`` is publications × axes; columns beyond a topic's axes are not read. A point outside
     of the grid, or one that is no number, has no cell and takes default routing.
     """
-    topic = np.broadcast_to(np.asarray(topic, np.int32), len(point))
-    tree = np.broadcast_to(np.asarray(tree, np.int32), len(point))
-    return match_all(matcher, tree, topic, np.asarray(point, np.float64))
+    count = len(point)
+    return match_all(matcher, each(tree, count), each(topic, count), rows(point, np.float64))
 
 
-def cells_of(grid: Grid, topic: Ints, point: Floats) -> Longs:
+def cells_of(grid: Grid, topic: Ints | int, point: Floats) -> Longs:
     """The number of the cell of each point; −1 outside of the grid."""
-    topic = np.broadcast_to(np.asarray(topic, np.int32), len(point))
-    return locate_all(grid, topic, np.asarray(point, np.float64))
+    return locate_all(grid, each(topic, len(point)), rows(point, np.float64))
+
+
+def numbers_of(grid: Grid, topic: Ints | int, cell: Ints) -> Longs:
+    """The number of each cell, given as positions along the axes: cells × axes."""
+    return number_all(grid, each(topic, len(cell)), rows(cell, np.int64))
+
+
+def each(value: Ints | int, count: int) -> Ints:
+    """One number for each; a copy, so that one compiled form serves all callers."""
+    return np.array(np.broadcast_to(value, count), np.int32)
+
+
+def rows(values: np.ndarray, kind: type) -> np.ndarray:
+    return np.ascontiguousarray(values, kind)
 
 
 @compiled
@@ -124,6 +136,18 @@ def locate_all(grid: Grid, topic: Ints, point: Floats) -> Longs:
     for i in range(len(point)):
         cells[i] = locate(grid, topic[i], point[i])
     return cells
+
+
+@compiled
+def number_all(grid: Grid, topic: Ints, cell: Longs) -> Longs:
+    numbers = np.empty(len(cell), np.int64)
+    for i in range(len(cell)):
+        first, number = grid.axes[topic[i]], 0
+        for axis in range(first, grid.axes[topic[i] + 1]):
+            size = grid.starts[axis + 1] - grid.starts[axis] - 1
+            number = number * size + cell[i, axis - first]
+        numbers[i] = grid.cells[topic[i]] + number
+    return numbers
 
 
 @compiled

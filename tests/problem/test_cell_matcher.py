@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
-from fanplan.problem.cell_matcher import DEFAULT, cells_of, grid_of, match_groups, matcher_of
+from fanplan.problem.cell_matcher import (
+    DEFAULT,
+    cells_of,
+    grid_of,
+    match_groups,
+    matcher_of,
+    numbers_of,
+)
 
 AXIS = st.lists(st.integers(-20, 20), min_size=2, max_size=6, unique=True).map(sorted)
 
@@ -44,6 +51,10 @@ def test_a_point_has_the_group_of_its_cell(topics: list, seed: int) -> None:
     assert [n < 0 for n in numbers] == [where is None for where in expected]
     pairs = set(zip(numbers.tolist(), expected, strict=True)) - {(-1, None)}
     assert len({n for n, _ in pairs}) == len({where for _, where in pairs}) == len(pairs)
+    inside = np.flatnonzero(numbers >= 0)
+    places = [[*expected[i][1], 0, 0, 0][:3] for i in inside]
+    again = numbers_of(grid, topic[inside], np.array(places).reshape(-1, 3))
+    assert again.tolist() == numbers[inside].tolist()
     # Half of the cells have a group; it depends on the tree.
     held = (numbers >= 0) & (numbers % 2 == 0) & (tree < 2)
     group = (7 * tree + numbers % 5).astype(np.int32)
@@ -61,10 +72,10 @@ def test_many_cells_are_all_found_again() -> None:
     edges = np.linspace(0.0, 1.0, 301)
     grid = grid_of([[edges, edges]])
     point = np.random.default_rng(1).random((50_000, 2))
-    cell = cells_of(grid, np.int32(0), point)
+    cell = cells_of(grid, 0, point)
     assert (cell == (point * 300).astype(int) @ [300, 1]).mean() > 0.999
     matcher = matcher_of(grid, np.zeros(len(cell), np.int32), cell, (cell % 97).astype(np.int32))
-    assert (match_groups(matcher, np.int32(0), point) == cell % 97).all()
+    assert (match_groups(matcher, 0, point) == cell % 97).all()
 
 
 def test_cells_that_cannot_be_numbered_or_have_two_groups_are_refused() -> None:
