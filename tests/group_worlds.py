@@ -13,7 +13,6 @@ import pyarrow as pa
 from fanplan.problem.group_building import Cells, hung_at
 from fanplan.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.problem.overlay import Routes
-from fanplan.workload.generators.tree_grid import TreeGrid
 
 EDGES = np.array([0.0, 2.0, 4.0, 6.0])
 """Both axes; boxes end at multiples of a half."""
@@ -66,14 +65,18 @@ def random_world(seed: int, roots: int) -> World:
     size = int(rng.integers(1, 9))
     order = rng.permutation(size)
     links = [(order[i], order[rng.integers(i)]) for i in range(1, size)]
-    half = lambda: np.sort(rng.choice(13, 2, replace=False)) * STEP  # noqa: E731
-    boxes = [[(*half(), *half()) for _ in range(rng.integers(3))] for _ in range(size)]
+    boxes = [[random_box(rng) for _ in range(rng.integers(3))] for _ in range(size)]
     sources = rng.choice(size, min(size, roots), replace=False)
     sent = [
         (int(rng.choice(sources)), *(rng.integers(24, size=2) / 4).tolist())
         for _ in range(rng.integers(1, 30))
     ]
     return World(np.array(links, np.int32).reshape(-1, 2), boxes, sent)
+
+
+def random_box(rng: np.random.Generator) -> Box:
+    (a, b), (c, d) = (np.sort(rng.choice(13, 2, replace=False)) * STEP for _ in range(2))
+    return a, b, c, d
 
 
 def cell_of(x: float, y: float) -> int:
@@ -116,10 +119,3 @@ def way(problem: GroupsProblem, tree: int, broker: int) -> list[int]:
     while up[-1] != problem.trees.root[tree]:
         up.append(int(problem.trees.parent[tree, up[-1]]))
     return up
-
-
-def paper_routes(world: TreeGrid) -> Routes:
-    """A route for each cell of the paper's tree, from the root."""
-    source = np.zeros(len(world.messages), np.int32)
-    deliveries = world.messages * np.diff(world.starts)
-    return Routes(source, world.starts, world.leaves, world.messages, deliveries)

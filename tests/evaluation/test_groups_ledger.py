@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -22,7 +24,7 @@ BY_MEMBERS = [[3, 4, 5, 6], [3, 5], [6]]
 
 
 def ledger(*members: list[int], shortcuts: bool = True) -> GroupsLedger:
-    ends = [PROBLEM.members[a:b].tolist() for a, b in zip(PROBLEM.starts, PROBLEM.starts[1:])]  # noqa: B905
+    ends = [PROBLEM.members[a:b].tolist() for a, b in pairwise(PROBLEM.starts)]
     assert sorted(ends) == BY_MEMBERS
     return groups_ledger(PROBLEM, np.array([end in members for end in ends]), shortcuts)
 

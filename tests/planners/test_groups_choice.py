@@ -6,14 +6,14 @@ import itertools
 from typing import get_args
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from group_worlds import cells_of_world, paper_routes, random_world, routes_of
+from group_worlds import cells_of_world, random_world, routes_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.errors import InputError
 from fanplan.evaluation.groups_ledger import GroupsLedger, groups_ledger
+from fanplan.papers.hyper.samples import SCENARIOS, paper_problem
 from fanplan.planners.groups.benefit import Prices, Rank, benefit, candidates_of, setup_cost
 from fanplan.planners.groups.choose import (
     Budget,
@@ -24,22 +24,9 @@ from fanplan.planners.groups.choose import (
     choose_groups,
 )
 from fanplan.planners.groups.knapsack import pack
-from fanplan.problem.group_building import cell_groups, exact_groups, hung_at
-from fanplan.problem.groups import GroupsProblem
-from fanplan.workload.generators.tree_grid import TreeGridParams, draw
+from fanplan.problem.group_building import cell_groups
 
 PRICES = Prices(match=3.0, forward=2.0, entry=0.5, control=0.25)
-SCENARIOS = ((0, 0), (1, 0), (1, 1))
-
-
-def paper_problem(leaves: int, messages: int, seed: int = 1) -> GroupsProblem:
-    params = TreeGridParams(zipf_leaves=leaves, zipf_messages=messages)
-    world = draw(params, seed)
-    child = np.arange(1, params.brokers)
-    links = np.stack((world.parent[child], child), axis=1)
-    trees = hung_at(links, np.array([0]), params.brokers)
-    names = pa.array([f"b{i}" for i in range(params.brokers)])
-    return exact_groups(names, trees, paper_routes(world))
 
 
 def cost(ledger: GroupsLedger, prices: Prices) -> float:
@@ -99,7 +86,7 @@ def test_a_share_is_rounded_up_and_ties_go_to_the_first() -> None:
 
 
 def test_a_threshold_is_net_of_cost_for_every_benefit() -> None:
-    problem = paper_problem(1, 1)
+    problem = paper_problem(1, 1, seed=1)
     candidates = candidates_of(problem)
     for rank in get_args(Rank):
         params = GroupsParams(Threshold(20.0), rank, prices=PRICES)
@@ -111,7 +98,7 @@ def test_a_threshold_is_net_of_cost_for_every_benefit() -> None:
 
 
 def test_the_papers_benefits_are_products() -> None:
-    problem = paper_problem(0, 0)
+    problem = paper_problem(0, 0, seed=1)
     candidates = candidates_of(problem)
     leaves = [problem.starts[g + 1] - problem.starts[g] for g in range(problem.size)]
     assert (benefit(candidates, "nc", PRICES) == problem.messages * leaves).all()
@@ -147,7 +134,7 @@ def test_the_saving_is_what_the_ledger_says(seed: int, roots: int, shortcuts: bo
     assert after.arrived.tolist() == before.arrived.tolist()
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", SCENARIOS.values())
 @pytest.mark.parametrize("rank", ["nc", "fc"])
 def test_at_equal_state_the_true_saving_costs_less_than_the_papers_benefits(
     scenario: tuple[int, int], rank: Rank
