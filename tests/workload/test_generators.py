@@ -33,6 +33,7 @@ from fanplan.workload.generators.params import Params
 from fanplan.workload.generators.random import RandomParams
 from fanplan.workload.generators.subjects import SubjectsParams
 from fanplan.workload.generators.transit_stub import TransitStubParams
+from fanplan.workload.generators.tree_grid import TreeGridParams
 from fanplan.workload.generators.websphere import WebsphereParams, draw_pool
 from fanplan.workload.generators.websphere import draw_interest as websphere_interest
 from fanplan.workload.selector import compile_selector
@@ -47,6 +48,7 @@ SMALL: dict[str, Params] = {
     "brokers": BrokersParams(brokers=12, subscriptions=80, advertisements=30),
     "clients": ClientsParams(advertisements=20),
     "transit-stub": TransitStubParams(),
+    "tree-grid": TreeGridParams(cells=8),
 }
 READERS = {
     "parquet": pa.parquet.read_table,

@@ -16,6 +16,7 @@ KINDS = (
     "brokers",
     "clients",
     "transit-stub",
+    "tree-grid",
 )
 
 

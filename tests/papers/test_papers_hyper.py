@@ -1,0 +1,70 @@
+"""Tables 1 to 4 of Zhang & Hu (2005): every published cell could be one of our runs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from fanplan.papers.experiment import Samples, judge
+from fanplan.papers.hyper import EXPERIMENT
+from fanplan.papers.hyper.figures import figures
+from fanplan.papers.hyper.samples import sample, settings
+from fanplan.papers.hyper.tables import DOUBTFUL, PUBLISHED, ROWS, tables
+
+RUNS = 24
+CELLS = [(metric, way, *row) for metric, way in PUBLISHED for row in ROWS]
+
+
+@pytest.fixture(scope="module")
+def samples() -> Samples:
+    found: dict[tuple[str, str], list[float]] = {}
+    for setting in json.loads(json.dumps(settings())):
+        for seed in range(RUNS):
+            for key, value in sample(setting, seed).items():
+                found.setdefault((setting["name"], key), []).append(value)
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def distance(published: float, values: np.ndarray) -> float:
+    """In standard deviations of a run: the published numbers are those of one. Printed to three
+    digits, or whole.
+    """
+    rounding = 0.5 if published >= 100 else 0.0005
+    return max(0.0, abs(published - values.mean()) - rounding) / max(values.std(ddof=1), 1e-9)
+
+
+@pytest.mark.parametrize(("metric", "way", "scenario", "share"), CELLS)
+def test_published_cells_are_near(
+    samples: Samples, metric: str, way: str, scenario: str, share: int
+) -> None:
+    published = PUBLISHED[metric, way][ROWS.index((scenario, share))]
+    values = samples[scenario, f"{way} {share} {metric}"]
+    doubtful = (metric, way, scenario, share) in DOUBTFUL
+    assert (distance(published, values) > 3) == doubtful
+    if doubtful:
+        assert distance(2198, values) < 1
+
+
+def test_every_point_is_measured_and_statements_hold(samples: Samples) -> None:
+    for item in EXPERIMENT.full.items:
+        for line in item.lines:
+            assert all(len(samples[point.setting, point.key]) == RUNS for point in line.points)
+        for statement in item.statements:
+            assert judge(item, statement, samples).holds, statement.text
+
+
+def test_figures_are_numbered_and_average_to_the_tables(samples: Samples) -> None:
+    assert [item.name for item in figures()] == [f"Figure {n}" for n in range(8, 26)]
+    for item in figures():
+        for line in item.lines:
+            means = [samples[point.setting, point.key].mean() for point in line.points]
+            assert means == sorted(means)
+    servers = [f"hybrid 10 matches of {place}" for place in range(1, 21)]
+    mean = np.mean([samples["zipf-uni", key] for key in servers])
+    assert mean == pytest.approx(samples["zipf-uni", "hybrid 10 matches"].mean())
+
+
+def test_tables_have_all_81_cells() -> None:
+    assert sum(len(line.points) for item in tables() for line in item.lines) == 81
