@@ -15,25 +15,19 @@ from fanplan.problem.marking import Network
 def write_marking_dataset(
     folder: Path, network: Network, trees: pa.Table | None = None, brokers: bool = True
 ) -> Path:
-    """A dataset folder with the network's nodes as brokers, each publishing at its own.
+    """A dataset folder with the network's nodes as brokers; raw counts are twice the others.
 
-    Raw counts are twice the others.
+    Without a table of ``brokers`` they are whom clients and links name.
     """
     names = network.nodes
+    some = pa.array((network.published > 0) | (network.subscribed > 0))
+    counts = {"published": network.published, "subscribed": network.subscribed}
+    counts |= {f"raw_{name}": 2 * many for name, many in counts.items()}
     tables: dict[str, dict[str, Any]] = {
-        "advertisements": {"publisher": names, "broker": names}
-        if brokers
-        else client(names, network.published, "publisher"),
-        "subscriptions": {"subscriber": names, "broker": names}
-        if brokers
-        else client(names, network.subscribed, "subscriber"),
-        "descriptors": {
-            "broker": names,
-            "published": network.published,
-            "subscribed": network.subscribed,
-            "raw_published": 2 * network.published,
-            "raw_subscribed": 2 * network.subscribed,
-        },
+        "advertisements": clients(names, network.published, "publisher"),
+        "subscriptions": clients(names, network.subscribed, "subscriber"),
+        "descriptors": {name: pa.array(many).filter(some) for name, many in counts.items()}
+        | {"broker": names.filter(some)},
     }
     if brokers:
         nothing = pa.nulls(len(names), pa.float64())
@@ -48,7 +42,7 @@ def write_marking_dataset(
     return folder
 
 
-def client(names: pa.Array, counts: np.ndarray, role: str) -> dict[str, pa.Array]:
+def clients(names: pa.Array, counts: np.ndarray, role: str) -> dict[str, pa.Array]:
     own = names.filter(pa.array(counts > 0))
     return {role: own, "broker": own}
 

@@ -23,9 +23,8 @@ def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     record = plan.marking
     problem = load_marking(dataset, record.wishes)
     marks = plan.read("marks", tuple(column.name for column in MARKS.columns))
-    known = len(findings.violations)
     rows = rows_of_links(marks, problem, findings)
-    if len(findings.violations) > known:
+    if rows is None:
         return problem.size
     marks = marks.take(pa.array(rows))
     publish = publications(marks, problem, findings)
@@ -42,23 +41,30 @@ def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     return len(broken)
 
 
-def rows_of_links(marks: pa.Table, problem: MarkingProblem, findings: Findings) -> Longs:
-    """The row of each link of the trees; a link that has not just one is a violation."""
-    size = len(problem.nodes)
-    ends = [Axis(end, problem.nodes).number(marks).astype(np.int64) for end in MARKS.key]
-    for end, at in zip(MARKS.key, ends, strict=True):
-        unknown = whole(marks[end]).filter(pa.array(at < 0)).unique().to_pylist()
-        findings.violate(f"marks: no such {end}", len(unknown), [*map(repr, unknown)])
-    stated = np.where((ends[0] < 0) | (ends[1] < 0), -1, ends[0] * size + ends[1])
+def rows_of_links(marks: pa.Table, problem: MarkingProblem, findings: Findings) -> Longs | None:
+    """The row of each link of the trees; None, and violations, unless each has just one."""
+    size, known = len(problem.nodes), len(findings.violations)
+    stated = link_keys(marks, problem, findings)
     own = problem.tail.astype(np.int64) * size + problem.head
     missing = np.flatnonzero(~np.isin(own, stated))
     findings.violate("marks: missing", len(missing), named(missing, problem))
     order = np.argsort(stated, kind="stable")
-    twice = order[1:][(np.diff(stated[order]) == 0) & (stated[order][1:] >= 0)]
+    twice = order[1:][(np.diff(stated[order]) == 0) & (stated[order[1:]] >= 0)]
     findings.violate("marks: given twice", len(twice), told(marks, twice))
     strange = np.flatnonzero((stated >= 0) & ~np.isin(stated, own))
     findings.violate("marks: in no tree", len(strange), told(marks, strange))
-    return order[np.searchsorted(stated[order], own) % max(len(order), 1)]
+    if len(findings.violations) > known:
+        return None
+    return order[np.searchsorted(stated[order], own)]
+
+
+def link_keys(marks: pa.Table, problem: MarkingProblem, findings: Findings) -> Longs:
+    """A number for the ends of each row, −1 if one of them is unknown."""
+    ends = [Axis(end, problem.nodes).number(marks).astype(np.int64) for end in MARKS.key]
+    for end, at in zip(MARKS.key, ends, strict=True):
+        unknown = whole(marks[end]).filter(pa.array(at < 0)).unique().to_pylist()
+        findings.violate(f"marks: no such {end}", len(unknown), [*map(repr, unknown)])
+    return np.where(np.minimum(*ends) < 0, -1, ends[0] * len(problem.nodes) + ends[1])
 
 
 def named(links: Longs, problem: MarkingProblem) -> list[str]:
