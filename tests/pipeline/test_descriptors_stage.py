@@ -1,61 +1,93 @@
-"""Descriptors of an ingested workload, counted by hand, and a plan made from them."""
+"""Descriptors of a dataset, counted by hand, and a plan made from them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from commands import answer, run
+from overlays import write_manifest, write_stage
 from pyspark.sql import SparkSession
 
 from fanplan.errors import InputError
 from fanplan.pipeline import descriptors
 from fanplan.pipeline.derived import Derived
-from fanplan.pipeline.ingest import ingest_workload
 from fanplan.problem.dataset import read_stage
 from fanplan.progress import quiet
 
-FILES = {
-    "workload.toml": """
-topic_syntax = "nats"
-[attributes]
-price = { type = "number", min = 0.0, max = 100.0 }
-[topics."q.*"]
-attributes = ["price"]
-[topics.alerts]
-""",
-    # At A one region is covered and two are equal; at C is one without attributes.
-    "advertisements.csv": """publisher,topic,filter,broker
-p0,q.a,price < 50,A
-p0,q.a,price < 20,A
-p1,q.a,price < 50,A
-p1,q.b,,A
-p2,alerts,,C
-""",
-    # At B the pattern means two topics, in one of which it is covered; at C are two boxes.
-    "subscriptions.csv": """subscriber,topic,filter,broker
-s0,q.*,price >= 10 AND price < 30,B
-s1,q.a,price < 40,B
-s2,alerts,,B
-s3,alerts,,B
-s4,q.a,NOT (price >= 10 AND price < 30),C
-""",
-    "brokers.csv": "broker\nA\nB\nC\n",
-    "links.csv": "a,b\nA,B\nB,C\n",
+TOPICS = {"q.a": (0, 1), "q.b": (1, 1), "alerts": (2, 0)}
+"""Number and space of each topic."""
+
+FILTERS = {
+    ("", 0): [([], [])],
+    ("", 1): [([0.0], [100.0])],
+    ("price < 20", 1): [([0.0], [20.0])],
+    ("price < 50", 1): [([0.0], [50.0])],
 }
+# At A one region is covered and two are equal; at C is one without attributes.
+ADVERTISEMENTS = [
+    ("p0", "q.a", "price < 50", "A"),
+    ("p0", "q.a", "price < 20", "A"),
+    ("p1", "q.a", "price < 50", "A"),
+    ("p1", "q.b", "", "A"),
+    ("p2", "alerts", "", "C"),
+]
+# At B two subscribers want the same and one region is covered, in one topic only; at C are two.
+REGIONS = [
+    ("B", "q.a", [10.0], [30.0]),
+    ("B", "q.b", [10.0], [30.0]),
+    ("B", "q.a", [0.0], [40.0]),
+    ("B", "alerts", [], []),
+    ("B", "alerts", [], []),
+    ("C", "q.a", [0.0], [10.0]),
+    ("C", "q.a", [30.0], [100.0]),
+]
 COUNTS = [("A", 2, 0, 4, 0), ("B", 0, 3, 0, 5), ("C", 1, 2, 1, 2)]
 
 
-@pytest.fixture(scope="module")
-def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Derived:
-    folder = tmp_path_factory.mktemp("descriptors")
-    (folder / "workload").mkdir()
-    for name, content in FILES.items():
-        (folder / "workload" / name).write_text(content)
-    ingest_workload(lambda: spark, folder / "workload", folder / "dataset", {}, quiet())
-    return Derived(lambda: spark, folder / "dataset", quiet())
+def stages() -> dict[str, dict[str, Any]]:
+    """What ingest leaves of a chain of brokers, as far as descriptors and marks need it."""
+    publisher, topic, text, broker = map(list, zip(*ADVERTISEMENTS, strict=True))
+    at, wanted, lo, hi = map(list, zip(*REGIONS, strict=True))
+    numbers, spaces = (
+        pa.array(column, pa.int32()) for column in zip(*TOPICS.values(), strict=True)
+    )
+    coordinates = pa.list_(pa.float64())
+    boxes = [[{"lo": low, "hi": high} for low, high in boxes] for boxes in FILTERS.values()]
+    nothing = pa.nulls(3, pa.float64())
+    own = pa.array(range(len(REGIONS)), pa.int64())
+    return {
+        "advertisements": {"publisher": publisher, "topic": topic, "filter": text}
+        | {"rate": pa.nulls(len(topic), pa.float64()), "broker": broker},
+        "patterns": {"pattern": list(TOPICS), "topic_id": numbers, "space": spaces},
+        "filters": {
+            "filter": [text for text, _ in FILTERS],
+            "space": pa.array([space for _, space in FILTERS], pa.int32()),
+            "boxes": pa.array(boxes, pa.list_(pa.struct({"lo": coordinates, "hi": coordinates}))),
+        },
+        "subscriptions": {"subscription": own, "broker": at},
+        "regions": {
+            "subscription": own,
+            "topic_id": pa.array([TOPICS[name][0] for name in wanted], pa.int32()),
+            "lo": pa.array(lo, coordinates),
+            "hi": pa.array(hi, coordinates),
+        },
+        "brokers": {"broker": ["A", "B", "C"], "capacity": nothing, "cost": nothing},
+        "links": {"a": ["A", "B"], "b": ["B", "C"]}
+        | dict.fromkeys(("latency_ms", "bandwidth", "cost"), pa.array([1.0, 1.0])),
+    }
+
+
+@pytest.fixture
+def source(spark: SparkSession, tmp_path: Path) -> Derived:
+    folder = tmp_path / "dataset"
+    folder.mkdir()
+    rows = {name: write_stage(folder, name, columns) for name, columns in stages().items()}
+    write_manifest(folder, 1.0, rows, dimensions=1)
+    return Derived(lambda: spark, folder, quiet())
 
 
 def test_from_tables_to_a_checked_plan(
@@ -72,15 +104,11 @@ def test_from_tables_to_a_checked_plan(
     assert run("check", plan, source.dataset) == 0
 
 
-def test_without_advertisements_nothing_is_published(source: Derived, tmp_path: Path) -> None:
-    folder = tmp_path / "silent"
-    folder.mkdir()
-    for name in ("subscriptions", "regions"):
-        (folder / name).symlink_to(source.dataset / name)
-    manifest = (source.dataset / "manifest.json").read_text()
-    (folder / "manifest.json").write_text(manifest.replace('"advertisements"', '"other"'))
+def test_without_advertisements_nothing_is_published(source: Derived) -> None:
+    path = source.dataset / "manifest.json"
+    path.write_text(path.read_text().replace('"advertisements"', '"other"'))
     with pytest.raises(InputError, match="advertisements: there is no such table"):
-        descriptors.descriptors(Derived(source.session, folder, quiet()))
+        descriptors.descriptors(source)
 
 
 def test_groups_may_span_batches() -> None:
