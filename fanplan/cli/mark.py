@@ -30,7 +30,8 @@ Storing = Annotated[float, typer.Option(help="Price of a descriptor where it is 
 FLAGS = {name: f"--{name}" for name in ("sending", "storing")}
 FLAGS |= {"kind of trees": "--trees", "core": "--trees"}
 WORDS = {
-    "raw": "covered regions count",
+    "sending": "price of sending one",
+    "storing": "price of storing one",
     "publishers": "nodes that publish",
     "subscribers": "nodes that subscribe",
     "published": "descriptors of publishers",
@@ -38,13 +39,14 @@ WORDS = {
     "links": "directed links in trees",
     "p_links": "p-links",
     "s_links": "s-links",
-    "pub_everywhere": "publications everywhere",
-    "sub_everywhere": "subscriptions everywhere",
     "entangled": "links in entangled parts",
     "parts": "entangled parts",
     "largest_part": "links of the largest",
 }
 """How a person reads the figures of a marking."""
+
+ELSEWHERE = ("raw", "pub_everywhere", "sub_everywhere")
+"""Figures that a person is told in other words."""
 
 
 def mark(
@@ -73,10 +75,15 @@ def mark(
     if json:
         show_json(facts | {"compared": made.compared()})
         return
-    show_facts(
-        "Marking, checked", {WORDS.get(n, n): v for n, v in facts.items()} | {"plan": str(out)}
-    )
+    show_facts("Marking, checked", told(facts) | {"plan": str(out)})
     show_markings(made.compared())
+
+
+def told(facts: dict[str, Any]) -> dict[str, Any]:
+    """Figures in words."""
+    counted = "all regions" if facts["raw"] else "uncovered regions"
+    own = {WORDS.get(name, name): facts[name] for name in facts if name not in ELSEWHERE}
+    return {"trees": own.pop("trees"), "descriptors": counted, **own}
 
 
 def show_markings(rows: list[dict[str, Any]]) -> None:

@@ -121,8 +121,9 @@ def subscription_chunks(source: Derived, owner: DataFrame, measure: Measure, pat
 def advertisements(source: Derived) -> DataFrame:
     """Advertisements, equal ones as one: subscription (a number), publisher, …, rate, copies."""
     key = ("publisher", "topic", "filter", "broker")
-    rate = F.coalesce("rate", F.lit(1.0)).cast("decimal(28,12)")
+    # Reading comes first: it starts Spark, without which there are no columns.
     rows = source.read("advertisements").groupBy(*key)
+    rate = F.coalesce("rate", F.lit(1.0)).cast("decimal(28,12)")
     sums = rows.agg(
         F.sum(rate).cast("double").alias("rate"), F.count(F.lit(1)).cast("double").alias("copies")
     )
