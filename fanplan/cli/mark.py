@@ -30,8 +30,8 @@ Storing = Annotated[float, typer.Option(help="Price of a descriptor where it is 
 FLAGS = {name: f"--{name}" for name in ("sending", "storing")}
 FLAGS |= {"kind of trees": "--trees", "core": "--trees"}
 WORDS = {
-    "sending": "price of sending one",
-    "storing": "price of storing one",
+    "sending": "price of sending",
+    "storing": "price of storing",
     "publishers": "nodes that publish",
     "subscribers": "nodes that subscribe",
     "published": "descriptors of publishers",
