@@ -71,11 +71,15 @@ def require_understood(dataset: Path, manifest: Manifest, wishes: MarkingWishes)
     used = ("links", "trees") if wishes.trees == "given" else ("links",)
     if not any(table.quarantined for table in manifest.tables if table.name in used):
         return
-    rows = read_stage(dataset, "quarantine", ("table", "source", "line", "reason"))
-    rows = rows.filter(pc.is_in(rows["table"], pa.array(used)))
+    rows = read_stage(dataset, "quarantine", ("table", "source", "line", "raw", "reason"))
+    # An empty file has an entry too, without a line.
+    rows = rows.filter(pc.and_(pc.is_in(rows["table"], pa.array(used)), pc.is_valid(rows["line"])))
+    first = rows.sort_by([(name, "ascending") for name in ("table", "source", "line")])[:NAMED]
     raise InputError(
-        Problem(f"{row['table']}, {row['source']}, line {row['line']}", row["reason"], "Mend it")
-        for row in rows.sort_by([("table", "ascending"), ("line", "ascending")])[:NAMED].to_pylist()
+        Problem(
+            f"{row['source']}, line {row['line']}", f"{row['raw']!r}: {row['reason']}", "Mend it"
+        )
+        for row in first.to_pylist()
     )
 
 

@@ -83,14 +83,17 @@ def test_rows_of_the_network_in_quarantine_are_named(
     counted = {"rows": 4, "kept": 3, "quarantined": 1}
     tables = {"tables": {"links": counted, "trees": counted}}
     path.write_text(json.dumps(json.loads(path.read_text()) | tables))
-    rows = [
-        {"table": "trees", "source": "trees.csv", "line": 5, "reason": "duplicate of line 2"},
-        {"table": "links", "source": "links.csv", "line": 4, "reason": "duplicate of line 3"},
-        {"table": "subscriptions", "source": "x.csv", "line": 1, "reason": "no topic"},
-    ]
-    write_stage(dataset, "quarantine", {name: [row[name] for row in rows] for name in rows[0]})
+    quarantine = {
+        "table": ["trees", "links", "links", "subscriptions"],
+        "source": ["trees.csv", "links.csv", "empty.csv", "x.csv"],
+        "line": [5, 4, None, 1],
+        "raw": ["A,D,C", "C,B", None, "x"],
+        "reason": ["duplicate", "duplicate of links.csv, line 3", "is empty", "no topic"],
+    }
+    write_stage(dataset, "quarantine", quarantine)
     for trees, lines in (("given", 2), ("per-source", 1)):
         assert run("mark", dataset, "--trees", trees, "--out", tmp_path / "plan") == 2
         said = capsys.readouterr().err.splitlines()
-        assert said[0] == "fanplan: links, links.csv, line 4: duplicate of line 3. Mend it"
+        what = "links.csv, line 4: 'C,B': duplicate of links.csv, line 3"
+        assert said[0] == f"fanplan: {what}. Mend it"
         assert len(said) == lines
