@@ -10,7 +10,7 @@ True
 0.0
 
 Spark starts for ``generate`` with publications, ``ingest``, ``replay``, ``channels`` with restarts,
-and for stages that ``overlay``, ``allocate`` or ``simulate`` find missing.
+and for stages that ``overlay``, ``allocate``, ``mark`` or ``simulate`` find missing.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from fanplan.api.datasets import (
     open_dataset,
 )
 from fanplan.api.engine import Engine
+from fanplan.api.marking_plans import MarkingPlan, mark
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
 from fanplan.api.rankings import compare_rankings, require_rankings
@@ -43,6 +44,7 @@ __all__ = [
     "Curve",
     "Dataset",
     "Engine",
+    "MarkingPlan",
     "OverlayPlan",
     "Simulated",
     "allocate",
@@ -56,6 +58,7 @@ __all__ = [
     "dataset_of_plan",
     "generate",
     "ingest",
+    "mark",
     "open_dataset",
     "overlay",
     "replay",

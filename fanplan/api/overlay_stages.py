@@ -1,4 +1,4 @@
-"""The stages of a dataset that overlays are planned from, made by Spark when they are missing."""
+"""The stages of a dataset that layers are planned from, made by Spark when they are missing."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def make_client_stages(dataset: Dataset, params: dict[str, Any], engine: Engine)
     source = derived(dataset, engine)
     client_pairs(source, measure(params))
     client_routes(source)
+
+
+def make_descriptors(dataset: Dataset, engine: Engine) -> None:
+    """How many descriptors publishers and subscribers have at each broker."""
+    from fanplan.pipeline.descriptors import descriptors
+
+    descriptors(derived(dataset, engine))
 
 
 def derived(dataset: Dataset, engine: Engine) -> Derived:

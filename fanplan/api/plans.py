@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.overlay_stages import make_broker_stages, make_client_stages
+from fanplan.api.overlay_stages import make_broker_stages, make_client_stages, make_descriptors
 
 if TYPE_CHECKING:
     from fanplan.evaluation.replayed import Replayed
@@ -29,7 +29,10 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
     """The stages of a dataset that a stored plan was made from, unless they are there."""
     from fanplan.plan.stored import load_plan
 
-    overlay = load_plan(Path(plan)).record.overlay
+    record = load_plan(Path(plan)).record
+    overlay = record.overlay
+    if record.marking:
+        make_descriptors(dataset, engine)
     if overlay is None:
         return
     if overlay.clients == "given":

@@ -11,6 +11,8 @@ from fanplan.plan.channels.record import channels_record
 from fanplan.plan.channels.types import ChannelLayer
 from fanplan.plan.channels.write import write_channels
 from fanplan.plan.check import check_plan
+from fanplan.plan.marking.types import MarkingLayer
+from fanplan.plan.marking.write import write_marking
 from fanplan.plan.overlay.types import OverlayLayer
 from fanplan.plan.overlay.write import write_overlay
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, load_plan
@@ -18,7 +20,7 @@ from fanplan.problem.dataset import Manifest, read_manifest
 
 __all__ = ["StoredPlan", "load_plan", "save_plan"]
 
-Layer = ChannelLayer | OverlayLayer
+Layer = ChannelLayer | OverlayLayer | MarkingLayer
 
 
 def save_plan(layer: Layer, dataset: Path, out: Path, replace: bool = False) -> StoredPlan:
@@ -31,8 +33,10 @@ def save_plan(layer: Layer, dataset: Path, out: Path, replace: bool = False) -> 
     with whole_folder(out, PLAN, replace) as folder:
         if isinstance(layer, ChannelLayer):
             write_channels(layer, dataset, manifest, folder)
-        else:
+        elif isinstance(layer, OverlayLayer):
             write_overlay(layer, folder)
+        else:
+            write_marking(layer, folder)
         text = plan_record(layer, manifest).model_dump_json(indent=2, exclude_none=True)
         (folder / "plan.json").write_text(text + "\n", encoding="utf-8")
         require_valid(folder, dataset)
@@ -60,4 +64,5 @@ def plan_record(layer: Layer, manifest: Manifest) -> PlanRecord:
         seed=layer.seed,
         channels=channels_record(layer) if isinstance(layer, ChannelLayer) else None,
         overlay=layer.record if isinstance(layer, OverlayLayer) else None,
+        marking=layer.record if isinstance(layer, MarkingLayer) else None,
     )

@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fanplan.errors import InputError, Problem
 from fanplan.plan.channels.record import ChannelsRecord
+from fanplan.plan.marking.record import MarkingRecord
 from fanplan.plan.overlay.record import OverlayRecord
 from fanplan.plan.record import Positive
-from fanplan.plan.tables import CHANNEL_TABLES, OVERLAY_TABLES, TREE_TABLES
+from fanplan.plan.tables import CHANNEL_TABLES, MARKING_TABLES, OVERLAY_TABLES, TREE_TABLES
 from fanplan.problem.dataset import read_parquet
 from fanplan.workload.tables import Table
 
 FORMAT: Literal[2] = 2
 PLAN_AGAIN = "Write the plan again"
 
-LayerName = Literal["channels", "overlay"]
+LayerName = Literal["channels", "overlay", "marking"]
 
 
 class InputRecord(BaseModel):
@@ -49,10 +50,11 @@ class PlanRecord(BaseModel):
     seed: int
     channels: ChannelsRecord | None = None
     overlay: OverlayRecord | None = None
+    marking: MarkingRecord | None = None
 
     @model_validator(mode="after")
     def _sections_are_the_layers(self) -> PlanRecord:
-        there = tuple(name for name in ("channels", "overlay") if getattr(self, name) is not None)
+        there = tuple(name for name in get_args(LayerName) if getattr(self, name) is not None)
         if sorted(self.layers) != sorted(there):
             raise ValueError(f"the layers {self.layers} are not the sections {there}")
         return self
@@ -62,7 +64,7 @@ class PlanRecord(BaseModel):
         tables: tuple[Table, ...] = CHANNEL_TABLES if self.channels else ()
         if self.overlay:
             tables += OVERLAY_TABLES + (TREE_TABLES if self.overlay.trees > 1 else ())
-        return tables
+        return tables + (MARKING_TABLES if self.marking else ())
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ class StoredPlan:
     def overlay(self) -> OverlayRecord:
         """The section on the overlay; an error if the plan has none."""
         return self._section(self.record.overlay, "overlay")
+
+    @property
+    def marking(self) -> MarkingRecord:
+        """The section on the marking; an error if the plan has none."""
+        return self._section(self.record.marking, "marking")
 
     def _section(self, section: Any, name: str) -> Any:
         if section is None:

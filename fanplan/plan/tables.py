@@ -113,13 +113,29 @@ TREE_SOURCES = Table(
     key=("broker",),
 )
 
+MARKS = Table(
+    "marks",
+    "what travels on the directed links of the trees",
+    (
+        Column("from_node", "string", "where the link begins", required=True),
+        Column("to_node", "string", "where it ends", required=True),
+        Column("mark", "string", "p: advertisements downstream; s: subscriptions upstream", True),
+        Column("sigma", "long", "descriptors on it as a p-link", required=True),
+        Column("tau", "long", "descriptors on it as an s-link", required=True),
+        Column("price", "number", "what each of them costs, sent and stored", required=True),
+    ),
+    key=("from_node", "to_node"),
+)
+
 OVERLAY_TABLES = (PLAN_BROKERS, CLIENTS, PLAN_LINKS)
 TREE_TABLES = (TREE_LINKS, TREE_SOURCES)
+MARKING_TABLES = (MARKS,)
 
 ARROW_TYPES = {
     "string": pa.string(),
     "number": pa.float64(),
     "integer": pa.int32(),
+    "long": pa.int64(),
     "integers": pa.list_(pa.int32()),
 }
 

@@ -21,6 +21,7 @@ from fanplan.problem.interest import Floats
 from fanplan.problem.overlay import ClientProblem, Links, OverlayProblem, Routes, Similarity
 
 BATCH = 1 << 20
+LINK_COLUMNS = ("a", "b", "latency_ms", "bandwidth", "cost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +164,13 @@ def read_links(dataset: Path, names: pa.Array) -> Links | None:
     """The given links between these brokers; None if there is no such table."""
     if "links" not in read_manifest(dataset).stages:
         return None
-    table = read_stage(dataset, "links", ("a", "b", "latency_ms", "bandwidth", "cost"))
+    table = read_stage(dataset, "links", LINK_COLUMNS)
     _require_ends(table, read_brokers(dataset).names)
+    return links_among(table, names)
+
+
+def links_among(table: pa.Table, names: pa.Array) -> Links:
+    """Links whose ends are both among some brokers, as positions of those."""
     both = [pc.is_in(table[end], names) for end in ("a", "b")]
     table = table.filter(pc.and_(*both))
     found = [pc.index_in(table[end], names).to_numpy() for end in ("a", "b")]

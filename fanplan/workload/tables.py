@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 ColumnType = Literal[
-    "string", "number", "integer", "time", "map", "binary", "integers", "numbers", "boolean"
+    "string", "number", "integer", "long", "time", "map", "binary", "integers", "numbers", "boolean"
 ]
 
 

@@ -15,7 +15,13 @@ from fanplan.evaluation.ledger import Ledger
 from fanplan.plan.channels import write
 from fanplan.plan.channels.types import NO_PAIRS, pairs
 from fanplan.plan.store import load_plan, save_plan
-from fanplan.plan.tables import CHANNEL_TABLES, OVERLAY_TABLES, TREE_TABLES, arrow_schema
+from fanplan.plan.tables import (
+    CHANNEL_TABLES,
+    MARKING_TABLES,
+    OVERLAY_TABLES,
+    TREE_TABLES,
+    arrow_schema,
+)
 from fanplan.workload.tables import as_markdown
 
 WORLD = World(
@@ -185,7 +191,7 @@ def test_pairs_are_ascending_and_each_once():
     assert pairs([0, 2, 2], [1, 0, 3]).starts(4).tolist() == [0, 1, 1, 3, 3]
 
 
-ALL_TABLES = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES
+ALL_TABLES = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES + MARKING_TABLES
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)

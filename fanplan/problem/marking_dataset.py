@@ -1,0 +1,145 @@
+"""Reading the marking problem from a dataset and its stage `descriptors`, with pyarrow alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fanplan.errors import InputError, Problem
+from fanplan.problem.dataset import Manifest, read_manifest, read_stage
+from fanplan.problem.interest import Floats, Longs
+from fanplan.problem.marking import NAMED, MarkingProblem, Network
+from fanplan.problem.marking_trees import given_problem, shared_problem, source_problem
+from fanplan.problem.overlay import Links
+from fanplan.problem.overlay_dataset import LINK_COLUMNS, links_among, read_brokers
+from fanplan.workload.tables import TREES
+
+Sending = Literal["one", "latency", "cost"]
+
+SHARED = "shared:"
+KINDS = f"{SHARED}CORE, per-source or given"
+
+
+@dataclass(frozen=True)
+class MarkingWishes:
+    """Which trees are marked, and what descriptors cost.
+
+    ``trees`` is ``shared:CORE``, ``per-source`` or ``given``. ``raw`` counts regions that another
+    one at their node covers. ``sending`` is the price of a descriptor on a link: one, or the link's
+    latency or cost. ``storing`` is that of keeping it at a node.
+    """
+
+    trees: str
+    raw: bool = False
+    sending: Sending = "one"
+    storing: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.trees not in ("per-source", "given") and not self.core:
+            raise InputError(Problem("kind of trees", f"{self.trees!r} is unknown", f"Use {KINDS}"))
+        if self.sending not in get_args(Sending):
+            remedy = f"Use one of: {', '.join(get_args(Sending))}"
+            raise InputError(Problem("sending", f"{self.sending!r} is unknown", remedy))
+
+    @property
+    def core(self) -> str:
+        """The core of a shared tree; empty for other trees."""
+        return self.trees.removeprefix(SHARED) if self.trees.startswith(SHARED) else ""
+
+
+def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
+    """The marking problem, after the pipeline made `descriptors`."""
+    manifest = read_manifest(dataset)
+    require_understood(dataset, manifest, wishes)
+    network = read_network(dataset, manifest, wishes)
+    if wishes.core:
+        problem = shared_problem(network, wishes.core)
+    elif wishes.trees == "given":
+        problem = given_problem(network, read_trees(dataset, manifest))
+    else:
+        problem = source_problem(network)
+    return replace(problem, source=manifest.key)
+
+
+def require_understood(dataset: Path, manifest: Manifest, wishes: MarkingWishes) -> None:
+    """No row of the network may be in quarantine: a tree without it would be another tree."""
+    used = ("links", "trees") if wishes.trees == "given" else ("links",)
+    if not any(table.quarantined for table in manifest.tables if table.name in used):
+        return
+    rows = read_stage(dataset, "quarantine", ("table", "source", "line", "raw", "reason"))
+    # An empty file has an entry too, without a line.
+    rows = rows.filter(pc.and_(pc.is_in(rows["table"], pa.array(used)), pc.is_valid(rows["line"])))
+    first = rows.sort_by([(name, "ascending") for name in ("table", "source", "line")])[:NAMED]
+    raise InputError(
+        Problem(
+            f"{row['source']}, line {row['line']}", f"{row['raw']!r}: {row['reason']}", "Mend it"
+        )
+        for row in first.to_pylist()
+    )
+
+
+def read_network(dataset: Path, manifest: Manifest, wishes: MarkingWishes) -> Network:
+    """Brokers as nodes, with their descriptors, the links between them and prices."""
+    table = read_stage(dataset, "links", LINK_COLUMNS) if "links" in manifest.stages else None
+    nodes = node_names(dataset, manifest, table, wishes)
+    links = None if table is None else links_among(table, nodes)
+    published, subscribed = read_descriptors(dataset, nodes, wishes.raw)
+    return Network(
+        nodes=nodes,
+        published=published,
+        subscribed=subscribed,
+        links=links,
+        sending=sending_prices(links, wishes.sending),
+        storing=np.full(len(nodes), wishes.storing),
+    )
+
+
+def node_names(
+    dataset: Path, manifest: Manifest, links: pa.Table | None, wishes: MarkingWishes
+) -> pa.Array:
+    """The table `brokers`; without one, whom clients and links name, or without links the trees."""
+    known = read_brokers(dataset).names
+    if "brokers" in manifest.stages:
+        return known
+    columns: list[pa.ChunkedArray] = []
+    if links is not None:
+        columns = [links["a"], links["b"]]
+    elif wishes.trees == "given":
+        columns = read_trees(dataset, manifest).columns
+    return pa.array(sorted(set(known.to_pylist()).union(*(c.to_pylist() for c in columns))))
+
+
+def read_trees(dataset: Path, manifest: Manifest) -> pa.Table:
+    if "trees" not in manifest.stages:
+        what = "there is no table trees in the workload"
+        raise InputError(Problem("trees", what, f"Add it, or use {SHARED}CORE or per-source"))
+    return read_stage(dataset, "trees", TREES.required)
+
+
+def read_descriptors(dataset: Path, nodes: pa.Array, raw: bool) -> tuple[Longs, Longs]:
+    """How many descriptors publishers and subscribers have at each node."""
+    roles = {"advertisements": "published", "subscriptions": "subscribed"}
+    names = [f"raw_{name}" if raw else name for name in roles.values()]
+    table = read_stage(dataset, "descriptors", ("broker", *names))
+    at = pc.index_in(table["broker"], nodes).to_numpy()
+    counts = np.zeros((2, len(nodes)), np.int64)
+    counts[:, at] = [table[name].to_numpy() for name in names]
+    for stage, total in zip(roles, counts.sum(axis=1), strict=True):
+        if not total:
+            raise InputError(Problem(stage, "there is no region", "Give at least one"))
+    return counts[0], counts[1]
+
+
+def sending_prices(links: Links | None, sending: Sending) -> Floats | None:
+    """The price of a descriptor on each link; None for 1."""
+    if sending == "one":
+        return None
+    if links is None:
+        what = f"there are no links that have a {sending}"
+        raise InputError(Problem("sending", what, "Add a table links, or use one"))
+    return links.latency_ms if sending == "latency" else links.cost

@@ -1,0 +1,37 @@
+"""Which regions no other one of their group covers, against a loop over all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fanplan.problem.descriptors import BLOCK, uncovered
+
+
+def by_pairs(group: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """A box counts unless a larger one holds it, or an equal one comes before it."""
+    within = (lo[None] <= lo[:, None]).all(axis=2) & (hi[:, None] <= hi[None]).all(axis=2)
+    within &= group[:, None] == group
+    earlier = np.arange(len(group))[:, None] > np.arange(len(group))
+    return np.asarray(~(within & (~within.T | earlier)).any(axis=1))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 3), st.integers(0, 40))
+def test_covered_boxes_are_left_out(seed: int, axes: int, count: int) -> None:
+    draw = np.random.default_rng(seed)
+    group = draw.integers(0, 3, count)
+    lo = draw.integers(0, 5, (count, axes)).astype(float)
+    hi = lo + draw.integers(1, 5, (count, axes))
+    assert uncovered(group, lo, hi).tolist() == by_pairs(group, lo, hi).tolist()
+
+
+def test_many_boxes_in_many_blocks() -> None:
+    draw = np.random.default_rng(1)
+    count = 8 * BLOCK
+    lo = draw.integers(0, 200, (count, 2)).astype(float)
+    hi = lo + draw.integers(1, 30, (count, 2))
+    group = np.zeros(count, np.int64)
+    kept = uncovered(group, lo, hi)
+    assert kept.tolist() == by_pairs(group, lo, hi).tolist()
+    assert 2 * BLOCK < kept.sum() < count
