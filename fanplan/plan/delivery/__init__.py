@@ -1,0 +1,1 @@
+"""The layer that chooses between channels, groups, unicast and default routing."""

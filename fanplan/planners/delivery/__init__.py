@@ -1,0 +1,1 @@
+"""One budget across delivery modes: channels, groups, direct unicast and default routing."""
