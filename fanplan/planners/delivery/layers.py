@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fanplan.evaluation.weights import Weights
@@ -90,7 +92,7 @@ def joined(
     return map, np.array(domain, np.int32)
 
 
-def together(parts: list[tuple[Longs, Ints]]) -> Pairs:
+def together(parts: Sequence[tuple[Longs | Ints, Ints]]) -> Pairs:
     if not parts:
         return NO_PAIRS
     return pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
