@@ -76,7 +76,7 @@ def part_rows(grid: Grid, topic: int, room: int) -> int:
 @compiled
 def part_of(grid: Grid, first: int, room: int) -> Part:
     """The part with a first cell."""
-    topic = np.searchsorted(grid.cells, first, side="right") - 1
+    topic = int(np.searchsorted(grid.cells, first, side="right")) - 1
     shape = shape_of(grid, topic)
     inner = (grid.cells[topic + 1] - grid.cells[topic]) // shape[0]
     row = (first - grid.cells[topic]) // inner

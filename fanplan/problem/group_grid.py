@@ -48,7 +48,7 @@ def is_list(lo: Floats, hi: Floats) -> Bools:
 
 def uniform_edges(lo: float, hi: float, cells: int) -> Floats:
     """Edges of equal cells between the ends of an axis; a list has a cell for each value."""
-    if is_list(np.float64(lo), np.float64(hi)):
+    if is_list(np.array(lo), np.array(hi)):
         return np.arange(hi + 1.0)
     width = (np.nextafter(hi, lo) - lo) / cells
     return np.concatenate(([lo], lo + np.arange(1, cells) * width, [hi]))
@@ -135,8 +135,9 @@ def met(edges: Floats, lo: float, hi: float) -> tuple[int, int]:
     """The cells that an interval meets: from the first up to before the second number."""
     if len(edges) == 0:
         return 0, 1
-    low = np.searchsorted(edges, lo, side="right") - 1
-    return max(low, 0), min(np.searchsorted(edges, hi, side="left"), len(edges) - 1)
+    low = int(np.searchsorted(edges, lo, side="right")) - 1
+    high = int(np.searchsorted(edges, hi, side="left"))
+    return max(low, 0), min(high, len(edges) - 1)
 
 
 @compiled
@@ -144,8 +145,8 @@ def held(edges: Floats, lo: float, hi: float) -> tuple[int, int]:
     """The cells that an interval holds as a whole."""
     if len(edges) == 0:
         return 0, 1
-    low = np.searchsorted(edges, lo, side="left")
-    return low, min(np.searchsorted(edges, hi, side="right") - 1, len(edges) - 1)
+    low = int(np.searchsorted(edges, lo, side="left"))
+    return low, int(np.searchsorted(edges, hi, side="right")) - 1
 
 
 @compiled
