@@ -10,6 +10,7 @@ from fanplan.api.engine import Engine
 if TYPE_CHECKING:
     from fanplan.pipeline.derived import Derived
     from fanplan.pipeline.extents import Measure
+    from fanplan.problem.groups_dataset import Grouping
 
 
 def make_broker_stages(
@@ -39,6 +40,13 @@ def make_descriptors(dataset: Dataset, engine: Engine) -> None:
     from fanplan.pipeline.descriptors import descriptors
 
     descriptors(derived(dataset, engine))
+
+
+def make_group_stages(dataset: Dataset, grouping: Grouping, engine: Engine) -> None:
+    """Routes of brokers, and what groups of cells are found from."""
+    from fanplan.pipeline.routes import broker_routes
+
+    broker_routes(derived(dataset, engine))
 
 
 def derived(dataset: Dataset, engine: Engine) -> Derived:
