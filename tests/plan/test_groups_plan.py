@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,10 @@ from group_worlds import random_world
 from group_worlds import routes_of as routes_of_world
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marking_worlds import tree_table
 from overlays import routes_of
 
 import fanplan
 from fanplan.api import groups_plans
-from fanplan.errors import CheckError, InputError
 from fanplan.plan.check import check_plan
 from fanplan.problem.overlay import Routes
 from fanplan.simulation.traffic import merged
