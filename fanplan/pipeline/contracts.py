@@ -70,6 +70,7 @@ FLOWS = _columns(
     bytes="double",
     audience_class="int",
 )
+BROKER_REGIONS = _columns(topic_id="int", broker="int", lo="doubles", hi="doubles")
 QUARANTINE = _columns(table="string", source="string", line="long", raw="string", reason="string")
 
 
