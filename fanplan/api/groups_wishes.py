@@ -61,12 +61,6 @@ def params_of(select: str, rank: str, shortcuts: bool, prices: Mapping[str, floa
 def grouping_of(cells: int | None, mark: str, least: float) -> Grouping:
     from fanplan.problem.groups_dataset import Grouping
 
-    if mark not in ("cover", "overlap"):
-        raise InputError(Problem("mark", f"{mark!r} is unknown", "Use cover or overlap"))
-    if cells is not None and cells < 1:
-        raise InputError(Problem("cells", f"{cells} is no number of cells", "Give 1 or more"))
-    if not 0 <= least < float("inf"):
-        raise InputError(Problem("least", f"{least} is no number of messages", "Give 0 or more"))
     return Grouping(cells, cast("Any", mark), least)
 
 

@@ -43,10 +43,10 @@ def make_descriptors(dataset: Dataset, engine: Engine) -> None:
 
 
 def make_group_stages(dataset: Dataset, grouping: Grouping, engine: Engine) -> None:
-    """Routes of brokers, and what groups of cells are found from."""
-    from fanplan.pipeline.routes import broker_routes
+    """What groups are found from: routes of brokers, and regions or cells."""
+    from fanplan.pipeline.groups import group_stages
 
-    broker_routes(derived(dataset, engine))
+    group_stages(derived(dataset, engine), grouping)
 
 
 def derived(dataset: Dataset, engine: Engine) -> Derived:
