@@ -8,9 +8,9 @@ from fanplan.plan.groups.record import GroupsRecord
 from fanplan.plan.groups.types import GroupsLayer
 
 COMPARED = {
-    "delay": "mean delay, in hops and matches",
-    "messages": "share of messages at an inner broker",
-    "matches": "share matched at an inner broker",
+    "delay": "mean delay (hops and matches)",
+    "messages": "share of messages at inner brokers",
+    "matches": "share matched at inner brokers",
     "link_messages": "messages on links",
     "matches_total": "matches",
     "entries": "forwarding entries",

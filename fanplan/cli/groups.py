@@ -150,7 +150,7 @@ def told(select: str, facts: dict[str, Any]) -> dict[str, Any]:
     """Figures in words."""
     grouping, prices = facts["grouping"], facts["prices"]
     cells = f"{grouping['cells']} cells per axis, marked by {grouping['mark']}"
-    bound = {} if facts["bound"] == facts["value"] else {"no choice exceeds": facts["bound"]}
+    bound = {"no choice exceeds": facts["bound"]} if facts["select"]["rule"] == "budget" else {}
     return {
         "trees": facts["trees"],
         "brokers": facts["brokers"],

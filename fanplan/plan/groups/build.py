@@ -50,7 +50,7 @@ def groups_layer(
     """Count what groups save and put them into tables, by names, the best first."""
     problem, selected = found.problem, decided.selected
     nothing = np.zeros(problem.size, bool)
-    ledger = groups_ledger(problem, selected, wishes.shortcuts)
+    value = float(decided.benefit[selected].sum())
     record = GroupsRecord(
         trees=wishes.trees,
         grouping=wishes.grouping,
@@ -63,10 +63,11 @@ def groups_layer(
         groups=problem.size,
         selected=int(selected.sum()),
         covered=covered(problem, selected),
-        value=float(decided.benefit[selected].sum()),
-        bound=decided.bound,
+        value=value,
+        # The bound is the same sum in another order if it is met.
+        bound=max(value, decided.bound),
         default=groups_ledger(problem, nothing).summary(),
-        ledger=ledger.summary(),
+        ledger=groups_ledger(problem, selected, wishes.shortcuts).summary(),
     )
     return GroupsLayer(record, tables(found, decided, wishes.shortcuts), source, version)
 

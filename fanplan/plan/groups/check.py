@@ -10,6 +10,7 @@ import numpy as np
 
 from fanplan.errors import InputError
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
+from fanplan.plan.groups.carried import candidates, carriers
 from fanplan.plan.groups.count import (
     Counted,
     Induced,
@@ -40,7 +41,7 @@ def check_groups(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
             findings.violate("groups", 1, [problem_.what])
         return 1
     subtrees = check_entries(stored, findings)
-    candidate = candidates(stored, problem, findings)
+    candidate = own_traffic(stored, problem, findings)
     if subtrees is None or len(findings.violations) > known:
         return 1
     traffic = Traffic(problem.routes, problem.tree, carriers(candidate, problem))
@@ -123,19 +124,9 @@ def named_members(stored: StoredGroups, rows: Longs) -> list[str]:
 # ---- which traffic is whose
 
 
-def candidates(stored: StoredGroups, problem: GroupsProblem, findings: Findings) -> Longs:
-    """The group of the dataset that each stored one is: that with its root and members.
-
-    Two stored groups that are the same would share traffic.
-    """
-    known = {
-        (tree, members.tobytes()): group
-        for group, (tree, members) in enumerate(
-            parts(problem.span, problem.starts, problem.members)
-        )
-    }
-    own = parts(stored.tree, stored.starts, stored.member.astype(np.int32))
-    found = np.array([known.get((tree, members.tobytes()), -1) for tree, members in own], np.int64)
+def own_traffic(stored: StoredGroups, problem: GroupsProblem, findings: Findings) -> Longs:
+    """The group of the dataset that each stored one is; two that are the same share traffic."""
+    found = candidates(stored, problem)
     strange = np.flatnonzero(found < 0)
     findings.violate("groups: no traffic has just these members", len(strange), numbered(strange))
     _, first = np.unique(found, return_index=True)
@@ -144,23 +135,8 @@ def candidates(stored: StoredGroups, problem: GroupsProblem, findings: Findings)
     return found
 
 
-def parts(tree: np.ndarray, starts: Longs, members: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Tree and members of each group."""
-    return (
-        list(zip(tree.tolist(), np.split(members, starts[1:-1]), strict=True)) if len(tree) else []
-    )
-
-
 def numbered(groups: Longs) -> list[str]:
     return [f"group {group}" for group in groups[:EXAMPLES]]
-
-
-def carriers(candidate: Longs, problem: GroupsProblem) -> Longs:
-    """The stored group of each route, −1 for default routing."""
-    number = np.full(problem.size + 1, -1, np.int64)
-    number[candidate] = np.arange(len(candidate))
-    # A route without a group has the position −1, which is that of the last entry.
-    return number[problem.group]
 
 
 def check_reached(stored: StoredGroups, traffic: Traffic, findings: Findings) -> int:
