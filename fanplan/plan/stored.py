@@ -76,12 +76,9 @@ class PlanRecord(BaseModel):
     channels: ChannelsRecord | None = None
     overlay: OverlayRecord | None = None
     marking: MarkingRecord | None = None
-<<<<<<< HEAD
     groups: GroupsRecord | None = None
-=======
     files: dict[str, str]
     seal: str = ""
->>>>>>> changes
 
     @model_validator(mode="after")
     def _sections_are_the_layers(self) -> PlanRecord:
