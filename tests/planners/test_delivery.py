@@ -15,6 +15,7 @@ from fanplan.errors import InputError
 from fanplan.evaluation.prices import LedgerPrices
 from fanplan.plan.channels.types import pairs
 from fanplan.plan.delivery.ledger import lowest_cost
+from fanplan.plan.delivery.recount import recounted_routes
 from fanplan.planners.delivery.decide import Decided, Shadow, decide
 from fanplan.planners.delivery.joint import Judged, carried_out, joint_delivery, judge
 from fanplan.planners.delivery.layers import completed, layer_by_layer, with_groups
@@ -145,3 +146,16 @@ def test_parcels_must_add_up() -> None:
     problem = delivery_world(0)
     with pytest.raises(InputError, match="messages enter"):
         replace(problem, messages=2 * problem.messages)
+
+
+@given(SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_the_check_finds_the_same_ways_with_sets(seed: int) -> None:
+    problem = delivery_world(seed)
+    found = random_delivery(problem, DeliveryParams(2, entries=9, prices=PRICES), seed).delivery
+    again = recounted_routes(
+        problem, found.map.assigned, found.map.members, found.map.channels, found.direct
+    )
+    own = found.groups.routes
+    assert np.array_equal(again.starts, own.starts)
+    assert np.array_equal(again.brokers, own.brokers)
