@@ -17,6 +17,7 @@ KINDS = (
     "clients",
     "transit-stub",
     "tree-grid",
+    "enterprise",
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def subscriptions(
     subscribers: pa.Array,
     topics: pa.Array,
     interest: tuple[np.ndarray, np.ndarray],
-    filters: list[str] | None = None,
+    filters: Sequence[str | None] | None = None,
 ) -> pa.Table:
     """The table of (subscriber, topic) pairs that ``interest`` lists as two rows of positions."""
     columns: dict[str, pa.Array] = {

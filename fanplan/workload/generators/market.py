@@ -47,23 +47,32 @@ class MarketParams(Params):
 
 def generate(params: MarketParams, seed: int) -> Generated:
     """A market workload; time and memory grow with the number of subscriptions."""
-    starts = np.linspace(0, params.flows, params.markets + 1).astype(np.int64)
+    law = market_law(params)
+    interest = draw_interest(params, market_starts(params), seed)
+    tables = {
+        "subscriptions": subscriptions(names("u", params.users), law.topics, interest),
+        "advertisements": advertisements(law),
+    }
+    return Generated(Description(name="market", topic_syntax="nats"), tables, law)
+
+
+def market_starts(params: MarketParams) -> np.ndarray:
+    """The first symbol of each market, with the end appended."""
+    return np.linspace(0, params.flows, params.markets + 1).astype(np.int64)
+
+
+def market_law(params: MarketParams) -> PublicationLaw:
+    """What is sent: each symbol by the exchange of its market."""
+    starts = market_starts(params)
     sizes = np.diff(starts)
     market = np.repeat(np.arange(params.markets), sizes)
     rank = np.arange(params.flows) - starts[market]
-    topics = symbol_names(market, rank)
-    law = PublicationLaw(
-        topics,
+    return PublicationLaw(
+        symbol_names(market, rank),
         symbol_rates(params, market, rank / sizes[market]),
         names("exchange", params.markets).take(pa.array(market)),
         params.message_bytes,
     )
-    interest = draw_interest(params, starts, seed)
-    tables = {
-        "subscriptions": subscriptions(names("u", params.users), topics, interest),
-        "advertisements": advertisements(law),
-    }
-    return Generated(Description(name="market", topic_syntax="nats"), tables, law)
 
 
 def symbol_names(market: np.ndarray, rank: np.ndarray) -> pa.Array:
