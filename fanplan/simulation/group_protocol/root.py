@@ -27,9 +27,9 @@ HOLD: tuple[Hold, ...] = ("all", "affected", "none")
 class Rules:
     """How a coordinator rebuilds groups.
 
-    After ``rebuild_every`` accepted updates; 0: only when told to. Meanwhile the root holds back
-    ``all`` publications, those of cells that are ``affected`` because their group changes, or
-    ``none``: old groups serve until new ones are there.
+    After ``rebuild_every`` accepted updates, once started; 0: only when told to. Meanwhile the root
+    holds back ``all`` publications, those of cells that are ``affected`` because their group
+    changes, or ``none``: old groups serve until new ones are there.
     """
 
     choose: Choose
@@ -87,6 +87,7 @@ class Root(Broker):
         self.rebuild: Rebuild | None = None
         self.held: deque[tuple[float, int]] = deque()
         self.number = self.changes = self.groups_made = 0
+        self.started = False
 
     def receive(self, sender: int, message: Message) -> None:
         if isinstance(message, Confirmation):
@@ -137,8 +138,7 @@ class Root(Broker):
         self.unconfirmed.add((update.broker, update.number))
         self.changes += 1
         self.accept(Acceptance(update, self.number))
-        if self.rules.rebuild_every and self.changes >= self.rules.rebuild_every:
-            self.begin_rebuild()
+        self.begin_if_due()
 
     def evict(self, cell: int) -> None:
         self.around.tally.evicted += self.carrier.pop(cell, DEFAULT) != DEFAULT
@@ -157,11 +157,17 @@ class Root(Broker):
 
     # The coordinator (section 3.2).
 
+    def begin_if_due(self) -> None:
+        """Rebuild after so many updates; the first time only when told to."""
+        every = self.rules.rebuild_every
+        if self.started and every and self.changes >= every:
+            self.begin_rebuild()
+
     def begin_rebuild(self) -> None:
         """Identify groups, and set up those whose members no standing group has."""
         if self.rebuild:
             return
-        self.changes = 0
+        self.started, self.changes = True, 0
         number_of = {members: group for group, members in self.standing.items()}
         carrier, standing, new = {}, {}, []
         for members, cells in self.chart.chosen(self.rules.choose).items():
@@ -231,5 +237,4 @@ class Root(Broker):
             entered_ms, route = self.held.popleft()
             self.around.tally.held_ms.append(self.around.links.now - entered_ms)
             self.release(route, entered_ms)
-        if self.rules.rebuild_every and self.changes >= self.rules.rebuild_every:
-            self.begin_rebuild()
+        self.begin_if_due()
