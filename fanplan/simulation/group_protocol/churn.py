@@ -40,8 +40,10 @@ class GroupsChurn:
 
     def __post_init__(self) -> None:
         problems = []
-        if self.events < 0:
-            problems.append(Problem("events", f"{self.events} is negative", "Give 0 or more"))
+        for name in ("events", "seed"):
+            if getattr(self, name) < 0:
+                what = f"{getattr(self, name)} is negative"
+                problems.append(Problem(name, what, "Give 0 or more"))
         if not 0 <= self.updates <= 1:
             what = f"{self.updates} is no share"
             problems.append(Problem("updates", what, "Give a share from 0 to 1"))
@@ -67,6 +69,8 @@ def groups_churn(
     names the publication if one is lost, doubled, or reaches a broker that does not want it.
     O(messages sent), each a Python object: about 50,000 a second.
     """
+    if not problem.routes.messages.any():
+        raise InputError(Problem("routes", "nothing is published", "Give routes with messages"))
     system = System(problem, churn.system_params(choose), cell)
     system.start()
     system.tally.begin()
@@ -92,8 +96,8 @@ class Driver:
         self.time = system.links.now
         self.wants = sorted(system.wants)
         self.wanted = set(self.wants)
-        messages = system.problem.routes.messages
-        self.share = np.cumsum(messages) / messages.sum()
+        sent = np.cumsum(system.problem.routes.messages)
+        self.share = sent / sent[-1]
         self.homes = homes_of(system.problem)
         self.most = sum(len(self.homes[tree]) for tree in system.problem.tree)
 

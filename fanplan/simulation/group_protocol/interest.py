@@ -9,8 +9,11 @@ from fanplan.simulation.group_protocol.messages import Update
 
 
 class Interest:
-    """Publications of groups take other ways than acceptances, and may come late. So the broker
-    keeps since when it wants a route, or does not: changes at even places turn interest on."""
+    """Since when each route is wanted, or no longer: the first change turns interest on.
+
+    Publications of groups take other ways than acceptances and may come late. So old changes are
+    kept, and the number of a publication says which of them were in force.
+    """
 
     def __init__(self) -> None:
         self._changes: dict[int, list[int]] = defaultdict(list)
