@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -43,7 +45,26 @@ def test_every_publication_arrives_exactly_once(
     roots: int,
 ) -> None:
     churn = GroupsChurn(60, seed, 0.4, every, hold, shortcuts, loss=loss)
-    state_is_that_of_standing_groups(churned(seed, churn, slow, overlap, roots))
+    system = churned(seed, churn, slow, overlap, roots)
+    state_is_that_of_standing_groups(system)
+    tables_are_what_clients_want(system)
+
+
+def tables_are_what_clients_want(system: System) -> None:
+    """Each broker knows how many below each child want a route, and nothing else."""
+    found = Counter(
+        {
+            (route, at, child): wanting
+            for (_, at), broker in system.brokers.items()
+            for child, table in broker.table.items()
+            for route, wanting in table.items()
+        }
+    )
+    for route, broker in system.wants:
+        up = way(system.problem, int(system.problem.tree[route]), broker)
+        found.subtract((route, above, child) for child, above in pairwise(up))
+    assert not any(found.values())
+    assert system.tally.control["updates"] == system.tally.control["acceptances"]
 
 
 def state_is_that_of_standing_groups(system: System) -> None:
@@ -149,6 +170,7 @@ def test_figures_of_a_run() -> None:
     assert summary["control"]["confirmations"] <= summary["updates"]
     assert summary["matches"] >= summary["publications"]
     assert summary["rebuilds"] >= 1
+    assert (run.entries_most >= run.entries).all()
     assert run.broker_table(problem.brokers)["arrived"].to_numpy().sum() == summary["deliveries"]
 
 
