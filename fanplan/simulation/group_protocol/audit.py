@@ -89,12 +89,12 @@ class Audit:
         most: int,
         at: tuple[int, int],
         number: int,
-        as_: str,
+        stage: str,
     ) -> None:
         """Updates of a broker go through every stage one by one, in order."""
         if number != done[at] + 1 or number > most:
             name = self.brokers[at[1]].as_py()
-            what = f"is {as_} out of order, after {done[at]}"
+            what = f"is {stage} out of order, after {done[at]}"
             raise CheckError(f"update {number} of broker {name!r} {what}")
         done[at] = number
 
