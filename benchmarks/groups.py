@@ -1,6 +1,6 @@
 """Groups: finding them on Spark, matching publications to them, and choosing them, beside peers.
 
-    python benchmarks/groups.py [--full] [--sides 250 …] [--leaves N] [--points N] [--runs N]
+    python benchmarks/groups.py [--full] [--only PART] [--sides 250 …] [--leaves N]
 
 Identification: brokers ("leaves") with boxes in a plane of side × side cells. Spark marks the cells
 and counts the different sets of brokers. Peers group the same marks, given as pairs of a cell and a
@@ -282,13 +282,13 @@ def show_rates(title: str, rates: dict[str, float]) -> None:
 # ---- choice
 
 
-def choice(runs: int) -> None:
+def choice(args: argparse.Namespace) -> None:
     """Mean cost of the best 10 % by the paper's benefits, and of the true saving at equal state."""
-    print(f"\nChoice, total cost, mean of {runs} workloads")
+    print(f"\nChoice, total cost, mean of {args.runs} workloads")
     print(f"{'':<10} {'default':>9} {'nc':>9} {'saving':>9} {'fc':>9} {'saving':>9}")
     for name, zipf in (("uni-uni", (0, 0)), ("zipf-uni", (1, 0)), ("zipf-zipf", (1, 1))):
         costs = []
-        for seed in range(runs):
+        for seed in range(args.runs):
             problem = paper_problem(*zipf, seed)
             candidates = candidates_of(problem)
             none = np.zeros(problem.size, bool)
@@ -297,20 +297,7 @@ def choice(runs: int) -> None:
         print(f"{name:<10}", *(f"{value:>9,.0f}" for value in np.mean(costs, axis=0)))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--sides", type=int, nargs="+", default=[250, 500])
-    parser.add_argument("--leaves", type=int, default=2_000)
-    parser.add_argument("--most", type=int, default=5_000_000, help="marks that peers get")
-    parser.add_argument("--points", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--full", action="store_true", help="a million cells, 10,000 leaves")
-    args = parser.parse_args()
-    if args.full:
-        args.sides, args.leaves, args.most, args.runs = [250, 500, 1000], 10_000, 20_000_000, 30
-    paper_sized(args.points)
-    plane(args.points, args.leaves)
-    choice(args.runs)
+def identification(args: argparse.Namespace) -> None:
     spark = session()
     print("\nIdentification; seconds, and times Spark's")
     print(f"{'cells':>9} {'leaves':>7} {'boxes':>5} {'marks':>13} {'sets':>8} {'Spark':>7}", end="")
@@ -322,6 +309,30 @@ def main() -> None:
         for side in args.sides:
             identify(spark, side, args.leaves, each, args.most)
     spark.stop()
+
+
+def matching(args: argparse.Namespace) -> None:
+    paper_sized(args.points)
+    plane(args.points, args.leaves)
+
+
+PARTS = {"matching": matching, "choice": choice, "identification": identification}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--sides", type=int, nargs="+", default=[250, 500])
+    parser.add_argument("--leaves", type=int, default=2_000)
+    parser.add_argument("--most", type=int, default=5_000_000, help="marks that peers get")
+    parser.add_argument("--points", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--full", action="store_true", help="a million cells, 10,000 leaves")
+    parser.add_argument("--only", choices=PARTS, action="append", help="may be given again")
+    args = parser.parse_args()
+    if args.full:
+        args.sides, args.leaves, args.most, args.runs = [250, 500, 1000], 10_000, 20_000_000, 30
+    for name in args.only or PARTS:
+        PARTS[name](args)
 
 
 if __name__ == "__main__":
