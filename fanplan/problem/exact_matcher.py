@@ -20,6 +20,9 @@ from fanplan.problem.interest import Floats, Ints, Longs
 from fanplan.problem.matching import BoxIndex, build_index, locate, sorted_order, test
 from fanplan.problem.signatures import Words, broker_words, set_signatures
 
+FEW = 4
+"""Boxes that cut a cell, on average, up to which it takes longer to sort points than to test."""
+
 
 class ExactMatcher(NamedTuple):
     """An index of boxes, and a hash table of signatures on trees; half of its slots are free.
@@ -108,16 +111,20 @@ def fill(key: Words, group: Ints, tree: Ints, signatures: Words) -> None:
 
 @compiled
 def match_sets(matcher: ExactMatcher, tree: Ints, topic: Longs, point: Floats) -> Ints:
-    """Points are visited index cell by index cell, so that its boxes are gathered once."""
+    """Where many boxes cut cells, points are visited cell by cell and boxes gathered once."""
     index, axes = matcher.boxes, point.shape[1]
     groups = np.full(len(point), DEFAULT, np.int32)
     cells = locate(index, topic, point)
-    order = sorted_order(cells, len(matcher.starts) - 1, np.arange(len(cells)))
+    order, count = np.arange(len(cells)), len(matcher.starts) - 1
+    if len(matcher.cutting) > FEW * count:
+        order = sorted_order(cells, count, order)
     lo, hi = np.empty((axes, index.longest)), np.empty((axes, index.longest))
     got, owner = np.empty(index.longest), np.empty(index.longest, np.int32)
     seen = np.full(len(matcher.words), -1, np.int64)
-    last, count, size = -1, 0, 0
-    for i in order[np.count_nonzero(cells < 0) :]:
+    last, size = -1, 0
+    for i in order:
+        if cells[i] < 0:
+            continue
         if cells[i] != last:
             last, size = cells[i], index.dimensions[index.row_of_topic[topic[i]]]
             count = gather(matcher, last, size, lo, hi, owner)
