@@ -88,6 +88,9 @@ def test_plans_of_all_kinds_pass(tmp_path_factory, seed, roots, select, rank, sh
     told = made.summary()
     assert told["selected"] <= told["groups"]
     assert told["value"] <= told["bound"] + 1e-9
+    if rank == "saving":
+        cost = made.compared()[-1]
+        assert cost["saved"] == pytest.approx(told["value"], abs=1e-9)
     if select.startswith("budget"):
         assert told["entries"] <= int(select.partition(":")[2])
 
