@@ -125,10 +125,10 @@ def found_groups(
     dataset: Dataset, source: TreeSource, grouping: Grouping
 ) -> tuple[FoundGroups, tuple[str, ...]]:
     """The groups on trees that are hung where traffic enters; and roots at which nothing does."""
-    from fanplan.problem.group_trees_dataset import GivenTrees, entries_of
+    from fanplan.problem.group_trees_dataset import GivenTrees, sources_of
     from fanplan.problem.groups_dataset import load_groups
 
-    roots = entries_of(dataset.path)
+    roots = sources_of(dataset.path, grouping)
     found = load_groups(dataset.path, source.hung(roots), grouping)
     silent = source.silent(roots) if isinstance(source, GivenTrees) else roots[:0]
     return found, tuple(found.problem.brokers[int(root)].as_py() for root in silent)

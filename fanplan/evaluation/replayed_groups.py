@@ -19,10 +19,11 @@ class ReplayedGroups:
 
     ``planned`` is the ledger that the plan states; None for other traffic than it was made for.
     ``covered`` is the share of messages that groups carry, ``delivered`` counts messages at brokers
-    that want them. Groups of a plan hold all their destinations, so that nobody is missed.
+    that want them, ``missed`` those that would not get there: subscriptions changed since.
     """
 
     delivered: float
+    missed: float
     covered: float
     ledger: dict[str, float]
     default: dict[str, float]
@@ -40,14 +41,14 @@ class ReplayedGroups:
 
     @property
     def ok(self) -> bool:
-        return not self.differences
+        return self.missed == 0 and not self.differences
 
     def json(self) -> dict[str, Any]:
         return {
             "ok": self.ok,
             "publications": self.ledger["publications"],
             "delivered": self.delivered,
-            "missed": 0.0,
+            "missed": self.missed,
             "unwanted": self.ledger["unwanted"],
             "covered": self.covered,
             "same_traffic": self.planned is not None,
@@ -68,7 +69,7 @@ class ReplayedGroups:
         return {
             "publications": self.ledger["publications"],
             "delivered to brokers": self.delivered,
-            "missed": 0,
+            "missed": self.missed,
             "carried by groups, %": 100 * self.covered,
             **beside,
             "ledger": agrees,
@@ -84,7 +85,10 @@ SHOWN = {
 
 
 def replayed_groups(
-    problem: GroupsProblem, shortcuts: bool, planned: Mapping[str, float] | None
+    problem: GroupsProblem,
+    shortcuts: bool,
+    missed: float,
+    planned: Mapping[str, float] | None,
 ) -> ReplayedGroups:
     """Send the traffic of a problem with all of its groups set up."""
     everything = np.ones(problem.size, bool)
@@ -93,6 +97,7 @@ def replayed_groups(
     total = with_groups.publications
     return ReplayedGroups(
         delivered=float(with_groups.arrived.sum()),
+        missed=missed,
         covered=float(problem.messages.sum()) / total if total else 0.0,
         ledger=with_groups.summary(),
         default=default.summary(),
