@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from fanplan.cli import allocate, channels, generate, mark, options, overlay, papers, simulate
+from fanplan.cli import (
+    allocate,
+    channels,
+    generate,
+    groups,
+    mark,
+    options,
+    overlay,
+    papers,
+    simulate,
+)
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import FanplanError, InputError
@@ -73,6 +83,7 @@ def ingest(
 app.command("channels")(channels.channels)
 app.command("overlay")(overlay.overlay)
 app.command("allocate")(allocate.allocate)
+app.command("groups")(groups.groups)
 app.command("mark")(mark.mark)
 app.command("simulate")(simulate.simulate)
 app.command("papers")(papers.papers)

@@ -16,7 +16,9 @@ from fanplan.plan.channels import write
 from fanplan.plan.channels.types import NO_PAIRS, pairs
 from fanplan.plan.store import load_plan, save_plan
 from fanplan.plan.tables import (
+    CELL_TABLES,
     CHANNEL_TABLES,
+    GROUPS_TABLES,
     MARKING_TABLES,
     OVERLAY_TABLES,
     TREE_TABLES,
@@ -192,6 +194,7 @@ def test_pairs_are_ascending_and_each_once():
 
 
 ALL_TABLES = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES + MARKING_TABLES
+ALL_TABLES += GROUPS_TABLES + CELL_TABLES
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
