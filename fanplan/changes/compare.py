@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -200,10 +201,10 @@ def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) ->
 
 
 def differing(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
-    """Parameters that are not the same in all plans, by their place in plan.json."""
+    """Parameters that several plans have and that are not the same in all of them."""
     said = [dict(parameters(plan)) for plan in plans]
-    names = dict.fromkeys(name for found in said for name in found)
-    rows = {name: tuple(found.get(name) for found in said) for name in names}
+    names = Counter(name for found in said for name in found)
+    rows = {name: tuple(found.get(name) for found in said) for name in names if names[name] > 1}
     return {name: values for name, values in rows.items() if not same(values)}
 
 

@@ -64,7 +64,9 @@ def diff(
     spark = engine(master, remote, json)
     with ExitStack() as stack:
         stack.enter_context(named_by_flag({"steps_of": "--steps-of"}))
-        known = workload and stack.enter_context(api.dataset_of_plan(new, workload, spark))
+        known = None
+        if workload is not None:
+            known = stack.enter_context(api.dataset_of_plan(new, workload, spark))
         found = api.diff(old, new, known, steps_of=steps_of, engine=spark)
     if out is not None:
         found.save(out, replace)

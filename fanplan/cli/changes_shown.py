@@ -38,11 +38,17 @@ def show_comparison(found: Comparison) -> None:
     for layer in dict.fromkeys(line.layer for line in found.lines):
         lines = [line for line in found.lines if line.layer == layer]
         cells = [[marked(v, i in line.best) for i, v in enumerate(line.values)] for line in lines]
-        rows = aligned([line.name for line in lines], cells)
-        show_table(layer.capitalize(), ("", *found.plans), rows)
+        header, *rows = aligned(
+            ["", *(spaced(line.name) for line in lines)],
+            [[f"{name}  " for name in found.plans], *cells],
+        )
+        show_table(layer.capitalize(), header, rows)
         typer.echo()
     if found.differing:
-        rows = [[name, *map(str, values)] for name, values in found.differing.items()]
+        rows = [
+            [name, *("-" if value is None else str(value) for value in values)]
+            for name, values in found.differing.items()
+        ]
         show_table("Parameters that differ", ("", *found.plans), rows)
     tell(found.notes)
 
