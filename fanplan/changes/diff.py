@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.changes.channels import stage_channels
+from fanplan.changes.groups import stage_groups
 from fanplan.changes.marking import stage_marking
 from fanplan.changes.overlay import stage_overlay
 from fanplan.changes.steps import Staged
@@ -30,6 +31,7 @@ Stage = Callable[[StoredPlan, StoredPlan, Path | None, int], Staged]
 STAGES: dict[str, Stage] = {
     "channels": stage_channels,
     "overlay": stage_overlay,
+    "groups": stage_groups,
     "marking": stage_marking,
 }
 """How the changes of each layer are put in order."""

@@ -80,7 +80,9 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None) -> Verdict:
     if not drift:
         refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
         return Verdict(tuple(refusals), ())
-    layers: dict[str, LayerNow] = {n: NOW[n](plan, dataset) for n in plan.record.layers}
+    layers: dict[str, LayerNow] = {
+        name: NOW[name](plan, dataset) for name in plan.record.layers if name in NOW
+    }
     return Verdict(tuple(refusals), drift, tables, layers, reason)
 
 
