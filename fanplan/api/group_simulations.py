@@ -38,7 +38,7 @@ def simulate_groups(
     chosen = times_of_groups(plan, dataset, times)
     make_traffic(plan, dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:
-        problem = carried_groups(plan, dataset.path)
+        problem = carried_groups(plan, dataset.path).problem
         overlay = brokers_of(problem, dataset)
         require_capacity(overlay)
         everything = np.ones(problem.size, bool)

@@ -9,8 +9,8 @@ from fanplan.plan.groups.types import GroupsLayer
 
 COMPARED = {
     "delay": "mean delay (hops and matches)",
-    "messages": "share of messages at inner brokers",
-    "matches": "share matched at inner brokers",
+    "messages": "inner brokers receive, share",
+    "matches": "inner brokers match, share",
     "link_messages": "messages on links",
     "matches_total": "matches",
     "entries": "forwarding entries",
@@ -27,11 +27,27 @@ def figures(layer: GroupsLayer) -> dict[str, Any]:
 
 
 def compared(record: GroupsRecord) -> list[dict[str, Any]]:
-    """Each figure by default routing, with groups, and the difference."""
-    rows = []
-    for name, words in COMPARED.items():
-        before, after = record.default[name], record.ledger[name]
-        percent = 100 * (before - after) / before if before else None
-        row = {"figure": words, "default": before, "groups": after, "saved": before - after}
-        rows.append(row | {"saved_percent": percent})
-    return rows
+    """Each figure by default routing, with groups, and the difference; the total cost last."""
+    names = {name: (record.default[name], record.ledger[name]) for name in COMPARED}
+    rows = [row(COMPARED[name], *pair) for name, pair in names.items()]
+    both = (total_cost(record, ledger) for ledger in (record.default, record.ledger))
+    return [*rows, row("total cost at the prices", *both)]
+
+
+def row(figure: str, default: float, groups: float) -> dict[str, Any]:
+    saved = default - groups
+    percent = 100 * saved / default if default else None
+    return {
+        "figure": figure,
+        "default": default,
+        "groups": groups,
+        "saved": saved,
+        "saved_percent": percent,
+    }
+
+
+def total_cost(record: GroupsRecord, ledger: dict[str, float]) -> float:
+    """Matches, messages on links, entries and control messages at their prices."""
+    prices = record.prices
+    sent = prices.match * ledger["matches_total"] + prices.forward * ledger["link_messages"]
+    return sent + prices.entry * ledger["entries"] + prices.control * ledger["overhead"]

@@ -64,6 +64,14 @@ def grouping_of(cells: int | None, mark: str, least: float) -> Grouping:
     return Grouping(cells, cast("Any", mark), least)
 
 
+def require_grid(dataset: Dataset, grouping: Grouping) -> None:
+    """An error, before any work, if the grid would have too many cells."""
+    from fanplan.problem.group_grid import require_few_cells
+
+    if grouping.cells is not None:
+        require_few_cells(dataset.path, grouping.cells)
+
+
 def recorded(params: GroupsParams, grouping: Grouping, trees: str) -> GroupsWishes:
     """The same as the plan records it."""
     from fanplan.plan.groups.build import GroupsWishes
@@ -125,10 +133,10 @@ def found_groups(
     dataset: Dataset, source: TreeSource, grouping: Grouping
 ) -> tuple[FoundGroups, tuple[str, ...]]:
     """The groups on trees that are hung where traffic enters; and roots at which nothing does."""
-    from fanplan.problem.group_trees_dataset import GivenTrees, entries_of
+    from fanplan.problem.group_trees_dataset import GivenTrees, sources_of
     from fanplan.problem.groups_dataset import load_groups
 
-    roots = entries_of(dataset.path)
+    roots = sources_of(dataset.path, grouping)
     found = load_groups(dataset.path, source.hung(roots), grouping)
     silent = source.silent(roots) if isinstance(source, GivenTrees) else roots[:0]
     return found, tuple(found.problem.brokers[int(root)].as_py() for root in silent)

@@ -74,7 +74,8 @@ def replay_groups(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedG
     stored = load_plan(Path(plan))
     make_group_stages(dataset, stored.groups.grouping, engine)
     with engine.progress.stage("replay") as stage:
-        problem = carried_groups(stored, dataset.path)
-        stage.rows(len(problem.routes))
+        carried = carried_groups(stored, dataset.path)
+        stage.rows(len(carried.problem.routes))
     same = stored.record.input.key == dataset.manifest.key
-    return replayed_groups(problem, stored.groups.shortcuts, stored.groups.ledger if same else None)
+    planned = stored.groups.ledger if same else None
+    return replayed_groups(carried.problem, carried.wanted, stored.groups.shortcuts, planned)

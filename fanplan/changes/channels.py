@@ -68,7 +68,7 @@ def notes(
     most = float(changes.cost.max(initial=0.0))
     if old.record.input.key == new.record.input.key and most > ends * (1 + TOLERANCE):
         at = int(changes.cost.argmax()) + 1
-        yield f"at its dearest, after change {at:,} of {len(changes):,}, it costs {most:,.6g}"
+        yield f"at its dearest, after change {at:,} of {len(changes):,}, it costs {most:,.1f}"
     if not world.known:
         yield "without the workload nobody may lose what both plans bring, wanted or not"
 

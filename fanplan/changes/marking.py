@@ -137,9 +137,14 @@ def shared_followers(problem: MarkingProblem) -> tuple[Ints, Ints]:
 def positions(problem: MarkingProblem, links: list[Link]) -> Longs:
     """Where the problem's links stand in a list of all of them by name."""
     at = {link: place for place, link in enumerate(links)}
+    return np.array([at[link] for link in named_links(problem)], np.int64)
+
+
+def named_links(problem: MarkingProblem) -> list[Link]:
+    """The ends of the problem's links, in its order."""
     names = problem.nodes.to_pylist()
     ends = zip(problem.tail.tolist(), problem.head.tolist(), strict=True)
-    return np.array([at[names[a], names[b]] for a, b in ends], np.int64)
+    return [(names[a], names[b]) for a, b in ends]
 
 
 def in_order(

@@ -14,18 +14,19 @@ CHANGES = Table(
     "what to do, in this order; columns that do not concern an action are null",
     (
         Column("step", "integer", "number of the step, from 1", required=True),
-        Column("layer", "string", "channels, overlay or marking", required=True),
+        Column("layer", "string", "channels, overlay, groups or marking", required=True),
         Column("action", "string", "what is done", required=True),
         Column("channel", "integer", "number of the channel as it runs"),
         Column("flow", "string", "a flow"),
         Column("subscriber", "string", "a subscriber"),
         Column("client", "string", "a publisher or a subscriber"),
         Column("role", "string", "publisher or subscriber"),
-        Column("broker", "string", "a broker that starts, stops or sends by another tree"),
+        Column("broker", "string", "one that starts, stops, or sends by another tree or group"),
         Column("from_broker", "string", "one end of a link, or where a client is"),
         Column("to_broker", "string", "the other end, or where a client goes"),
         Column("tree", "integer", "number of the tree as it runs"),
         Column("mark", "string", "p or s: the new mark of a link"),
+        Column("group", "integer", "number of the group as it runs"),
     ),
 )
 
@@ -44,6 +45,10 @@ ACTIONS = {
     "move": "a client goes from a broker to another",
     "detach": "a client leaves a broker",
     "stop": "a broker stops",
+    "entry": "a broker will forward the messages of a group",
+    "use_group": "messages of a group are matched once, where they enter",
+    "end_group": "they go by default routing again",
+    "end_entry": "a broker forgets a group",
     "mark": "a directed link gets a mark",
     "unmark": "a directed link is in no tree any more",
 }

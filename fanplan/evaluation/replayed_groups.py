@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fanplan.evaluation.groups_ledger import groups_ledger
 from fanplan.evaluation.replayed import AGREE
-from fanplan.problem.groups import GroupsProblem
+from fanplan.problem.groups import NONE, GroupsProblem
+from fanplan.problem.overlay import Routes
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,11 @@ class ReplayedGroups:
 
     ``planned`` is the ledger that the plan states; None for other traffic than it was made for.
     ``covered`` is the share of messages that groups carry, ``delivered`` counts messages at brokers
-    that want them. Groups of a plan hold all their destinations, so that nobody is missed.
+    that want them, ``missed`` those that would not get there: subscriptions changed since.
     """
 
     delivered: float
+    missed: float
     covered: float
     ledger: dict[str, float]
     default: dict[str, float]
@@ -40,14 +42,14 @@ class ReplayedGroups:
 
     @property
     def ok(self) -> bool:
-        return not self.differences
+        return self.missed == 0 and not self.differences
 
     def json(self) -> dict[str, Any]:
         return {
             "ok": self.ok,
             "publications": self.ledger["publications"],
             "delivered": self.delivered,
-            "missed": 0.0,
+            "missed": self.missed,
             "unwanted": self.ledger["unwanted"],
             "covered": self.covered,
             "same_traffic": self.planned is not None,
@@ -68,7 +70,7 @@ class ReplayedGroups:
         return {
             "publications": self.ledger["publications"],
             "delivered to brokers": self.delivered,
-            "missed": 0,
+            "missed": self.missed,
             "carried by groups, %": 100 * self.covered,
             **beside,
             "ledger": agrees,
@@ -84,15 +86,17 @@ SHOWN = {
 
 
 def replayed_groups(
-    problem: GroupsProblem, shortcuts: bool, planned: Mapping[str, float] | None
+    problem: GroupsProblem, wanted: Routes, shortcuts: bool, planned: Mapping[str, float] | None
 ) -> ReplayedGroups:
-    """Send the traffic of a problem with all of its groups set up."""
-    everything = np.ones(problem.size, bool)
-    with_groups = groups_ledger(problem, everything, shortcuts)
-    default = groups_ledger(problem, ~everything, shortcuts)
+    """Send the traffic of a problem with all of its groups set up; ``wanted`` is all there is."""
+    with_groups = groups_ledger(problem, np.ones(problem.size, bool), shortcuts)
+    alone = replace(problem, routes=wanted, group=np.full(len(wanted), NONE, np.int32))
+    default = groups_ledger(alone, np.zeros(problem.size, bool), shortcuts)
+    lost = np.diff(wanted.starts) - np.diff(problem.routes.starts)
     total = with_groups.publications
     return ReplayedGroups(
         delivered=float(with_groups.arrived.sum()),
+        missed=float((wanted.messages * lost).sum()),
         covered=float(problem.messages.sum()) / total if total else 0.0,
         ledger=with_groups.summary(),
         default=default.summary(),

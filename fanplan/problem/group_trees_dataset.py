@@ -19,6 +19,7 @@ from fanplan.errors import InputError, Problem
 from fanplan.problem.dataset import read_manifest, read_stage
 from fanplan.problem.group_building import NAMED, given_trees, hung_at
 from fanplan.problem.groups import NONE, BrokerTrees, first_astray
+from fanplan.problem.groups_dataset import Grouping
 from fanplan.problem.interest import Ints
 from fanplan.problem.marking_dataset import require_understood
 from fanplan.problem.marking_paths import shortest_tree, ways_of
@@ -113,10 +114,10 @@ def read_trees(dataset: Path, kind: str) -> TreeSource:
     return ShortestPaths(links, len(names))
 
 
-def entries_of(dataset: Path) -> Ints:
-    """Brokers where traffic enters, after the pipeline made `routes`."""
-    found: Ints = np.unique(read_stage(dataset, "routes", ("source",))["source"].to_numpy())
-    return found.astype(np.int32)
+def sources_of(dataset: Path, grouping: Grouping) -> Ints:
+    """Brokers where traffic enters, after the pipeline made the stages of this grouping."""
+    stage = "routes" if grouping.cells is None else "group_routes"
+    return np.unique(read_stage(dataset, stage, ("source",))["source"].to_numpy().astype(np.int32))
 
 
 # ---- links

@@ -18,7 +18,7 @@ from marking_worlds import (
 
 import fanplan
 from fanplan.api import marking_plans
-from fanplan.changes.marking import follows, in_order, in_two, judged, stage_marking
+from fanplan.changes.marking import follows, in_order, in_two, judged, named_links, stage_marking
 from fanplan.errors import InputError
 from fanplan.evaluation.marking_cost import violations
 from fanplan.plan.stored import load_plan
@@ -30,12 +30,6 @@ from fanplan.problem.marking_dataset import load_marking
 def _stage_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The datasets here come with the stage that Spark would make."""
     monkeypatch.setattr(marking_plans, "make_descriptors", lambda *_: None)
-
-
-def named_links(problem: MarkingProblem) -> list[tuple[str, str]]:
-    names = problem.nodes.to_pylist()
-    ends = zip(problem.tail.tolist(), problem.head.tolist(), strict=True)
-    return [(names[a], names[b]) for a, b in ends]
 
 
 def any_marking(problem: MarkingProblem, seed: int) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.evaluation.groups_ledger import groups_ledger
+from fanplan.plan.groups.cells import cell_tables, topic_names
 from fanplan.plan.groups.record import GroupsRecord, PricesRecord, SelectRecord
 from fanplan.plan.groups.types import GroupsLayer
 from fanplan.problem.build import take_audiences
@@ -83,13 +84,16 @@ def tables(found: FoundGroups, decided: Decided, shortcuts: bool) -> dict[str, p
     chosen = np.flatnonzero(decided.selected)
     best = chosen[np.argsort(-decided.benefit[chosen], kind="stable")]
     used = entries(problem, shortcuts)
-    return {
+    made = {
         "group_trees": tree_table(problem.brokers, problem.trees),
         "virtual_groups": group_table(problem, best, decided),
         "group_members": member_table(problem, best),
         "group_links": entry_table(problem.brokers, used, best, shortcuts=False),
         "shortcuts": entry_table(problem.brokers, used, best, shortcuts=True),
     }
+    if found.cells is not None:
+        made |= cell_tables(found.cells, topic_names(found.dataset), best)
+    return made
 
 
 def entries(problem: GroupsProblem, shortcuts: bool) -> Shortcuts:

@@ -140,49 +140,59 @@ class Counted:
 
 def count(stored: StoredGroups, traffic: Traffic) -> Counted:
     """The ledger of a plan's groups, a hop and a match taking 1 each."""
-    trees, routes = stored.trees, traffic.routes
+    trees, routes, size = stored.trees, traffic.routes, stored.size
     route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
     visits = walked(trees, traffic.tree, route, routes.brokers.astype(np.int64))
     matching = trees.inner[traffic.tree[visits.item], visits.broker]
     each = routes.messages[visits.item]
-    messages = by_group(traffic, stored.size, routes.messages)
-    default = traffic.group[visits.item] < 0
-    middle = middle_brokers(trees)
-    entries = stored.entries
-    sent = messages[entries.group]
-    delay, arrived = delays(stored, traffic, route)
-    received = each[default].sum() + sent.sum()
-    at_middle = each[default & middle[visits.broker]].sum() + sent[middle[entries.head]].sum()
-    matched = each[default & matching]
-    matched_there = each[default & matching & middle[visits.broker]].sum()
-    total, many = float(routes.messages.sum()), int(middle.sum())
-    wanted = by_group(traffic, stored.size, routes.messages * np.diff(routes.starts))
+    messages = by_group(traffic, size, np.arange(len(routes)), routes.messages)
+    wanted = by_group(traffic, size, route, routes.messages[route])
+    alone = traffic.group[visits.item] < 0
+    received = Sums(visits.broker[alone], each[alone])
+    matched = Sums(visits.broker[alone & matching], each[alone & matching])
     ledger = {
-        "publications": total,
-        "delay": delay / arrived if arrived else 0.0,
-        "messages": float(at_middle) / (total * many) if total * many else 0.0,
-        "matches": float(matched_there) / (total * many) if total * many else 0.0,
-        "saving": float((sent * entries.bypassed).sum()),
-        "entries": len(entries.group),
-        "link_messages": float(received),
-        "matches_total": total + float(matched.sum()),
+        **shares(stored, received, matched, messages, float(routes.messages.sum())),
+        "delay": mean_delay(stored, traffic, route),
+        "saving": float((messages[stored.entries.group] * stored.entries.bypassed).sum()),
+        "entries": len(stored.entries.group),
         "unwanted": float((messages * np.diff(stored.starts) - wanted).sum()),
     }
-    return Counted(
-        messages,
-        wanted,
-        by_group_of(traffic, stored.size, visits.item, each),
-        by_group_of(traffic, stored.size, visits.item[matching], each[matching]),
-        ledger,
-    )
+    links = by_group(traffic, size, visits.item, each)
+    matches = by_group(traffic, size, visits.item[matching], each[matching])
+    return Counted(messages, wanted, links, matches, ledger)
 
 
-def by_group(traffic: Traffic, size: int, amounts: Floats) -> Floats:
-    """Amounts of routes by the group that carries them."""
-    return by_group_of(traffic, size, np.arange(len(amounts)), amounts)
+class Sums(NamedTuple):
+    """Amounts at brokers, a broker more than once."""
+
+    broker: Longs
+    amount: Floats
+
+    def total(self) -> float:
+        return float(self.amount.sum())
+
+    def at(self, some: Bools) -> float:
+        return float(self.amount[some[self.broker]].sum())
 
 
-def by_group_of(traffic: Traffic, size: int, route: Longs, amounts: Floats) -> Floats:
+def shares(
+    stored: StoredGroups, received: Sums, matched: Sums, messages: Floats, publications: float
+) -> dict[str, float]:
+    """Messages and matches in all, and the share of them at brokers in the middle of trees."""
+    forwarded = Sums(stored.entries.head, messages[stored.entries.group])
+    middle = middle_brokers(stored.trees)
+    most = publications * int(middle.sum()) or 1.0
+    return {
+        "publications": publications,
+        "messages": (received.at(middle) + forwarded.at(middle)) / most,
+        "matches": matched.at(middle) / most,
+        "link_messages": received.total() + forwarded.total(),
+        "matches_total": publications + matched.total(),
+    }
+
+
+def by_group(traffic: Traffic, size: int, route: Longs, amounts: Floats) -> Floats:
+    """Amounts on routes by the group that carries them."""
     inside = traffic.group[route] >= 0
     sums = np.bincount(traffic.group[route[inside]], amounts[inside], minlength=size)
     return sums.astype(np.float64)
@@ -195,14 +205,14 @@ def middle_brokers(trees: BrokerTrees) -> Bools:
     return np.asarray(inner.any(axis=0))
 
 
-def delays(stored: StoredGroups, traffic: Traffic, route: Longs) -> tuple[float, float]:
-    """The sum of delays, and of what they are of: messages at brokers that want them."""
+def mean_delay(stored: StoredGroups, traffic: Traffic, route: Longs) -> float:
+    """The mean delay of messages at brokers that want them; ``route`` is of each destination."""
     trees, routes, size = stored.trees, traffic.routes, len(stored.brokers)
     end, messages = routes.brokers.astype(np.int64), routes.messages[route]
     steps = along(trees, np.ones_like(trees.parent)) + along(trees, trees.inner)
-    time = 1.0 + steps[traffic.tree[route], end]
     entries, group = stored.entries, traffic.group[route]
     at = places(entries.group * size + entries.head, group * size + end)
     far = np.append(hops(stored), 0)[at]
-    time = np.where(group >= 0, 1.0 + far, time)
-    return float((time * messages).sum()), float(messages.sum())
+    time = 1.0 + np.where(group >= 0, far, steps[traffic.tree[route], end])
+    arrived = float(messages.sum())
+    return float((time * messages).sum()) / arrived if arrived else 0.0
