@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fanplan.plan.channels.check import check_channels
+from fanplan.plan.delivery.check import check_delivery
 from fanplan.plan.findings import CheckResult, Findings
 from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.check import check_marking
@@ -36,6 +37,8 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
         missed += check_marking(plan, dataset, findings)
     if plan.record.groups:
         missed += check_groups(plan, dataset, findings)
+    if plan.record.delivery:
+        check_delivery(plan, dataset, findings)
     return CheckResult(missed, tuple(findings.violations), tuple(findings.warnings), unserved)
 
 

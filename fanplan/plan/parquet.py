@@ -29,3 +29,14 @@ def write(writer: pq.ParquetWriter, columns: list[pa.Array]) -> None:
     fields = zip(columns, writer.schema, strict=True)
     table = pa.table([column.cast(field.type) for column, field in fields], schema=writer.schema)
     writer.write_table(table, row_group_size=BATCH_ROWS)
+
+
+def write_table(content: pa.Table, table: Table, folder: Path) -> None:
+    """Write a whole table of the plan, in the order in which it comes."""
+    with parquet_writer(folder, table) as writer:
+        write(writer, [content[column.name] for column in table.columns])
+
+
+def by_key(content: pa.Table, table: Table) -> pa.Table:
+    """The table ordered by its key."""
+    return content.sort_by([(name, "ascending") for name in table.key])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from fanplan.errors import CheckError, InputError, Problem
 from fanplan.folder import PLAN, whole_folder
@@ -11,6 +13,8 @@ from fanplan.plan.channels.record import channels_record
 from fanplan.plan.channels.types import ChannelLayer
 from fanplan.plan.channels.write import write_channels
 from fanplan.plan.check import check_plan
+from fanplan.plan.delivery.types import DeliveryLayer
+from fanplan.plan.delivery.write import write_delivery
 from fanplan.plan.groups.types import GroupsLayer
 from fanplan.plan.groups.write import write_groups
 from fanplan.plan.marking.types import MarkingLayer
@@ -21,30 +25,46 @@ from fanplan.plan.seal import file_hashes, write_record
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord, load_plan
 from fanplan.problem.dataset import Manifest, read_manifest
 
-__all__ = ["StoredPlan", "load_plan", "save_plan"]
+__all__ = ["StoredPlan", "load_plan", "save_layers", "save_plan"]
 
-Layer = ChannelLayer | OverlayLayer | MarkingLayer | GroupsLayer
+Layer = ChannelLayer | OverlayLayer | MarkingLayer | GroupsLayer | DeliveryLayer
 
 
 def save_plan(layer: Layer, dataset: Path, out: Path, replace: bool = False) -> StoredPlan:
-    """Write a layer planned for a dataset into the folder ``out``; with ``replace`` over a plan.
+    """Write a plan of one layer."""
+    return save_layers((layer,), dataset, out, replace)
+
+
+def save_layers(
+    layers: Sequence[Layer], dataset: Path, out: Path, replace: bool = False
+) -> StoredPlan:
+    """Write layers planned for a dataset into the folder ``out``; with ``replace`` over a plan.
 
     The same plan gives the same bytes. A plan that does not pass the check is not written.
     """
     manifest = read_manifest(dataset)
-    require_same_input(layer, manifest, dataset)
     with whole_folder(out, PLAN, replace) as folder:
-        if isinstance(layer, ChannelLayer):
-            write_channels(layer, dataset, manifest, folder)
-        elif isinstance(layer, OverlayLayer):
-            write_overlay(layer, folder)
-        elif isinstance(layer, GroupsLayer):
-            write_groups(layer, folder)
-        else:
-            write_marking(layer, folder)
-        write_record(plan_record(layer, manifest, file_hashes(folder)), folder)
+        for layer in layers:
+            require_same_input(layer, manifest, dataset)
+            write_layer(layer, dataset, manifest, folder)
+        write_record(plan_record(layers, manifest, file_hashes(folder)), folder)
         require_valid(folder, dataset)
     return load_plan(out)
+
+
+def write_layer(layer: Layer, dataset: Path, manifest: Manifest, folder: Path) -> None:
+    """The tables of a layer."""
+    match layer:
+        case ChannelLayer():
+            write_channels(layer, dataset, manifest, folder)
+        case OverlayLayer():
+            write_overlay(layer, folder)
+        case GroupsLayer():
+            write_groups(layer, folder)
+        case DeliveryLayer():
+            write_delivery(layer, folder)
+        case _:
+            write_marking(layer, folder)
 
 
 def require_same_input(layer: Layer, manifest: Manifest, dataset: Path) -> None:
@@ -60,18 +80,19 @@ def require_valid(folder: Path, dataset: Path) -> None:
         raise CheckError("the plan does not pass its check: " + "; ".join(violations))
 
 
-def plan_record(layer: Layer, manifest: Manifest, files: dict[str, str]) -> PlanRecord:
-    """What plan.json says of a layer whose tables have these hashes."""
+def plan_record(layers: Sequence[Layer], manifest: Manifest, files: dict[str, str]) -> PlanRecord:
+    """What plan.json says of layers whose tables have these hashes."""
+    sections: dict[str, Any] = {
+        layer.layer: channels_record(layer) if isinstance(layer, ChannelLayer) else layer.record
+        for layer in layers
+    }
     return PlanRecord(
-        version=layer.version,
-        layers=(layer.layer,),
+        version=layers[0].version,
+        layers=tuple(layer.layer for layer in layers),
         input=input_record(manifest),
-        seed=layer.seed,
-        channels=channels_record(layer) if isinstance(layer, ChannelLayer) else None,
-        overlay=layer.record if isinstance(layer, OverlayLayer) else None,
-        marking=layer.record if isinstance(layer, MarkingLayer) else None,
-        groups=layer.record if isinstance(layer, GroupsLayer) else None,
+        seed=max(layer.seed for layer in layers),
         files=files,
+        **sections,
     )
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from fanplan.errors import InputError, Problem
 from fanplan.plan.channels.record import ChannelsRecord
+from fanplan.plan.delivery.record import DeliveryRecord
 from fanplan.plan.groups.record import GroupsRecord
 from fanplan.plan.marking.record import MarkingRecord
 from fanplan.plan.overlay.record import OverlayRecord
@@ -19,6 +20,7 @@ from fanplan.plan.record import Count, Positive
 from fanplan.plan.tables import (
     CELL_TABLES,
     CHANNEL_TABLES,
+    DELIVERY_TABLES,
     GROUPS_TABLES,
     MARKING_TABLES,
     OVERLAY_TABLES,
@@ -30,7 +32,7 @@ from fanplan.workload.tables import Table
 FORMAT: Literal[3] = 3
 PLAN_AGAIN = "Write the plan again"
 
-LayerName = Literal["channels", "overlay", "marking", "groups"]
+LayerName = Literal["channels", "overlay", "marking", "groups", "delivery"]
 
 
 class TableRecord(BaseModel):
@@ -77,6 +79,7 @@ class PlanRecord(BaseModel):
     overlay: OverlayRecord | None = None
     marking: MarkingRecord | None = None
     groups: GroupsRecord | None = None
+    delivery: DeliveryRecord | None = None
     files: dict[str, str]
     seal: str = ""
 
@@ -94,6 +97,7 @@ class PlanRecord(BaseModel):
             tables += OVERLAY_TABLES + (TREE_TABLES if self.overlay.trees > 1 else ())
         if self.groups:
             tables += GROUPS_TABLES + (CELL_TABLES if self.groups.grouping.cells else ())
+        tables += DELIVERY_TABLES if self.delivery else ()
         return tables + (MARKING_TABLES if self.marking else ())
 
 
@@ -123,6 +127,11 @@ class StoredPlan:
     def groups(self) -> GroupsRecord:
         """The section on groups; an error if the plan has none."""
         return self._section(self.record.groups, "groups")
+
+    @property
+    def delivery(self) -> DeliveryRecord:
+        """The section on delivery; an error if the plan has none."""
+        return self._section(self.record.delivery, "delivery")
 
     def _section(self, section: Any, name: str) -> Any:
         if section is None:

@@ -207,10 +207,28 @@ GROUP_AXES = Table(
     key=("topic", "axis"),
 )
 
+CHANNEL_DOMAINS = Table(
+    "channel_domains",
+    "the multicast domain of each channel: a site, or everywhere",
+    (
+        Column("channel", "integer", "number of the channel, from 0", required=True),
+        Column("domain", "string", "where it reaches; empty: everywhere", required=True),
+    ),
+    key=("channel",),
+)
+
+DIRECT_CLASSES = Table(
+    "direct_classes",
+    "what is sent to each subscriber past the brokers",
+    (Column("audience_class", "integer", "as in the table flows", required=True),),
+    key=("audience_class",),
+)
+
 OVERLAY_TABLES = (PLAN_BROKERS, CLIENTS, PLAN_LINKS)
 TREE_TABLES = (TREE_LINKS, TREE_SOURCES)
 MARKING_TABLES = (MARKS,)
 GROUPS_TABLES = (GROUP_TREES, VIRTUAL_GROUPS, GROUP_MEMBERS, GROUP_LINKS, SHORTCUTS)
+DELIVERY_TABLES = (CHANNEL_DOMAINS, DIRECT_CLASSES)
 CELL_TABLES = (GROUP_CELLS, GROUP_AXES)
 
 ARROW_TYPES = {

@@ -31,11 +31,12 @@ def load_delivery(
     home = homes(clients, "subscriber", interest.subscribers, brokers)
     entry = homes(clients, "publisher", publisher_names(dataset), brokers)
     row, broker, messages = parcels(dataset, interest, entry)
-    roots, tree = np.unique(broker, return_inverse=True)
-    trees = source.hung(roots.astype(np.int32))
-    return DeliveryProblem(
-        interest, brokers, trees, home, domain, row, tree.astype(np.int32), messages
-    )
+    trees = source.hung(np.unique(broker))
+    tree = trees.of(broker)
+    for lost in broker[tree == NONE][:1]:
+        what = f"broker {brokers[int(lost)].as_py()!r} sends, but is no root"
+        raise InputError(Problem("trees", what, "Give a tree for every broker that sends"))
+    return DeliveryProblem(interest, brokers, trees, home, domain, row, tree, messages)
 
 
 def load_flat(dataset: Path) -> DeliveryProblem:

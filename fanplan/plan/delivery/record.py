@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import BaseModel, ConfigDict
 
 from fanplan.plan.record import Amount, Count
 
@@ -57,4 +57,3 @@ class DeliveryRecord(BaseModel):
     bound: Amount
     steps: tuple[StepRecord, ...]
     warnings: tuple[str, ...] = ()
-    delay: FiniteFloat = 0.0

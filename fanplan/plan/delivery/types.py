@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
 
 from fanplan.plan.channels.types import ChannelMap
+from fanplan.plan.delivery.record import DeliveryRecord
 from fanplan.problem.groups import Bools, GroupsProblem
 from fanplan.problem.interest import Ints
 
@@ -24,3 +28,15 @@ class Delivery:
     direct: Bools
     groups: GroupsProblem
     selected: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class DeliveryLayer:
+    """The section of a plan that binds channels and groups together, with its tables."""
+
+    record: DeliveryRecord
+    tables: dict[str, pa.Table]
+    source: str
+    seed: int
+    version: str
+    layer: Literal["delivery"] = "delivery"

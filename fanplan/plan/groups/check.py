@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fanplan.errors import InputError
+from fanplan.plan.delivery.read import delivery_groups
 from fanplan.plan.findings import EXAMPLES, Findings
 from fanplan.plan.groups.carried import group_keys, stored_keys
 from fanplan.plan.groups.cells import cells_of, on_grid, read_cells, topic_names
@@ -22,7 +23,7 @@ from fanplan.plan.groups.figures import (
 from fanplan.plan.groups.read import StoredGroups, read_groups
 from fanplan.plan.groups.trees import check_trees
 from fanplan.plan.stored import StoredPlan
-from fanplan.problem.groups import GroupsProblem
+from fanplan.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.problem.groups_dataset import FoundGroups, load_groups
 from fanplan.problem.interest import Longs
 from fanplan.problem.overlay_dataset import read_brokers
@@ -34,7 +35,7 @@ def check_groups(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     try:
         stored = read_groups(plan, read_brokers(dataset).names)
         check_trees(record, stored.trees, dataset, findings)
-        found = load_groups(dataset, stored.trees, record.grouping)
+        found = possible_groups(plan, dataset, stored.trees)
         subtrees = check_entries(stored, findings)
         candidate = candidates(stored, found.problem, findings)
         if subtrees is None or len(findings.violations) > known:
@@ -54,6 +55,13 @@ def check_groups(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     check_default(record, stored, traffic, findings)
     check_rule(record, stored, findings)
     return missed
+
+
+def possible_groups(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> FoundGroups:
+    """Groups of the dataset's traffic, or of what a delivery leaves to brokers."""
+    if plan.record.delivery:
+        return FoundGroups(delivery_groups(plan, dataset, trees), dataset)
+    return load_groups(dataset, trees, plan.groups.grouping)
 
 
 def candidates(stored: StoredGroups, problem: GroupsProblem, findings: Findings) -> Longs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fanplan.plan.overlay.types import OverlayLayer
-from fanplan.plan.parquet import parquet_writer, write
+from fanplan.plan.parquet import by_key, write_table
 from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
 
 
@@ -13,6 +13,4 @@ def write_overlay(layer: OverlayLayer, folder: Path) -> None:
     """All tables, ordered by their keys."""
     for table in OVERLAY_TABLES + TREE_TABLES:
         if table.name in layer.tables:
-            content = layer.tables[table.name].sort_by([(name, "ascending") for name in table.key])
-            with parquet_writer(folder, table) as writer:
-                write(writer, [content[column.name] for column in table.columns])
+            write_table(by_key(layer.tables[table.name], table), table, folder)

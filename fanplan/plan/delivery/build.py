@@ -1,0 +1,71 @@
+"""The delivery section of a plan from what was decided: its tables and its figures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.evaluation.prices import LedgerPrices
+from fanplan.plan.delivery.ledger import DeliveryLedger
+from fanplan.plan.delivery.record import DeliveryRecord, LedgerPricesRecord, StepRecord
+from fanplan.plan.delivery.types import Delivery, DeliveryLayer
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What was asked for and what came of it, as the plan records it.
+
+    ``steps`` are names and costs on the way from the naive system to the plan.
+    """
+
+    channels: int
+    entries: int | None
+    unicast_limit: float | None
+    direct: bool
+    prices: LedgerPrices
+    domains: tuple[str, ...]
+    layered: float
+    bound: float
+    steps: tuple[tuple[str, float], ...]
+    warnings: tuple[str, ...]
+
+
+def delivery_layer(
+    delivery: Delivery,
+    ledger: DeliveryLedger,
+    settled: Settled,
+    source: str,
+    seed: int,
+    version: str,
+) -> DeliveryLayer:
+    parts = ledger.parts(settled.prices)
+    record = DeliveryRecord(
+        channels=settled.channels,
+        entries=settled.entries,
+        unicast_limit=settled.unicast_limit,
+        direct_allowed=settled.direct,
+        prices=LedgerPricesRecord(**asdict(settled.prices)),
+        domains=settled.domains,
+        classes=len(delivery.direct),
+        direct=int(delivery.direct.sum()),
+        unicast_fraction=ledger.unicast_fraction,
+        parts=parts,
+        cost=sum(parts.values()),
+        layered=settled.layered,
+        bound=settled.bound,
+        steps=tuple(StepRecord(name=name, cost=cost) for name, cost in settled.steps),
+        warnings=settled.warnings,
+    )
+    names = pa.array(settled.domains, pa.string())
+    tables = {
+        "channel_domains": pa.table(
+            {
+                "channel": np.arange(delivery.map.channels),
+                "domain": names.take(pa.array(delivery.domain)),
+            }
+        ),
+        "direct_classes": pa.table({"audience_class": np.flatnonzero(delivery.direct)}),
+    }
+    return DeliveryLayer(record, tables, source, seed, version)
