@@ -27,6 +27,7 @@ from fanplan.workload.generators.content import (
     intervals_of,
 )
 from fanplan.workload.generators.draws import choose, keep, streams, zipf
+from fanplan.workload.generators.enterprise import EnterpriseParams
 from fanplan.workload.generators.law import Axis, PublicationLaw
 from fanplan.workload.generators.market import MarketParams
 from fanplan.workload.generators.params import Params
@@ -49,6 +50,7 @@ SMALL: dict[str, Params] = {
     "clients": ClientsParams(advertisements=20),
     "transit-stub": TransitStubParams(),
     "tree-grid": TreeGridParams(cells=8),
+    "enterprise": EnterpriseParams(flows=60, users=30),
 }
 READERS = {
     "parquet": pa.parquet.read_table,

@@ -1,0 +1,81 @@
+"""From the naive system to the plan: what each step of the way costs, in the ledger's words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fanplan.planners.delivery.params import DeliveryParams
+    from fanplan.planners.stop import Stop
+    from fanplan.problem.delivery import DeliveryProblem
+
+Steps = list[tuple[str, float]]
+
+
+def broker_steps(
+    naive: DeliveryProblem, planned: DeliveryProblem, params: DeliveryParams, seed: int, stop: Stop
+) -> Steps:
+    """Flooding and routing on a random tree, then the planned tree, then channels on it."""
+    return [
+        ("flooding on a random tree", flooding(naive, params)),
+        ("content routing on a random tree", routed(naive, params)),
+        ("planned tree", routed(planned, params)),
+        *channel_steps(planned, params, seed, stop),
+    ]
+
+
+def flat_steps(problem: DeliveryProblem, params: DeliveryParams) -> Steps:
+    """Everything to everybody, then each message to those who want it, one by one."""
+    interest, prices = problem.interest, params.prices
+    total = float(interest.messages.sum())
+    everybody = prices.sent + prices.received * len(interest.subscribers) + prices.matched
+    return [("broadcast", total * everybody), ("unicast", routed(problem, params))]
+
+
+def flooding(problem: DeliveryProblem, params: DeliveryParams) -> float:
+    """Every message visits and is matched at every broker; brokers serve their subscribers."""
+    interest, prices = problem.interest, params.prices
+    hops = (problem.trees.parent >= 0).sum(axis=1)[problem.tree]
+    far = prices.forwarded * hops + prices.matched * (hops + 1)
+    near = prices.unicast * interest.audience_sizes
+    return float(problem.messages @ far + interest.messages @ near)
+
+
+def routed(problem: DeliveryProblem, params: DeliveryParams) -> float:
+    """Content-based routing, matched at every hop, without channels and groups."""
+    from fanplan.planners.delivery.joint import judge, without_channels
+
+    plain = replace(params, entries=0, channels=0)
+    return judge(problem, plain, without_channels(problem, plain)).cost
+
+
+def channel_steps(
+    problem: DeliveryProblem, params: DeliveryParams, seed: int, stop: Stop
+) -> Steps:
+    """Channels as if there were no groups."""
+    from fanplan.planners.delivery.joint import judge
+    from fanplan.planners.delivery.layers import layer_by_layer
+
+    if not (params.channels and problem.domains):
+        return []
+    alone = replace(params, entries=0)
+    made = layer_by_layer(problem, alone, seed, stop)
+    return [("channels", judge(problem, alone, made).cost)]
+
+
+def with_descriptors(steps: Steps, amount: float) -> Steps:
+    """The same with what descriptors cost at every step."""
+    return [(name, cost + amount) for name, cost in steps]
+
+
+def savings(steps: Steps) -> list[dict[str, float | str]]:
+    """Each step with its cost, what it saves, and that in percent of the first."""
+    costs = np.array([cost for _, cost in steps])
+    saved = -np.diff(costs, prepend=costs[0])
+    return [
+        {"step": name, "cost": cost, "saved": float(gain), "percent": float(100 * gain / costs[0])}
+        for (name, cost), gain in zip(steps, saved, strict=True)
+    ]
