@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import scipy.sparse
+from numpy.typing import NDArray
 
 from fanplan.errors import InputError, Problem
 from fanplan.problem.interest import Floats, Longs
@@ -16,14 +18,18 @@ from fanplan.problem.marking_paths import (
     Laid,
     Ways,
     hang,
+    laid,
     preorder,
     pruned,
     shortest_tree,
+    shortest_trees,
     sums_below,
     ways_of,
 )
 from fanplan.problem.names import similar
 from fanplan.workload.tables import TREES
+
+Bools = NDArray[np.bool_]
 
 
 def shared_problem(network: Network, core: str) -> MarkingProblem:
@@ -33,8 +39,9 @@ def shared_problem(network: Network, core: str) -> MarkingProblem:
     """
     root = position(network, core)
     member = (network.published > 0) | (network.subscribed > 0)
-    tree = pruned(shortest_tree(root, network_ways(network), member), member)
-    require_reached(network, root, member, tree)
+    ways = network_ways(network)
+    require_joined(network, np.array([root]), member)
+    tree = pruned(shortest_tree(root, ways, member), member)
     f, g = (sums_below(tree, many) for many in (network.published, network.subscribed))
     order = tree.order
     # A link is used if somebody publishes before it and somebody subscribes behind it.
@@ -56,13 +63,10 @@ def source_problem(network: Network) -> MarkingProblem:
     Of equally long paths the one with fewer links, then the one whose last links come from nodes
     with lower positions. O(publishers × links × log nodes) at most.
     """
-    ways, wanted = network_ways(network), network.subscribed > 0
-    trees = []
-    for root in np.flatnonzero(network.published).tolist():
-        tree = shortest_tree(root, ways, wanted)
-        require_reached(network, root, wanted, tree)
-        trees.append(preorder(root, pruned(tree, wanted)))
-    return with_sources(network, directed(network), trees)
+    roots, wanted = np.flatnonzero(network.published), network.subscribed > 0
+    ways = network_ways(network)
+    require_joined(network, roots, wanted)
+    return with_sources(network, directed(network), shortest_trees(roots, ways, wanted))
 
 
 def given_problem(network: Network, trees: pa.Table) -> MarkingProblem:
@@ -81,9 +85,11 @@ def given_problem(network: Network, trees: pa.Table) -> MarkingProblem:
         rows = order[ends[publisher] : ends[publisher + 1]]
         tree = hang(publisher, parent[rows], child[rows], way[rows], network.size)
         require_hung(network, publisher, child[rows], tree)
-        require_reached(network, publisher, wanted, tree)
+        missed = wanted.copy()
+        missed[tree.order], missed[publisher] = False, False
+        require_none(network, publisher, missed)
         found.append(preorder(publisher, pruned(tree, wanted)))
-    return with_sources(network, links, found)
+    return with_sources(network, links, laid(found))
 
 
 # ---- directed links
@@ -138,23 +144,14 @@ def find(network: Network, links: Directed, tail: Longs, head: Longs) -> Longs:
 # ---- problems
 
 
-def with_sources(network: Network, links: Directed, trees: list[Laid]) -> MarkingProblem:
-    """A problem with a tree per source; only links in trees are kept, in their order."""
-    sizes = [len(tree.way) for tree in trees]
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    way = joined([tree.way for tree in trees])
-    above = joined([tree.above for tree in trees])
-    above = np.where(above == NONE, NONE, above + np.repeat(starts[:-1], sizes))
+def with_sources(network: Network, links: Directed, trees: Laid) -> MarkingProblem:
+    """A problem with a tree per publisher; only links in trees are kept, in their order."""
     in_use = np.zeros(len(links.tail), bool)
-    in_use[way] = True
-    link = (np.cumsum(in_use) - 1)[way].astype(np.int32)
-    roots = np.array([tree.root for tree in trees], dtype=np.int32)
-    shape = SourceTrees(roots, starts, link, above)
+    in_use[trees.way] = True
+    link = (np.cumsum(in_use) - 1)[trees.way].astype(np.int32)
+    roots = np.flatnonzero(network.published).astype(np.int32)
+    shape = SourceTrees(roots, trees.starts, link, trees.above)
     return with_links(network, links, np.flatnonzero(in_use), shape)
-
-
-def joined(parts: list[Longs]) -> Longs:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def with_links(
@@ -221,9 +218,21 @@ def require_hung(network: Network, root: int, child: Longs, tree: Hung) -> None:
         raise InputError(Problem("trees", what, "Give links that form one tree, without a cycle"))
 
 
-def require_reached(network: Network, root: int, wanted: np.ndarray, tree: Hung) -> None:
-    missed = wanted.copy()
-    missed[tree.order], missed[root] = False, False
+def require_joined(network: Network, roots: Longs, wanted: Bools) -> None:
+    """Links must join each root with all wanted nodes. O(links)."""
+    assert network.links is not None
+    ends = np.stack((network.links.a, network.links.b))
+    graph = scipy.sparse.coo_array(
+        (np.ones(ends.shape[1], np.int8), ends), shape=(network.size,) * 2
+    )
+    island = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+    for home in np.unique(island[wanted]):
+        for root in roots[island[roots] != home][:1]:
+            require_none(network, root, wanted & (island != island[root]))
+
+
+def require_none(network: Network, root: int, missed: Bools) -> None:
+    """An error that names nodes which the tree of a root misses, if there are any."""
     if missed.any():
         what = (
             f"that of {network.name(root)!r} does not reach {network.named(np.flatnonzero(missed))}"

@@ -264,8 +264,9 @@ def test_prices_of_links_need_links(tmp_path):
     assert fanplan.mark(dataset, "given", storing=1.0).summary()["cost"] == 10.0
     with pytest.raises(InputError, match="there are no links that have a latency"):
         fanplan.mark(dataset, "given", sending="latency")
-    with pytest.raises(InputError, match="links: there are none"):
-        fanplan.mark(dataset, "per-source")
+    for trees in ("per-source", "shared:A"):
+        with pytest.raises(InputError, match="links: there are none"):
+            fanplan.mark(dataset, trees)
 
 
 def test_nobody_publishes(tmp_path):
