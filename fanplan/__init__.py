@@ -27,6 +27,7 @@ __all__ = [
     "open_dataset",
     "overlay",
     "replay",
+    "replay_marks",
     "simulate",
 ]
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         open_dataset,
         overlay,
         replay,
+        replay_marks,
         simulate,
     )
 

@@ -34,6 +34,7 @@ from fanplan.api.datasets import (
 )
 from fanplan.api.engine import Engine
 from fanplan.api.marking_plans import MarkingPlan, mark
+from fanplan.api.marking_replay import replay_marks
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
 from fanplan.api.rankings import compare_rankings, require_rankings
@@ -62,6 +63,7 @@ __all__ = [
     "open_dataset",
     "overlay",
     "replay",
+    "replay_marks",
     "require_methods",
     "require_metrics",
     "require_names",

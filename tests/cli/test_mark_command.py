@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
 from marking_datasets import write_marking_dataset
-from marking_worlds import figure_2, tree_table
+from marking_worlds import figure_2, network, tree_table
 from overlays import write_stage
 
 from fanplan.api import marking_plans, plans
@@ -98,3 +98,24 @@ def test_rows_of_the_network_in_quarantine_are_named(
         what = "links.csv, line 4: 'C,B': duplicate of links.csv, line 3"
         assert said[0] == f"fanplan: {what}. Mend it"
         assert len(said) == lines
+
+
+def test_replay_tells_whether_marks_still_hold(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Later E, behind D, subscribes too, and C no longer; D wants so little that s-links pay."""
+    words = ("mark", dataset, "--trees", "per-source", "--out", tmp_path / "plan")
+    assert answer(capsys, *words)[0] == 0
+    code, told = answer(capsys, "replay", tmp_path / "plan", dataset)
+    assert (code, told["cost"], told["best"], told["changed"]) == (0, 5.0, 5.0, 0)
+    world = network("ABCDE", ["AB", "BC", "BD", "DE"], {"A": 2}, {"D": 1, "E": 1})
+    later = write_marking_dataset(tmp_path / "later", world)
+    code, told = answer(capsys, "replay", tmp_path / "plan", later)
+    found = {name: told[name] for name in ("unmarked", "unused", "broken", "repaired", "changed")}
+    assert (code, found) == (
+        1,
+        {"unmarked": 1, "unused": 1, "broken": 0, "repaired": 0, "changed": 2},
+    )
+    assert (told["planned"], told["cost"], told["best"]) == (5.0, 5.0, 5.0)
+    assert run("replay", tmp_path / "plan", later) == 1
+    assert "do not hold: mark again" in capsys.readouterr().out
