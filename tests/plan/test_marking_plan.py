@@ -153,8 +153,11 @@ def covered(tmp_path: Path) -> fanplan.Dataset:
 
 
 @pytest.mark.parametrize("trees", ["per-source", "shared:B"])
-def test_merging_may_mark_otherwise(covered, tmp_path, trees):
-    """On A to B τ sinks from 4 to 2 as C covers, on the others σ from 4 to 3 as B does."""
+def test_merging_counts_less(covered, tmp_path, trees):
+    """On A to B τ sinks from 4 to 2 as C covers, on the others σ from 4 to 3 as B does.
+
+    The marks that are best without merging are so with it.
+    """
     made = fanplan.mark(covered, trees, merge=True)
     told = made.summary()
     assert told["merged"] == {
@@ -169,6 +172,18 @@ def test_merging_may_mark_otherwise(covered, tmp_path, trees):
     marks = pq.read_table(plan / "marks.parquet").to_pylist()
     assert [(row["merged_sigma"], row["merged_tau"]) for row in marks] == [(2, 2), (3, 1), (3, 3)]
     assert check_plan(plan, covered.path).ok
+
+
+def test_merging_may_mark_otherwise(tmp_path):
+    """A publishes 3 descriptors; C and D want the same 2, so that A to B pays as an s-link."""
+    world = network("ABCD", ["AB", "BC", "BD"], {"A": 3}, {"C": 2, "D": 2})
+    covers = [(False, "D", ["C"], 2)]
+    dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", world, covers=covers))
+    made = fanplan.mark(dataset, "per-source", merge=True)
+    told = made.summary()
+    assert (told["merged"]["plain"], told["merged"]["plain_merged"]) == (7.0, 7.0)
+    assert (told["cost"], told["merged"]["cost"], told["s_links"]) == (8.0, 6.0, 3)
+    assert check_plan(made.save(tmp_path / "plan"), dataset.path).ok
 
 
 MISMERGED = {
