@@ -50,6 +50,20 @@ def test_mark_shows_it_beside_broadcasting(
         assert said in shown
 
 
+def test_merged_costs_are_shown_beside_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    covers = [(False, "D", ["C"], 1)]
+    dataset = write_marking_dataset(tmp_path / "d", figure_2(), covers=covers)
+    words = ("--trees", "per-source", "--merge")
+    assert run("mark", dataset, "--out", tmp_path / "plan", *words) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["cost,", "merged", "5"] in shown
+    assert ["best", "merged", "5", "5", "1.67", "2"] in shown
+    assert ["subscriptions", "everywhere", "8", "7", "2.33", "3"] in shown
+    assert run("check", tmp_path / "plan", dataset) == 0
+
+
 def test_another_layer_is_not_in_the_plan(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,6 +76,7 @@ WRONG = {
     "trees": (("--trees", "best"), "--trees: 'best' is unknown. Use shared:CORE"),
     "core": (("--trees", "shared:E"), "--trees: there is no node 'E'"),
     "sending": (("--trees", "given", "--sending", "far"), "--sending: 'far' is unknown"),
+    "merge": (("--trees", "given", "--merge", "--raw"), "--merge: covered regions cannot both"),
     "storing": (("--trees", "given", "--storing", "-1"), "--storing: -1.0 is no price"),
 }
 
