@@ -160,10 +160,8 @@ def identify(spark: SparkSession, side: int, leaves: int, each: int, most: int) 
     rows = min(side, max(STEP, int(side * most / marks)))
     cell, broker = pairs_of(boxes, side, rows)
     words = broker_words(np.arange(leaves)).astype(np.int64)[broker]
-    print(
-        f"{side * side:>9,} {leaves:>7,} {each:>5} {marks:>13,.0f} {groups:>8,} {seconds:>7.1f}",
-        end="",
-    )
+    sizes = f"{side * side:>9,} {leaves:>7,} {each:>5} {marks:>13,.0f} {groups:>8,}"
+    print(f"{sizes} {clock:>7.1f} {seconds:>7.1f}", end="")
     for peer in (with_pandas, with_polars):
         found, taken = timed(peer, cell, words[:, 0], words[:, 1], clock=time.process_time)
         assert rows < side or found == groups
@@ -318,11 +316,8 @@ def choice(args: argparse.Namespace) -> None:
 def identification(args: argparse.Namespace) -> None:
     spark = session()
     print("\nIdentification; processor seconds of all processes, and times Spark's")
-    print(
-        f"{'cells':>9} {'leaves':>7} {'boxes':>5} {'marks':>13} {'sets':>8} {'clock':>7} {'Spark':>7}",
-        end="",
-    )
-    print(f" {'pandas':>10} {'':>7} {'Polars':>10}")
+    print(f"{'cells':>9} {'leaves':>7} {'boxes':>5} {'marks':>13} {'sets':>8}", end="")
+    print(f" {'clock':>7} {'Spark':>7} {'pandas':>10} {'':>7} {'Polars':>10}")
     with tempfile.TemporaryDirectory() as name:
         small = write_boxes(Path(name), boxes_in(100, 100, 2, 0), 100)
         on_spark(spark, Path(name), small)  # starts workers, compiles
