@@ -12,6 +12,7 @@ from fanplan.plan.findings import CheckResult, Findings
 from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.check import check_marking
 from fanplan.plan.overlay.check import check_overlay
+from fanplan.plan.seal import edited
 from fanplan.plan.stored import StoredPlan, load_plan
 from fanplan.problem.dataset import read_manifest
 
@@ -23,6 +24,7 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     descriptors, and groups those of routes.
     """
     plan, findings = load_plan(folder), Findings()
+    check_untouched(plan, findings)
     check_input(plan, dataset, findings)
     missed = 0
     unserved: tuple[tuple[str, str], ...] = ()
@@ -35,6 +37,12 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     if plan.record.groups:
         missed += check_groups(plan, dataset, findings)
     return CheckResult(missed, tuple(findings.violations), tuple(findings.warnings), unserved)
+
+
+def check_untouched(plan: StoredPlan, findings: Findings) -> None:
+    """What was checked when it was written must be what is there."""
+    names = edited(plan)
+    findings.violate("edited since it was written", len(names), names)
 
 
 def check_input(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
