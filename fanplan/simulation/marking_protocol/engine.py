@@ -18,7 +18,7 @@ from fanplan.simulation.marking_protocol.routing import Routing
 
 Role = Literal["publisher", "subscriber"]
 
-LONGEST = 10_000_000
+LONGEST = 300_000
 """Events before a network must have come to rest; more would be a defect of the protocol."""
 
 

@@ -84,23 +84,29 @@ def ends(edges: Iterable[Edge]) -> set[int]:
     return {node for edge in edges for node in edge}
 
 
-def route(root: int, edges: set[Edge]) -> Route:
-    """Ways with the fewest links from a node to all ends of links, along these."""
-    near: dict[int, set[int]] = {}
-    for a, b in edges:
-        near.setdefault(a, set()).add(b)
-        near.setdefault(b, set()).add(a)
-    below: dict[int, list[int]] = {root: []}
-    order = [root]
+def parents_of(root: int, edges: set[Edge], old: dict[int, int]) -> dict[int, int]:
+    """The node before each end of these links on a way from the root; ways that there are stay.
+
+    If they gave way to shorter ones, a table could be missed for a moment, and with it the links
+    that the shorter way was found by.
+    """
+    wanted, parents = ends(edges), {root: root}
+    for node in wanted & old.keys():
+        while node not in parents:
+            parents[node] = old[node]
+            node = old[node]
+    order = sorted(parents)
     for node in order:
-        for n in sorted(near.get(node, set()) - below.keys()):
-            below[node].append(n)
-            below[n] = []
-            order.append(n)
-    routes: dict[int, Route] = {}
-    for node in reversed(order):
-        routes[node] = tuple((n, routes[n]) for n in below[node])
-    return routes[root]
+        new = {n for edge in edges if node in edge for n in edge} - parents.keys()
+        parents |= dict.fromkeys(sorted(new), node)
+        order.extend(sorted(new))
+    return parents
+
+
+def route_of(root: int, parents: dict[int, int]) -> Route:
+    """The ways from a root as neighbours, and what is further on from each."""
+    below = sorted(node for node, parent in parents.items() if parent == root and node != root)
+    return tuple((node, route_of(node, parents)) for node in below)
 
 
 def nodes_of(step: tuple[int, Route]) -> set[int]:

@@ -10,7 +10,8 @@ from fanplan.simulation.marking_protocol.region import (
     Route,
     ends,
     nodes_of,
-    route,
+    parents_of,
+    route_of,
 )
 from fanplan.simulation.marking_protocol.settled import SettledLayer
 from fanplan.simulation.marking_protocol.trees import Table
@@ -32,7 +33,7 @@ class SolverLayer(Layer):
         super().__init__(local, heard)
         self.settled = settled
         self.decided: dict[int, Mark] = {}
-        self.route: Route = ()
+        self.parents: dict[int, int] = {}
         self.solution: dict[Edge, Mark] = {}
         self.active = False
 
@@ -72,13 +73,13 @@ class SolverLayer(Layer):
             self.local.clock.elected()
         self.active = bool(seeds)
         if not seeds:
-            self.route, self.solution = (), {}
+            self.parents, self.solution = {}, {}
             return
         tables = {self.local.node: self.settled.table, **self.gathered()}
         region = Region(tables)
         part = region.part(seeds)
         around = region.around(part)
-        self.route = route(self.local.node, around)
+        self.parents = parents_of(self.local.node, around, self.parents)
         if ends(around) <= tables.keys():
             self.accept(region.solve(part))
 
@@ -103,7 +104,7 @@ class SolverLayer(Layer):
             self.local.clock.solved(len(solution))
 
     def say_own(self) -> None:
-        for step in self.route:
+        for step in route_of(self.local.node, self.parents):
             self.say(step[0], (EXPLORE, self.local.node), step[1])
             self.pass_marks(step, self.local.node, tuple(sorted(self.solution.items())))
 

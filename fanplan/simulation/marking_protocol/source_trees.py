@@ -65,15 +65,14 @@ class SourceTreesLayer(TreeLayer):
     def all_behind(self) -> dict[Origin, Grafts]:
         """Grafts by the neighbour they came from, for trees that are known; the node's own too."""
         here, known = self.local.node, frozenset(self.roots)
-        told: dict[Origin, Grafts] = {}
-        told.update(self.heard.of(GRAFT))
+        told: list[tuple[Origin, Grafts]] = list(self.heard.of(GRAFT).items())
         if self.local.subscribed:
-            told[None] = {here: Graft(self.total(self.local.subscribed), known - {here})}
+            told.append((None, {here: Graft(self.total(self.local.subscribed), known - {here})}))
         return {
             n: {
                 y: Graft(g.subscribed, g.roots & known) for y, g in names.items() if g.roots & known
             }
-            for n, names in told.items()
+            for n, names in told
         }
 
     def lifted(self) -> dict[int, Grafts]:
