@@ -83,6 +83,9 @@ def routing_of(network: Network, trees: str, given: pa.Table | None = None) -> R
     core = MarkingWishes(trees).core
     if trees == "given":
         return given_routing(network, given)
+    if core and network.storing is not None and np.ptp(network.storing):
+        what = "differs between nodes, so links cannot be decided each on its own"
+        raise InputError(Problem("storing", what, "Give one price, or use trees per source"))
     every = np.ones(network.size, bool)
     ways = network_ways(network)
 
