@@ -54,16 +54,22 @@ class MarkingWishes:
 
 def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
     """The marking problem, after the pipeline made `descriptors`."""
-    manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, wishes)
-    network = read_network(dataset, manifest, wishes)
+    network, trees = load_network(dataset, wishes)
     if wishes.core:
         problem = shared_problem(network, wishes.core)
-    elif wishes.trees == "given":
-        problem = given_problem(network, read_trees(dataset, manifest))
+    elif trees is not None:
+        problem = given_problem(network, trees)
     else:
         problem = source_problem(network)
-    return replace(problem, source=manifest.key)
+    return replace(problem, source=read_manifest(dataset).key)
+
+
+def load_network(dataset: Path, wishes: MarkingWishes) -> tuple[Network, pa.Table | None]:
+    """The network that is marked, and its trees if given ones are wished for."""
+    manifest = read_manifest(dataset)
+    require_understood(dataset, manifest, wishes)
+    trees = read_trees(dataset, manifest) if wishes.trees == "given" else None
+    return read_network(dataset, manifest, wishes), trees
 
 
 def require_understood(dataset: Path, manifest: Manifest, wishes: MarkingWishes) -> None:

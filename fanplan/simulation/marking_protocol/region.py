@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -52,10 +53,19 @@ class Region:
         edges = sorted(part)
         place = {edge: i for i, edge in enumerate(edges)}
         pairs = [(place[a], place[b]) for a in edges for b in self.after.get(a, ()) if b in place]
-        owner, item = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
-        gain = whole(np.array([self.gain[edge] for edge in edges]))
-        publish, _ = best_links(gathered(owner, item, len(edges)), gain)
-        return {edge: "p" if p else "s" for edge, p in zip(edges, publish.tolist(), strict=True)}
+        marks = best_marks(tuple(self.gain[edge] for edge in edges), tuple(sorted(pairs)))
+        return dict(zip(edges, marks, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def best_marks(gains: tuple[float, ...], pairs: tuple[Edge, ...]) -> tuple[Mark, ...]:
+    """The best marks of links with these gains, of which some require others.
+
+    Most tables that arrive change nothing in a part, so answers are kept.
+    """
+    owner, item = np.array(pairs, np.int64).reshape(-1, 2).T
+    publish, _ = best_links(gathered(owner, item, len(gains)), whole(np.array(gains)))
+    return tuple("p" if p else "s" for p in publish.tolist())
 
 
 def reach(follow: Follow, start: set[Edge]) -> set[Edge]:

@@ -8,6 +8,7 @@ from fanplan.simulation.marking_protocol.routing import Routing
 from fanplan.simulation.marking_protocol.trees import Count, Origin, TreeLayer
 
 Grafts = dict[int, Graft]
+Split = tuple[tuple[int, frozenset[int]], ...]
 
 
 class SourceTreesLayer(TreeLayer):
@@ -26,11 +27,19 @@ class SourceTreesLayer(TreeLayer):
         self.routing = routing
         self.roots: dict[int, int] = {}
         self.behind: dict[Origin, Grafts] = {}
+        self.wanted: dict[Origin, frozenset[int]] = {}
+        self.splits: dict[frozenset[int], Split] = {}
 
     def work(self) -> bool:
         old = self.roots, self.behind
         self.roots = self.known_roots()
         self.behind = self.all_behind()
+        if old == (self.roots, self.behind):
+            return False
+        if old[0].keys() != self.roots.keys():
+            self.splits = {}
+        self.reshaped = shapes(old[1]) != shapes(self.behind)
+        self.wanted = {n: roots_of(grafts) for n, grafts in self.behind.items()}
         lifted = self.lifted()
         self.says = {}
         self.say_roots()
@@ -39,22 +48,15 @@ class SourceTreesLayer(TreeLayer):
             says.update(((GRAFT, y), graft) for y, graft in grafts.items())
         self.out = {n: self.count(g) for n, g in self.behind.items() if n is not None and g}
         self.into = {n: self.count(g) for n, g in lifted.items()}
-        self.reshaped = shapes(old[1]) != shapes(self.behind)
-        return old != (self.roots, self.behind)
-
-    def before(self, root: int) -> int:
-        """The neighbour on the way from a root."""
-        return self.routing.way(root).before[self.local.node]
+        return True
 
     def known_roots(self) -> dict[int, int]:
         """Roots with their counts, as the neighbours on the ways from them tell."""
+        here, way = self.local.node, self.routing.way
         told = self.heard.of(SOURCE)
-        roots = {
-            x: count for n, names in told.items() for x, count in names.items()
-            if self.before(x) == n
-        }  # fmt: skip
+        roots = {x: count for n in told for x, count in told[n].items() if way(x).before[here] == n}
         if self.local.published:
-            roots[self.local.node] = self.total(self.local.published)
+            roots[here] = self.total(self.local.published)
         return roots
 
     def say_roots(self) -> None:
@@ -68,39 +70,37 @@ class SourceTreesLayer(TreeLayer):
         told: list[tuple[Origin, Grafts]] = list(self.heard.of(GRAFT).items())
         if self.local.subscribed:
             told.append((None, {here: Graft(self.total(self.local.subscribed), known - {here})}))
-        return {
-            n: {
-                y: Graft(g.subscribed, g.roots & known) for y, g in names.items() if g.roots & known
-            }
-            for n, names in told
-        }
+        return {n: among(grafts, known) for n, grafts in told}
 
     def lifted(self) -> dict[int, Grafts]:
         """Grafts for each neighbour that trees come from."""
         grafts: dict[int, Grafts] = {}
         for names in self.behind.values():
             for y, graft in names.items():
-                for x in graft.roots - {self.local.node}:
-                    above = grafts.setdefault(self.before(x), {})
-                    roots = above[y].roots if y in above else frozenset()
-                    above[y] = Graft(graft.subscribed, roots | {x})
+                for n, roots in self.split(graft.roots):
+                    above = grafts.setdefault(n, {})
+                    roots |= above[y].roots if y in above else frozenset()
+                    above[y] = Graft(graft.subscribed, roots)
         return grafts
 
+    def split(self, roots: frozenset[int]) -> Split:
+        """Roots by the neighbour on the way from them, without this node itself."""
+        if roots not in self.splits:
+            found: dict[int, set[int]] = {}
+            for x in roots - {self.local.node}:
+                found.setdefault(self.routing.way(x).before[self.local.node], set()).add(x)
+            self.splits[roots] = tuple((n, frozenset(some)) for n, some in found.items())
+        return self.splits[roots]
+
     def count(self, grafts: Grafts) -> Count:
-        roots = frozenset().union(*(graft.roots for graft in grafts.values()))
         return Count(
-            sum(self.roots[x] for x in roots), sum(graft.subscribed for graft in grafts.values())
+            sum(self.roots[x] for x in roots_of(grafts)),
+            sum(graft.subscribed for graft in grafts.values()),
         )
 
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        found = {
-            (self.before(x), n)
-            for n, grafts in self.behind.items()
-            if n is not None
-            for graft in grafts.values()
-            for x in graft.roots - {self.local.node}
-        }
-        return tuple(sorted(found))
+        wanted = [(n, roots) for n, roots in self.wanted.items() if n is not None]
+        return tuple(sorted((before, n) for n, roots in wanted for before, _ in self.split(roots)))
 
     def first_mark(self, neighbour: int) -> Mark:
         """By the counts at hand: on these trees no rule keeps a marking valid."""
@@ -108,19 +108,28 @@ class SourceTreesLayer(TreeLayer):
         return "p" if self.local.gain(self.local.node, neighbour, *count) < 0 else "s"
 
     def carries(self, publisher: Client, origin: Origin, neighbour: int) -> bool:
-        grafts = self.behind.get(neighbour, {})
-        return any(publisher.node in graft.roots for graft in grafts.values())
+        return publisher.node in self.wanted.get(neighbour, ())
 
     def lifts(self, subscriber: Client, origin: Origin, neighbour: int) -> bool:
         graft = self.behind.get(origin, {}).get(subscriber.node)
-        away = graft.roots - {self.local.node} if graft else ()
-        return any(self.before(x) == neighbour for x in away)
+        return graft is not None and any(n == neighbour for n, _ in self.split(graft.roots))
 
     def on_way(self, publisher: Client, origin: Origin, subscriber: Client, side: Origin) -> bool:
         if side is None:
             return True
         graft = self.behind.get(side, {}).get(subscriber.node)
         return graft is not None and publisher.node in graft.roots
+
+
+def among(grafts: Grafts, known: frozenset[int]) -> Grafts:
+    """Grafts to known trees only."""
+    if all(graft.roots <= known for graft in grafts.values()):
+        return {y: graft for y, graft in grafts.items() if graft.roots}
+    return {y: Graft(g.subscribed, g.roots & known) for y, g in grafts.items() if g.roots & known}
+
+
+def roots_of(grafts: Grafts) -> frozenset[int]:
+    return frozenset().union(*(graft.roots for graft in grafts.values()))
 
 
 def shapes(behind: dict[Origin, Grafts]) -> dict[Origin, dict[int, frozenset[int]]]:
