@@ -101,6 +101,15 @@ def test_a_course_depends_on_the_seed_alone() -> None:
     assert first["joins"] + first["leaves"] == 15
 
 
+def test_first_marks_alone_are_valid_on_a_shared_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 5 of the paper: so the joins preserve validity; only the cost is not the least."""
+    monkeypatch.setattr(Engine, "wake", lambda engine, node, time_ms: None)
+    for seed in range(4):
+        rests = simulated("shared:n05", seed, events=30).runs["best"].rests
+        assert not any(r.invalid or r.disagreeing or r.missed or r.undelivered for r in rests)
+        assert any(rest.cost > rest.optimum for rest in rests)
+
+
 # ---- variants that are wrong, and are seen to be
 
 

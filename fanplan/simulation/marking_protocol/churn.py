@@ -34,7 +34,7 @@ class MarkingChurn:
     trees: str = "per-source"
     burst: int = 1
     burst_ms: float = 100.0
-    hold_ms: float = 100.0
+    hold_ms: float = 30.0
     matching: float = 0.3
 
     def __post_init__(self) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from fanplan.simulation.marking_protocol.layer import CLIENT, Heard, Layer, Local
 from fanplan.simulation.marking_protocol.marks import MarksLayer
-from fanplan.simulation.marking_protocol.messages import ADVERTISEMENT, SUBSCRIPTION, Client, Mark
+from fanplan.simulation.marking_protocol.messages import (
+    ADVERTISEMENT,
+    DESCRIPTORS,
+    SUBSCRIPTION,
+    Client,
+    Mark,
+)
 from fanplan.simulation.marking_protocol.trees import Origin, TreeLayer
 
 Kept = dict[Origin, list[Client]]
@@ -65,11 +71,10 @@ class DescriptorLayer(Layer):
             )
 
     def stored(self) -> int:
-        """Descriptors that came over links and are kept."""
+        """Descriptors that neighbours sent and did not withdraw."""
         return sum(
             client.descriptors
-            for kept in (self.publishers, self.subscribers)
-            for origin, clients in kept.items()
-            if origin is not None
-            for client in clients
+            for kind in DESCRIPTORS
+            for names in self.heard.of(kind).values()
+            for client in names.values()
         )

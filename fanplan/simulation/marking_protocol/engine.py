@@ -18,8 +18,8 @@ from fanplan.simulation.marking_protocol.routing import Routing
 
 Role = Literal["publisher", "subscriber"]
 
-LONGEST = 300_000
-"""Events before a network must have come to rest; more would be a defect of the protocol."""
+LONGEST = 100_000
+"""Events for each node before a network must have come to rest."""
 
 
 class Engine:
@@ -74,7 +74,7 @@ class Engine:
 
     def rest(self) -> None:
         """Go on until no packet is under way, none waits for an answer and no node waits."""
-        last = self.order + LONGEST
+        last = self.order + LONGEST * len(self.nodes)
         self.work()
         while self.queue:
             self.now = self.queue[0][0]
@@ -82,7 +82,15 @@ class Engine:
                 heapq.heappop(self.queue)[2]()
             self.work()
             if self.order > last:
-                raise CheckError("the marking protocol does not come to rest")
+                raise CheckError("the network does not come to rest. Simulate less loss")
+
+    def state(self) -> Counter[str]:
+        """What nodes keep of what they were told, by the kind of message that told it."""
+        kept: Counter[str] = Counter()
+        for node in self.nodes:
+            for key, value in node.heard.all():
+                kept[message_kind(key, None, value)] += weight(key, value)
+        return kept
 
     # ---- what nodes ask for
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -56,6 +57,12 @@ class Heard:
     def of(self, kind: str) -> dict[int, dict[Any, Any]]:
         """Entries of a kind: those of each neighbour by name."""
         return self.entries.get(kind, {})
+
+    def all(self) -> Iterator[tuple[Key, Any]]:
+        """Every entry, as often as neighbours told it."""
+        for kind, told in self.entries.items():
+            for names in told.values():
+                yield from (((kind, name), value) for name, value in names.items())
 
     def put(self, neighbour: int, key: Key, value: Any) -> bool:
         """Keep a value, or drop it if None; whether that is new."""

@@ -28,7 +28,8 @@ class SchemeRun:
     ``start`` and ``sent`` count messages by kind, until the first clients were in and after that.
     ``rests`` are the network at rest, first after the start and then after each burst;
     ``converged_ms`` is how long after the last event of each burst anything was still learned.
-    ``parts`` are the links of each part that a solver decided, in both phases.
+    ``parts`` are the links of each part that a solver decided, in both phases. ``state`` is what
+    nodes keep at the end of what they were told, by kind.
     """
 
     scheme: Scheme
@@ -38,6 +39,7 @@ class SchemeRun:
     converged_ms: list[float]
     elections: int
     parts: list[int]
+    state: Counter[str]
 
     def summary(self, events: int) -> dict[str, Any]:
         """Figures, messages also per event."""
@@ -48,6 +50,7 @@ class SchemeRun:
             "messages_per_event": sum(messages.values()) / max(events, 1),
             "by_kind": messages,
             "by_kind_per_event": {k: n / max(events, 1) for k, n in messages.items()},
+            "state_by_kind": {kind: n for kind in MESSAGES if (n := self.state[kind])},
             "start_messages": sum(self.start.values()),
             "stored_mean": float(np.mean(stored)),
             "stored_peak": max(stored),
@@ -154,6 +157,7 @@ class Run:
             converged_ms=self.converged_ms[1:],
             elections=self.engine.elections,
             parts=self.engine.parts,
+            state=self.engine.state(),
         )
 
 

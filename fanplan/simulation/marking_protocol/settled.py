@@ -9,8 +9,8 @@ from fanplan.simulation.marking_protocol.trees import Table, TreeLayer
 class SettledLayer(Layer):
     """The table of a node once its counts have not changed for ``hold_ms``.
 
-    One client that comes or goes changes counts hop by hop. Marks that followed each change at once
-    would move descriptors there and back.
+    One client that comes or goes changes counts hop by hop. While these are on their way, nodes see
+    violations that are none, and each would elect a solver.
     """
 
     hears = frozenset((WAKE,))
