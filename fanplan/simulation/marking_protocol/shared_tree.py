@@ -14,8 +14,8 @@ NOBODY = Branch(0, 0)
 class SharedTreeLayer(TreeLayer):
     """Each end of a tree's link tells the other what is on its side.
 
-    A node joins by telling its parent, and leaves by telling it no more; a parent answers children
-    that joined. Hop by hop the sums of Ge et al. (2002), section 5, reach all nodes on the tree.
+    A node joins by telling its parent, and leaves by telling it no more; a parent that has joined
+    itself answers. Hop by hop the sums of Ge et al. (2002), section 5, reach all nodes on the tree.
     """
 
     hears = frozenset((BRANCH, CLIENT))
@@ -28,19 +28,29 @@ class SharedTreeLayer(TreeLayer):
 
     def work(self) -> bool:
         old = self.out, self.into
-        self.wanted = {n for n, side in self.sides.items() if side.subscribed}
+        self.wanted = self.wanted_before()
         self.sides = {n: names[""] for n, names in self.heard.of(BRANCH).items() if names}
         self.out, self.into, self.says = {}, {}, {}
         whole = self.whole()
+        joined = self.parent == NONE or self.parent in self.sides
         for n in self.sides.keys() | ({self.parent} - {NONE}):
             here, there = self.here(n, whole), self.sides.get(n, NOBODY)
-            if n != self.parent or here != NOBODY:
+            if joined if n != self.parent else here != NOBODY:
                 self.says[n] = {(BRANCH, ""): here}
             if here.published and there.subscribed:
                 self.out[n] = Count(here.published, there.subscribed)
             if there.published and here.subscribed:
                 self.into[n] = Count(there.published, here.subscribed)
         return old != (self.out, self.into)
+
+    def wanted_before(self) -> set[int]:
+        """Neighbours that had subscribers on their side before what is heard now.
+
+        To a node that joins, its children are new, and all that its parent tells was there before.
+        """
+        if self.parent != NONE and self.parent not in self.sides:
+            return {self.parent}
+        return {n for n, side in self.sides.items() if side.subscribed}
 
     def here(self, neighbour: int, whole: Branch) -> Branch:
         """What is on this side of the link with a neighbour."""
