@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -11,19 +12,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from marking_worlds import figure_2, links, mesh, ring_trees
+from marking_worlds import figure_2, links, mesh, network, ring_trees, tree_table
 
 from fanplan.errors import InputError
 from fanplan.planners.marking.marking import exact_marking
 from fanplan.problem.marking import Network
-from fanplan.simulation.marking_protocol.churn import MarkingChurn, course_of
+from fanplan.simulation.marking_protocol.churn import Event, MarkingChurn, Move, course_of
 from fanplan.simulation.marking_protocol.engine import Engine
-from fanplan.simulation.marking_protocol.rest import Aim, Members
+from fanplan.simulation.marking_protocol.messages import Client
+from fanplan.simulation.marking_protocol.rest import Aim, Members, Rest
 from fanplan.simulation.marking_protocol.routing import routing_of
 from fanplan.simulation.marking_protocol.run import ChurnResult, Run, marking_churn, note
 from fanplan.simulation.marking_protocol.settled import SettledLayer
 from fanplan.simulation.marking_protocol.shared_tree import SharedTreeLayer
 from fanplan.simulation.marking_protocol.solver import SolverLayer
+from fanplan.simulation.marking_protocol.source_trees import SourceTreesLayer
 
 KINDS = ("shared:n05", "per-source", "given")
 
@@ -35,6 +38,16 @@ def simulated(trees: str, seed: int = 1, **options: Any) -> ChurnResult:
         world, table = ring_trees(seed)
         return marking_churn(world, churn, table)
     return marking_churn(mesh(seed, side=4), churn)
+
+
+def one_by_one(run: Run, events: Iterable[Event]) -> list[Rest]:
+    """The network at rest after each event by itself."""
+    members, routing = Members({}, {}), run.rules.routing
+    for event in events:
+        note(members, [event])
+        problem = routing.problem(*members.counts(routing.network.size))
+        run.go([event], Aim(problem, exact_marking(problem)), members)
+    return run.rests
 
 
 # ---- Figure 2 of the paper, counted by hand
@@ -114,12 +127,8 @@ def test_first_marks_alone_are_valid_on_a_shared_tree(
     monkeypatch.setattr(SettledLayer, "work", lambda layer: False)
     world, churn = mesh(seed, side=4), MarkingChurn(40, seed)
     routing = routing_of(world, "shared:n05")
-    run, members, course = Run("best", routing, churn), Members({}, {}), course_of(routing, churn)
-    for event in chain(course.start, *course.bursts):
-        note(members, [event])
-        problem = routing.problem(*members.counts(world.size))
-        run.go([event], Aim(problem, exact_marking(problem)), members)
-    rests = run.rests
+    course = course_of(routing, churn)
+    rests = one_by_one(Run("best", routing, churn), chain(course.start, *course.bursts))
     assert not any(r.invalid or r.disagreeing or r.missed or r.undelivered for r in rests)
     assert any(rest.cost > rest.optimum for rest in rests)
 
@@ -150,6 +159,27 @@ def test_packets_that_are_not_sent_again_are_missed(monkeypatch: pytest.MonkeyPa
 def test_a_restart_that_nobody_hears_of_is_not_mended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Engine, "meet_anew", lambda engine, node, packet, back: None)
     assert not simulated("per-source", events=2, restarts=8).right
+
+
+@pytest.mark.parametrize("loose", [False, True])
+def test_descriptors_of_one_who_left_do_not_go_on_in_a_circle(
+    loose: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tells B, B tells C and C tells A, each for another tree, while Y is in all of them."""
+    world = network("ABCY", None, {"A": 1, "B": 1, "C": 1}, {"Y": 1})
+    trees = tree_table(A="AC CB BY", B="BA AC CY", C="CB BA AY")
+    churn = MarkingChurn(trees="given")
+    if loose:
+        lift = SourceTreesLayer.lift
+        wrong = lambda *known: None if lift(*known) is None else frozenset()  # noqa: E731
+        monkeypatch.setattr(SourceTreesLayer, "lift", wrong)
+    run = Run("sub_everywhere", routing_of(world, "given", trees), churn)
+    roots = [Move(0.0, Client(node, node, 1, 0.5), "publisher", True) for node in range(3)]
+    first, second = (Client(name, 3, 1, 0.5) for name in range(2))
+    moves = [(first, True), (second, True), (second, False)]
+    come = [Move(0.0, client, "subscriber", comes) for client, comes in moves]
+    rests = one_by_one(run, [*roots, *come])
+    assert [rest.right for rest in rests] == [True] * 5 + [not loose]
 
 
 # ---- bad input

@@ -62,7 +62,7 @@ class DataPathLayer(Layer):
             for side, subscribers in self.descriptors.subscribers.items():
                 for publisher, subscriber in product(publishers, subscribers):
                     match = Match(publisher, origin, subscriber, side)
-                    if meet(publisher, subscriber, self.arc) and self.trees.on_way(*match):
+                    if meet(publisher, subscriber, self.arc) and self.on_way(match):
                         yield match
 
     def relay_up(self) -> None:
@@ -90,8 +90,12 @@ class DataPathLayer(Layer):
             side
             for side, clients in self.descriptors.subscribers.items()
             for client in clients
-            if client.name == subscriber and self.trees.on_way(publisher, origin, client, side)
+            if client.name == subscriber and self.on_way(Match(publisher, origin, client, side))
         ]
+
+    def on_way(self, match: Match) -> bool:
+        lacking = self.descriptors.lacking[match.side][match.subscriber.name]
+        return match.publisher.node not in lacking and self.trees.on_way(*match)
 
     def say(self, neighbour: Origin, key: Key, value: Any) -> None:
         if neighbour is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fanplan.simulation.marking_protocol.layer import CLIENT, Heard, Layer, Local
 from fanplan.simulation.marking_protocol.marks import MarksLayer
 from fanplan.simulation.marking_protocol.messages import (
@@ -10,6 +12,7 @@ from fanplan.simulation.marking_protocol.messages import (
     SUBSCRIPTION,
     Client,
     Mark,
+    Subscription,
 )
 from fanplan.simulation.marking_protocol.trees import Origin, TreeLayer
 
@@ -31,26 +34,35 @@ class DescriptorLayer(Layer):
         self.trees, self.marks = trees, marks
         self.publishers: Kept = {}
         self.subscribers: Kept = {}
+        self.lacking: dict[Origin, dict[int, frozenset[int]]] = {}
 
     def stale(self) -> bool:
         return self.marks.changed or (self.trees.changed and self.trees.reshaped)
 
     def work(self) -> bool:
-        old = self.publishers, self.subscribers
-        self.publishers = self.kept(ADVERTISEMENT, self.marks.into, "p", self.local.published)
-        self.subscribers = self.kept(SUBSCRIPTION, self.marks.out, "s", self.local.subscribed)
+        old = self.publishers, self.subscribers, self.lacking
+        self.publishers = {n: list(names.values()) for n, names in self.advertised().items()}
+        come = self.subscribed()
+        self.subscribers = {n: [s.client for s in names.values()] for n, names in come.items()}
+        self.lacking = {n: {s.client.name: s.lacking for s in come[n].values()} for n in come}
         self.says = {}
         self.advertise()
         self.subscribe()
-        return old != (self.publishers, self.subscribers)
+        return old != (self.publishers, self.subscribers, self.lacking)
 
-    def kept(self, kind: str, marks: dict[int, Mark], mark: Mark, own: dict[int, Client]) -> Kept:
-        """Clients of a kind: the node's own, and those that links with the right mark brought."""
-        kept: Kept = {None: list(own.values())} if own else {}
-        for n, names in self.heard.of(kind).items():
-            if names and marks.get(n) == mark:
-                kept[n] = list(names.values())
-        return kept
+    def advertised(self) -> dict[Origin, dict[int, Client]]:
+        """Publishers by origin: the node's own, and those that p-links brought."""
+        return self.kept(ADVERTISEMENT, self.marks.into, "p") | own(self.local.published)
+
+    def subscribed(self) -> dict[Origin, dict[int, Subscription]]:
+        """Subscribers by origin: the node's own, and those that s-links brought."""
+        mine = {x.name: Subscription(x, frozenset()) for x in self.local.subscribed.values()}
+        return self.kept(SUBSCRIPTION, self.marks.out, "s") | own(mine)
+
+    def kept(self, kind: str, marks: dict[int, Mark], mark: Mark) -> dict[Origin, dict[int, Any]]:
+        """Entries of a kind that links with the right mark brought."""
+        told = self.heard.of(kind)
+        return {n: names for n, names in told.items() if names and marks.get(n) == mark}
 
     def advertise(self) -> None:
         for n in (n for n, mark in self.marks.out.items() if mark == "p"):
@@ -62,13 +74,16 @@ class DescriptorLayer(Layer):
             )
 
     def subscribe(self) -> None:
+        come: dict[Client, dict[Origin, frozenset[int]]] = {}
+        for origin, clients in self.subscribers.items():
+            for client in clients:
+                come.setdefault(client, {})[origin] = self.lacking[origin][client.name]
         for n in (n for n, mark in self.marks.into.items() if mark == "s"):
-            self.says.setdefault(n, {}).update(
-                ((SUBSCRIPTION, client.name), client)
-                for origin, clients in self.subscribers.items()
-                for client in clients
-                if self.trees.lifts(client, origin, n)
-            )
+            says = self.says.setdefault(n, {})
+            for client, lacking in come.items():
+                left = self.trees.lift(client, lacking, n)
+                if left is not None:
+                    says[SUBSCRIPTION, client.name] = Subscription(client, left)
 
     def stored(self) -> int:
         """Descriptors that neighbours sent and did not withdraw."""
@@ -78,3 +93,7 @@ class DescriptorLayer(Layer):
             for names in self.heard.of(kind).values()
             for client in names.values()
         )
+
+
+def own(clients: dict[int, Any]) -> dict[Origin, dict[int, Any]]:
+    return {None: dict(clients)} if clients else {}

@@ -119,7 +119,8 @@ class Engine:
 
     def tell(self, link: Link, entries: dict[Key, Any]) -> None:
         for key, value in entries.items():
-            self.count(message_kind(key, link.told.get(key), value), weight(key, value))
+            old = link.told.get(key)
+            self.count(message_kind(key, old, value), 1 if old else weight(key, value))
         self.transmit(link, link.tell(entries))
 
     def count(self, kind: str, messages: int) -> None:

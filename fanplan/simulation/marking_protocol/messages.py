@@ -57,6 +57,22 @@ class Client(NamedTuple):
     low: float
 
 
+class Subscription(NamedTuple):
+    """A subscriber whose descriptors come up a link, for the trees its node wants but some.
+
+    Trees are ``lacking`` for a moment, while descriptors come or go on one tree and not yet on
+    another. Without that, those of one who left could go on in a circle over several trees, each
+    node being told of them by the next.
+    """
+
+    client: Client
+    lacking: frozenset[int]
+
+    @property
+    def descriptors(self) -> int:
+        return self.client.descriptors
+
+
 def meet(publisher: Client, subscriber: Client, arc: float) -> bool:
     """Whether two arcs of this length have a point in common."""
     apart = abs(publisher.low - subscriber.low)
@@ -89,6 +105,8 @@ def message_kind(key: Key, old: Any, new: Any) -> str:
         return TREES[kind] if shape(old) != shape(new) else "count"
     if new is None and kind in DESCRIPTORS:
         return "withdraw"
+    if old is not None and kind == SUBSCRIPTION:
+        return "graft"
     return "release" if new is None and kind in (UP, DOWN) else PLAIN[kind]
 
 

@@ -83,8 +83,10 @@ class SharedTreeLayer(TreeLayer):
     def carries(self, publisher: Client, origin: Origin, neighbour: int) -> bool:
         return origin != neighbour
 
-    def lifts(self, subscriber: Client, origin: Origin, neighbour: int) -> bool:
-        return origin != neighbour
+    def lift(
+        self, subscriber: Client, lacking: dict[Origin, frozenset[int]], neighbour: int
+    ) -> frozenset[int] | None:
+        return frozenset() if lacking.keys() - {neighbour} else None
 
     def on_way(self, publisher: Client, origin: Origin, subscriber: Client, side: Origin) -> bool:
         return origin is None or origin != side

@@ -8,6 +8,7 @@ from fanplan.simulation.marking_protocol.routing import Routing
 from fanplan.simulation.marking_protocol.trees import Count, Origin, TreeLayer
 
 Grafts = dict[int, Graft]
+NONE_WANTED = Graft(0, frozenset())
 Split = tuple[tuple[int, frozenset[int]], ...]
 
 
@@ -27,6 +28,7 @@ class SourceTreesLayer(TreeLayer):
         self.routing = routing
         self.roots: dict[int, int] = {}
         self.behind: dict[Origin, Grafts] = {}
+        self.above: dict[int, Grafts] = {}
         self.wanted: dict[Origin, frozenset[int]] = {}
         self.splits: dict[frozenset[int], Split] = {}
 
@@ -40,14 +42,14 @@ class SourceTreesLayer(TreeLayer):
             self.splits = {}
         self.reshaped = shapes(old[1]) != shapes(self.behind)
         self.wanted = {n: roots_of(grafts) for n, grafts in self.behind.items()}
-        lifted = self.lifted()
+        self.above = self.lifted()
         self.says = {}
         self.say_roots()
-        for n, grafts in lifted.items():
+        for n, grafts in self.above.items():
             says = self.says.setdefault(n, {})
             says.update(((GRAFT, y), graft) for y, graft in grafts.items())
         self.out = {n: self.count(g) for n, g in self.behind.items() if n is not None and g}
-        self.into = {n: self.count(g) for n, g in lifted.items()}
+        self.into = {n: self.count(g) for n, g in self.above.items()}
         return True
 
     def known_roots(self) -> dict[int, int]:
@@ -78,9 +80,9 @@ class SourceTreesLayer(TreeLayer):
         for names in self.behind.values():
             for y, graft in names.items():
                 for n, roots in self.split(graft.roots):
-                    above = grafts.setdefault(n, {})
-                    roots |= above[y].roots if y in above else frozenset()
-                    above[y] = Graft(graft.subscribed, roots)
+                    there = grafts.setdefault(n, {})
+                    roots |= there[y].roots if y in there else frozenset()
+                    there[y] = Graft(graft.subscribed, roots)
         return grafts
 
     def split(self, roots: frozenset[int]) -> Split:
@@ -110,9 +112,14 @@ class SourceTreesLayer(TreeLayer):
     def carries(self, publisher: Client, origin: Origin, neighbour: int) -> bool:
         return publisher.node in self.wanted.get(neighbour, ())
 
-    def lifts(self, subscriber: Client, origin: Origin, neighbour: int) -> bool:
-        graft = self.behind.get(origin, {}).get(subscriber.node)
-        return graft is not None and any(n == neighbour for n, _ in self.split(graft.roots))
+    def lift(
+        self, subscriber: Client, lacking: dict[Origin, frozenset[int]], neighbour: int
+    ) -> frozenset[int] | None:
+        y = subscriber.node
+        wanted = self.above.get(neighbour, {}).get(y, NONE_WANTED).roots
+        come = (self.behind.get(n, {}).get(y, NONE_WANTED).roots - lacking[n] for n in lacking)
+        found = wanted.intersection(frozenset().union(*come))
+        return wanted - found if found else None
 
     def on_way(self, publisher: Client, origin: Origin, subscriber: Client, side: Origin) -> bool:
         if side is None:

@@ -70,8 +70,13 @@ class TreeLayer(Layer):
         """Whether a publisher's tree goes on to a neighbour, from where it came."""
         raise NotImplementedError
 
-    def lifts(self, subscriber: Client, origin: Origin, neighbour: int) -> bool:
-        """Whether a tree that a subscriber is behind on this side comes from a neighbour."""
+    def lift(
+        self, subscriber: Client, lacking: dict[Origin, frozenset[int]], neighbour: int
+    ) -> frozenset[int] | None:
+        """Trees from a neighbour that a subscriber is lacking in; None if it has none from there.
+
+        ``lacking`` tells where its descriptors came from, and the trees they are lacking in there.
+        """
         raise NotImplementedError
 
     def on_way(self, publisher: Client, origin: Origin, subscriber: Client, side: Origin) -> bool:
