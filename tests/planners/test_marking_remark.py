@@ -42,7 +42,7 @@ def worlds() -> dict[str, tuple[Network, Pose]]:
     }
 
 
-@pytest.mark.parametrize(("kind", "steps"), [("shared", 350), ("per source", 350), ("given", 400)])
+@pytest.mark.parametrize(("kind", "steps"), [("shared", 250), ("per source", 250), ("given", 300)])
 def test_after_each_join_and_leave_it_is_the_exact_marking(kind: str, steps: int) -> None:
     world, pose = worlds()[kind]
     rng = np.random.default_rng(5)

@@ -96,7 +96,7 @@ def test_after_every_join_and_leave_all_is_right(trees: str, hold: float) -> Non
 
 @pytest.mark.parametrize("trees", KINDS)
 def test_it_gets_right_again_after_losses_restarts_and_bursts(trees: str) -> None:
-    result = simulated(trees, seed=3, events=60, loss=0.25, restarts=20, burst=5, hold_ms=10.0)
+    result = simulated(trees, seed=3, events=40, loss=0.25, restarts=15, burst=5, hold_ms=10.0)
     assert result.right
     sent = result.runs["best"].sent
     assert min(sent["resend"], sent["hello"], sent["acknowledge"]) > 0
@@ -111,12 +111,12 @@ def test_prices_are_heeded() -> None:
 
 
 def test_a_course_depends_on_the_seed_alone() -> None:
-    options = {"events": 15, "loss": 0.1, "restarts": 2}
+    options = {"events": 10, "loss": 0.1, "restarts": 2}
     first, again = (simulated("given", **options).summary() for _ in range(2))
     assert first == again
     assert first != simulated("given", seed=2, **options).summary()
     assert json.loads(json.dumps(first)) == first
-    assert first["joins"] + first["leaves"] == 15
+    assert first["joins"] + first["leaves"] == 10
 
 
 @pytest.mark.parametrize("seed", range(4))
