@@ -117,6 +117,28 @@ def random_tree(rng: np.random.Generator, root: int, nodes: int) -> list[Edge]:
     return edges
 
 
+def ring_trees(seed: int, nodes: int = 8) -> tuple[Network, pa.Table]:
+    """Descriptors at some nodes, and a random tree from every node, as in random_source_problem."""
+    rng = np.random.default_rng(seed)
+    names = np.array([chr(ord("a") + i) for i in range(nodes)])
+    rows = [(root, *edge) for root in range(nodes) for edge in random_tree(rng, root, nodes)]
+    columns = names[np.array(rows).T]
+    trees = pa.table(dict(zip(("root", "parent", "child"), columns.tolist(), strict=True)))
+    return Network(pa.array(names.tolist()), **random_counts(rng, nodes)), trees
+
+
+def mesh(seed: int, side: int = 5, whole: bool = False) -> Network:
+    """A square grid of nodes with random latencies: whole ones tie often, and some are 0."""
+    rng = np.random.default_rng(seed)
+    at = np.arange(side * side).reshape(side, side)
+    pairs = [*zip(at[:, :-1].flat, at[:, 1:].flat), *zip(at[:-1].flat, at[1:].flat)]  # noqa: B905
+    latency = rng.integers(0, 3, len(pairs)) * 1.0 if whole else rng.random(len(pairs))
+    names = pa.array([f"n{i:02d}" for i in range(side * side)])
+    published, subscribed = (rng.random((2, side * side)) < 0.3) * rng.integers(1, 9, side * side)
+    published[0] = 1
+    return Network(names, published, subscribed, links(pairs, latency.tolist()))
+
+
 def random_shared_problem(seed: int, nodes: int = 6, priced: bool = False) -> MarkingProblem:
     """A random tree as the network, with a random core."""
     rng = np.random.default_rng(seed)

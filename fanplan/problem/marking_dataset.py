@@ -76,23 +76,27 @@ class MarkingWishes:
 
 def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
     """The marking problem, after the pipeline made `descriptors`."""
-    manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, tables_of(wishes))
-    network = read_network(dataset, manifest, wishes)
+    network, trees = load_network(dataset, wishes)
     if wishes.core:
         problem = shared_problem(network, wishes.core)
-    elif wishes.trees == "per-source":
-        problem = source_problem(network)
+    elif trees is not None:
+        problem = given(network, trees, wishes)
     else:
-        problem = given(dataset, manifest, network, wishes)
-    return replace(problem, source=manifest.key)
+        problem = source_problem(network)
+    return replace(problem, source=read_manifest(dataset).key)
 
 
-def given(
-    dataset: Path, manifest: Manifest, network: Network, wishes: MarkingWishes
-) -> MarkingProblem:
+def load_network(dataset: Path, wishes: MarkingWishes) -> tuple[Network, pa.Table | None]:
+    """The network that is marked, and its trees if given ones are wished for."""
+    manifest = read_manifest(dataset)
+    require_understood(dataset, manifest, tables_of(wishes))
+    trees = read_trees(dataset, manifest) if wishes.trees in GIVEN else None
+    return read_network(dataset, manifest, wishes), trees
+
+
+def given(network: Network, trees: pa.Table, wishes: MarkingWishes) -> MarkingProblem:
     build = given_problem if wishes.trees == "given" else given_shared_problem
-    return build(network, read_trees(dataset, manifest))
+    return build(network, trees)
 
 
 def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
@@ -101,7 +105,7 @@ def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
     require_understood(dataset, manifest, tables_of(wishes))
     network = read_network(dataset, manifest, wishes, counted=False)
     if wishes.trees in GIVEN:
-        given(dataset, manifest, network, wishes)
+        given(network, read_trees(dataset, manifest), wishes)
     else:
         require_paths(network, wishes.core)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from marking_worlds import Literal, figure_2, links, network, tree_table
+from marking_worlds import Literal, figure_2, links, mesh, network, tree_table
 
 from fanplan.errors import InputError
 from fanplan.planners.marking.marking import exact_marking
@@ -19,18 +19,6 @@ from fanplan.problem.marking_trees import (
     shared_problem,
     source_problem,
 )
-
-
-def mesh(seed: int, side: int = 5, whole: bool = False) -> Network:
-    """A square grid of nodes with random latencies: whole ones tie often, and some are 0."""
-    rng = np.random.default_rng(seed)
-    at = np.arange(side * side).reshape(side, side)
-    pairs = [*zip(at[:, :-1].flat, at[:, 1:].flat), *zip(at[:-1].flat, at[1:].flat)]  # noqa: B905
-    latency = rng.integers(0, 3, len(pairs)) * 1.0 if whole else rng.random(len(pairs))
-    names = pa.array([f"n{i:02d}" for i in range(side * side)])
-    published, subscribed = (rng.random((2, side * side)) < 0.3) * rng.integers(1, 9, side * side)
-    published[0] = 1
-    return Network(names, published, subscribed, links(pairs, latency.tolist()))
 
 
 def tree_of(problem: MarkingProblem, number: int) -> list[tuple[int, int]]:
