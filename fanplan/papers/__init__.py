@@ -14,6 +14,7 @@ PAPERS = {
     "hybrid": "Bickson et al. 2010: channels and unicast together",
     "genetic": "Guimarães & Rodrigues 2003: a genetic algorithm for multicast mapping",
     "overlay": "Tajuddin 2011: trees of similar brokers, and few brokers for many clients",
+    "hyper": "Zhang & Hu 2005: messages of a group matched once, and hops skipped",
 }
 """What each experiment is about. A module of that name here defines its ``EXPERIMENT``."""
 
