@@ -40,7 +40,8 @@ READINGS = {
     "overhead": (
         "One notification per member, one Group message per link of the subtree; with shortcuts a "
         "Probe per link and a Reply per shortcut. The 64 updates of subscriptions are not counted. "
-        "The published 1928 is probably 2198, with digits transposed."
+        "Two cells are doubtful, zipf-uni (100%) and zipf-zipf (100%) with shortcuts: the "
+        "published 1928 is probably 2198, with digits transposed."
     ),
     "saving": "Brokers bypassed × messages.",
 }
