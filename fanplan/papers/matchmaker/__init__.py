@@ -1,0 +1,23 @@
+"""The experiments of Ge, Ji, Kurose & Towsley (2002): worked examples and section 4.
+
+A run is the paper's whole experiment: 1,000 networks. So its medians and shares are those of a run.
+"""
+
+from __future__ import annotations
+
+from fanplan.papers.experiment import Experiment, Study
+from fanplan.papers.matchmaker.cost_figures import distributions
+from fanplan.papers.matchmaker.entangled_figure import entangled
+from fanplan.papers.matchmaker.examples import worked_examples
+from fanplan.papers.matchmaker.growth_figures import growth
+from fanplan.papers.matchmaker.samples import sample
+from fanplan.papers.matchmaker.settings import FULL, QUICK, Sizes, settings
+
+
+def study(sizes: Sizes, runs: int) -> Study:
+    """Figures 2, 5, 7 and 8 to 13, and what sections 4 and 5 say in numbers."""
+    items = (*worked_examples(), *distributions(), *growth(sizes), entangled())
+    return Study(settings(sizes), items, runs)
+
+
+EXPERIMENT = Experiment("matchmaker", "Ge et al. 2002", sample, study(FULL, 10), study(QUICK, 3))
