@@ -9,8 +9,17 @@ from fanplan.papers.experiment import Item, Line, Point, Statement
 from fanplan.papers.matchmaker.settings import CLIENTS, MIDDLE, SCHEMES, TREES, Sizes, along
 
 NAMES = {"shared": "Figure 10", "per-source": "Figure 13"}
-SUBLINEAR = {"subscribers": "PubE", "publishers": "SubE"}
-"""The broadcast that grows more slowly with each kind of clients."""
+SLOW = {"subscribers": ("PubE", "SubE"), "publishers": ("SubE", "PubE")}
+"""The broadcast that grows more slowly with each kind of clients, and the other one."""
+
+SUBLINEAR = {
+    "subscribers": "“PubE … increases sublinearly when the number of subscribers increases”",
+    "publishers": "“SubE is more scalable with a large number of publishers than PubE”",
+}
+CAPABLE = {
+    "subscribers": "“PubE is more capable of handling large number of subscribers than SubE”",
+    "publishers": SUBLINEAR["publishers"],
+}
 
 
 def growth(sizes: Sizes) -> tuple[Item, ...]:
@@ -42,12 +51,10 @@ def points(
 
 
 def statements(sizes: Sizes, trees: str, clients: str) -> Iterator[Statement]:
-    slow = SUBLINEAR[clients]
-    fast = next(scheme for scheme in SCHEMES if scheme not in (slow, "MCM"))
+    slow, fast = SLOW[clients]
     each = [*points(sizes, trees, slow, clients, f"mean per {clients}")]
     yield Statement(
-        f"{slow} “increases sublinearly when the number of {clients} increases”: less for each of "
-        "them with every step",
+        f"{SUBLINEAR[clients]}: {slow} costs less for each of them with every step",
         tuple((more, fewer) for fewer, more in pairwise(each)),
     )
     many = [
@@ -58,8 +65,7 @@ def statements(sizes: Sizes, trees: str, clients: str) -> Iterator[Statement]:
         if float(pair[0].x) > MIDDLE
     ]
     yield Statement(
-        f"{slow} is “more capable of handling large number of {clients} than {fast}”: below it "
-        f"with more than {MIDDLE}",
+        f"{CAPABLE[clients]}: below it with more than {MIDDLE}",
         tuple(many),
     )
     yield from scalable(sizes, trees, clients)
