@@ -41,6 +41,13 @@ def make_descriptors(dataset: Dataset, engine: Engine) -> None:
     descriptors(derived(dataset, engine))
 
 
+def make_covers(dataset: Dataset, engine: Engine) -> None:
+    """Which brokers have descriptors that cover those of others."""
+    from fanplan.pipeline.descriptor_covers import descriptor_covers
+
+    descriptor_covers(derived(dataset, engine))
+
+
 def derived(dataset: Dataset, engine: Engine) -> Derived:
     from fanplan.pipeline.derived import Derived
 

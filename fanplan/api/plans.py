@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.overlay_stages import make_broker_stages, make_client_stages, make_descriptors
+from fanplan.api.overlay_stages import (
+    make_broker_stages,
+    make_client_stages,
+    make_covers,
+    make_descriptors,
+)
 
 if TYPE_CHECKING:
     from fanplan.evaluation.replayed import Replayed
@@ -33,6 +38,8 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
     overlay = record.overlay
     if record.marking:
         make_descriptors(dataset, engine)
+    if record.marking and record.marking.merged:
+        make_covers(dataset, engine)
     if overlay is None:
         return
     if overlay.clients == "given":

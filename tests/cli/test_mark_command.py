@@ -18,7 +18,8 @@ from fanplan.api import marking_plans, plans
 @pytest.fixture(autouse=True)
 def _stage_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (marking_plans, plans):
-        monkeypatch.setattr(module, "make_descriptors", lambda *_: None)
+        for stage in ("make_descriptors", "make_covers"):
+            monkeypatch.setattr(module, stage, lambda *_: None)
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def dataset(tmp_path: Path) -> Path:
     return write_marking_dataset(tmp_path / "dataset", figure_2(), tree_table(A="AB BC BD"))
 
 
-@pytest.mark.parametrize("trees", ["shared:B", "per-source", "given"])
+@pytest.mark.parametrize("trees", ["shared:B", "per-source", "given", "given-shared"])
 def test_mark_writes_a_plan_that_holds(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], trees: str
 ) -> None:
@@ -61,7 +62,7 @@ WRONG = {
     "trees": (("--trees", "best"), "--trees: 'best' is unknown. Use shared:CORE"),
     "core": (("--trees", "shared:E"), "--trees: there is no node 'E'"),
     "sending": (("--trees", "given", "--sending", "far"), "--sending: 'far' is unknown"),
-    "storing": (("--trees", "given", "--storing", "-1"), "--storing: a price is negative"),
+    "storing": (("--trees", "given", "--storing", "-1"), "--storing: -1.0 is no price"),
 }
 
 
