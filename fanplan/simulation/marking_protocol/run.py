@@ -1,0 +1,159 @@
+"""A churn simulated: the same course of events for the best marking, PubE and SubE."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.problem.interest import Longs
+from fanplan.problem.marking import Network
+from fanplan.simulation.marking_protocol.churn import Course, Event, MarkingChurn, course_of
+from fanplan.simulation.marking_protocol.engine import Engine
+from fanplan.simulation.marking_protocol.messages import MESSAGES, Client
+from fanplan.simulation.marking_protocol.node import SCHEMES, Rules, Scheme
+from fanplan.simulation.marking_protocol.rest import Members, Rest, look
+from fanplan.simulation.marking_protocol.routing import Routing, routing_of
+
+
+@dataclass(frozen=True)
+class SchemeRun:
+    """One scheme under a course of events.
+
+    ``start`` and ``sent`` count messages by kind, until the first clients were in and after that.
+    ``rests`` are the network at rest, first after the start and then after each burst;
+    ``converged_ms`` is how long after the last event of each burst anything was still learned.
+    ``parts`` are the links of each part that a solver decided, in both phases.
+    """
+
+    scheme: Scheme
+    start: Counter[str]
+    sent: Counter[str]
+    rests: list[Rest]
+    converged_ms: list[float]
+    elections: int
+    parts: list[int]
+
+    def summary(self, events: int) -> dict[str, Any]:
+        """Figures, messages also per event."""
+        stored = [rest.stored for rest in self.rests]
+        messages = {kind: self.sent[kind] for kind in MESSAGES if self.sent[kind]}
+        return {
+            "messages": sum(messages.values()),
+            "messages_per_event": sum(messages.values()) / max(events, 1),
+            "by_kind": messages,
+            "by_kind_per_event": {k: n / max(events, 1) for k, n in messages.items()},
+            "start_messages": sum(self.start.values()),
+            "stored_mean": float(np.mean(stored)),
+            "stored_peak": max(stored),
+            "stored_node_peak": max(rest.fullest for rest in self.rests),
+            "cost": self.rests[-1].cost,
+            "optimum": self.rests[-1].optimum,
+            "converged_ms_mean": float(np.mean(self.converged_ms or [0.0])),
+            "converged_ms_max": max(self.converged_ms, default=0.0),
+            "elections": self.elections,
+            "parts": len(self.parts),
+            "part_links_mean": float(np.mean(self.parts or [0])),
+            "part_links_max": max(self.parts, default=0),
+            "pairs": self.rests[-1].pairs,
+            "wrong_rests": sum(not rest.right for rest in self.rests),
+        }
+
+
+@dataclass(frozen=True)
+class ChurnResult:
+    """A churn and what the three schemes did under it."""
+
+    churn: MarkingChurn
+    joins: int
+    leaves: int
+    runs: dict[Scheme, SchemeRun]
+
+    @property
+    def right(self) -> bool:
+        """Whether every network was as it must be whenever it was at rest."""
+        return all(rest.right for run in self.runs.values() for rest in run.rests)
+
+    def summary(self) -> dict[str, Any]:
+        """All figures, as one JSON object."""
+        events = self.churn.events + self.churn.restarts
+        return {
+            "trees": self.churn.trees,
+            "events": self.churn.events,
+            "joins": self.joins,
+            "leaves": self.leaves,
+            "restarts": self.churn.restarts,
+            "loss": self.churn.loss,
+            "burst": self.churn.burst,
+            "hold_ms": self.churn.hold_ms,
+            "seed": self.churn.seed,
+            "rests": len(self.runs["best"].rests),
+            "right": self.right,
+            "schemes": {scheme: run.summary(events) for scheme, run in self.runs.items()},
+        }
+
+
+def marking_churn(
+    network: Network, churn: MarkingChurn, given: pa.Table | None = None
+) -> ChurnResult:
+    """Simulate publishers and subscribers that come and go, under the protocol of section 5.
+
+    ``given`` is the table of trees where ``churn.trees`` is ``given``. Whenever the network is at
+    rest it is compared with the exact marking of the problem that its clients pose.
+    """
+    routing = routing_of(network, churn.trees, given)
+    course = course_of(routing, churn)
+    kinds = Counter(event.what for burst in course.bursts for event in burst)
+    runs = {scheme: run_scheme(scheme, routing, course, churn) for scheme in SCHEMES}
+    return ChurnResult(churn, kinds["join"], kinds["leave"], runs)
+
+
+def run_scheme(scheme: Scheme, routing: Routing, course: Course, churn: MarkingChurn) -> SchemeRun:
+    rules = Rules(scheme, routing, churn.hold_ms, churn.matching / 2)
+    engine = Engine(rules, churn.loss, churn.seed + 1)
+    members = Members({}, {})
+    happen(engine, members, course.start)
+    rests, converged = [look_now(engine, members, rules)], []
+    start, engine.sent = engine.sent, Counter()
+    for burst in course.bursts:
+        last = engine.now + burst[-1].delay_ms
+        happen(engine, members, burst)
+        rests.append(look_now(engine, members, rules))
+        converged.append(max(engine.moved - last, 0.0))
+    return SchemeRun(scheme, start, engine.sent, rests, converged, engine.elections, engine.parts)
+
+
+def happen(engine: Engine, members: Members, events: list[Event]) -> None:
+    """Let events happen at their times, and wait until the network is at rest."""
+    for event in events:
+        engine.at(event.delay_ms, partial(apply, engine, event))
+        if event.client is not None and event.role is not None:
+            members.note(event.role, event.client, event.what == "join")
+    engine.rest()
+
+
+def apply(engine: Engine, event: Event) -> None:
+    if event.client is None or event.role is None:
+        engine.restart(event.node)
+    elif event.what == "join":
+        engine.join(event.client, event.role)
+    else:
+        engine.leave(event.client, event.role)
+
+
+def look_now(engine: Engine, members: Members, rules: Rules) -> Rest:
+    size = rules.routing.network.size
+    counts = (descriptors(clients, size) for clients in members)
+    return look(engine, rules.routing.problem(*counts), members, rules)
+
+
+def descriptors(clients: dict[int, Client], nodes: int) -> Longs:
+    """How many descriptors of these clients each node has."""
+    counts = np.zeros(nodes, np.int64)
+    for client in clients.values():
+        counts[client.node] += client.descriptors
+    return counts

@@ -1,0 +1,35 @@
+"""Layer 2: the counts of a node once they have settled."""
+
+from __future__ import annotations
+
+from fanplan.simulation.marking_protocol.layer import WAKE, Heard, Layer, Local
+from fanplan.simulation.marking_protocol.trees import Table, TreeLayer
+
+
+class SettledLayer(Layer):
+    """The table of a node once its counts have not changed for ``hold_ms``.
+
+    One client that comes or goes changes counts hop by hop. Marks that followed each change at once
+    would move descriptors there and back.
+    """
+
+    hears = frozenset((WAKE,))
+
+    def __init__(self, local: Local, heard: Heard, trees: TreeLayer, hold_ms: float) -> None:
+        super().__init__(local, heard)
+        self.trees, self.hold_ms = trees, hold_ms
+        self.table, self.next = Table(), Table()
+        self.due = 0.0
+
+    def stale(self) -> bool:
+        return self.trees.changed
+
+    def work(self) -> bool:
+        now, table = self.local.clock.now, self.trees.table()
+        if table != self.next:
+            self.next, self.due = table, now + self.hold_ms
+            self.local.clock.wake(self.local.node, self.hold_ms)
+        if now < self.due or self.table == self.next:
+            return False
+        self.table = self.next
+        return True
