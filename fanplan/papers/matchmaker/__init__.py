@@ -1,4 +1,4 @@
-"""The experiments of Ge, Ji, Kurose & Towsley (2002): worked examples and section 4.
+"""The experiments of Ge, Ji, Kurose & Towsley (2002), and the signalling that they left open.
 
 A run is the paper's whole experiment: 1,000 networks. So its medians and shares are those of a run.
 """
@@ -12,12 +12,19 @@ from fanplan.papers.matchmaker.examples import worked_examples
 from fanplan.papers.matchmaker.growth_figures import growth
 from fanplan.papers.matchmaker.samples import sample
 from fanplan.papers.matchmaker.settings import FULL, QUICK, Sizes, settings
+from fanplan.papers.matchmaker.signalling_figures import signalling_figures
 
 
 def study(sizes: Sizes, runs: int) -> Study:
-    """Figures 2, 5, 7 and 8 to 13, and what sections 4 and 5 say in numbers."""
-    items = (*worked_examples(), *distributions(), *growth(sizes), entangled())
+    """Figures 2, 5, 7 and 8 to 13, what sections 4 and 5 say in numbers, and signalling."""
+    items = (
+        *worked_examples(),
+        *distributions(),
+        *growth(sizes),
+        entangled(),
+        *signalling_figures(),
+    )
     return Study(settings(sizes), items, runs)
 
 
-EXPERIMENT = Experiment("matchmaker", "Ge et al. 2002", sample, study(FULL, 10), study(QUICK, 3))
+EXPERIMENT = Experiment("matchmaker", "Ge et al. 2002", sample, study(FULL, 3), study(QUICK, 3))

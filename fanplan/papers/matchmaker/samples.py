@@ -15,22 +15,21 @@ from fanplan.evaluation.marking_cost import (
     violations,
 )
 from fanplan.papers.matchmaker.examples import examples
+from fanplan.papers.matchmaker.networks import CORE, drawn_network
 from fanplan.papers.matchmaker.settings import CLIENTS, COSTS, EXAMPLES, RATIOS, SCHEMES
+from fanplan.papers.matchmaker.signalling import signalling
 from fanplan.planners.marking.marking import Marking, exact_marking, shared_marking
 from fanplan.problem.interest import Floats
 from fanplan.problem.marking import MarkingProblem, Network, SourceTrees
 from fanplan.problem.marking_trees import shared_problem, source_problem
-from fanplan.problem.overlay import Links
-from fanplan.workload.generators.transit_stub import TransitStubParams, draw
-
-CORE = 0
-"""The first transit node: all are drawn alike, so that it is as good as any."""
 
 
 def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
     """What one run shows: medians, means and shares over its networks."""
     if setting["name"] == EXAMPLES:
         return examples()
+    if "events" in setting:
+        return signalling(setting, seed)
     many = setting["networks"]
     drawn = [drawn_network(setting, seed * many + i) for i in range(many)]
     result: dict[str, float] = {}
@@ -43,18 +42,6 @@ def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
             figures |= entangled_figures(solved)
         result |= {f"{trees} {key}": value for key, value in figures.items()}
     return result
-
-
-def drawn_network(setting: dict[str, Any], seed: int) -> Network:
-    params = TransitStubParams(
-        publishers=setting["publishers"],
-        subscribers=setting["subscribers"],
-        floor=setting["floor"],
-    )
-    world = draw(params, seed)
-    ones = np.ones(len(world.a))
-    links = Links(world.a, world.b, world.latency_ms, ones * np.inf, ones)
-    return Network(world.nodes, world.published, world.subscribed, links)
 
 
 def core_problem(network: Network) -> MarkingProblem:

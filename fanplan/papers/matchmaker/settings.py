@@ -30,10 +30,14 @@ class Sizes:
     """Networks of a run: the paper's samples."""
     clients: tuple[int, ...]
     """The horizontal axis of Figures 10 and 13, ``MIDDLE`` among them."""
+    churned: int
+    """Networks of a run in which clients come and go."""
+    events: int
+    """How many of them do so in each."""
 
 
-FULL = Sizes(1_000, tuple(range(5, 51, 5)))
-QUICK = Sizes(50, (5, 10, 30, 50))
+FULL = Sizes(1_000, (5, 10, 20, 30, 40, 50), 3, 40)
+QUICK = Sizes(50, (5, 10, 30, 50), 1, 20)
 
 
 def settings(sizes: Sizes) -> tuple[dict[str, Any], ...]:
@@ -42,6 +46,7 @@ def settings(sizes: Sizes) -> tuple[dict[str, Any], ...]:
         pair for count in reversed(sizes.clients) for pair in ((count, MIDDLE), (MIDDLE, count))
     )
     return (
+        *(churn(sizes, trees) for trees in reversed(TREES)),
         *(networks(sizes, *pair) for pair in varied),
         networks(sizes, MIDDLE, MIDDLE, floor=True),
         {"name": EXAMPLES},
@@ -58,6 +63,20 @@ def networks(
         "subscribers": subscribers,
         "floor": int(floor),
     }
+
+
+def churn(sizes: Sizes, trees: str) -> dict[str, Any]:
+    """Clients that come and go, on one kind of trees."""
+    return networks(sizes, MIDDLE, MIDDLE) | {
+        "name": churn_name(trees),
+        "trees": trees,
+        "networks": sizes.churned,
+        "events": sizes.events,
+    }
+
+
+def churn_name(trees: str) -> str:
+    return f"clients come and go, {trees} trees"
 
 
 def network_name(publishers: int = MIDDLE, subscribers: int = MIDDLE, floor: bool = False) -> str:
