@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,14 +52,23 @@ class MarkingChurn:
             raise InputError(problems)
 
 
-class Event(NamedTuple):
-    """A client that joins or leaves, or a node that restarts, so long after its burst began."""
+class Move(NamedTuple):
+    """A client that comes or goes, so long after its burst began."""
 
-    what: Literal["join", "leave", "restart"]
-    node: int
     delay_ms: float
-    client: Client | None = None
-    role: Role | None = None
+    client: Client
+    role: Role
+    comes: bool
+
+
+class Restart(NamedTuple):
+    """A node that restarts, so long after its burst began."""
+
+    delay_ms: float
+    node: int
+
+
+Event = Move | Restart
 
 
 @dataclass
@@ -72,19 +81,19 @@ class Crowd:
     present: list[Client] = field(default_factory=list)
     away: list[Client] = field(default_factory=list)
 
-    def event(self, rng: np.random.Generator, usual: int, delay_ms: float) -> Event:
+    def event(self, rng: np.random.Generator, usual: int, delay_ms: float) -> Move:
         """One leaves, the sooner the more there are; or comes back; or a new one comes."""
         here = len(self.present)
         if rng.random() < here / (here + usual):
             client = self.present.pop(int(rng.integers(here)))
             self.away.append(client)
-            return Event("leave", client.node, delay_ms, client, self.role)
+            return Move(delay_ms, client, self.role, False)
         if self.away and rng.random() < 0.5:
             client = self.away.pop(int(rng.integers(len(self.away))))
         else:
             client = self.new(rng)
         self.present.append(client)
-        return Event("join", client.node, delay_ms, client, self.role)
+        return Move(delay_ms, client, self.role, True)
 
     def new(self, rng: np.random.Generator) -> Client:
         """At any node, with as many descriptors as one of the network's nodes has."""
@@ -110,7 +119,7 @@ def course_of(routing: Routing, churn: MarkingChurn) -> Course:
         crowd_of("publisher", network.published, routing.publishing, rng),
         crowd_of("subscriber", network.subscribed, routing.subscribing, rng),
     ]
-    start = [Event("join", c.node, 0.0, c, x.role) for x in crowds for c in x.present]
+    start: list[Event] = [Move(0.0, client, c.role, True) for c in crowds for client in c.present]
     usual = [len(crowd.present) for crowd in crowds]
     return Course(start, list(bursts(crowds, usual, network.size, churn, rng)))
 
@@ -134,10 +143,10 @@ def bursts(
     for first in range(0, total, churn.burst):
         size = min(churn.burst, total - first)
         delays = np.sort(rng.random(size)) * churn.burst_ms * (churn.burst > 1)
-        events = []
+        events: list[Event] = []
         for number, delay in enumerate(delays.tolist(), first):
             if number in restarts:
-                events.append(Event("restart", int(rng.integers(nodes)), delay))
+                events.append(Restart(delay, int(rng.integers(nodes))))
             else:
                 which = int(rng.integers(2))
                 events.append(crowds[which].event(rng, usual[which], delay))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from fanplan.simulation.marking_protocol.descriptors import DescriptorLayer
 from fanplan.simulation.marking_protocol.layer import Heard, Layer, Local
@@ -12,6 +13,15 @@ from fanplan.simulation.marking_protocol.trees import Origin, TreeLayer
 
 Pair = tuple[int, int]
 """The names of a publisher and a subscriber."""
+
+
+class Match(NamedTuple):
+    """Clients whose descriptors met at a node, and the neighbours that these came from."""
+
+    publisher: Client
+    origin: Origin
+    subscriber: Client
+    side: Origin
 
 
 class DataPathLayer(Layer):
@@ -29,31 +39,31 @@ class DataPathLayer(Layer):
     ) -> None:
         super().__init__(local, heard)
         self.trees, self.descriptors, self.arc = trees, descriptors, arc
-        self.matches: set[Pair] = set()
+        self.matches: dict[Pair, Match] = {}
         self.forward: dict[Pair, Origin] = {}
 
     def stale(self) -> bool:
         return self.descriptors.changed or (self.trees.changed and self.trees.reshaped)
 
     def work(self) -> bool:
-        self.says, self.forward, self.matches = {}, {}, set()
-        self.match()
+        if self.stale():
+            self.matches = {(m.publisher.name, m.subscriber.name): m for m in self.found()}
+        self.says, self.forward = {}, {}
+        for pair, match in self.matches.items():
+            self.forward[pair] = match.side
+            self.say(match.origin, (UP, pair), True)
+            self.say(match.side, (DOWN, pair), match.publisher)
         self.relay_up()
         self.relay_down()
         return False
 
-    def match(self) -> None:
+    def found(self) -> Iterator[Match]:
         for origin, publishers in self.descriptors.publishers.items():
             for side, subscribers in self.descriptors.subscribers.items():
                 for publisher, subscriber in product(publishers, subscribers):
-                    if self.trees.on_way(publisher, origin, subscriber, side) and meet(
-                        publisher, subscriber, self.arc
-                    ):
-                        pair = (publisher.name, subscriber.name)
-                        self.matches.add(pair)
-                        self.lay(pair, side)
-                        self.say(origin, (UP, pair), True)
-                        self.say(side, (DOWN, pair), publisher)
+                    match = Match(publisher, origin, subscriber, side)
+                    if meet(publisher, subscriber, self.arc) and self.trees.on_way(*match):
+                        yield match
 
     def relay_up(self) -> None:
         """Signals from downstream go on to where the publisher's descriptors came from."""
@@ -64,7 +74,7 @@ class DataPathLayer(Layer):
         }
         for n, pairs in self.heard.of(UP).items():
             for pair in pairs:
-                self.lay(pair, n)
+                self.forward[pair] = n
                 self.say(origins.get(pair[0]), (UP, pair), True)
 
     def relay_down(self) -> None:
@@ -72,7 +82,7 @@ class DataPathLayer(Layer):
         for n, pairs in self.heard.of(DOWN).items():
             for pair, publisher in pairs.items():
                 for side in self.sides(publisher, n, pair[1]):
-                    self.lay(pair, side)
+                    self.forward[pair] = side
                     self.say(side, (DOWN, pair), publisher)
 
     def sides(self, publisher: Client, origin: int, subscriber: int) -> list[Origin]:
@@ -82,9 +92,6 @@ class DataPathLayer(Layer):
             for client in clients
             if client.name == subscriber and self.trees.on_way(publisher, origin, client, side)
         ]
-
-    def lay(self, pair: Pair, side: Origin) -> None:
-        self.forward[pair] = side
 
     def say(self, neighbour: Origin, key: Key, value: Any) -> None:
         if neighbour is not None:

@@ -65,9 +65,12 @@ class Engine:
             self.count("hello", 1)
             self.transmit(link, link.restart(self.now))
 
-    def at(self, delay_ms: float, act: Callable[[], None]) -> None:
+    def after(self, delay_ms: float, act: Callable[[], None]) -> None:
+        self.at(self.now + delay_ms, act)
+
+    def at(self, time_ms: float, act: Callable[[], None]) -> None:
         self.order += 1
-        heapq.heappush(self.queue, (self.now + delay_ms, self.order, act))
+        heapq.heappush(self.queue, (time_ms, self.order, act))
 
     def rest(self) -> None:
         """Go on until no packet is under way, none waits for an answer and no node waits."""
@@ -83,9 +86,8 @@ class Engine:
 
     # ---- what nodes ask for
 
-    def wake(self, node: int, delay_ms: float) -> None:
-        if delay_ms:
-            self.at(delay_ms, lambda: self.notice(node, WAKE))
+    def wake(self, node: int, time_ms: float) -> None:
+        self.at(time_ms, lambda: self.notice(node, WAKE))
 
     def elected(self) -> None:
         self.elections += 1
@@ -120,9 +122,9 @@ class Engine:
 
     def transmit(self, link: Link, packet: Packet) -> None:
         if not self.lost():
-            self.at(link.latency_ms, lambda: self.arrive(packet))
+            self.after(link.latency_ms, lambda: self.arrive(packet))
         if self.loss:
-            self.at(link.timeout_ms, lambda: self.retry(link, packet))
+            self.after(link.timeout_ms, lambda: self.retry(link, packet))
 
     def retry(self, link: Link, packet: Packet) -> None:
         """Send again what a packet had, unless it is known to have come or was sent again."""
@@ -139,7 +141,7 @@ class Engine:
             if not self.lost():
                 link = self.links[packet.sender, packet.receiver]
                 answer = packet.birth, packet.number
-                self.at(back.latency_ms, lambda: link.acknowledged(*answer))
+                self.after(back.latency_ms, lambda: link.acknowledged(*answer))
         node = self.nodes[packet.receiver]
         # Of a neighbour not met yet: has it lost what this node told it since its own start?
         known = node.births.setdefault(packet.sender, min(packet.birth, back.birth))

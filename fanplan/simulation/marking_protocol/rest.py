@@ -12,13 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.evaluation.marking_cost import descriptor_counts, marking_cost, violations
-from fanplan.planners.marking.marking import exact_marking
+from fanplan.evaluation.marking_cost import Counts, marking_cost, violations
+from fanplan.planners.marking.marking import Marking
+from fanplan.problem.interest import Longs
 from fanplan.problem.marking import MarkingProblem
-from fanplan.simulation.marking_protocol.engine import Engine, Role
+from fanplan.simulation.marking_protocol.engine import Engine
 from fanplan.simulation.marking_protocol.messages import Client, meet
 from fanplan.simulation.marking_protocol.node import Rules
 from fanplan.simulation.marking_protocol.region import Edge
+
+
+class Aim(NamedTuple):
+    """The problem that the present clients pose, and its best marking."""
+
+    problem: MarkingProblem
+    best: Marking
 
 
 class Members(NamedTuple):
@@ -27,11 +35,15 @@ class Members(NamedTuple):
     publishers: dict[int, Client]
     subscribers: dict[int, Client]
 
-    def note(self, role: Role, client: Client, present: bool) -> None:
-        clients = self.publishers if role == "publisher" else self.subscribers
-        clients.pop(client.name, None)
-        if present:
-            clients[client.name] = client
+    def counts(self, nodes: int) -> list[Longs]:
+        """Descriptors of publishers and of subscribers at each node."""
+        found = []
+        for clients in self:
+            counts = np.zeros(nodes, np.int64)
+            for client in clients.values():
+                counts[client.node] += client.descriptors
+            found.append(counts)
+        return found
 
 
 @dataclass(frozen=True)
@@ -66,10 +78,10 @@ class Rest:
         return not marks + self.misplaced + self.missed + self.repeated + self.undelivered
 
 
-def look(engine: Engine, problem: MarkingProblem, members: Members, rules: Rules) -> Rest:
+def look(engine: Engine, aim: Aim, members: Members, rules: Rules) -> Rest:
     """Compare a network at rest with the problem that its clients pose."""
-    counts, best = descriptor_counts(problem), exact_marking(problem)
-    planned = {"best": best.publish, "pub_everywhere": np.ones(problem.size, bool)}
+    problem, counts = aim.problem, Counts(aim.best.sigma, aim.best.tau)
+    planned = {"best": aim.best.publish, "pub_everywhere": np.ones(problem.size, bool)}
     links = list(zip(problem.tail.tolist(), problem.head.tolist(), strict=True))
     upper = [engine.nodes[a].marks.out.get(b) for a, b in links]
     lower = [engine.nodes[b].marks.into.get(a) for a, b in links]
@@ -82,10 +94,11 @@ def look(engine: Engine, problem: MarkingProblem, members: Members, rules: Rules
         invalid=len(violations(problem, publish)),
         other=int(wrong.sum()),
         cost=marking_cost(problem, counts, publish),
-        optimum=best.cost,
+        optimum=aim.best.cost,
         stored=sum(stored),
         fullest=max(stored),
-        misplaced=misplaced(engine, links, np.where(publish, *counts).tolist(), publish.tolist()),
+        misplaced=misplaced(engine, links, np.where(publish, *counts).tolist(), publish.tolist())
+        + abs(int(np.where(publish, *counts).sum()) - sum(stored)),
         **look_at_pairs(engine, members, rules.arc),
     )  # fmt: skip
 
@@ -98,7 +111,7 @@ def misplaced(engine: Engine, links: list[Edge], due: list[int], publish: list[b
         layer = engine.nodes[at].descriptors
         kept = (layer.publishers if p else layer.subscribers).get(origin, [])
         wrong += abs(count - sum(client.descriptors for client in kept))
-    return wrong + abs(sum(due) - sum(node.descriptors.stored() for node in engine.nodes))
+    return wrong
 
 
 def look_at_pairs(engine: Engine, members: Members, arc: float) -> dict[str, int]:

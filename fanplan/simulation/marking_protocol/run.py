@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fanplan.problem.interest import Longs
+from fanplan.planners.marking.marking import exact_marking
 from fanplan.problem.marking import Network
-from fanplan.simulation.marking_protocol.churn import Course, Event, MarkingChurn, course_of
+from fanplan.simulation.marking_protocol.churn import Event, MarkingChurn, Move, Restart, course_of
 from fanplan.simulation.marking_protocol.engine import Engine
-from fanplan.simulation.marking_protocol.messages import MESSAGES, Client
+from fanplan.simulation.marking_protocol.messages import MESSAGES
 from fanplan.simulation.marking_protocol.node import SCHEMES, Rules, Scheme
-from fanplan.simulation.marking_protocol.rest import Members, Rest, look
+from fanplan.simulation.marking_protocol.rest import Aim, Members, Rest, look
 from fanplan.simulation.marking_protocol.routing import Routing, routing_of
 
 
@@ -107,53 +108,69 @@ def marking_churn(
     """
     routing = routing_of(network, churn.trees, given)
     course = course_of(routing, churn)
-    kinds = Counter(event.what for burst in course.bursts for event in burst)
-    runs = {scheme: run_scheme(scheme, routing, course, churn) for scheme in SCHEMES}
-    return ChurnResult(churn, kinds["join"], kinds["leave"], runs)
-
-
-def run_scheme(scheme: Scheme, routing: Routing, course: Course, churn: MarkingChurn) -> SchemeRun:
-    rules = Rules(scheme, routing, churn.hold_ms, churn.matching / 2)
-    engine = Engine(rules, churn.loss, churn.seed + 1)
     members = Members({}, {})
-    happen(engine, members, course.start)
-    rests, converged = [look_now(engine, members, rules)], []
-    start, engine.sent = engine.sent, Counter()
-    for burst in course.bursts:
+    runs = [Run(scheme, routing, churn) for scheme in SCHEMES]
+    for burst in (course.start, *course.bursts):
+        note(members, burst)
+        problem = routing.problem(*members.counts(network.size))
+        aim = Aim(problem, exact_marking(problem))
+        for run in runs:
+            run.go(burst, aim, members)
+    moves = [event.comes for burst in course.bursts for event in burst if isinstance(event, Move)]
+    joins = sum(moves)
+    results = {run.scheme: run.result() for run in runs}
+    return ChurnResult(churn, joins, len(moves) - joins, results)
+
+
+class Run:
+    """A scheme under way."""
+
+    def __init__(self, scheme: Scheme, routing: Routing, churn: MarkingChurn) -> None:
+        self.scheme = scheme
+        self.rules = Rules(scheme, routing, churn.hold_ms, churn.matching / 2)
+        self.engine = Engine(self.rules, churn.loss, churn.seed + 1)
+        self.sent: list[Counter[str]] = []
+        self.rests: list[Rest] = []
+        self.converged_ms: list[float] = []
+
+    def go(self, burst: Sequence[Event], aim: Aim, members: Members) -> None:
+        """Let the events of a burst happen, wait for the rest, and look."""
+        engine = self.engine
+        engine.sent = Counter()
         last = engine.now + burst[-1].delay_ms
-        happen(engine, members, burst)
-        rests.append(look_now(engine, members, rules))
-        converged.append(max(engine.moved - last, 0.0))
-    return SchemeRun(scheme, start, engine.sent, rests, converged, engine.elections, engine.parts)
+        for event in burst:
+            engine.after(event.delay_ms, partial(apply, engine, event))
+        engine.rest()
+        self.sent.append(engine.sent)
+        self.rests.append(look(engine, aim, members, self.rules))
+        self.converged_ms.append(max(engine.moved - last, 0.0))
+
+    def result(self) -> SchemeRun:
+        return SchemeRun(
+            self.scheme,
+            start=self.sent[0],
+            sent=sum(self.sent[1:], Counter()),
+            rests=self.rests,
+            converged_ms=self.converged_ms[1:],
+            elections=self.engine.elections,
+            parts=self.engine.parts,
+        )
 
 
-def happen(engine: Engine, members: Members, events: list[Event]) -> None:
-    """Let events happen at their times, and wait until the network is at rest."""
-    for event in events:
-        engine.at(event.delay_ms, partial(apply, engine, event))
-        if event.client is not None and event.role is not None:
-            members.note(event.role, event.client, event.what == "join")
-    engine.rest()
+def note(members: Members, burst: Sequence[Event]) -> None:
+    """Who is present after these events."""
+    for event in burst:
+        if isinstance(event, Move):
+            clients = members.publishers if event.role == "publisher" else members.subscribers
+            clients.pop(event.client.name, None)
+            if event.comes:
+                clients[event.client.name] = event.client
 
 
 def apply(engine: Engine, event: Event) -> None:
-    if event.client is None or event.role is None:
+    if isinstance(event, Restart):
         engine.restart(event.node)
-    elif event.what == "join":
+    elif event.comes:
         engine.join(event.client, event.role)
     else:
         engine.leave(event.client, event.role)
-
-
-def look_now(engine: Engine, members: Members, rules: Rules) -> Rest:
-    size = rules.routing.network.size
-    counts = (descriptors(clients, size) for clients in members)
-    return look(engine, rules.routing.problem(*counts), members, rules)
-
-
-def descriptors(clients: dict[int, Client], nodes: int) -> Longs:
-    """How many descriptors of these clients each node has."""
-    counts = np.zeros(nodes, np.int64)
-    for client in clients.values():
-        counts[client.node] += client.descriptors
-    return counts

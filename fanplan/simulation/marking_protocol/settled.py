@@ -19,17 +19,21 @@ class SettledLayer(Layer):
         super().__init__(local, heard)
         self.trees, self.hold_ms = trees, hold_ms
         self.table, self.next = Table(), Table()
-        self.due = 0.0
+        self.due = self.waking = 0.0
 
     def stale(self) -> bool:
         return self.trees.changed
 
     def work(self) -> bool:
-        now, table = self.local.clock.now, self.trees.table()
-        if table != self.next:
+        now = self.local.clock.now
+        if self.trees.changed and (table := self.trees.table()) != self.next:
             self.next, self.due = table, now + self.hold_ms
-            self.local.clock.wake(self.local.node, self.hold_ms)
-        if now < self.due or self.table == self.next:
+        if self.table == self.next:
             return False
-        self.table = self.next
-        return True
+        if now >= self.due:
+            self.table = self.next
+            return True
+        if self.waking <= now:
+            self.waking = self.due
+            self.local.clock.wake(self.local.node, self.due)
+        return False
