@@ -70,7 +70,8 @@ class Item:
     """A table or figure of a paper, as it is measured here.
 
     ``x`` and ``y`` label the axes; without ``x`` the points are bars. ``reading`` says how the
-    text was understood where it leaves a choice. An item of statements alone has no lines.
+    text was understood where it leaves a choice. An item of statements alone has no lines. With
+    ``numbers`` the page has all rows, also those without a published number.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Item:
     reading: str = ""
     statements: tuple[Statement, ...] = ()
     log: bool = False
+    numbers: bool = False
 
 
 @dataclass(frozen=True)

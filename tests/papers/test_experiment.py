@@ -29,7 +29,13 @@ from fanplan.papers.experiment import (
     judge,
     summarise,
 )
-from fanplan.papers.report import require_section, with_section, write_docs, write_results
+from fanplan.papers.report import (
+    published_table,
+    require_section,
+    with_section,
+    write_docs,
+    write_results,
+)
 from fanplan.papers.run import run_study
 
 FIELDS = ("paper", "item", "setting", "published", "mean", "sd", "z", "runs")
@@ -88,6 +94,19 @@ def test_rows_have_the_named_fields_and_say_where_they_are() -> None:
     statement = rows[3]
     assert (statement.setting, statement.published) == ("a is below b", 1.0)
     assert statement.mean == pytest.approx(2 / 3)
+
+
+def test_a_page_has_published_numbers_or_all() -> None:
+    few, many = (
+        list(published_table(tiny(numbers), item, SAMPLES))
+        for item in (ITEM, replace(ITEM, numbers=True))
+    )
+    assert [line.split(" |")[0] for line in few[2:-1]] == ["| line, x 1"]
+    assert [line.split(" |")[0] for line in many[2:-1]] == [
+        "| line, x 1",
+        "| line, x 2",
+        "| ours, x 1",
+    ]
 
 
 def test_a_statement_of_ours_was_not_published() -> None:

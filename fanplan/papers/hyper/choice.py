@@ -23,6 +23,7 @@ def choice() -> Item:
             "10 % or 20 % by the benefit named take. It is never dearer; where runs do not agree, "
             "the benefit had chosen the best groups already."
         ),
+        numbers=True,
         statements=tuple(cheaper(scenario, rank) for scenario in SCENARIOS for rank in RANKS),
     )
 

@@ -23,29 +23,29 @@ LAWS = {"rounded": False, "rounded down": True}
 """How the Pareto numbers of descriptors become whole ones, which the paper does not say."""
 
 
-LAW_READING = (
-    "The paper does not say how Pareto numbers become whole numbers of descriptors, nor what the "
-    "random networks look like beyond the counts of their nodes. Rounded down, PubE and SubE are "
-    "nearer to the published medians, otherwise MCM is. A run is many networks and medians of "
-    "runs differ little, so that z is large where “approximately” would leave as much open."
-)
+SECTIONS = {
+    "shared": (
+        "Section 4.2",
+        "All numbers are told as approximate. The paper does not say how Pareto numbers become "
+        "whole numbers of descriptors, nor what the random networks look like beyond the counts of "
+        "their nodes. Rounded down, PubE and SubE come nearer to the published medians; rounded, "
+        "MCM does. In full a run is 1,000 networks, and medians of runs differ little: z is large "
+        "where “approximately” leaves as much open.",
+    ),
+    "per-source": (
+        "Section 4.3",
+        "The text has “the same observations as in shared” trees, so the numbers are those of "
+        "section 4.2.",
+    ),
+}
+
+FIGURES = {"shared": ("Figure 8", "Figure 9"), "per-source": ("Figure 11", "Figure 12")}
 
 
-def distributions() -> tuple[Item, ...]:
+def distributions(trees: str) -> tuple[Item, ...]:
     """Figures 8 and 9 for shared trees, 11 and 12 for trees per source."""
-    return (
-        figure_8("Figure 8", "shared"),
-        numbers("Section 4.2", "shared", "All numbers are told as approximate. " + LAW_READING),
-        figure_9("Figure 9", "shared"),
-        figure_8("Figure 11", "per-source"),
-        numbers(
-            "Section 4.3",
-            "per-source",
-            "The text has “the same observations as in shared” trees, so the numbers are those of "
-            "section 4.2.",
-        ),
-        figure_9("Figure 12", "per-source"),
-    )
+    costs, ratios = FIGURES[trees]
+    return (figure_8(costs, trees), numbers(trees), figure_9(ratios, trees))
 
 
 def figure_8(name: str, trees: str) -> Item:
@@ -64,8 +64,9 @@ def figure_8(name: str, trees: str) -> Item:
     )
 
 
-def numbers(name: str, trees: str, reading: str) -> Item:
+def numbers(trees: str) -> Item:
     """Medians and percentiles by both ways to get whole numbers."""
+    name, reading = SECTIONS[trees]
     return Item(
         name,
         f"Medians and 90th percentiles of the cost, {trees} trees",
@@ -75,6 +76,7 @@ def numbers(name: str, trees: str, reading: str) -> Item:
         ),
         "descriptors",
         reading=reading,
+        numbers=True,
         statements=tuple(percentile_statements(trees)),
     )
 

@@ -32,6 +32,7 @@ def entangled() -> Item:
             "The text counts nodes. “Small” is read as less than a tenth."
         ),
         statements=tuple(statements()),
+        numbers=True,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from fanplan.papers.experiment import Item, Line, Point, Statement
-from fanplan.papers.matchmaker.settings import CLIENTS, MIDDLE, SCHEMES, TREES, Sizes, along
+from fanplan.papers.matchmaker.settings import CLIENTS, MIDDLE, SCHEMES, Sizes, along
 
 NAMES = {"shared": "Figure 10", "per-source": "Figure 13"}
 SLOW = {"subscribers": ("PubE", "SubE"), "publishers": ("SubE", "PubE")}
@@ -22,12 +22,10 @@ CAPABLE = {
 }
 
 
-def growth(sizes: Sizes) -> tuple[Item, ...]:
-    """Figures 10 and 13, (a) by subscribers and (b) by publishers."""
+def growth(sizes: Sizes, trees: str) -> tuple[Item, ...]:
+    """Figure 10 for shared trees, 13 for others: (a) by subscribers, (b) by publishers."""
     return tuple(
-        figure(sizes, trees, part, clients)
-        for trees in TREES
-        for part, clients in zip("ab", CLIENTS, strict=True)
+        figure(sizes, trees, part, clients) for part, clients in zip("ab", CLIENTS, strict=True)
     )
 
 

@@ -9,6 +9,13 @@ from fanplan.papers.matchmaker.settings import SCHEMES, TREES, churn_name
 from fanplan.papers.matchmaker.signalling import PURPOSES
 
 BROADCASTS = SCHEMES[:2]
+READING = (
+    "The protocol of section 5 is simulated message by message, with ten publishers and ten "
+    "subscribers that come and go; an event is a client that joins or leaves. A descriptor is one "
+    "message, and so are a count, a mark and a signal on a link, though a count is smaller than a "
+    "descriptor. PubE and SubE need no counts; on trees per source the messages that build trees "
+    "carry them."
+)
 
 
 def signalling_figures() -> tuple[Item, ...]:
@@ -25,12 +32,8 @@ def messages(trees: str) -> Item:
             for scheme in SCHEMES
         ),
         "messages per event",
-        reading=(
-            "The protocol of section 5 is simulated message by message, with ten publishers and "
-            "ten subscribers that come and go; an event is a client that joins or leaves. A "
-            "descriptor is one message, and so are a count, a mark and a signal on a link. "
-            "PubE and SubE need no counts."
-        ),
+        reading=READING if trees == TREES[0] else "",
+        numbers=True,
         statements=tuple(message_statements(trees)),
     )
 
@@ -61,6 +64,7 @@ def stored() -> Item:
             for scheme in SCHEMES
         ),
         "descriptors",
+        numbers=True,
         reading="The mean over the times between two events, when the network has come to rest.",
         statements=tuple(
             Statement(
