@@ -25,8 +25,8 @@ def signalling_figures() -> tuple[Item, ...]:
 
 def messages(trees: str) -> Item:
     return Item(
-        f"Section 6, messages, {trees} trees",
-        "Control messages by what they are for",
+        f"Section 6, {trees} trees",
+        "Control messages by purpose",
         tuple(
             Line(scheme, tuple(figure(trees, scheme, purpose) for purpose in PURPOSES))
             for scheme in SCHEMES
