@@ -10,16 +10,18 @@ True
 0.0
 
 Spark starts for ``generate`` with publications, ``ingest``, ``replay``, ``channels`` with restarts,
-and for stages that ``overlay``, ``allocate``, ``mark`` or ``simulate`` find missing.
+and for stages that ``overlay``, ``allocate``, ``groups``, ``mark``, ``simulate``, ``diff`` or
+``apply_check`` find missing.
 """
 
 from __future__ import annotations
 
 from fanplan.api.allocations import allocate
+from fanplan.api.changes import apply_check, compare, diff
 from fanplan.api.channel_plans import (
     ChannelPlan,
     channels,
-    compare,
+    compare_methods,
     require_methods,
     require_names,
 )
@@ -33,7 +35,10 @@ from fanplan.api.datasets import (
     open_dataset,
 )
 from fanplan.api.engine import Engine
+from fanplan.api.groups_plans import GroupsPlan, groups
+from fanplan.api.groups_wishes import require_groups
 from fanplan.api.marking_plans import MarkingPlan, mark
+from fanplan.api.marking_replay import replay_marks
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
 from fanplan.api.rankings import compare_rankings, require_rankings
@@ -44,24 +49,31 @@ __all__ = [
     "Curve",
     "Dataset",
     "Engine",
+    "GroupsPlan",
     "MarkingPlan",
     "OverlayPlan",
     "Simulated",
     "allocate",
+    "apply_check",
     "as_dataset",
     "channels",
     "check",
     "compare",
+    "compare_methods",
     "compare_rankings",
     "compare_trees",
     "curve",
     "dataset_of_plan",
+    "diff",
     "generate",
+    "groups",
     "ingest",
     "mark",
     "open_dataset",
     "overlay",
     "replay",
+    "replay_marks",
+    "require_groups",
     "require_methods",
     "require_metrics",
     "require_names",

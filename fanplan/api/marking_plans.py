@@ -90,7 +90,10 @@ def mark(
 
 
 def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[Marking, Merging]:
-    """The best marking with merging, in counts without it, and those with it."""
+    """The best marking with merging, in counts without it, and those with it.
+
+    If the marks that are best without merging are best with it too, they stay.
+    """
     from fanplan.evaluation.marking_cost import Counts, marking_cost
     from fanplan.evaluation.marking_merged import merged_counts
     from fanplan.plan.marking.build import Merging
@@ -99,6 +102,8 @@ def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[M
 
     counts = merged_counts(problem, read_covers(dataset.path, problem.nodes))
     best = exact_marking(problem, counts)
+    if marking_cost(problem, counts, plain.publish) == best.cost:
+        return plain, Merging(counts, plain.publish)
     cost = marking_cost(problem, Counts(plain.sigma, plain.tau), best.publish)
     found = replace(best, sigma=plain.sigma, tau=plain.tau, cost=cost)
     return found, Merging(counts, plain.publish)

@@ -93,9 +93,12 @@ def mark(
 def told(facts: dict[str, Any]) -> dict[str, Any]:
     """Figures in words."""
     counted = "all regions" if facts["raw"] else "uncovered regions"
-    own = {WORDS.get(name, name): facts[name] for name in facts if name not in ELSEWHERE}
-    if merged := facts["merged"]:
-        own["cost, merged"] = merged["cost"]
+    own = {}
+    for name in facts:
+        if name == "merged" and facts[name]:
+            own["cost, merged"] = facts[name]["cost"]
+        elif name not in ELSEWHERE:
+            own[WORDS.get(name, name)] = facts[name]
     return {"trees": own.pop("trees"), "descriptors": counted, **own}
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from fanplan.plan.channels.check import check_channels
 from fanplan.plan.findings import CheckResult, Findings
+from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.check import check_marking
 from fanplan.plan.overlay.check import check_overlay
+from fanplan.plan.seal import edited
 from fanplan.plan.stored import StoredPlan, load_plan
 from fanplan.problem.dataset import read_manifest
 
@@ -19,9 +21,10 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     """Hold a plan folder against the dataset, layer by layer. Unreadable files raise InputError.
 
     An overlay needs the stages of routes and similarity that it was planned from, a marking that of
-    descriptors.
+    descriptors, and groups those of routes.
     """
     plan, findings = load_plan(folder), Findings()
+    check_untouched(plan, findings)
     check_input(plan, dataset, findings)
     missed = 0
     unserved: tuple[tuple[str, str], ...] = ()
@@ -31,7 +34,15 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
         missed += check_overlay(plan, dataset, findings)
     if plan.record.marking:
         missed += check_marking(plan, dataset, findings)
+    if plan.record.groups:
+        missed += check_groups(plan, dataset, findings)
     return CheckResult(missed, tuple(findings.violations), tuple(findings.warnings), unserved)
+
+
+def check_untouched(plan: StoredPlan, findings: Findings) -> None:
+    """What was checked when it was written must be what is there."""
+    names = edited(plan)
+    findings.violate("edited since it was written", len(names), names)
 
 
 def check_input(plan: StoredPlan, dataset: Path, findings: Findings) -> None:

@@ -13,8 +13,8 @@ from fanplan.errors import InputError, Problem
 from fanplan.problem.dataset import read_stage
 from fanplan.problem.interest import Longs
 
-REGIONS = 1_000_000
-"""The most regions of one topic, advertised or subscribed to, that are compared."""
+REGIONS = 300_000
+"""The most regions of one topic, advertised or subscribed to, that are compared: about a minute."""
 
 PAIRS = 20_000_000
 """The most pairs of a region and another node that covers it, in a topic and in all."""

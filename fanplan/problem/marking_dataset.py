@@ -77,7 +77,7 @@ class MarkingWishes:
 def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
     """The marking problem, after the pipeline made `descriptors`."""
     manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, wishes)
+    require_understood(dataset, manifest, tables_of(wishes))
     network = read_network(dataset, manifest, wishes)
     if wishes.core:
         problem = shared_problem(network, wishes.core)
@@ -98,7 +98,7 @@ def given(
 def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
     """Refuse what can be seen before descriptors are counted: clients stand for those here."""
     manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, wishes)
+    require_understood(dataset, manifest, tables_of(wishes))
     network = read_network(dataset, manifest, wishes, counted=False)
     if wishes.trees in GIVEN:
         given(dataset, manifest, network, wishes)
@@ -106,9 +106,13 @@ def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
         require_paths(network, wishes.core)
 
 
-def require_understood(dataset: Path, manifest: Manifest, wishes: MarkingWishes) -> None:
-    """No row of the network may be in quarantine: a tree without it would be another tree."""
-    used = ("links", "trees") if wishes.trees in GIVEN else ("links",)
+def tables_of(wishes: MarkingWishes) -> tuple[str, ...]:
+    """The tables of the network that these trees are made from."""
+    return ("links", "trees") if wishes.trees in GIVEN else ("links",)
+
+
+def require_understood(dataset: Path, manifest: Manifest, used: tuple[str, ...]) -> None:
+    """No row of these tables may be in quarantine: a tree without it would be another tree."""
     if not any(table.quarantined for table in manifest.tables if table.name in used):
         return
     rows = read_stage(dataset, "quarantine", ("table", "source", "line", "raw", "reason"))

@@ -153,8 +153,11 @@ def covered(tmp_path: Path) -> fanplan.Dataset:
 
 
 @pytest.mark.parametrize("trees", ["per-source", "shared:B"])
-def test_merging_may_mark_otherwise(covered, tmp_path, trees):
-    """On A to B τ sinks from 4 to 2 as C covers, on the others σ from 4 to 3 as B does."""
+def test_merging_counts_less(covered, tmp_path, trees):
+    """On A to B τ sinks from 4 to 2 as C covers, on the others σ from 4 to 3 as B does.
+
+    The marks that are best without merging are so with it.
+    """
     made = fanplan.mark(covered, trees, merge=True)
     told = made.summary()
     assert told["merged"] == {
@@ -169,6 +172,18 @@ def test_merging_may_mark_otherwise(covered, tmp_path, trees):
     marks = pq.read_table(plan / "marks.parquet").to_pylist()
     assert [(row["merged_sigma"], row["merged_tau"]) for row in marks] == [(2, 2), (3, 1), (3, 3)]
     assert check_plan(plan, covered.path).ok
+
+
+def test_merging_may_mark_otherwise(tmp_path):
+    """A publishes 3 descriptors; C and D want the same 2, so that A to B pays as an s-link."""
+    world = network("ABCD", ["AB", "BC", "BD"], {"A": 3}, {"C": 2, "D": 2})
+    covers = [(False, "D", ["C"], 2)]
+    dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", world, covers=covers))
+    made = fanplan.mark(dataset, "per-source", merge=True)
+    told = made.summary()
+    assert (told["merged"]["plain"], told["merged"]["plain_merged"]) == (7.0, 7.0)
+    assert (told["cost"], told["merged"]["cost"], told["s_links"]) == (8.0, 6.0, 3)
+    assert check_plan(made.save(tmp_path / "plan"), dataset.path).ok
 
 
 MISMERGED = {
@@ -258,7 +273,8 @@ RECORDED += ("s_links", "cost", "pub_everywhere", "sub_everywhere")
 def test_what_is_wrong_in_the_record_is_named(dataset, tmp_path):
     plan = fanplan.mark(dataset, "per-source").save(tmp_path / "plan")
     amend(plan, **dict.fromkeys(RECORDED, 99))
-    said = check_plan(plan, dataset.path).violations
+    edited, *said = check_plan(plan, dataset.path).violations
+    assert edited.startswith("edited since it was written")
     assert [text.partition(" (")[0] for text in said] == [
         f"plan.json: marking.{n}" for n in RECORDED
     ]
@@ -269,8 +285,8 @@ def test_a_marking_dearer_than_broadcasting_is_no_plan(dataset, tmp_path):
     plan = fanplan.mark(dataset, "per-source").save(tmp_path / "plan")
     edit(plan, lambda rows: [row | {"mark": "s"} for row in rows])
     amend(plan, cost=8.0, p_links=0, s_links=3)
-    said = check_plan(plan, dataset.path).violations
-    assert said == ("plan.json: marking.cost (1): 8.0 is more than the 6.0 of broadcasting",)
+    _, *said = check_plan(plan, dataset.path).violations
+    assert said == ["plan.json: marking.cost (1): 8.0 is more than the 6.0 of broadcasting"]
 
 
 def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
