@@ -34,7 +34,7 @@ bench: $(STAMP) ## run the benchmarks
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
 papers: $(STAMP) ## measure the papers anew into docs/papers.md
-	@set -e; for name in hybrid genetic overlay; do \
+	@set -e; for name in hybrid genetic overlay hyper matchmaker; do \
 	$(BIN)/fanplan papers $$name --out papers-$$name --replace --docs docs/papers.md; done
 
 # The stamp is written last. Without it an install was never finished, and starts from nothing.

@@ -10,61 +10,17 @@ import itertools
 import numpy as np
 import pyarrow as pa
 
+from fanplan.papers.matchmaker.examples import FIGURE_7_LINKS as FIGURE_7_LINKS
+from fanplan.papers.matchmaker.examples import figure_2 as figure_2
+from fanplan.papers.matchmaker.examples import figure_5 as figure_5
+from fanplan.papers.matchmaker.examples import figure_7 as figure_7
+from fanplan.papers.matchmaker.examples import links as links
+from fanplan.papers.matchmaker.examples import network as network
+from fanplan.papers.matchmaker.examples import tree_table as tree_table
 from fanplan.problem.marking import MarkingProblem, Network, SourceTrees
 from fanplan.problem.marking_trees import given_problem, shared_problem
-from fanplan.problem.overlay import Links
 
 Edge = tuple[int, int]
-
-
-def network(
-    names: str, pairs: list[str] | None, published: dict, subscribed: dict, **prices
-) -> Network:
-    """Nodes of one letter each; a pair is a link with latency 1."""
-    return Network(
-        pa.array(list(names)),
-        np.array([published.get(name, 0) for name in names]),
-        np.array([subscribed.get(name, 0) for name in names]),
-        None if pairs is None else links([(names.index(a), names.index(b)) for a, b in pairs]),
-        **prices,
-    )
-
-
-def links(pairs: list[Edge], latency: list[float] | None = None) -> Links:
-    a, b = np.array(pairs, np.int32).reshape(-1, 2).T
-    ones = np.ones(len(pairs))
-    return Links(a, b, ones if latency is None else np.array(latency), ones * np.inf, ones)
-
-
-def tree_table(**trees: str) -> pa.Table:
-    """A tree per root, as pairs of letters with spaces between."""
-    rows = [(root, *pair) for root, tree in trees.items() for pair in tree.split()]
-    root, parent, child = zip(*rows, strict=True)
-    return pa.table({"root": list(root), "parent": list(parent), "child": list(child)})
-
-
-def figure_2() -> Network:
-    return network("ABCD", ["AB", "BC", "BD"], {"A": 2}, {"C": 1, "D": 3})
-
-
-def figure_5() -> MarkingProblem:
-    """P and Q publish, S subscribes; from B the trees take different ways."""
-    return given_problem(
-        network("PQABCDS", None, {"P": 2, "Q": 2}, {"S": 3}),
-        tree_table(P="PA AB BC CS", Q="QA AB BD DS"),
-    )
-
-
-FIGURE_7_LINKS = {"PX": "a", "XY": "b", "QP": "c", "YZ": "d", "YS": "e", "ZS": "f", "PT": "g"}
-"""The paper's letters. Its text fixes them: σ, τ and the pairs of L follow."""
-
-
-def figure_7() -> MarkingProblem:
-    """P and Q publish 3 and 1, S and T subscribe to 3 and 2; Y to S is as long as over Z."""
-    return given_problem(
-        network("PQXYZST", None, {"P": 3, "Q": 1}, {"S": 3, "T": 2}),
-        tree_table(P="PX XY YS PT", Q="QP PX XY YZ ZS PT"),
-    )
 
 
 def letters(problem: MarkingProblem, chosen: np.ndarray) -> set[str]:
