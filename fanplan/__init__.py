@@ -13,6 +13,7 @@ __all__ = [
     "Engine",
     "MarkingPlan",
     "OverlayPlan",
+    "Report",
     "Simulated",
     "allocate",
     "as_dataset",
@@ -27,6 +28,7 @@ __all__ = [
     "open_dataset",
     "overlay",
     "replay",
+    "report",
     "simulate",
 ]
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         Engine,
         MarkingPlan,
         OverlayPlan,
+        Report,
         Simulated,
         allocate,
         as_dataset,
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
         open_dataset,
         overlay,
         replay,
+        report,
         simulate,
     )
 

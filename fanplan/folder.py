@@ -24,6 +24,7 @@ WORKLOAD = Kind("a workload", "workload.toml")
 PLAN = Kind("a plan", "plan.json")
 CURVE = Kind("a curve", "curve.json")
 SIMULATION = Kind("a simulation", "summary.json")
+REPORT = Kind("a report", "report.json")
 
 
 @contextmanager

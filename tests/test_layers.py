@@ -22,7 +22,7 @@ ROWS = (
     ("plan", "evaluation"),
     ("planners", "simulation"),
     ("pipeline",),
-    ("papers",),
+    ("papers", "report"),
     ("api", "cli"),
 )
 ROW = {part: row for row, parts in enumerate(ROWS) for part in parts}

@@ -37,6 +37,7 @@ from fanplan.api.marking_plans import MarkingPlan, mark
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
 from fanplan.api.rankings import compare_rankings, require_rankings
+from fanplan.api.reports import Report, report
 from fanplan.api.simulations import Simulated, simulate
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Engine",
     "MarkingPlan",
     "OverlayPlan",
+    "Report",
     "Simulated",
     "allocate",
     "as_dataset",
@@ -62,6 +64,7 @@ __all__ = [
     "open_dataset",
     "overlay",
     "replay",
+    "report",
     "require_methods",
     "require_metrics",
     "require_names",

@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from fanplan.cli import allocate, channels, generate, mark, options, overlay, papers, simulate
+from fanplan.cli import (
+    allocate,
+    channels,
+    generate,
+    mark,
+    options,
+    overlay,
+    papers,
+    report,
+    simulate,
+)
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import FanplanError, InputError
@@ -75,6 +85,7 @@ app.command("overlay")(overlay.overlay)
 app.command("allocate")(allocate.allocate)
 app.command("mark")(mark.mark)
 app.command("simulate")(simulate.simulate)
+app.command("report")(report.report)
 app.command("papers")(papers.papers)
 
 

@@ -1,0 +1,58 @@
+"""Cost against the number of channels, with the chosen number marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fanplan.report.charts import Frame, Line, chart, dot, levels, lines
+from fanplan.report.content import Picture
+from fanplan.report.numbers import number, ticks
+from fanplan.report.svg import line
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What a plan with so many channels costs, and what no plan with as many can undercut."""
+
+    channels: int
+    cost: float
+    bound: float
+
+
+def curve_picture(
+    name: str, points: Sequence[CurvePoint], chosen: CurvePoint, unicast: float, perfect: float
+) -> Picture:
+    """Costs at each number, from the plans themselves; the numbers stand on a scale of factors."""
+    points = sorted({p.channels: p for p in (*points, chosen)}.values(), key=lambda p: p.channels)
+    low, high = math.log(points[0].channels), math.log(points[-1].channels)
+    frame = Frame(
+        x=lambda k: (math.log(k) - low) / (high - low) if high > low else 0.5,
+        x_ticks=[point.channels for point in points],
+        x_title="number of channels",
+        y_ticks=ticks(max(unicast, *(point.cost for point in points))),
+        y_title="cost (weighted messages)",
+    )
+    tips = [f"{p.channels} channels\ncost {number(p.cost)}" for p in points]
+    drawn = [
+        Line([(p.channels, p.bound) for p in points], "bound"),
+        Line([(p.channels, p.cost) for p in points], "planned", tips),
+    ]
+    x, y = frame.at((chosen.channels, chosen.cost))
+    _, ground = frame.at((chosen.channels, 0.0))
+    tip = f"this plan: {chosen.channels} channels\ncost {number(chosen.cost)}"
+    return Picture(
+        name=name,
+        title="Cost against the number of channels",
+        content=chart(
+            frame,
+            f"Cost against channels; {chosen.channels} are chosen",
+            *levels(frame, [(unicast, "all by unicast"), (perfect, "perfect multicast")]),
+            line(x, y, x, ground, "chosen"),
+            *lines(frame, drawn),
+            dot(frame, (chosen.channels, chosen.cost), tip, "chosen", 7.5),
+        ),
+        caption="How low a line can still go: the dashed line is a bound that no plan undercuts.",
+        legend=[("planned", "plans"), ("chosen", "this plan"), ("bound", "lower bound")],
+    )

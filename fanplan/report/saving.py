@@ -1,0 +1,76 @@
+"""What a layer saves: from the naive system, step by step, to the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fanplan.report.numbers import number, percent
+
+
+@dataclass(frozen=True)
+class Step:
+    """A system and what it costs."""
+
+    words: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Saving:
+    """A layer's figures in one unit: ``steps`` lead from the naive system to the plan.
+
+    ``gains`` say what each step after the first does. ``least`` is a cost that no plan can
+    undercut. ``beside`` are other systems to compare with.
+    """
+
+    name: str
+    layer: str
+    plan: str
+    unit: str
+    steps: tuple[Step, ...]
+    gains: tuple[str, ...]
+    least: Step | None = None
+    beside: tuple[Step, ...] = ()
+
+    @property
+    def naive(self) -> Step:
+        return self.steps[0]
+
+    @property
+    def result(self) -> Step:
+        return self.steps[-1]
+
+    @property
+    def share(self) -> float:
+        """What is saved, as a share of the naive system's cost; negative if the plan costs more."""
+        return 1 - self.result.value / self.naive.value if self.naive.value else 0.0
+
+    @property
+    def headline(self) -> str:
+        less = "more" if self.share < 0 else "less"
+        return f"{percent(abs(self.share))} {less}"
+
+    @property
+    def against(self) -> str:
+        """What the headline is said of."""
+        return f"{self.unit} than {self.naive.words}"
+
+    @property
+    def detail(self) -> str:
+        """The figures behind the headline, and how far the plan is from the least possible."""
+        told = f"{number(self.result.value)} instead of {number(self.naive.value)}"
+        if self.least is None or self.least.value <= 0:
+            return told
+        above = self.result.value / self.least.value - 1
+        return f"{told}; {percent(above)} above {self.least.words}"
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "layer": self.layer,
+            "plan": self.plan,
+            "unit": self.unit,
+            "saved_percent": 100 * self.share,
+            "steps": [{"system": step.words, "value": step.value} for step in self.steps],
+            "least": None if self.least is None else self.least.value,
+        }
