@@ -16,6 +16,7 @@ from fanplan.plan.overlay.build import Decided, overlay_layer
 from fanplan.plan.overlay.record import AllocationRecord, LimitsRecord
 from fanplan.plan.overlay.types import Trees
 from fanplan.plan.overlay.write import write_overlay
+from fanplan.plan.seal import file_hashes, write_record
 from fanplan.plan.store import plan_record
 from fanplan.problem.dataset import read_manifest
 from fanplan.problem.overlay import Links, OverlayProblem, Routes, no_similarity
@@ -122,6 +123,5 @@ def write_plan(
     layer = overlay_layer(problem, trees, decided, 0, "1")
     folder.mkdir()
     write_overlay(layer, folder)
-    record = plan_record(layer, read_manifest(dataset))
-    (folder / "plan.json").write_text(record.model_dump_json(exclude_none=True))
+    write_record(plan_record(layer, read_manifest(dataset), file_hashes(folder)), folder)
     return folder

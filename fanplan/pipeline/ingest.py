@@ -252,6 +252,7 @@ def manifest(run: Run, inputs: Inputs, interest: Interest) -> dict[str, Any]:
                 "kept": stage.rows,
                 "quarantined": stage.quarantined,
                 "notes": list(run.sources[name].notes),
+                "key": run.sources[name].key,
             }
             for name, stage in inputs.tables.items()
         },

@@ -11,6 +11,7 @@ from fanplan.plan.channels.check import check_channels
 from fanplan.plan.findings import CheckResult, Findings
 from fanplan.plan.marking.check import check_marking
 from fanplan.plan.overlay.check import check_overlay
+from fanplan.plan.seal import edited
 from fanplan.plan.stored import StoredPlan, load_plan
 from fanplan.problem.dataset import read_manifest
 
@@ -22,6 +23,7 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     descriptors.
     """
     plan, findings = load_plan(folder), Findings()
+    check_untouched(plan, findings)
     check_input(plan, dataset, findings)
     missed = 0
     unserved: tuple[tuple[str, str], ...] = ()
@@ -32,6 +34,12 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     if plan.record.marking:
         missed += check_marking(plan, dataset, findings)
     return CheckResult(missed, tuple(findings.violations), tuple(findings.warnings), unserved)
+
+
+def check_untouched(plan: StoredPlan, findings: Findings) -> None:
+    """What was checked when it was written must be what is there."""
+    names = edited(plan)
+    findings.violate("edited since it was written", len(names), names)
 
 
 def check_input(plan: StoredPlan, dataset: Path, findings: Findings) -> None:

@@ -15,7 +15,8 @@ from fanplan.plan.marking.types import MarkingLayer
 from fanplan.plan.marking.write import write_marking
 from fanplan.plan.overlay.types import OverlayLayer
 from fanplan.plan.overlay.write import write_overlay
-from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, load_plan
+from fanplan.plan.seal import file_hashes, write_record
+from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord, load_plan
 from fanplan.problem.dataset import Manifest, read_manifest
 
 __all__ = ["StoredPlan", "load_plan", "save_plan"]
@@ -37,8 +38,7 @@ def save_plan(layer: Layer, dataset: Path, out: Path, replace: bool = False) -> 
             write_overlay(layer, folder)
         else:
             write_marking(layer, folder)
-        text = plan_record(layer, manifest).model_dump_json(indent=2, exclude_none=True)
-        (folder / "plan.json").write_text(text + "\n", encoding="utf-8")
+        write_record(plan_record(layer, manifest, file_hashes(folder)), folder)
         require_valid(folder, dataset)
     return load_plan(out)
 
@@ -56,13 +56,20 @@ def require_valid(folder: Path, dataset: Path) -> None:
         raise CheckError("the plan does not pass its check: " + "; ".join(violations))
 
 
-def plan_record(layer: Layer, manifest: Manifest) -> PlanRecord:
+def plan_record(layer: Layer, manifest: Manifest, files: dict[str, str]) -> PlanRecord:
+    """What plan.json says of a layer whose tables have these hashes."""
     return PlanRecord(
         version=layer.version,
         layers=(layer.layer,),
-        input=InputRecord(**asdict(manifest)),
+        input=input_record(manifest),
         seed=layer.seed,
         channels=channels_record(layer) if isinstance(layer, ChannelLayer) else None,
         overlay=layer.record if isinstance(layer, OverlayLayer) else None,
         marking=layer.record if isinstance(layer, MarkingLayer) else None,
+        files=files,
     )
+
+
+def input_record(manifest: Manifest) -> InputRecord:
+    tables = {table.name: TableRecord.model_validate(table) for table in manifest.tables}
+    return InputRecord(**asdict(manifest) | {"tables": tables})

@@ -14,19 +14,31 @@ from fanplan.errors import InputError, Problem
 from fanplan.plan.channels.record import ChannelsRecord
 from fanplan.plan.marking.record import MarkingRecord
 from fanplan.plan.overlay.record import OverlayRecord
-from fanplan.plan.record import Positive
+from fanplan.plan.record import Count, Positive
 from fanplan.plan.tables import CHANNEL_TABLES, MARKING_TABLES, OVERLAY_TABLES, TREE_TABLES
 from fanplan.problem.dataset import read_parquet
 from fanplan.workload.tables import Table
 
-FORMAT: Literal[2] = 2
+FORMAT: Literal[3] = 3
 PLAN_AGAIN = "Write the plan again"
 
 LayerName = Literal["channels", "overlay", "marking"]
 
 
+class TableRecord(BaseModel):
+    """An input table as it was: a hash of its files' content, and the rows that were understood."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    key: str
+    kept: Count
+
+
 class InputRecord(BaseModel):
-    """The dataset that was planned for: its key and how it was ingested."""
+    """The dataset that was planned for: its key and how it was ingested.
+
+    ``inputs`` is a hash of all that went in: the description, the tables and the version.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,14 +48,19 @@ class InputRecord(BaseModel):
     cover: str
     exact: bool
     parameters: dict[str, Any]
+    inputs: str = ""
+    tables: dict[str, TableRecord] = {}
 
 
 class PlanRecord(BaseModel):
-    """What plan.json holds: what was planned for, and a section for each layer that was planned."""
+    """What plan.json holds: what was planned for, and a section for each layer that was planned.
+
+    ``files`` has a hash of each table's file, ``seal`` one of all the rest of plan.json.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     version: str
     layers: tuple[LayerName, ...] = Field(min_length=1)
     input: InputRecord
@@ -51,6 +68,8 @@ class PlanRecord(BaseModel):
     channels: ChannelsRecord | None = None
     overlay: OverlayRecord | None = None
     marking: MarkingRecord | None = None
+    files: dict[str, str]
+    seal: str = ""
 
     @model_validator(mode="after")
     def _sections_are_the_layers(self) -> PlanRecord:

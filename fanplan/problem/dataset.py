@@ -19,13 +19,14 @@ INGEST_AGAIN = "Write the dataset again with `fanplan ingest`"
 
 @dataclass(frozen=True)
 class TableCount:
-    """Rows of an input table: every one was kept or quarantined."""
+    """Rows of an input table: every one was kept or quarantined. ``key`` hashes its files."""
 
     name: str
     rows: int
     kept: int
     quarantined: int
     notes: tuple[str, ...] = ()
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ def read_manifest(dataset: Path) -> Manifest:
 
 def table_count(name: str, counts: dict[str, Any]) -> TableCount:
     rows, kept, quarantined = (int(counts[key]) for key in ("rows", "kept", "quarantined"))
-    return TableCount(name, rows, kept, quarantined, tuple(counts.get("notes", ())))
+    notes, key = tuple(counts.get("notes", ())), str(counts.get("key", ""))
+    return TableCount(name, rows, kept, quarantined, notes, key)
 
 
 def stage_files(dataset: Path, stage: str) -> list[Path]:

@@ -190,7 +190,8 @@ RECORDED += ("s_links", "cost", "pub_everywhere", "sub_everywhere")
 def test_what_is_wrong_in_the_record_is_named(dataset, tmp_path):
     plan = fanplan.mark(dataset, "per-source").save(tmp_path / "plan")
     amend(plan, **dict.fromkeys(RECORDED, 99))
-    said = check_plan(plan, dataset.path).violations
+    edited, *said = check_plan(plan, dataset.path).violations
+    assert edited.startswith("edited since it was written")
     assert [text.partition(" (")[0] for text in said] == [
         f"plan.json: marking.{n}" for n in RECORDED
     ]
@@ -201,8 +202,8 @@ def test_a_marking_dearer_than_broadcasting_is_no_plan(dataset, tmp_path):
     plan = fanplan.mark(dataset, "per-source").save(tmp_path / "plan")
     edit(plan, lambda rows: [row | {"mark": "s"} for row in rows])
     amend(plan, cost=8.0, p_links=0, s_links=3)
-    said = check_plan(plan, dataset.path).violations
-    assert said == ("plan.json: marking.cost (1): 8.0 is more than the 6.0 of broadcasting",)
+    _, *said = check_plan(plan, dataset.path).violations
+    assert said == ["plan.json: marking.cost (1): 8.0 is more than the 6.0 of broadcasting"]
 
 
 def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):

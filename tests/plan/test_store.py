@@ -14,6 +14,8 @@ from fanplan.errors import CheckError, InputError
 from fanplan.evaluation.ledger import Ledger
 from fanplan.plan.channels import write
 from fanplan.plan.channels.types import NO_PAIRS, pairs
+from fanplan.plan.check import check_plan
+from fanplan.plan.seal import edited
 from fanplan.plan.store import load_plan, save_plan
 from fanplan.plan.tables import (
     CHANNEL_TABLES,
@@ -153,7 +155,7 @@ def test_missing_parts_are_named(stored, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 1}, "format 1 is not the format 2"),
+        ({"format": 2}, "format 2 is not the format 3"),
         ({"seed": "x"}, "seed"),
         ({"channels": {"cost": None}}, r"channels\.cost"),
         ({"channels": {"weights": {"w1": 1, "w2": 0, "w3": 1}}}, r"weights\.w2"),
@@ -169,6 +171,20 @@ def test_wrong_records_are_named(stored, change, message):
     path.write_text(json.dumps(content))
     with pytest.raises(InputError, match=message):
         load_plan(stored)
+
+
+def test_what_was_edited_is_named(stored, dataset):
+    assert edited(load_plan(stored)) == []
+    path = stored / "plan.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content))
+    assert edited(load_plan(stored)) == [], "spaces do not matter"
+    path.write_text(json.dumps(content | {"seed": content["seed"] + 1}))
+    table = pq.read_table(stored / "flows.parquet")
+    pq.write_table(table.slice(1), stored / "flows.parquet")
+    assert edited(load_plan(stored)) == ["flows.parquet", "plan.json"]
+    named = "edited since it was written (2): flows.parquet, plan.json"
+    assert named in check_plan(stored, dataset).violations
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "\x00"])

@@ -1,0 +1,48 @@
+"""Hashes by which a plan folder shows whether it is as it was written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from fanplan.plan.stored import PlanRecord, StoredPlan
+
+RECORD = "plan.json"
+
+
+def file_hashes(folder: Path) -> dict[str, str]:
+    """A hash of each Parquet file in the folder, by the name of its table."""
+    return {path.stem: file_hash(path) for path in sorted(folder.glob("*.parquet"))}
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, _digest).hexdigest()
+
+
+def write_record(record: PlanRecord, folder: Path) -> None:
+    """Seal the record and write it as plan.json."""
+    sealed = record.model_copy(update={"seal": seal_of(record)})
+    text = sealed.model_dump_json(indent=2, exclude_none=True)
+    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+
+
+def seal_of(record: PlanRecord) -> str:
+    """A hash of all that a record says but its seal, however it is spaced."""
+    content = record.model_dump(mode="json", exclude={"seal"}, exclude_none=True)
+    digest = _digest()
+    digest.update(json.dumps(content, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def edited(plan: StoredPlan) -> list[str]:
+    """Names of files of a plan that are not as they were written."""
+    found, stated = file_hashes(plan.folder), plan.record.files
+    names = sorted(found.keys() | stated.keys())
+    tables = [f"{name}.parquet" for name in names if found.get(name) != stated.get(name)]
+    return tables + ([RECORD] if plan.record.seal != seal_of(plan.record) else [])
+
+
+def _digest() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=16)
