@@ -17,7 +17,7 @@ from fanplan.errors import CheckError, InputError, Problem
 
 if TYPE_CHECKING:
     from fanplan.plan.stored import StoredPlan
-    from fanplan.report.curve import CurvePoint
+    from fanplan.reporting.curve import CurvePoint
 
 FACTORS = (0.125, 0.25, 0.5, 2.0)
 """Numbers of channels on a curve, beside that of the plan, relative to it."""
@@ -59,8 +59,8 @@ def report(
     Spark starts only for a workload folder, or if the dataset lacks stages of a plan.
     """
     from fanplan.folder import REPORT, require_free
-    from fanplan.report.material import Material
-    from fanplan.report.page import write_report
+    from fanplan.reporting.material import Material
+    from fanplan.reporting.page import write_report
 
     require_free(Path(out), REPORT, replace)
     stored = open_plans([plans] if isinstance(plans, str | Path) else plans)
@@ -129,22 +129,22 @@ def planned_for(
 
 def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
     """The curve that the plan was made in, if its folder still lies in that of the curve."""
-    from fanplan.report.curve import CurvePoint
+    from fanplan.plan.stored import load_plan
+    from fanplan.reporting.curve import CurvePoint
 
     path = plan.folder.absolute().parent / "curve.json"
     if plan.record.channels is None or not path.is_file():
         return []
-    perfect = plan.channels.perfect
-    return [
-        CurvePoint(p["channels"], p["cost"], perfect * (1 + p["bound_percent"] / 100))
-        for p in json.loads(path.read_text(encoding="utf-8"))["points"]
-    ]
+    points = json.loads(path.read_text(encoding="utf-8"))["points"]
+    folders = [path.parent / str(point["channels"]) for point in points]
+    records = [load_plan(folder).channels for folder in folders]
+    return [CurvePoint(r.channels, r.cost, r.bound, r.single_bound) for r in records]
 
 
 def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
     """Plans for other numbers of channels by the same method, weights and seed; limits do not
     apply to them."""
-    from fanplan.report.curve import CurvePoint
+    from fanplan.reporting.curve import CurvePoint
 
     record = plan.channels
     method, _, second = record.method.partition("+")
@@ -160,7 +160,7 @@ def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[Cu
             engine=engine,
             **weights,
         ).plan
-        points.append(CurvePoint(number, made.cost, made.bound.cost))
+        points.append(CurvePoint(number, made.cost, made.bound.cost, made.single_bound.cost))
     return points
 
 

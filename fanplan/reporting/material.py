@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Section
-from fanplan.report.curve import CurvePoint
-from fanplan.report.saving import Saving
+from fanplan.reporting.content import Section
+from fanplan.reporting.curve import CurvePoint
+from fanplan.reporting.saving import Saving
 
 NEEDS_DATASET = "Name the workload or its dataset with --workload to see {}."
 

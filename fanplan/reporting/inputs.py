@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from fanplan.problem.dataset import Manifest, read_manifest, stage_batches
-from fanplan.report.content import Listing, Section
+from fanplan.reporting.content import Listing, Section
 
 BATCH_ROWS = 1 << 16
 

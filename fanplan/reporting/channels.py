@@ -11,13 +11,13 @@ from fanplan.plan.channels.evidence import Decisions, Truth, read_decisions, rea
 from fanplan.plan.channels.record import ChannelsRecord
 from fanplan.plan.findings import Findings
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.curve import CurvePoint, curve_picture
-from fanplan.report.material import NEEDS_DATASET, Planned, Told
-from fanplan.report.matrix import matrix_pictures
-from fanplan.report.numbers import percent
-from fanplan.report.pairs import audience_pairs, pairs_of
-from fanplan.report.saving import Saving, Step
+from fanplan.reporting.content import Listing, Picture, Section
+from fanplan.reporting.curve import CurvePoint, curve_picture
+from fanplan.reporting.material import NEEDS_DATASET, Planned, Told
+from fanplan.reporting.matrix import matrix_pictures
+from fanplan.reporting.numbers import percent
+from fanplan.reporting.pairs import audience_pairs, pairs_of
+from fanplan.reporting.saving import Saving, Step
 
 LEAD = (
     "Which flows share which multicast groups, and what is sent point to point. Every subscriber "
@@ -54,7 +54,6 @@ def saving_of(planned: Planned, record: ChannelsRecord) -> Saving:
         ),
         gains=("saved by multicast",),
         least=Step("perfect multicast", record.perfect),
-        beside=(Step(f"lower bound for {record.channels} channels", record.bound),),
     )
 
 
@@ -74,7 +73,8 @@ def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
         ("different audiences", record.audience_classes),
         ("cost", record.cost),
         ("above perfect multicast", percent(record.excess_percent / 100)),
-        ("no plan can be nearer than", percent(record.bound_percent / 100)),
+        ("lower bound above it", percent(record.bound_percent / 100)),
+        ("lower bound, one channel per flow", percent(record.single_bound_percent / 100)),
         ("sent by unicast", percent(record.unicast_fraction)),
         ("received in vain", percent(ledger["received_unwanted"] / received if received else 0)),
         ("missed", ledger["missed"]),
@@ -87,7 +87,7 @@ def curves(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], lis
     if not points:
         how = "the cost with other numbers of channels, which takes a plan for each"
         return [], [NEEDS_DATASET.format(how)] if planned.material.dataset is None else []
-    chosen = CurvePoint(record.channels, record.cost, record.bound)
+    chosen = CurvePoint(record.channels, record.cost, record.bound, record.single_bound)
     name = f"{planned.name}-curve"
     return [curve_picture(name, points, chosen, unicast_cost(record), record.perfect)], []
 

@@ -9,11 +9,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from fanplan.report.numbers import apart, short
-from fanplan.report.svg import drawing, line, path, tag, text
+from fanplan.reporting.numbers import apart, short
+from fanplan.reporting.svg import drawing, line, path, tag, text
 
-WIDTH, HEIGHT = 480.0, 300.0
-LEFT, RIGHT, TOP, BOTTOM = 50.0, 12.0, 14.0, 46.0
+WIDTH, HEIGHT = 420.0, 290.0
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 12.0, 28.0, 44.0
 MOST_POINTS = 200
 """Points of a line of shares; more are not seen."""
 
@@ -64,7 +64,7 @@ def axes(frame: Frame) -> list[Markup]:
         parts += [text(x, bottom + 17, short(value), "tick", "middle")]
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts += [text(middle, HEIGHT - 6, frame.x_title, "title", "middle")]
-    parts += [text(4, 9, frame.y_title, "title")]
+    parts += [text(0, 12, frame.y_title, "title")]
     return parts
 
 

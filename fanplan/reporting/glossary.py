@@ -1,10 +1,10 @@
-"""The project's glossary as a section; docs/glossary.md is its one place, shipped with the package."""
+"""The project's glossary as a section, from docs/glossary.md, which is shipped along."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 
-from fanplan.report.content import Listing, Section
+from fanplan.reporting.content import Listing, Section
 
 
 def glossary_section() -> Section:
@@ -14,7 +14,7 @@ def glossary_section() -> Section:
 
 def glossary() -> list[tuple[str, str]]:
     """(word, meaning) from the rows of the table."""
-    content = files("fanplan.report").joinpath("glossary.md").read_text(encoding="utf-8")
+    content = files("fanplan.reporting").joinpath("glossary.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in content.splitlines() if line.startswith("| ")]
     return [(word.strip(), plain(meaning)) for word, meaning in rows[2:]]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Listing, Section
-from fanplan.report.numbers import number
+from fanplan.reporting.content import Listing, Section
+from fanplan.reporting.numbers import number
 
 LEAD = (
     "All that is needed to make the same plans again. Every plan passed the independent check, "

@@ -10,11 +10,11 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from fanplan.plan.channels.evidence import Decisions, Relation, Truth
-from fanplan.report.content import Picture
-from fanplan.report.numbers import number
-from fanplan.report.pairs import Pairs, audience_pairs, pairs_of
-from fanplan.report.png import inline, png
-from fanplan.report.svg import tag
+from fanplan.reporting.content import Picture
+from fanplan.reporting.numbers import number
+from fanplan.reporting.pairs import Pairs, audience_pairs, pairs_of
+from fanplan.reporting.png import inline, png
+from fanplan.reporting.svg import tag
 
 WIDTH, HEIGHT = 2000, 500
 """Most pixels: enough for a wide screen; beyond, a pixel stands for several pairs."""

@@ -9,13 +9,13 @@ import numpy as np
 
 from fanplan.plan.overlay.record import OverlayRecord
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.charts import Frame, Line, chart, lines, shares
-from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.material import NEEDS_DATASET, Planned, Told
-from fanplan.report.network import Edge, Node, network
-from fanplan.report.numbers import number, percent, ticks
-from fanplan.report.overlay_spread import Spread, spreads
-from fanplan.report.saving import Saving, Step
+from fanplan.reporting.charts import Frame, Line, chart, lines, shares
+from fanplan.reporting.content import Listing, Picture, Section
+from fanplan.reporting.material import NEEDS_DATASET, Planned, Told
+from fanplan.reporting.network import Edge, Node, network
+from fanplan.reporting.numbers import number, percent, ticks
+from fanplan.reporting.overlay_spread import Spread, spreads
+from fanplan.reporting.saving import Saving, Step
 
 LEAD = (
     "Which brokers are linked. A message crosses the smallest part of the tree that joins where it "
@@ -45,7 +45,7 @@ def saving_of(planned: Planned, record: OverlayRecord, random: Spread | None) ->
     """From flooding over routing on a random tree, where it is known, to the plan."""
     flooded = record.ledger["publications"] * max(record.brokers - 1, 0)
     by_chance = (Step(random.words, random.ledger.link_messages),) if random else ()
-    routed, tree = "saved by routing on interest", "saved by this tree"
+    routed = "saved by routing on interest"
     return Saving(
         name=planned.name,
         layer="Overlay",
@@ -56,7 +56,7 @@ def saving_of(planned: Planned, record: OverlayRecord, random: Spread | None) ->
             *by_chance,
             Step("this plan", record.ledger["link_messages"]),
         ),
-        gains=(f"{routed}, on a random tree", tree) if random else (f"{routed} on this tree",),
+        gains=(routed, "saved by this tree") if random else (routed,),
         least=Step("what no overlay undercuts", record.bound),
     )
 

@@ -9,10 +9,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from fanplan.report.layout import radial
-from fanplan.report.svg import drawing, shown, tag, text
+from fanplan.reporting.layout import radial
+from fanplan.reporting.svg import drawing, shown, tag, text
 
-SIZE, MARGIN = 720.0, 44.0
+WIDTH, MARGIN = 720.0, 36.0
 MOST_NAMES = 60
 """Brokers whose names are written; with more only hovering tells them."""
 
@@ -45,7 +45,7 @@ class Edge:
 def network(label: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> Markup:
     """Rings around the middle; areas of brokers and widths of links grow with their figures."""
     ends = np.array([(edge.start, edge.end) for edge in edges], np.int64).reshape(-1, 2)
-    places = SIZE / 2 + radial(ends, len(nodes)) * (SIZE / 2 - MARGIN)
+    places, height = fitted(radial(ends, len(nodes)))
     widths = scaled([edge.width for edge in edges], 0.8, 7.0)
     most = min(15.0, 190.0 / np.sqrt(max(len(nodes), 1)))
     radii = scaled([np.sqrt(node.size) for node in nodes], most / 4, most)
@@ -53,7 +53,16 @@ def network(label: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> Markup:
     brokers = [placed(n, p, r) for n, p, r in zip(nodes, places, radii, strict=True)]
     names = named(nodes, places, radii) if len(nodes) <= MOST_NAMES else []
     groups = (tag("g", *links), tag("g", *brokers), tag("g", *names, class_="names"))
-    return drawing(SIZE, SIZE, label, *groups, class_="network")
+    return drawing(WIDTH, height, label, *groups, class_="network")
+
+
+def fitted(places: Floats) -> tuple[Floats, float]:
+    """Positions stretched alike both ways until they fill the width, and the height this takes."""
+    low = places.min(axis=0, initial=0.0)
+    span = places.max(axis=0, initial=0.0) - low
+    scale = (WIDTH - 2 * MARGIN) / max(float(span[0]), float(span[1]) / 1.1, 1e-9)
+    spare = (WIDTH - 2 * MARGIN - scale * span[0]) / 2
+    return (places - low) * scale + (MARGIN + spare, MARGIN), float(span[1]) * scale + 2 * MARGIN
 
 
 def scaled(values: Sequence[float], low: float, high: float) -> Floats:

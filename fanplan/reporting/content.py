@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
-from fanplan.report.numbers import number
+from fanplan.reporting.numbers import number
 
 MOST_ROWS = 2000
 """Rows of a table on the page; a browser stays quick with so many."""
@@ -46,7 +46,10 @@ class Listing:
     def shown(self) -> list[list[tuple[Any, str]]]:
         """Values with how they are written: in one column all numbers have as many digits."""
         rows = self.rows[:MOST_ROWS]
-        digits = [digits_of([row[i] for row in rows]) for i in range(len(self.header))]
+        digits = [
+            1 if name.endswith("%") else digits_of([row[i] for row in rows])
+            for i, name in enumerate(self.header)
+        ]
         return [[(v, written(v, d)) for v, d in zip(row, digits, strict=True)] for row in rows]
 
     @property

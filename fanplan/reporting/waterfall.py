@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from fanplan.report.content import Picture
-from fanplan.report.numbers import number, percent
-from fanplan.report.saving import Saving
-from fanplan.report.svg import drawing, line, tag, text
+from fanplan.reporting.content import Picture
+from fanplan.reporting.numbers import number, percent
+from fanplan.reporting.saving import Saving
+from fanplan.reporting.svg import drawing, line, tag, text
 
-WIDTH, ROW, BAR = 480.0, 46.0, 20.0
+WIDTH, ROW, BAR = 420.0, 46.0, 20.0
 
 
 class Bar(NamedTuple):
@@ -47,7 +47,8 @@ def bars_of(saving: Saving) -> list[Bar]:
         share = percent(change / first.value) if first.value else ""
         kind = "saved" if change <= 0 else "added"
         figure = f"{number(change)} ({share})".replace("-", "−")
-        bars.append(Bar(words, figure, *sorted((before.value, after.value)), kind))
+        low, high = sorted((before.value, after.value))
+        bars.append(Bar(words, figure, low, high, kind))
     return [*bars, Bar(last.words, number(last.value), 0.0, last.value, "planned")]
 
 

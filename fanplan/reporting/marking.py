@@ -8,11 +8,11 @@ from typing import Any
 from fanplan.plan.marking.record import MarkingRecord
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.dataset import read_stage
-from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.material import Planned, Told
-from fanplan.report.network import Edge, Node, network
-from fanplan.report.numbers import number
-from fanplan.report.saving import Saving, Step
+from fanplan.reporting.content import Listing, Picture, Section
+from fanplan.reporting.material import Planned, Told
+from fanplan.reporting.network import Edge, Node, network
+from fanplan.reporting.numbers import number
+from fanplan.reporting.saving import Saving, Step
 
 LEAD = (
     "Where publishers and subscribers are matched: on p-links advertisements travel downstream, on "

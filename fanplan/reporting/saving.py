@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fanplan.report.numbers import number, percent
+from fanplan.reporting.numbers import number, percent
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,15 @@ class Saving:
     @property
     def against(self) -> str:
         """What the headline is said of."""
-        return f"{self.unit} than {self.naive.words}"
+        return f"than {self.naive.words} ({self.unit})"
 
     @property
     def detail(self) -> str:
-        """The figures behind the headline, and how far the plan is from the least possible."""
-        told = f"{number(self.result.value)} instead of {number(self.naive.value)}"
-        if self.least is None or self.least.value <= 0:
-            return told
-        above = self.result.value / self.least.value - 1
-        return f"{told}; {percent(above)} above {self.least.words}"
+        """The figures behind the headline, beside other systems and the least possible."""
+        told = [f"{number(self.result.value)} instead of {number(self.naive.value)}"]
+        told += [compared(self.result, step) for step in (*self.steps[1:-1], *self.beside)]
+        told += [compared(self.result, self.least)] if self.least else []
+        return "; ".join(filter(None, told))
 
     def json(self) -> dict[str, Any]:
         return {
@@ -74,3 +73,11 @@ class Saving:
             "steps": [{"system": step.words, "value": step.value} for step in self.steps],
             "least": None if self.least is None else self.least.value,
         }
+
+
+def compared(one: Step, other: Step) -> str:
+    """How far one system's cost is from another's; nothing if that costs nothing."""
+    if not other.value:
+        return ""
+    change = one.value / other.value - 1
+    return f"{percent(abs(change))} {'above' if change >= 0 else 'below'} {other.words}"

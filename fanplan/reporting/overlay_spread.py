@@ -62,7 +62,7 @@ def delays(problem: OverlayProblem, trees: Trees) -> tuple[Floats, Floats]:
         mine = np.flatnonzero(trees.of[source] == number)
         taken[mine] = distances(graph, source[mine], routes.brokers[mine])
     different, where = np.unique(np.round(taken, 6), return_inverse=True)
-    return different, np.bincount(where, messages, len(different))
+    return different, np.bincount(where, messages, len(different)).astype(np.float64)
 
 
 def as_graph(links: np.ndarray, latency: Floats, size: int) -> csr_array:

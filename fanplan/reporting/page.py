@@ -10,17 +10,18 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fanplan.folder import REPORT, whole_folder
-from fanplan.report.channels import tell_channels
-from fanplan.report.content import Section
-from fanplan.report.glossary import glossary_section
-from fanplan.report.inputs import inputs_section
-from fanplan.report.marking import tell_marking
-from fanplan.report.material import Material, Planned, Told
-from fanplan.report.numbers import number
-from fanplan.report.origin import origin_section
-from fanplan.report.overlay import tell_overlay
-from fanplan.report.saving import Saving
-from fanplan.report.savings import savings_section
+from fanplan.problem.dataset import read_manifest
+from fanplan.reporting.channels import tell_channels
+from fanplan.reporting.content import Section
+from fanplan.reporting.glossary import glossary_section
+from fanplan.reporting.inputs import inputs_section
+from fanplan.reporting.marking import tell_marking
+from fanplan.reporting.material import Material, Planned, Told
+from fanplan.reporting.numbers import number
+from fanplan.reporting.origin import origin_section
+from fanplan.reporting.overlay import tell_overlay
+from fanplan.reporting.saving import Saving
+from fanplan.reporting.savings import savings_section
 
 LAYERS: Mapping[str, tuple[str, Callable[[Planned], Told]]] = {
     "channels": ("Channels", tell_channels),
@@ -36,7 +37,7 @@ def write_report(material: Material, out: Path, replace: bool = False) -> list[S
     savings = [one.saving for one in told]
     sections = [savings_section(savings), *(one.section for one in told), *others(material)]
     with whole_folder(out, REPORT, replace) as folder:
-        page = render(title_of(material), savings, sections)
+        page = render(title_of(material), plan_names(material), savings, sections)
         (folder / "index.html").write_text(page, encoding="utf-8")
         figures = {"savings": [saving.json() for saving in savings]}
         (folder / "report.json").write_text(json.dumps(figures, indent=2) + "\n")
@@ -65,13 +66,19 @@ def others(material: Material) -> list[Section]:
 
 
 def title_of(material: Material) -> str:
+    """The name of the workload, if it is known and has one, else those of the plans."""
+    known = material.dataset and read_manifest(material.dataset).name
+    return known or plan_names(material)
+
+
+def plan_names(material: Material) -> str:
     names = [plan.folder.name for plan in material.plans]
-    return ", ".join(names) if len(names) <= 3 else f"{len(names)} plans"
+    return ", ".join(names) if len(names) <= 4 else f"{len(names)} plans"
 
 
-def render(title: str, savings: list[Saving], sections: list[Section]) -> str:
+def render(title: str, plans: str, savings: list[Saving], sections: list[Section]) -> str:
     environment = Environment(
-        loader=PackageLoader("fanplan.report"),
+        loader=PackageLoader("fanplan.reporting"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -79,4 +86,4 @@ def render(title: str, savings: list[Saving], sections: list[Section]) -> str:
     )
     environment.filters["number"] = number
     page = environment.get_template("page.html")
-    return page.render(title=title, savings=savings, sections=sections)
+    return page.render(title=title, plans=plans, savings=savings, sections=sections)

@@ -6,19 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fanplan.report.charts import Frame, Line, chart, dot, levels, lines
-from fanplan.report.content import Picture
-from fanplan.report.numbers import number, ticks
-from fanplan.report.svg import line
+from fanplan.reporting.charts import Frame, Line, chart, dot, levels, lines
+from fanplan.reporting.content import Picture
+from fanplan.reporting.numbers import number, ticks
+from fanplan.reporting.svg import line
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What a plan with so many channels costs, and what no plan with as many can undercut."""
+    """What a plan with so many channels costs, and what no plan with as many can undercut.
+
+    ``single_bound`` holds for plans with one channel per flow.
+    """
 
     channels: int
     cost: float
     bound: float
+    single_bound: float
 
 
 def curve_picture(
@@ -37,6 +41,7 @@ def curve_picture(
     tips = [f"{p.channels} channels\ncost {number(p.cost)}" for p in points]
     drawn = [
         Line([(p.channels, p.bound) for p in points], "bound"),
+        Line([(p.channels, p.single_bound) for p in points], "single bound"),
         Line([(p.channels, p.cost) for p in points], "planned", tips),
     ]
     x, y = frame.at((chosen.channels, chosen.cost))
@@ -53,6 +58,12 @@ def curve_picture(
             *lines(frame, drawn),
             dot(frame, (chosen.channels, chosen.cost), tip, "chosen", 7.5),
         ),
-        caption="How low a line can still go: the dashed line is a bound that no plan undercuts.",
-        legend=[("planned", "plans"), ("chosen", "this plan"), ("bound", "lower bound")],
+        caption="No plan can be below the dashed line, and none with one channel per flow below "
+        "the dotted one.",
+        legend=[
+            ("planned", "plans"),
+            ("chosen", "this plan"),
+            ("bound", "lower bound"),
+            ("single bound", "lower bound, one channel per flow"),
+        ],
     )

@@ -43,9 +43,9 @@ def ticks(most: float, wished: int = 5) -> list[float]:
 
 
 def nice(step: float) -> float:
-    """The next of 1, 2, 2.5, 5 and 10 times a power of ten."""
+    """The next of 1, 2, 5 and 10 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(step))
-    return next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= step * (1 - 1e-9))
+    return next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= step * (1 - 1e-9))
 
 
 def apart(places: Sequence[float], least: float) -> list[float]:

@@ -85,25 +85,24 @@ document.addEventListener("focusout", () => { tip.hidden = true; });
 // A network can be looked at closer, and moved when it is.
 function box(svg) { return svg.viewBox.baseVal; }
 function zoom(svg, factor) {
-  const { width: whole } = svg.original;
-  const b = box(svg);
-  const size = factor === "all" ? whole : Math.min(whole, b.width * Number(factor));
-  const x = size === whole ? 0 : b.x + (b.width - size) / 2;
-  const y = size === whole ? 0 : b.y + (b.height - size) / 2;
-  svg.setAttribute("viewBox", `${x} ${y} ${size} ${size}`);
-  const closer = size < whole;
-  svg.style.touchAction = closer ? "none" : "";
-  svg.style.cursor = closer ? "grab" : "";
+  const b = box(svg), whole = svg.whole;
+  const share = factor === "all" ? 1 : Math.min(1, b.width * Number(factor) / whole.width);
+  const width = whole.width * share, height = whole.height * share;
+  const x = share === 1 ? 0 : b.x + (b.width - width) / 2;
+  const y = share === 1 ? 0 : b.y + (b.height - height) / 2;
+  svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
+  svg.style.touchAction = share < 1 ? "none" : "";
+  svg.style.cursor = share < 1 ? "grab" : "";
 }
 function drag(svg, event) {
   const b = box(svg);
-  if (!event.buttons || b.width === svg.original.width) return;
+  if (!event.buttons || b.width === svg.whole.width) return;
   const scale = b.width / svg.clientWidth;
   const x = b.x - event.movementX * scale, y = b.y - event.movementY * scale;
   svg.setAttribute("viewBox", `${x} ${y} ${b.width} ${b.height}`);
 }
 all("svg.network").forEach((svg) => {
-  svg.original = { width: box(svg).width };
+  svg.whole = { width: box(svg).width, height: box(svg).height };
   svg.addEventListener("pointermove", (event) => drag(svg, event));
   all("[data-zoom]", svg.closest("figure")).forEach((one) => one.addEventListener(
     "click", () => zoom(svg, one.dataset.zoom)));

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fanplan.report.content import Listing, Section
-from fanplan.report.saving import Saving, Step
-from fanplan.report.waterfall import waterfall
+from fanplan.reporting.content import Listing, Section
+from fanplan.reporting.saving import Saving, Step
+from fanplan.reporting.waterfall import waterfall
 
 
 def savings_section(savings: list[Saving]) -> Section:
@@ -15,18 +15,18 @@ def savings_section(savings: list[Saving]) -> Section:
         "From the naive system to the plan: what each step saves. Layers count different things, "
         "so each has its own unit."
     )
-    rows = [row for saving in savings for row in compared(saving)]
-    header = ("layer", "plan", "system", "value", "unit", "of naive %")
+    rows = [row for saving in savings for row in systems(saving)]
+    header = ("layer", "system", "value", "of naive %", "unit", "plan")
     listing = Listing("systems", "The plan beside other systems", header, rows)
     pictures = [waterfall(saving) for saving in savings]
     return Section("savings", "What it saves", lead, pictures=pictures, listings=[listing])
 
 
-def compared(saving: Saving) -> list[tuple[Any, ...]]:
+def systems(saving: Saving) -> list[tuple[Any, ...]]:
     """Every system with its cost, dearest first."""
     known = [*saving.steps, *saving.beside, *([saving.least] if saving.least else [])]
     return [
-        (saving.layer, saving.plan, step.words, step.value, saving.unit, of_naive(step, saving))
+        (saving.layer, step.words, step.value, of_naive(step, saving), saving.unit, saving.plan)
         for step in sorted(known, key=lambda step: -step.value)
     ]
 

@@ -1,0 +1,319 @@
+"""A report shows the plans' own figures, does no harm, stays small, and refuses what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from commands import answer, run
+from hypothesis import given
+from hypothesis import strategies as st
+from report_worlds import HOSTILE, ReportWorld, stages_are_there, write_report_world
+
+import fanplan
+from fanplan.errors import CheckError, InputError
+from fanplan.plan.channels.evidence import Decisions, Relation, Truth, read_decisions, read_truth
+from fanplan.plan.findings import Findings
+from fanplan.plan.seal import write_record
+from fanplan.plan.stored import load_plan
+from fanplan.problem.dataset import Manifest
+from fanplan.reporting.channels import channel_listing, plain_listing
+from fanplan.reporting.charts import shares
+from fanplan.reporting.content import Listing, Picture, Section
+from fanplan.reporting.glossary import glossary
+from fanplan.reporting.layout import radial
+from fanplan.reporting.marking import mark_rows
+from fanplan.reporting.matrix import matrix_pictures
+from fanplan.reporting.network import Edge, Node, network
+from fanplan.reporting.overlay_spread import spreads
+from fanplan.reporting.page import render
+from fanplan.reporting.saving import Saving, Step
+from fanplan.reporting.svg import tag
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> ReportWorld:
+    return write_report_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(autouse=True)
+def _no_spark():
+    with stages_are_there():
+        yield
+
+
+class Page(HTMLParser):
+    """The elements of a page and its words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.words: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [v or "" for name, v in attrs if name in ("href", "src", "action")]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def test_one_page_has_a_section_for_every_layer(world: ReportWorld, tmp_path: Path) -> None:
+    made = fanplan.report(world.plans, tmp_path / "out", workload=world.dataset)
+    text = made.page.read_text()
+    for name in ("savings", "channels", "overlay", "marking", "input", "origin", "glossary"):
+        assert f'<section id="{name}">' in text
+    for name in ("channels-curve", "channels-before", "overlay-tree", "marking-network"):
+        assert f'id="{name}"' in text
+    assert [saving["layer"] for saving in made.savings] == ["Channels", "Overlay", "Marking"]
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["savings"] == made.savings
+
+
+def test_nothing_is_fetched_and_names_do_nothing(world: ReportWorld, tmp_path: Path) -> None:
+    text = fanplan.report(world.plans, tmp_path / "out", workload=world.dataset, curve=False).page
+    page = Page(text.read_text())
+    assert page.tags.count("script") == 1
+    assert HOSTILE in page.words, "the name of the workload is shown as it is"
+    assert all(a.startswith(("#", "data:")) for a in page.addresses)
+
+
+def test_hostile_words_are_harmless_everywhere() -> None:
+    picture = Picture(HOSTILE, HOSTILE, network(HOSTILE, [Node(HOSTILE, 1, HOSTILE)], []), HOSTILE)
+    listing = Listing(HOSTILE, HOSTILE, [HOSTILE], [[HOSTILE]], HOSTILE)
+    facts = [(HOSTILE, HOSTILE)]
+    section = Section(HOSTILE, HOSTILE, HOSTILE, facts, [picture], [listing], [HOSTILE])
+    saving = Saving(*[HOSTILE] * 4, steps=(Step(HOSTILE, 2), Step(HOSTILE, 1)), gains=(HOSTILE,))
+    page = Page(render(HOSTILE, HOSTILE, [saving], [section]))
+    assert page.tags.count("script") == 1
+    assert page.tags.count("td") == 1
+
+
+def test_savings_are_those_of_the_plans(world: ReportWorld, tmp_path: Path) -> None:
+    made = fanplan.report(world.plans, tmp_path / "out", workload=world.dataset, curve=False)
+    channels, overlay, marking = (load_plan(plan) for plan in world.plans)
+    steps = [{step["system"]: step["value"] for step in s["steps"]} for s in made.savings]
+    assert steps[0]["this plan"] == channels.channels.cost
+    wanted = channels.channels.ledger["received_wanted"]
+    assert steps[0]["sending all by unicast"] == 2 * wanted, "one sent, one received"
+    assert steps[1]["this plan"] == overlay.overlay.ledger["link_messages"]
+    assert steps[1]["flooding every broker"] == 6 * overlay.overlay.ledger["publications"]
+    assert steps[1]["a random tree"] >= overlay.overlay.bound
+    assert steps[2] == {
+        "subscriptions everywhere": marking.marking.sub_everywhere,
+        "this plan": marking.marking.cost,
+    }
+    share = 1 - marking.marking.cost / marking.marking.sub_everywhere
+    assert made.savings[2]["saved_percent"] == pytest.approx(100 * share)
+
+
+def test_channels_add_up_to_the_ledger(world: ReportWorld) -> None:
+    plan = load_plan(world.plans[0])
+    truth = read_truth(world.dataset)
+    decisions = read_decisions(plan, truth, Findings())
+    rows = channel_listing("channels", truth, decisions).rows
+    ledger, seconds = plan.channels.ledger, truth.manifest.seconds
+    assert len(rows) == plan.channels.channels
+    assert sum(row[3] for row in rows) * seconds == pytest.approx(ledger["sent_multicast"])
+    wanted = sum(row[4] for row in rows) * seconds + ledger["sent_unicast"]
+    assert wanted == pytest.approx(ledger["received_wanted"])
+    assert sum(row[5] for row in rows) * seconds == pytest.approx(ledger["received_unwanted"])
+    assert [row[:4] for row in rows] == [pytest.approx(r) for r in plain_listing("c", plan).rows]
+
+
+def test_loads_and_delays_are_those_of_the_ledger(world: ReportWorld) -> None:
+    plan = load_plan(world.plans[1])
+    own, random = spreads(plan, world.dataset)
+    ledger = plan.overlay.ledger
+    assert own.ledger.link_messages == ledger["link_messages"]
+    assert (own.delay @ own.arrivals, own.arrivals.sum()) == pytest.approx(
+        (ledger["delay"], ledger["arrivals"])
+    )
+    assert random.delay @ random.arrivals == pytest.approx(random.ledger.delay)
+    loads = plan.read("brokers", ("load",))["load"].to_pylist()
+    assert sorted(own.load) == pytest.approx(sorted(loads))
+
+
+def test_marks_add_up_to_the_cost(world: ReportWorld) -> None:
+    plan = load_plan(world.plans[2])
+    assert sum(row["cost"] for row in mark_rows(plan)) == pytest.approx(plan.marking.cost)
+
+
+def test_the_glossary_is_the_documents(world: ReportWorld) -> None:
+    told = dict(glossary())
+    source = Path(__file__).parents[2] / "docs" / "glossary.md"
+    assert len(told) == sum(line.startswith("| ") for line in source.read_text().splitlines()) - 2
+    assert told["channel"] == "a multicast group"
+
+
+def test_a_large_matrix_and_network_stay_small() -> None:
+    """10,000 flows × 250 subscribers with random interest, and 1,000 brokers."""
+    random = np.random.default_rng(1)
+    flows, people, channels = 10_000, 250, 100
+    wanted = random.random((flows, people)) < 0.05
+    truth = truth_of(wanted)
+    of = random.integers(0, channels, flows)
+    members = random.random((channels, people)) < 0.2
+    decisions = Decisions(
+        Relation(np.arange(flows + 1), of.astype(np.int32)),
+        relation(members),
+        relation(wanted & ~members[of]),
+    )
+    pictures = matrix_pictures("m", truth, decisions)
+    links = [Edge(int(random.integers(i)), i, 1.0, f"link {i}") for i in range(1, 1000)]
+    tree = network("tree", [Node(f"b{i}", i, f"b{i}") for i in range(1000)], links)
+    assert tree.count("<circle") == 1000
+    assert sum(len(picture.content) for picture in pictures) + len(tree) < 3_000_000
+
+
+def truth_of(wanted: np.ndarray) -> Truth:
+    flows, people = wanted.shape
+    starts = np.append(0, np.cumsum(wanted.sum(axis=1)))
+    manifest = Manifest("k", 1.0, "overlap", "atomic", True, {})
+    ones = np.ones(flows)
+    names = pa.array([f"t{i}" for i in range(flows)])
+    classes = np.arange(flows, dtype=np.int32)
+    audience = np.nonzero(wanted)[1].astype(np.int32)
+    subscribers = pa.array([f"s{i}" for i in range(people)])
+    return Truth(manifest, pa.table({}), names, ones, ones, classes, starts, audience, subscribers)
+
+
+def relation(pairs: np.ndarray) -> Relation:
+    return Relation(
+        np.append(0, np.cumsum(pairs.sum(axis=1))), np.nonzero(pairs)[1].astype(np.int32)
+    )
+
+
+@given(st.integers(1, 30), st.integers(0, 5), st.integers(0, 99))
+def test_brokers_are_drawn_apart(size: int, more: int, seed: int) -> None:
+    """Also where links are no tree, or leave the network in parts."""
+    random = np.random.default_rng(seed)
+    links = [(int(random.integers(i)), i) for i in range(1, size) if random.random() < 0.9]
+    links += [tuple(random.integers(0, size, 2).tolist()) for _ in range(more)]
+    places = radial(np.array(links, np.int64).reshape(-1, 2), size)
+    assert np.all(np.hypot(*places.T) <= 1 + 1e-9)
+    assert len(np.unique(np.round(places, 9), axis=0)) == size
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), min_size=1))
+def test_shares_rise_to_one(items: list[tuple[int, int]]) -> None:
+    values, weights = np.array(items, float).T
+    points = shares(values, weights)
+    assert points[0] == (0.0, 0.0)
+    assert points[-1] == (values.max(), pytest.approx(1.0))
+    at = dict(points)
+    assert all(at[v] == pytest.approx(weights[values <= v].sum() / weights.sum()) for v in values)
+
+
+def test_attributes_are_escaped() -> None:
+    assert tag("a", "<", data_tip='"<') == '<a data-tip="&#34;&lt;">&lt;</a>'
+
+
+def test_a_report_needs_no_dataset(
+    world: ReportWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, told = answer(capsys, "report", *world.plans, "--out", tmp_path / "out")
+    assert (code, len(told["savings"])) == (0, 3)
+    text = Path(told["report"]).read_text()
+    assert "with --workload to see the interest matrix" in text
+    assert run("report", *world.plans, "--out", tmp_path / "out") == 2
+    assert "is a report already. Name another folder" in capsys.readouterr().err
+    assert run("report", *world.plans, "--out", tmp_path / "out", "--replace") == 0
+    assert "% saved" in capsys.readouterr().out
+
+
+def test_two_plans_of_a_layer_have_a_section_each(world: ReportWorld, tmp_path: Path) -> None:
+    dataset = fanplan.open_dataset(world.dataset)
+    other = fanplan.channels(dataset, 2).save(tmp_path / "other.plan")
+    text = fanplan.report([world.plans[0], other], tmp_path / "out").page.read_text()
+    assert "Channels: channels.plan" in text
+    assert "Channels: other.plan" in text
+
+
+def test_a_stored_curve_is_drawn_without_the_dataset(world: ReportWorld, tmp_path: Path) -> None:
+    curve = fanplan.curve(fanplan.open_dataset(world.dataset), [2, 4, 8]).save(tmp_path / "curve")
+    text = fanplan.report(curve / "4", tmp_path / "out").page.read_text()
+    assert 'data-tip="this plan: 4 channels' in text
+    assert 'data-tip="8 channels' in text
+
+
+@pytest.fixture
+def copy(world: ReportWorld, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(world.plans[0], tmp_path / "copy"))
+
+
+def test_an_edited_plan_is_refused_by_the_file(copy: Path, tmp_path: Path) -> None:
+    table = pq.read_table(copy / "channel_flows.parquet")
+    pq.write_table(table.slice(1), copy / "channel_flows.parquet")
+    with pytest.raises(InputError, match=r"channel_flows\.parquet was edited after the check"):
+        fanplan.report(copy, tmp_path / "out")
+    content = json.loads((copy / "plan.json").read_text())
+    content["channels"]["cost"] = 1.0
+    (copy / "plan.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"channel_flows\.parquet, plan\.json were edited"):
+        fanplan.report(copy, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_that_does_not_hold_is_refused(
+    world: ReportWorld, copy: Path, tmp_path: Path
+) -> None:
+    """Sealed again after the edit, it is the check against the dataset that finds it out."""
+    record = load_plan(copy).record
+    wrong = record.channels.model_copy(update={"cost": 1.0})  # type: ignore[union-attr]
+    write_record(record.model_copy(update={"channels": wrong}), copy)
+    fanplan.report(copy, tmp_path / "trusting")
+    with pytest.raises(CheckError, match=r"is not reported: .*cost"):
+        fanplan.report(copy, tmp_path / "out", workload=world.dataset)
+
+
+def test_other_input_is_refused(world: ReportWorld, copy: Path, tmp_path: Path) -> None:
+    changed = Path(shutil.copytree(world.dataset, tmp_path / "changed"))
+    manifest = json.loads((changed / "manifest.json").read_text())
+    (changed / "manifest.json").write_text(json.dumps(manifest | {"key": "another"}))
+    with pytest.raises(InputError, match=r"has changed since .* was planned"):
+        fanplan.report(copy, tmp_path / "out", workload=changed)
+    record = load_plan(copy).record
+    elsewhere = record.input.model_copy(update={"key": "another"})
+    write_record(record.model_copy(update={"input": elsewhere}), copy)
+    with pytest.raises(InputError, match="was planned for other input than"):
+        fanplan.report([world.plans[1], copy], tmp_path / "out")
+
+
+WRONG = {
+    "no plan": (("{tmp}",), "no plan.json here, so this is not a plan"),
+    "curve": (("{plan}", "--curve"), "--curve: other numbers of channels cannot be planned"),
+    "version": (("{old}",), "format 1 is not the format"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+def test_wrong_use_is_answered_and_nothing_is_written(
+    world: ReportWorld, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong
+) -> None:
+    words, said = wrong
+    content = json.loads((copy / "plan.json").read_text())
+    (copy / "plan.json").write_text(json.dumps(content | {"format": 1}))
+    given = [w.format(tmp=tmp_path, plan=world.plans[0], old=copy) for w in words]
+    assert run("report", *given, "--out", tmp_path / "out") == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="plans: there are none"):
+        fanplan.report([], tmp_path / "out")
+
+
+def test_other_folders_are_left_alone(
+    world: ReportWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("mine")
+    assert run("report", world.plans[0], "--out", tmp_path / "site", "--replace") == 2
+    assert "is not a report" in capsys.readouterr().err
+    assert (tmp_path / "site" / "index.html").read_text() == "mine"
