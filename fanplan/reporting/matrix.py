@@ -19,6 +19,9 @@ from fanplan.reporting.svg import tag
 WIDTH, HEIGHT = 2000, 500
 """Most pixels: enough for a wide screen; beyond, a pixel stands for several pairs."""
 
+COARSE = 600
+"""A picture with fewer columns is shown with sharp pixels instead of blurred ones."""
+
 LEVELS = 6
 """Of each colour in a pixel: 6³ colours fit into the palette of a PNG."""
 
@@ -163,7 +166,8 @@ def image(
     ]
     pixels = (levels[0] * LEVELS + levels[1]) * LEVELS + levels[2]
     file = png(pixels.astype(np.uint8), palette())
-    return tag("img", src=inline(file), alt=f"Interest matrix {when} planning", class_="matrix")
+    name = "matrix" if cells.width > COARSE else "matrix coarse"
+    return tag("img", src=inline(file), alt=f"Interest matrix {when} planning", class_=name)
 
 
 def palette() -> NDArray[np.uint8]:

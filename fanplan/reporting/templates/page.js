@@ -88,9 +88,8 @@ function zoom(svg, factor) {
   const b = box(svg), whole = svg.whole;
   const share = factor === "all" ? 1 : Math.min(1, b.width * Number(factor) / whole.width);
   const width = whole.width * share, height = whole.height * share;
-  const x = share === 1 ? 0 : b.x + (b.width - width) / 2;
-  const y = share === 1 ? 0 : b.y + (b.height - height) / 2;
-  svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
+  const x = b.x + (b.width - width) / 2, y = b.y + (b.height - height) / 2;
+  svg.setAttribute("viewBox", share === 1 ? whole.box : `${x} ${y} ${width} ${height}`);
   svg.style.touchAction = share < 1 ? "none" : "";
   svg.style.cursor = share < 1 ? "grab" : "";
 }
@@ -102,7 +101,7 @@ function drag(svg, event) {
   svg.setAttribute("viewBox", `${x} ${y} ${b.width} ${b.height}`);
 }
 all("svg.network").forEach((svg) => {
-  svg.whole = { width: box(svg).width, height: box(svg).height };
+  svg.whole = { box: svg.getAttribute("viewBox"), width: box(svg).width, height: box(svg).height };
   svg.addEventListener("pointermove", (event) => drag(svg, event));
   all("[data-zoom]", svg.closest("figure")).forEach((one) => one.addEventListener(
     "click", () => zoom(svg, one.dataset.zoom)));
