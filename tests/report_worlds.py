@@ -17,7 +17,7 @@ from overlay_worlds import random_world, write_overlay_dataset
 from overlays import write_stage
 
 import fanplan
-from fanplan.api import marking_plans, overlay_plans, plans
+from fanplan.api import groups_plans, marking_plans, overlay_plans, plans
 
 HOSTILE = "<script>alert('a')</script>\"&"
 """A name that must come through as it is, and do nothing."""
@@ -41,20 +41,23 @@ def stages_are_there() -> Iterator[None]:
             patch.setattr(module, "make_broker_stages", lambda *_: None)
         for module in (marking_plans, plans):
             patch.setattr(module, "make_descriptors", lambda *_: None)
+        for module in (groups_plans, plans):
+            patch.setattr(module, "make_group_stages", lambda *_: None)
         yield
 
 
 def write_report_world(folder: Path) -> ReportWorld:
-    """Three plans for one dataset; names of topics and of the workload are hostile."""
+    """Four plans for one dataset; names of topics and of the workload are hostile."""
     dataset = write_report_dataset(folder / "dataset")
     with stages_are_there():
         opened = fanplan.open_dataset(dataset)
         made = (
             fanplan.channels(opened, 4, seed=1),
             fanplan.overlay(opened, seed=1),
+            fanplan.groups(opened, "top:80%", trees="per-publisher"),
             fanplan.mark(opened, "per-source"),
         )
-        names = ("channels.plan", "overlay.plan", "marking.plan")
+        names = ("channels.plan", "overlay.plan", "groups.plan", "marking.plan")
         saved = (plan.save(folder / name) for plan, name in zip(made, names, strict=True))
         return ReportWorld(dataset, tuple(saved))
 

@@ -10,7 +10,7 @@ True
 0.0
 
 Spark starts for ``generate`` with publications, ``ingest``, ``replay``, ``channels`` with restarts,
-and for stages that ``overlay``, ``allocate``, ``mark`` or ``simulate`` find missing.
+and for stages that ``overlay``, ``allocate``, ``groups``, ``mark`` or ``simulate`` find missing.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from fanplan.api.datasets import (
     open_dataset,
 )
 from fanplan.api.engine import Engine
+from fanplan.api.groups_plans import GroupsPlan, groups
+from fanplan.api.groups_wishes import require_groups
 from fanplan.api.marking_plans import MarkingPlan, mark
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
@@ -45,6 +47,7 @@ __all__ = [
     "Curve",
     "Dataset",
     "Engine",
+    "GroupsPlan",
     "MarkingPlan",
     "OverlayPlan",
     "Report",
@@ -59,12 +62,14 @@ __all__ = [
     "curve",
     "dataset_of_plan",
     "generate",
+    "groups",
     "ingest",
     "mark",
     "open_dataset",
     "overlay",
     "replay",
     "report",
+    "require_groups",
     "require_methods",
     "require_metrics",
     "require_names",

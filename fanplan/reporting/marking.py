@@ -103,7 +103,11 @@ def network_picture(
         content,
         "Each direction of a link is marked on its own; arrows point downstream. "
         "Wider links carry more descriptors. Hover for figures.",
-        [("link p", "p-link: advertisements"), ("link s", "s-link: subscriptions")],
+        [
+            ("link p", "p-link: advertisements"),
+            ("link s", "s-link: subscriptions"),
+            *([("broker", "has descriptors"), ("passing", "only passes on")] if own else []),
+        ],
         zoom=True,
         wide=True,
     )

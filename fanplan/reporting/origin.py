@@ -43,7 +43,17 @@ def parameters(plans: Sequence[StoredPlan]) -> list[tuple[str, str, str, str]]:
 def wishes(record: Any, layer: str) -> dict[str, Any]:
     """What was asked of a layer."""
     names = {"method", "params", "weights", "metric", "limits", "allocation"}
-    names |= {"trees", "raw", "sending", "storing", "select", "rank", "shortcuts", "prices"}
+    names |= {
+        "trees",
+        "raw",
+        "sending",
+        "storing",
+        "select",
+        "rank",
+        "grouping",
+        "shortcuts",
+        "prices",
+    }
     given: dict[str, Any] = getattr(record, layer).model_dump(mode="json", include=names)
     return given
 

@@ -14,6 +14,7 @@ from fanplan.problem.dataset import read_manifest
 from fanplan.reporting.channels import tell_channels
 from fanplan.reporting.content import Section
 from fanplan.reporting.glossary import glossary_section
+from fanplan.reporting.groups import tell_groups
 from fanplan.reporting.inputs import inputs_section
 from fanplan.reporting.marking import tell_marking
 from fanplan.reporting.material import Material, Planned, Told
@@ -26,6 +27,7 @@ from fanplan.reporting.savings import savings_section
 LAYERS: Mapping[str, tuple[str, Callable[[Planned], Told]]] = {
     "channels": ("Channels", tell_channels),
     "overlay": ("Overlay", tell_overlay),
+    "groups": ("Groups", tell_groups),
     "marking": ("Marking", tell_marking),
 }
 """How each layer of a plan is told, in the order of the page."""

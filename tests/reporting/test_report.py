@@ -69,11 +69,25 @@ class Page(HTMLParser):
 def test_one_page_has_a_section_for_every_layer(world: ReportWorld, tmp_path: Path) -> None:
     made = fanplan.report(world.plans, tmp_path / "out", workload=world.dataset)
     text = made.page.read_text()
-    for name in ("savings", "channels", "overlay", "marking", "input", "origin", "glossary"):
+    for name in (
+        "savings",
+        "channels",
+        "overlay",
+        "groups",
+        "marking",
+        "input",
+        "origin",
+        "glossary",
+    ):
         assert f'<section id="{name}">' in text
     for name in ("channels-curve", "channels-before", "overlay-tree", "marking-network"):
         assert f'id="{name}"' in text
-    assert [saving["layer"] for saving in made.savings] == ["Channels", "Overlay", "Marking"]
+    assert [saving["layer"] for saving in made.savings] == [
+        "Channels",
+        "Overlay",
+        "Groups",
+        "Marking",
+    ]
     assert json.loads((tmp_path / "out" / "report.json").read_text())["savings"] == made.savings
 
 
@@ -98,7 +112,7 @@ def test_hostile_words_are_harmless_everywhere() -> None:
 
 def test_savings_are_those_of_the_plans(world: ReportWorld, tmp_path: Path) -> None:
     made = fanplan.report(world.plans, tmp_path / "out", workload=world.dataset, curve=False)
-    channels, overlay, marking = (load_plan(plan) for plan in world.plans)
+    channels, overlay, groups, marking = (load_plan(plan) for plan in world.plans)
     steps = [{step["system"]: step["value"] for step in s["steps"]} for s in made.savings]
     assert steps[0]["this plan"] == channels.channels.cost
     wanted = channels.channels.ledger["received_wanted"]
@@ -107,11 +121,15 @@ def test_savings_are_those_of_the_plans(world: ReportWorld, tmp_path: Path) -> N
     assert steps[1]["flooding every broker"] == 6 * overlay.overlay.ledger["publications"]
     assert steps[1]["a random tree"] >= overlay.overlay.bound
     assert steps[2] == {
+        "matching at every broker": groups.groups.default["matches_total"],
+        "this plan": groups.groups.ledger["matches_total"],
+    }
+    assert steps[3] == {
         "subscriptions everywhere": marking.marking.sub_everywhere,
         "this plan": marking.marking.cost,
     }
     share = 1 - marking.marking.cost / marking.marking.sub_everywhere
-    assert made.savings[2]["saved_percent"] == pytest.approx(100 * share)
+    assert made.savings[3]["saved_percent"] == pytest.approx(100 * share)
 
 
 def test_channels_add_up_to_the_ledger(world: ReportWorld) -> None:
@@ -142,7 +160,7 @@ def test_loads_and_delays_are_those_of_the_ledger(world: ReportWorld) -> None:
 
 
 def test_marks_add_up_to_the_cost(world: ReportWorld) -> None:
-    plan = load_plan(world.plans[2])
+    plan = load_plan(world.plans[3])
     assert sum(row["cost"] for row in mark_rows(plan)) == pytest.approx(plan.marking.cost)
 
 
@@ -220,7 +238,7 @@ def test_a_report_needs_no_dataset(
     world: ReportWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, told = answer(capsys, "report", *world.plans, "--out", tmp_path / "out")
-    assert (code, len(told["savings"])) == (0, 3)
+    assert (code, len(told["savings"])) == (0, 4)
     text = Path(told["report"]).read_text()
     assert "with --workload to see the interest matrix" in text
     assert run("report", *world.plans, "--out", tmp_path / "out") == 2

@@ -92,9 +92,10 @@ def test_every_picture_is_drawn(opened: Opened) -> None:
     figures = opened.page.locator("figure")
     names = figures.evaluate_all("all => all.map(one => one.id)")
     assert names == [
-        *("waterfall-channels", "waterfall-overlay", "waterfall-marking"),
+        *("waterfall-channels", "waterfall-overlay", "waterfall-groups", "waterfall-marking"),
         *("channels-curve", "channels-before", "channels-after"),
-        *("overlay-tree", "overlay-load", "overlay-delay", "marking-network"),
+        *("overlay-tree", "overlay-load", "overlay-delay"),
+        *("groups-benefit", "marking-network"),
     ]
     for name in names:
         figure = opened.page.locator(f"figure#{name}")

@@ -1,0 +1,112 @@
+"""The section on groups: what is matched once, what that saves, and all groups as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fanplan.plan.groups.record import GroupsRecord
+from fanplan.plan.stored import StoredPlan
+from fanplan.reporting.charts import Frame, Line, chart, lines
+from fanplan.reporting.content import Listing, Picture, Section
+from fanplan.reporting.material import Planned, Told
+from fanplan.reporting.numbers import percent, ticks
+from fanplan.reporting.saving import Saving, Step
+
+LEAD = (
+    "Which messages are matched only once, where they enter, and then forwarded by the number of "
+    "their group. Everything else is matched at every broker on its way."
+)
+FIGURES = {
+    "matches_total": "matches",
+    "link_messages": "messages on links",
+    "delay": "mean delay, hops and matches",
+    "unwanted": "unwanted messages",
+    "entries": "forwarding entries",
+    "overhead": "control messages",
+}
+"""Figures of the ledger in words."""
+
+
+def tell_groups(planned: Planned) -> Told:
+    plan, record = planned.plan, planned.plan.groups
+    groups = group_rows(plan)
+    section = Section(
+        planned.name,
+        planned.title,
+        LEAD,
+        facts(record),
+        [benefit_picture(planned.name, groups)] if groups else [],
+        [figure_listing(planned.name, record), group_listing(planned.name, groups)],
+    )
+    return Told(saving_of(planned, record), section)
+
+
+def saving_of(planned: Planned, record: GroupsRecord) -> Saving:
+    return Saving(
+        name=planned.name,
+        layer="Groups",
+        plan=planned.folder,
+        unit="matches",
+        steps=(
+            Step("matching at every broker", record.default["matches_total"]),
+            Step("this plan", record.ledger["matches_total"]),
+        ),
+        gains=("saved by matching once",),
+    )
+
+
+def facts(record: GroupsRecord) -> list[tuple[str, Any]]:
+    return [
+        ("trees", record.trees),
+        ("brokers", record.brokers),
+        ("groups found", record.groups),
+        ("groups set up", record.selected),
+        ("chosen by", f"{record.select.rule} {record.select.amount:g}, rank {record.rank}"),
+        ("messages in groups", record.covered),
+        ("benefit", record.value),
+        ("no choice by this rule exceeds", record.bound),
+        ("shortcuts", record.shortcuts),
+    ]
+
+
+def figure_listing(name: str, record: GroupsRecord) -> Listing:
+    """Default routing beside the plan."""
+    rows = []
+    for key, words in FIGURES.items():
+        before, after = record.default[key], record.ledger[key]
+        saved = round(100 * (before - after) / before, 1) if before else None
+        rows.append((words, before, after, before - after, saved))
+    header = ("figure", "default routing", "with groups", "saved", "saved %")
+    return Listing(f"{name}-figures", "With and without groups", header, rows)
+
+
+def group_rows(plan: StoredPlan) -> list[tuple[Any, ...]]:
+    columns = ("group", "root", "members", "messages", "unwanted", "entries", "control", "benefit")
+    return [tuple(row.values()) for row in plan.read("virtual_groups", columns).to_pylist()]
+
+
+def group_listing(name: str, rows: list[tuple[Any, ...]]) -> Listing:
+    header = ("group", "root", "members", "messages", "unwanted", "entries", "control", "benefit")
+    return Listing(f"{name}-groups", "Groups", header, rows)
+
+
+def benefit_picture(name: str, rows: list[tuple[Any, ...]]) -> Picture:
+    """How much of all benefit the best groups bring: few are enough, or many are needed."""
+    benefit = np.sort(np.array([row[-1] for row in rows], np.float64))[::-1]
+    total = max(float(benefit.sum()), 1e-300)
+    shares = 100 * np.cumsum(benefit) / total
+    marks = ticks(len(rows))
+    frame = Frame(
+        lambda x: x / marks[-1], marks, "number of groups", ticks(100), "% of the benefit"
+    )
+    kept = np.unique(np.linspace(0, len(rows) - 1, 200).astype(int)).tolist()
+    points = [(0.0, 0.0), *((i + 1.0, float(shares[i])) for i in kept)]
+    half = int(np.searchsorted(shares, 50.0)) + 1
+    return Picture(
+        f"{name}-benefit",
+        "What the best groups bring",
+        chart(frame, "Benefit of the best groups", *lines(frame, [Line(points, "planned")])),
+        f"{half} of {len(rows)} groups ({percent(half / len(rows))}) bring half of the benefit.",
+    )
