@@ -46,9 +46,11 @@ def network(label: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> Markup:
     """Rings around the middle; areas of brokers and widths of links grow with their figures."""
     ends = np.array([(edge.start, edge.end) for edge in edges], np.int64).reshape(-1, 2)
     places, height = fitted(radial(ends, len(nodes)))
-    widths = scaled([edge.width for edge in edges], 0.8, 7.0)
-    most = min(15.0, 190.0 / np.sqrt(max(len(nodes), 1)))
-    radii = scaled([np.sqrt(node.size) for node in nodes], most / 4, most)
+    # The more brokers, the finer everything is drawn.
+    fineness = np.sqrt(max(len(nodes), 1))
+    widest, largest = min(7.0, 90.0 / fineness), min(15.0, 190.0 / fineness)
+    widths = scaled([edge.width for edge in edges], widest / 9, widest)
+    radii = scaled([np.sqrt(node.size) for node in nodes], largest / 4, largest)
     links = [linked(edge, places, radii, w) for edge, w in zip(edges, widths, strict=True)]
     brokers = [placed(n, p, r) for n, p, r in zip(nodes, places, radii, strict=True)]
     names = named(nodes, places, radii) if len(nodes) <= MOST_NAMES else []
@@ -111,7 +113,8 @@ def point(place: Floats) -> str:
 def placed(node: Node, place: Floats, radius: float) -> Markup:
     x, y = map(float, place)
     name = f"broker {node.class_}".strip()
-    return tag("circle", cx=x, cy=y, r=float(radius), class_=name, data_tip=node.tip, tabindex=0)
+    told = {"class_": name, "stroke_width": min(1.5, radius / 3), "data_tip": node.tip}
+    return tag("circle", cx=x, cy=y, r=float(radius), tabindex=0, **told)
 
 
 def named(nodes: Sequence[Node], places: Floats, radii: Floats) -> list[Markup]:

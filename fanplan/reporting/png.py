@@ -23,7 +23,7 @@ def png(pixels: Bytes, palette: Bytes) -> bytes:
             chunk(b"IHDR", header),
             chunk(b"PLTE", palette[:, :3].tobytes()),
             chunk(b"tRNS", palette[:, 3].tobytes()),
-            chunk(b"IDAT", zlib.compress(lines, 9)),
+            chunk(b"IDAT", zlib.compress(lines)),
             chunk(b"IEND", b""),
         )
     )

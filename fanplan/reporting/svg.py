@@ -10,13 +10,13 @@ from markupsafe import Markup, escape
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     """An element; ``class_`` and ``stroke_width`` mean class and stroke-width, None is left out."""
-    told = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), shown(value))
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(shown(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    inside = Markup("").join(escape(child) for child in children)
-    return Markup("<{0}{1}>{2}</{0}>").format(name, told, inside)
+    inside = "".join(map(escape, children))
+    return Markup(f"<{name}{told}>{inside}</{name}>")
 
 
 def shown(value: Any) -> Any:
