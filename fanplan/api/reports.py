@@ -67,17 +67,18 @@ def report(
     if curve and workload is None:
         what = "other numbers of channels cannot be planned without the workload"
         raise InputError(Problem("curve", what, "Name the workload, or leave it out"))
-    with planned_for(stored, workload, engine) as dataset:
+    with planned_for(stored, workload, engine) as (dataset, warnings):
         curves = {plan.folder: stored_curve(plan) for plan in stored}
         if dataset is not None and curve is not False:
             curves |= {
                 plan.folder: planned_curve(plan, dataset, engine)
                 for plan in stored
-                if plan.record.channels and not curves[plan.folder]
+                if plan.record.channels and plan.channels.channels and not curves[plan.folder]
             }
         with engine.progress.stage("report"):
             path = None if dataset is None else dataset.path
-            savings = write_report(Material(stored, path, curves), Path(out), replace)
+            material = Material(stored, path, curves, warnings)
+            savings = write_report(material, Path(out), replace)
     return Report(Path(out), [saving.json() for saving in savings])
 
 
@@ -110,21 +111,28 @@ def require_unedited(plan: StoredPlan) -> None:
 @contextmanager
 def planned_for(
     plans: Sequence[StoredPlan], workload: PathLike | None, engine: Engine
-) -> Iterator[Dataset | None]:
-    """The dataset of the plans, against which each is checked again; None without a workload."""
+) -> Iterator[tuple[Dataset | None, list[str]]]:
+    """The dataset of the plans, against which each is checked again, and what the check warns of.
+
+    Without a workload there is neither.
+    """
     if workload is None:
-        yield None
+        yield None, []
         return
     record = plans[0].record.input
     with as_dataset(workload, engine, record.parameters) as dataset:
         if dataset.manifest.key != record.key:
             what = f"has changed since {plans[0].folder} was planned, or is another one"
             raise InputError(Problem(str(workload), what, "Plan again, or name the right one"))
-        for plan in plans:
-            found = check(plan.folder, dataset, engine=engine)
-            if not found.ok:
-                raise CheckError(f"{plan.folder} is not reported: {'; '.join(found.violations)}")
-        yield dataset
+        yield dataset, [w for plan in plans for w in warnings_of(plan, dataset, engine)]
+
+
+def warnings_of(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[str]:
+    """What the check warns of, by the name of the plan; an error if the plan does not hold."""
+    found = check(plan.folder, dataset, engine=engine)
+    if not found.ok:
+        raise CheckError(f"{plan.folder} is not reported: {'; '.join(found.violations)}")
+    return [f"{plan.folder.name}: {warning}" for warning in found.warnings]
 
 
 def stored_curve(plan: StoredPlan) -> list[CurvePoint]:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from fanplan.evaluation.ledger import Ledger, unicast_cost
 from fanplan.evaluation.weights import Weights
+from fanplan.plan.axis import Axis, whole
 from fanplan.plan.channels.evidence import Decisions, Truth, read_decisions, read_truth
 from fanplan.plan.channels.record import ChannelsRecord
 from fanplan.plan.findings import Findings
@@ -49,7 +51,7 @@ def saving_of(planned: Planned, record: ChannelsRecord) -> Saving:
         plan=planned.folder,
         unit="cost of messages",
         steps=(
-            Step("sending all by unicast", unicast_cost(record)),
+            Step("sending all by unicast", unicast(record)),
             Step("this plan", record.cost),
         ),
         gains=("saved by multicast",),
@@ -57,15 +59,14 @@ def saving_of(planned: Planned, record: ChannelsRecord) -> Saving:
     )
 
 
-def unicast_cost(record: ChannelsRecord) -> float:
-    """What everything costs by unicast: each wanted reception is a unicast message."""
-    weights = Weights(record.weights.w1, record.weights.w2, record.weights.w3)
-    return weights.unicast * (record.ledger["received_wanted"] + record.ledger["missed"])
+def unicast(record: ChannelsRecord) -> float:
+    """What everything costs by unicast."""
+    return unicast_cost(Ledger(**record.ledger), Weights(**record.weights.model_dump()))
 
 
 def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
-    ledger = record.ledger
-    received = ledger["received_wanted"] + ledger["received_unwanted"]
+    ledger = Ledger(**record.ledger)
+    in_vain = ledger.received_unwanted / ledger.received if ledger.received else 0.0
     return [
         ("method", record.method),
         ("channels", record.channels),
@@ -76,8 +77,8 @@ def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
         ("lower bound above it", percent(record.bound_percent / 100)),
         ("lower bound, one channel per flow", percent(record.single_bound_percent / 100)),
         ("sent by unicast", percent(record.unicast_fraction)),
-        ("received in vain", percent(ledger["received_unwanted"] / received if received else 0)),
-        ("missed", ledger["missed"]),
+        ("received in vain", percent(in_vain)),
+        ("missed", ledger.missed),
     ]
 
 
@@ -89,20 +90,23 @@ def curves(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], lis
         return [], [NEEDS_DATASET.format(how)] if planned.material.dataset is None else []
     chosen = CurvePoint(record.channels, record.cost, record.bound, record.single_bound)
     name = f"{planned.name}-curve"
-    return [curve_picture(name, points, chosen, unicast_cost(record), record.perfect)], []
+    return [curve_picture(name, points, chosen, unicast(record), record.perfect)], []
 
 
 def plain_listing(name: str, plan: StoredPlan) -> Listing:
     """What the plan's tables tell by themselves."""
     channels = plan.channels.channels
-    carried = plan.read("channel_flows", ("channel", "flow"))
     flows = plan.read("flows", ("flow", "rate"))
+    carried = plan.read("channel_flows", ("channel", "flow"))
+    number = carried["channel"].to_numpy()
+    rate = flows["rate"].to_numpy()[Axis("flow", whole(flows["flow"])).positions(carried["flow"])]
     joined = plan.read("channel_subscribers", ("channel",))["channel"].to_numpy()
-    rate = carried.join(flows, "flow")
-    numbers = rate["channel"].to_numpy()
-    per_channel = np.bincount(numbers, rate["rate"].to_numpy(), channels)
-    count, members = (np.bincount(n, minlength=channels) for n in (numbers, joined))
-    rows = zip(range(channels), *(a.tolist() for a in (count, members, per_channel)), strict=True)
+    columns = (
+        np.bincount(number, minlength=channels),
+        np.bincount(joined, minlength=channels),
+        np.bincount(number, rate, channels),
+    )
+    rows = zip(range(channels), *(column.tolist() for column in columns), strict=True)
     return Listing(
         f"{name}-channels",
         "Channels",
@@ -154,7 +158,7 @@ def wanted_rates(
         has = starts[:-1][pairs.left] + turn < starts[1:][pairs.left]
         left = np.flatnonzero(has & ~served)
         channel = decisions.channels.right[starts[pairs.left[left]] + turn].astype(np.int64)
-        brought = np.isin(channel * people + pairs.right[left], joined, assume_unique=False)
+        brought = np.isin(channel * people + pairs.right[left], joined)
         served[left[brought]] = True
         total += np.bincount(channel[brought], rates[pairs.left[left[brought]]], channels)
     return total

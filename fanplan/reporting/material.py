@@ -18,12 +18,14 @@ NEEDS_DATASET = "Name the workload or its dataset with --workload to see {}."
 class Material:
     """Plans for one dataset, which need not be at hand.
 
-    ``curves`` has the costs at other numbers of channels, by the folder of the plan.
+    ``curves`` has the costs at other numbers of channels, by the folder of the plan. ``warnings``
+    are what the check found wasteful.
     """
 
     plans: Sequence[StoredPlan]
     dataset: Path | None = None
     curves: Mapping[Path, Sequence[CurvePoint]] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from fanplan.plan.stored import StoredPlan
 from fanplan.reporting.content import Listing, Section
+from fanplan.reporting.material import Material
 from fanplan.reporting.numbers import number
 
 LEAD = (
@@ -15,14 +16,16 @@ LEAD = (
 )
 
 
-def origin_section(plans: Sequence[StoredPlan], rechecked: bool) -> Section:
-    again = "yes, against the dataset" if rechecked else "when they were written"
+def origin_section(material: Material) -> Section:
+    plans = material.plans
+    again = "when they were written" if material.dataset is None else "again, for this page"
     facts = [("plans", len(plans)), ("checked", again), ("dataset", plans[0].record.input.key)]
     listings = [
         Listing("parameters", "Parameters", ("plan", "of", "name", "value"), parameters(plans)),
         Listing("hashes", "Hashes", ("plan", "file", "hash"), hashes(plans)),
     ]
-    return Section("origin", "How it was made", LEAD, facts, listings=listings)
+    notes = [f"Warning of the check, {warning}" for warning in material.warnings]
+    return Section("origin", "How it was made", LEAD, facts, (), listings, notes)
 
 
 def parameters(plans: Sequence[StoredPlan]) -> list[tuple[str, str, str, str]]:

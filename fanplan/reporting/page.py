@@ -63,8 +63,7 @@ def layers_of(material: Material) -> list[tuple[Planned, Callable[[Planned], Tol
 def others(material: Material) -> list[Section]:
     """What is not about a layer."""
     own = [] if material.dataset is None else [inputs_section(material.dataset)]
-    rechecked = material.dataset is not None
-    return [*own, origin_section(material.plans, rechecked), glossary_section()]
+    return [*own, origin_section(material), glossary_section()]
 
 
 def title_of(material: Material) -> str:

@@ -35,6 +35,7 @@ from fanplan.reporting.overlay_spread import spreads
 from fanplan.reporting.page import render
 from fanplan.reporting.saving import Saving, Step
 from fanplan.reporting.svg import tag
+from fanplan.reporting.waterfall import bars_of
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +261,39 @@ def test_a_stored_curve_is_drawn_without_the_dataset(world: ReportWorld, tmp_pat
     text = fanplan.report(curve / "4", tmp_path / "out").page.read_text()
     assert 'data-tip="this plan: 4 channels' in text
     assert 'data-tip="8 channels' in text
+
+
+@pytest.mark.parametrize("method", ["unicast", "broadcast"])
+def test_extreme_plans_are_reported(world: ReportWorld, tmp_path: Path, method: str) -> None:
+    """No channels at all, and one channel for everybody."""
+    dataset = fanplan.open_dataset(world.dataset)
+    plan = fanplan.channels(dataset, 1, method=method).save(tmp_path / "plan")
+    (saving,) = fanplan.report(plan, tmp_path / "out", workload=world.dataset).savings
+    assert saving["saved_percent"] == 0 if method == "unicast" else saving["saved_percent"] != 0
+
+
+def test_several_trees_are_reported(world: ReportWorld, tmp_path: Path) -> None:
+    plan = fanplan.overlay(fanplan.open_dataset(world.dataset), trees=2).save(tmp_path / "plan")
+    own, _ = spreads(load_plan(plan), world.dataset)
+    ledger = load_plan(plan).overlay.ledger
+    assert own.delay @ own.arrivals == pytest.approx(ledger["delay"])
+    assert fanplan.report(plan, tmp_path / "out").savings[0]["layer"] == "Overlay"
+
+
+def test_what_costs_more_is_not_called_a_saving() -> None:
+    steps = (Step("naive", 10.0), Step("this plan", 15.0))
+    saving = Saving("x", "X", "plan", "messages", steps, ("change",), Step("least", 5.0))
+    assert (saving.headline, saving.share) == ("50 % more", -0.5)
+    assert saving.detail == "15 instead of 10; 200 % above least"
+    assert [bar.class_ for bar in bars_of(saving)] == ["naive", "added", "planned"]
+
+
+def test_the_same_plans_give_the_same_page(world: ReportWorld, tmp_path: Path) -> None:
+    one, two = (
+        fanplan.report(world.plans, tmp_path / name, workload=world.dataset, curve=False)
+        for name in ("one", "two")
+    )
+    assert one.page.read_bytes() == two.page.read_bytes()
 
 
 @pytest.fixture
