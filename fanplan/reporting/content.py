@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
-from fanplan.reporting.numbers import number
+from fanplan.reporting.numbers import MINUS, number
 
 MOST_ROWS = 2000
 """Rows of a table on the page; a browser stays quick with so many."""
@@ -34,18 +34,24 @@ class Picture:
 
 @dataclass(frozen=True)
 class Listing:
-    """A table that can be sorted and searched. Numbers stand to the right."""
+    """A table that can be sorted and searched. Numbers stand to the right.
+
+    If columns are ``mixed``, their numbers count different things, and each has its own digits.
+    """
 
     name: str
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
     caption: str = ""
+    mixed: bool = False
 
     @property
     def shown(self) -> list[list[tuple[Any, str]]]:
         """Values with how they are written: in one column all numbers have as many digits."""
         rows = self.rows[:MOST_ROWS]
+        if self.mixed:
+            return [[(value, number(value)) for value in row] for row in rows]
         digits = [
             1 if name.endswith("%") else digits_of([row[i] for row in rows])
             for i, name in enumerate(self.header)
@@ -94,4 +100,4 @@ def digits_of(values: Sequence[Any]) -> int:
 
 
 def written(value: Any, digits: int) -> str:
-    return f"{value:,.{digits}f}" if is_number(value) else number(value)
+    return f"{value:,.{digits}f}".replace("-", MINUS) if is_number(value) else number(value)

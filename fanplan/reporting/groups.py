@@ -11,7 +11,7 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.reporting.charts import Frame, Line, chart, lines
 from fanplan.reporting.content import Listing, Picture, Section
 from fanplan.reporting.material import Planned, Told
-from fanplan.reporting.numbers import percent, ticks
+from fanplan.reporting.numbers import number, percent, ticks
 from fanplan.reporting.saving import Saving, Step
 
 LEAD = (
@@ -63,12 +63,23 @@ def facts(record: GroupsRecord) -> list[tuple[str, Any]]:
         ("brokers", record.brokers),
         ("groups found", record.groups),
         ("groups set up", record.selected),
-        ("chosen by", f"{record.select.rule} {record.select.amount:g}, rank {record.rank}"),
-        ("messages in groups", record.covered),
+        ("chosen", rule(record)),
+        ("ranked by", record.rank),
+        ("messages in groups", percent(record.covered)),
         ("benefit", record.value),
         ("no choice by this rule exceeds", record.bound),
         ("shortcuts", record.shortcuts),
     ]
+
+
+def rule(record: GroupsRecord) -> str:
+    """By which rule groups were chosen, in words."""
+    amount = record.select.amount
+    return {
+        "top": f"the best {percent(amount)}",
+        "threshold": f"those with a benefit above {number(amount)}",
+        "budget": f"the best for {number(amount)} entries",
+    }[record.select.rule]
 
 
 def figure_listing(name: str, record: GroupsRecord) -> Listing:
@@ -79,7 +90,7 @@ def figure_listing(name: str, record: GroupsRecord) -> Listing:
         saved = round(100 * (before - after) / before, 1) if before else None
         rows.append((words, before, after, before - after, saved))
     header = ("figure", "default routing", "with groups", "saved", "saved %")
-    return Listing(f"{name}-figures", "With and without groups", header, rows)
+    return Listing(f"{name}-figures", "With and without groups", header, rows, mixed=True)
 
 
 def group_rows(plan: StoredPlan) -> list[tuple[Any, ...]]:
@@ -99,7 +110,11 @@ def benefit_picture(name: str, rows: list[tuple[Any, ...]]) -> Picture:
     shares = 100 * np.cumsum(benefit) / total
     marks = ticks(len(rows))
     frame = Frame(
-        lambda x: x / marks[-1], marks, "number of groups", ticks(100), "% of the benefit"
+        lambda x: x / marks[-1],
+        marks,
+        "number of groups",
+        ticks(max(100.0, float(shares.max()))),
+        "% of the benefit",
     )
     kept = np.unique(np.linspace(0, len(rows) - 1, 200).astype(int)).tolist()
     points = [(0.0, 0.0), *((i + 1.0, float(shares[i])) for i in kept)]

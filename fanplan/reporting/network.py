@@ -14,7 +14,7 @@ from fanplan.reporting.svg import drawing, shown, tag, text
 
 WIDTH, MARGIN = 720.0, 36.0
 MOST_NAMES = 60
-"""Brokers whose names are written; with more only hovering tells them."""
+"""Brokers whose names are written, and which the tab key visits; with more only hovering does."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,8 +52,9 @@ def network(label: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> Markup:
     widths = scaled([edge.width for edge in edges], widest / 9, widest)
     radii = scaled([np.sqrt(node.size) for node in nodes], largest / 4, largest)
     links = [linked(edge, places, radii, w) for edge, w in zip(edges, widths, strict=True)]
-    brokers = [placed(n, p, r) for n, p, r in zip(nodes, places, radii, strict=True)]
-    names = named(nodes, places, radii) if len(nodes) <= MOST_NAMES else []
+    few = len(nodes) <= MOST_NAMES
+    brokers = [placed(n, p, r, few) for n, p, r in zip(nodes, places, radii, strict=True)]
+    names = named(nodes, places, radii) if few else []
     groups = (tag("g", *links), tag("g", *brokers), tag("g", *names, class_="names"))
     return drawing(WIDTH, height, label, *groups, class_="network")
 
@@ -110,11 +111,11 @@ def point(place: Floats) -> str:
     return f"{shown(float(place[0]))},{shown(float(place[1]))}"
 
 
-def placed(node: Node, place: Floats, radius: float) -> Markup:
+def placed(node: Node, place: Floats, radius: float, few: bool) -> Markup:
     x, y = map(float, place)
     name = f"broker {node.class_}".strip()
     told = {"class_": name, "stroke_width": min(1.5, radius / 3), "data_tip": node.tip}
-    return tag("circle", cx=x, cy=y, r=float(radius), tabindex=0, **told)
+    return tag("circle", cx=x, cy=y, r=float(radius), tabindex=0 if few else None, **told)
 
 
 def named(nodes: Sequence[Node], places: Floats, radii: Floats) -> list[Markup]:

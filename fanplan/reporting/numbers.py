@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+MINUS = "−"
+
 
 def number(value: Any) -> str:
     """Whole numbers with separators, others with few digits; nothing is a dash, words are words."""
@@ -15,6 +17,10 @@ def number(value: Any) -> str:
         return "yes" if value else "no"
     if not isinstance(value, int | float):
         return str(value)
+    return few_digits(value).replace("-", MINUS)
+
+
+def few_digits(value: float) -> str:
     if float(value).is_integer() or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -31,7 +37,8 @@ def short(value: float) -> str:
 def percent(value: float) -> str:
     """A share of 1 in percent, with a digit where it is small."""
     shown = 100 * value
-    return f"{shown:.1f} %" if abs(shown) < 10 and not shown.is_integer() else f"{shown:.0f} %"
+    digits = 1 if abs(shown) < 10 and not shown.is_integer() else 0
+    return f"{shown:.{digits}f} %".replace("-", MINUS)
 
 
 def ticks(most: float, wished: int = 5) -> list[float]:

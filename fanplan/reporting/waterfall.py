@@ -46,7 +46,7 @@ def bars_of(saving: Saving) -> list[Bar]:
         change = after.value - before.value
         share = percent(change / first.value) if first.value else ""
         kind = "saved" if change <= 0 else "added"
-        figure = f"{number(change)} ({share})".replace("-", "−")
+        figure = f"{number(change)} ({share})"
         low, high = sorted((before.value, after.value))
         bars.append(Bar(words, figure, low, high, kind))
     return [*bars, Bar(last.words, number(last.value), 0.0, last.value, "planned")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from fanplan.plan.stored import load_plan
 from fanplan.problem.dataset import Manifest
 from fanplan.reporting.channels import channel_listing, plain_listing
 from fanplan.reporting.charts import shares
-from fanplan.reporting.content import Listing, Picture, Section
+from fanplan.reporting.content import MOST_ROWS, Listing, Picture, Section
 from fanplan.reporting.glossary import glossary
 from fanplan.reporting.layout import radial
 from fanplan.reporting.marking import mark_rows
@@ -229,6 +230,23 @@ def test_shares_rise_to_one(items: list[tuple[int, int]]) -> None:
     assert points[-1] == (values.max(), pytest.approx(1.0))
     at = dict(points)
     assert all(at[v] == pytest.approx(weights[values <= v].sum() / weights.sum()) for v in values)
+
+
+def test_numbers_of_a_column_are_written_alike() -> None:
+    rows = [("a", 1, 1234.5, -2.5), ("b", 20, 0.25, None)]
+    listing = Listing("n", "N", ("name", "count", "rate", "share %"), rows)
+    assert listing.numeric == [False, True, True, True]
+    words = [[word for _, word in row] for row in listing.shown]
+    assert words == [["a", "1", "1,234", "−2.5"], ["b", "20", "0", "–"]]
+    mixed = replace(listing, mixed=True)
+    assert [word for _, word in mixed.shown[1]] == ["b", "20", "0.25", "–"]
+
+
+def test_a_table_is_cut_where_a_browser_would_be_slow() -> None:
+    listing = Listing("n", "N", ("number",), [(i,) for i in range(MOST_ROWS + 7)])
+    assert (len(listing.shown), listing.left_out) == (MOST_ROWS, 7)
+    page = render("t", "t", [], [Section("s", "S", listings=[listing])])
+    assert "7 more are in the plan" in page
 
 
 def test_attributes_are_escaped() -> None:
