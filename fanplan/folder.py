@@ -23,6 +23,7 @@ class Kind:
 WORKLOAD = Kind("a workload", "workload.toml")
 PLAN = Kind("a plan", "plan.json")
 CURVE = Kind("a curve", "curve.json")
+CHANGES = Kind("a list of changes", "changes.json")
 SIMULATION = Kind("a simulation", "summary.json")
 REPORT = Kind("a report", "report.json")
 

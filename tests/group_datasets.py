@@ -70,6 +70,9 @@ def write_cell_dataset(folder: Path, world: World, full: bool) -> Path:
     write_stage(folder, "topics", {"topic": ["world"], "topic_id": pa.array([0], number)})
     grid = {"topic_id": [0, 0], "axis": pa.array([0, 1], number), "edges": [EDGES, EDGES]}
     write_stage(folder, "group_grid", grid)
+    # The domain of a number ends just above its largest.
+    ends = [EDGES[0], np.nextafter(EDGES[-1], np.inf)]
+    write_stage(folder, "grid", grid | {"edges": [ends, ends]})
     write_stage(
         folder,
         "group_classes",

@@ -1,4 +1,4 @@
-"""The tutorial, run as it stands: its files, its commands and what they print."""
+"""The tutorial and what follows it, run as they stand: files, commands and what they print."""
 
 from __future__ import annotations
 
@@ -66,5 +66,6 @@ def test_the_tutorial_says_what_happens(
     assert files.keys() == {"subscriptions.csv", "publications.csv", "workload.toml"}
     for name, content in files.items():
         (tmp_path / "desk" / name).write_text(content)
+    text += (DOCS / "changes.md").read_text()
     for kind, block in BLOCK.findall(text):
         run_console(block, capsys) if kind == "console" else run_python(block)

@@ -20,7 +20,7 @@ ROWS = (
     ("workload",),
     ("problem",),
     ("plan", "evaluation"),
-    ("planners", "simulation"),
+    ("planners", "simulation", "changes"),
     ("pipeline",),
     ("papers", "reporting"),
     ("api", "cli"),

@@ -10,16 +10,18 @@ True
 0.0
 
 Spark starts for ``generate`` with publications, ``ingest``, ``replay``, ``channels`` with restarts,
-and for stages that ``overlay``, ``allocate``, ``groups``, ``mark`` or ``simulate`` find missing.
+and for stages that ``overlay``, ``allocate``, ``groups``, ``mark``, ``simulate``, ``diff`` or
+``apply_check`` find missing.
 """
 
 from __future__ import annotations
 
 from fanplan.api.allocations import allocate
+from fanplan.api.changes import apply_check, compare, diff
 from fanplan.api.channel_plans import (
     ChannelPlan,
     channels,
-    compare,
+    compare_methods,
     require_methods,
     require_names,
 )
@@ -53,14 +55,17 @@ __all__ = [
     "Report",
     "Simulated",
     "allocate",
+    "apply_check",
     "as_dataset",
     "channels",
     "check",
     "compare",
+    "compare_methods",
     "compare_rankings",
     "compare_trees",
     "curve",
     "dataset_of_plan",
+    "diff",
     "generate",
     "groups",
     "ingest",

@@ -217,7 +217,7 @@ def churn_of(
     )
 
 
-def compare(
+def compare_methods(
     dataset: Dataset,
     channels: int,
     methods: Iterable[str],

@@ -14,6 +14,7 @@ from fanplan.api.groups_wishes import (
     grouping_of,
     params_of,
     recorded,
+    require_grid,
     trees_of_dataset,
     trees_of_overlay,
 )
@@ -91,6 +92,7 @@ def groups(
     params = params_of(select, rank, shortcuts, prices or {})
     grouping = grouping_of(cells, mark, least)
     source = trees_of_overlay(dataset, overlay) if overlay else trees_of_dataset(dataset, trees)
+    require_grid(dataset, grouping)
     make_group_stages(dataset, grouping, engine)
     with engine.progress.stage("find groups") as stage:
         found, silent = found_groups(dataset, source, grouping)

@@ -64,6 +64,14 @@ def grouping_of(cells: int | None, mark: str, least: float) -> Grouping:
     return Grouping(cells, cast("Any", mark), least)
 
 
+def require_grid(dataset: Dataset, grouping: Grouping) -> None:
+    """An error, before any work, if the grid would have too many cells."""
+    from fanplan.problem.group_grid import require_few_cells
+
+    if grouping.cells is not None:
+        require_few_cells(dataset.path, grouping.cells)
+
+
 def recorded(params: GroupsParams, grouping: Grouping, trees: str) -> GroupsWishes:
     """The same as the plan records it."""
     from fanplan.plan.groups.build import GroupsWishes

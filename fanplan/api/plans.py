@@ -78,4 +78,4 @@ def replay_groups(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedG
         stage.rows(len(carried.problem.routes))
     same = stored.record.input.key == dataset.manifest.key
     planned = stored.groups.ledger if same else None
-    return replayed_groups(carried.problem, stored.groups.shortcuts, carried.missed, planned)
+    return replayed_groups(carried.problem, carried.wanted, stored.groups.shortcuts, planned)

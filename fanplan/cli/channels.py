@@ -165,7 +165,7 @@ def channels(
         made = api.channels(dataset, numbers[0], **wishes)
         made.save(out, replace)
         facts = made.summary() | {"seconds": time.perf_counter() - began}
-        compared = api.compare(dataset, numbers[0], methods, **costs)
+        compared = api.compare_methods(dataset, numbers[0], methods, **costs)
         explained = [item for name in explain or () for item in made.explain(name)]
     _show(facts, compared, explained, out, json)
 

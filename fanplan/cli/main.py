@@ -10,6 +10,7 @@ import typer
 
 from fanplan.cli import (
     allocate,
+    changes,
     channels,
     generate,
     groups,
@@ -87,6 +88,9 @@ app.command("allocate")(allocate.allocate)
 app.command("groups")(groups.groups)
 app.command("mark")(mark.mark)
 app.command("simulate")(simulate.simulate)
+app.command("compare")(changes.compare)
+app.command("diff")(changes.diff)
+app.command("apply-check")(changes.apply_check)
 app.command("report")(report.report)
 app.command("papers")(papers.papers)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fanplan.evaluation.groups_ledger import groups_ledger
 from fanplan.evaluation.replayed import AGREE
-from fanplan.problem.groups import GroupsProblem
+from fanplan.problem.groups import NONE, GroupsProblem
+from fanplan.problem.overlay import Routes
 
 
 @dataclass(frozen=True)
@@ -85,19 +86,17 @@ SHOWN = {
 
 
 def replayed_groups(
-    problem: GroupsProblem,
-    shortcuts: bool,
-    missed: float,
-    planned: Mapping[str, float] | None,
+    problem: GroupsProblem, wanted: Routes, shortcuts: bool, planned: Mapping[str, float] | None
 ) -> ReplayedGroups:
-    """Send the traffic of a problem with all of its groups set up."""
-    everything = np.ones(problem.size, bool)
-    with_groups = groups_ledger(problem, everything, shortcuts)
-    default = groups_ledger(problem, ~everything, shortcuts)
+    """Send the traffic of a problem with all of its groups set up; ``wanted`` is all there is."""
+    with_groups = groups_ledger(problem, np.ones(problem.size, bool), shortcuts)
+    alone = replace(problem, routes=wanted, group=np.full(len(wanted), NONE, np.int32))
+    default = groups_ledger(alone, np.zeros(problem.size, bool), shortcuts)
+    lost = np.diff(wanted.starts) - np.diff(problem.routes.starts)
     total = with_groups.publications
     return ReplayedGroups(
         delivered=float(with_groups.arrived.sum()),
-        missed=missed,
+        missed=float((wanted.messages * lost).sum()),
         covered=float(problem.messages.sum()) / total if total else 0.0,
         ledger=with_groups.summary(),
         default=default.summary(),

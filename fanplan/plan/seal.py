@@ -6,7 +6,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from fanplan.plan.stored import PlanRecord, StoredPlan
+from fanplan.errors import InputError, Problem
+from fanplan.plan.stored import PLAN_AGAIN, PlanRecord, StoredPlan
 
 RECORD = "plan.json"
 
@@ -46,3 +47,11 @@ def edited(plan: StoredPlan) -> list[str]:
 
 def _digest() -> hashlib.blake2b:
     return hashlib.blake2b(digest_size=16)
+
+
+def require_untouched(plan: StoredPlan) -> None:
+    """A plan that was edited is not the one that was checked."""
+    names = edited(plan)
+    if names:
+        what = f"edited since it was written: {', '.join(names)}"
+        raise InputError(Problem(str(plan.folder), what, PLAN_AGAIN))

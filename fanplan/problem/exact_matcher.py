@@ -17,8 +17,11 @@ from fanplan.problem.broker_regions import BrokerRegions
 from fanplan.problem.cell_matcher import DEFAULT, each, rows
 from fanplan.problem.groups import GroupsProblem
 from fanplan.problem.interest import Floats, Ints, Longs
-from fanplan.problem.matching import BoxIndex, build_index, locate
+from fanplan.problem.matching import BoxIndex, build_index, locate, sorted_order, test
 from fanplan.problem.signatures import Words, broker_words, set_signatures
+
+FEW = 4
+"""Boxes that cut a cell, on average, up to which it takes longer to sort points than to test."""
 
 
 class ExactMatcher(NamedTuple):
@@ -107,29 +110,44 @@ def fill(key: Words, group: Ints, tree: Ints, signatures: Words) -> None:
 
 
 @compiled
-def holds(index: BoxIndex, box: int, point: Floats, axes: int) -> bool:
-    axis = 0
-    while axis < axes and index.lo[box, axis] <= point[axis] < index.hi[box, axis]:
-        axis += 1
-    return axis == axes
+def match_sets(matcher: ExactMatcher, tree: Ints, topic: Longs, point: Floats) -> Ints:
+    """Where many boxes cut cells, points are visited cell by cell and boxes gathered once."""
+    index, axes = matcher.boxes, point.shape[1]
+    groups = np.full(len(point), DEFAULT, np.int32)
+    cells = locate(index, topic, point)
+    order, count = np.arange(len(cells)), len(matcher.starts) - 1
+    if len(matcher.cutting) > FEW * count:
+        order = sorted_order(cells, count, order)
+    lo, hi = np.empty((axes, index.longest)), np.empty((axes, index.longest))
+    got, owner = np.empty(index.longest), np.empty(index.longest, np.int32)
+    seen = np.full(len(matcher.words), -1, np.int64)
+    last, size = -1, 0
+    for i in order:
+        if cells[i] < 0:
+            continue
+        if cells[i] != last:
+            last, size = cells[i], index.dimensions[index.row_of_topic[topic[i]]]
+            count = gather(matcher, last, size, lo, hi, owner)
+        test(point[i], size, lo, hi, count, 1.0, got)
+        a, b = matcher.covering[last, 0], matcher.covering[last, 1]
+        for k in range(count):
+            # A broker with several boxes around the point counts once.
+            if got[k] > 0.0 and seen[owner[k]] != i:
+                seen[owner[k]] = i
+                a += matcher.words[owner[k], 0]
+                b += matcher.words[owner[k], 1]
+        groups[i] = matcher.group[slot_of(matcher.key, matcher.group, on_tree(a, tree[i]), b)]
+    return groups
 
 
 @compiled
-def match_sets(matcher: ExactMatcher, tree: Ints, topic: Longs, point: Floats) -> Ints:
-    index, words = matcher.boxes, matcher.words
-    groups = np.full(len(point), DEFAULT, np.int32)
-    cells = locate(index, topic, point)
-    seen = np.full(len(words), -1, np.int64)
-    for i in range(len(point)):
-        if cells[i] < 0:
-            continue
-        axes = index.dimensions[index.row_of_topic[topic[i]]]
-        a, b = matcher.covering[cells[i], 0], matcher.covering[cells[i], 1]
-        for box in matcher.cutting[matcher.starts[cells[i]] : matcher.starts[cells[i] + 1]]:
-            owner = index.owner[box]
-            if seen[owner] != i and holds(index, box, point[i], axes):
-                seen[owner] = i
-                a += words[owner, 0]
-                b += words[owner, 1]
-        groups[i] = matcher.group[slot_of(matcher.key, matcher.group, on_tree(a, tree[i]), b)]
-    return groups
+def gather(matcher: ExactMatcher, cell: int, size: int, lo: Floats, hi: Floats, owner: Ints) -> int:
+    """Copy the boxes that cut a cell next to each other; returns their number."""
+    first, count = matcher.starts[cell], matcher.starts[cell + 1] - matcher.starts[cell]
+    for k in range(count):
+        box = matcher.cutting[first + k]
+        owner[k] = matcher.boxes.owner[box]
+        for axis in range(size):
+            lo[axis, k] = matcher.boxes.lo[box, axis]
+            hi[axis, k] = matcher.boxes.hi[box, axis]
+    return count

@@ -142,7 +142,7 @@ def test_cost_never_rises_with_channels_and_margins_add_up(
 def test_an_interrupt_ends_a_curve_and_a_comparison(dataset: Dataset) -> None:
     curve = fanplan.curve(dataset, [1, 2, 3], stop=lambda best: True)
     assert [made.ended for made in curve.plans] == ["interrupt"]
-    assert fanplan.compare(dataset, 3, ["unicast"], stop=lambda best: True) == []
+    assert fanplan.compare_methods(dataset, 3, ["unicast"], stop=lambda best: True) == []
 
 
 def test_what_is_given_up_is_not_told_if_the_search_afresh_ended_early(
@@ -155,7 +155,7 @@ def test_what_is_given_up_is_not_told_if_the_search_afresh_ended_early(
 
 
 def test_compared_methods_cost_what_their_plans_cost(dataset: Dataset) -> None:
-    compared = fanplan.compare(dataset, 3, ["unicast", "tock+greedy-flow"])
+    compared = fanplan.compare_methods(dataset, 3, ["unicast", "tock+greedy-flow"])
     alone = fanplan.channels(dataset, 3, method="tock", unicast="greedy-flow")
     assert [row["method"] for row in compared] == ["unicast", "tock+greedy-flow"]
     assert compared[1]["cost"] == alone.plan.cost

@@ -141,6 +141,11 @@ def test_subscriptions_that_changed_are_missed(made, tmp_path):
     assert (found.ok, found.json()["missed"]) == (False, 1)
 
 
+def test_a_grid_that_is_too_fine_is_refused_before_work(made):
+    with pytest.raises(InputError, match=r"topic 'world': 9000 cells per axis .* Use at most 4472"):
+        fanplan.groups(fanplan.Dataset(made[0]), cells=9000)
+
+
 def test_exact_groups_have_no_table_of_cells(made, tmp_path):
     exact = fanplan.groups(fanplan.Dataset(made[0])).save(tmp_path / "plan")
     assert not (exact / "group_cells.parquet").exists()

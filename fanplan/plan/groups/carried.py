@@ -14,7 +14,7 @@ from fanplan.problem.dataset import read_stage
 from fanplan.problem.group_building import require_traffic
 from fanplan.problem.group_grid import read_group_grid
 from fanplan.problem.groups import NONE, GroupsProblem
-from fanplan.problem.interest import Floats, Ints, Longs
+from fanplan.problem.interest import Ints, Longs
 from fanplan.problem.overlay import Routes
 from fanplan.problem.overlay_dataset import ordered_routes, read_brokers, read_routes, routes_of
 
@@ -23,13 +23,13 @@ COLUMNS = ("cell", "source", "destinations", "messages", "deliveries")
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """The plan's groups with the traffic they carry, and messages × brokers that they miss.
+    """The plan's groups with the traffic they carry, as far as it arrives, and all that is wanted.
 
     A group misses brokers only if subscriptions are others than were planned for, and cells decide.
     """
 
     problem: GroupsProblem
-    missed: float
+    wanted: Routes
 
 
 def carried_groups(plan: StoredPlan, dataset: Path) -> Carried:
@@ -39,10 +39,8 @@ def carried_groups(plan: StoredPlan, dataset: Path) -> Carried:
     """
     stored = read_groups(plan, read_brokers(dataset).names)
     cells = plan.groups.grouping.cells is not None
-    routes, group = by_cells(plan, stored, dataset) if cells else by_members(stored, dataset)
-    lost = outside(stored, routes, group)
-    missed = float(each_message(routes)[lost].sum())
-    routes = without(routes, lost)
+    wanted, group = by_cells(plan, stored, dataset) if cells else by_members(stored, dataset)
+    routes = without(wanted, outside(stored, wanted, group))
     return Carried(
         GroupsProblem(
             brokers=stored.brokers,
@@ -54,7 +52,7 @@ def carried_groups(plan: StoredPlan, dataset: Path) -> Carried:
             starts=stored.starts,
             members=stored.member.astype(np.int32),
         ),
-        missed,
+        wanted,
     )
 
 
@@ -111,11 +109,6 @@ def outside(stored: StoredGroups, routes: Routes, group: Longs) -> np.ndarray:
     members = stored.member_group * size + stored.member
     lost: np.ndarray = (carrier >= 0) & ~np.isin(carrier * size + routes.brokers, members)
     return lost
-
-
-def each_message(routes: Routes) -> Floats:
-    """The messages of the route of each destination."""
-    return np.repeat(routes.messages, np.diff(routes.starts))
 
 
 def without(routes: Routes, lost: np.ndarray) -> Routes:

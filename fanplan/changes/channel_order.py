@@ -1,0 +1,178 @@
+"""The order of changes between two channel plans in which nobody misses anything at any time.
+
+Channels are made ready one after the other: who is to listen joins, then flows are sent there too.
+A flow has *arrived* when all its channels of the new plan are ready. Until then all that served it
+in the old plan stays: its channels, their members, its unicasts. Afterwards all that serves it in
+the new plan is there. So at any time each flow reaches all that the old plan reaches, or all that
+the new one does. Nothing is done that is not in one plan and not in the other, so that no order
+has fewer changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fanplan.changes.channel_world import ChannelWorld
+from fanplan.evaluation.weights import Weights
+from fanplan.kernels import compiled
+from fanplan.problem.interest import Floats, Longs
+
+CARRIED, MEMBERS, UNICAST = 0, 1, 2
+RELATIONS = ("carried", "members", "unicast")
+
+# (relation, whether it is added): what is done first of what is due for a flow.
+PHASES = (
+    (MEMBERS, True),
+    (CARRIED, True),
+    (UNICAST, True),
+    (UNICAST, False),
+    (CARRIED, False),
+    (MEMBERS, False),
+)
+TURN = np.array([0, 1, 1, 1, 1, 2])
+"""Of the changes that are due at the same time: first joins, then flow by flow, then leaves."""
+
+ACTIONS = ("join", "carry", "unicast", "end_unicast", "drop", "leave")
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelChanges:
+    """Changes in order: ``phase`` tells the action, ``key`` the pair, ``cost`` is that afterwards.
+
+    Keys are those of ``Pairs``. Costs are by Eq. 1 of Bickson et al. (2010).
+    """
+
+    phase: Longs
+    key: Longs
+    cost: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def __len__(self) -> int:
+        return len(self.phase)
+
+    @property
+    def relation(self) -> Longs:
+        return np.array([relation for relation, _ in PHASES])[self.phase]
+
+    @property
+    def added(self) -> Bools:
+        return np.array([added for _, added in PHASES])[self.phase]
+
+
+def ordered(world: ChannelWorld, weights: Weights) -> ChannelChanges:
+    """All changes, in the one of some orders of channels that is cheapest at its dearest."""
+    made = [costed(in_order(world, rank), world, weights) for rank in orders(world)]
+    return min(made, key=lambda changes: float(changes.cost.max(initial=0.0)))
+
+
+def orders(world: ChannelWorld) -> Iterator[Longs]:
+    """Places of channels: by number; by what making them ready adds, least first; and last."""
+    yield np.arange(world.channels)
+    messages, users = world.truth.messages, len(world.truth.subscribers)
+    joined = np.setdiff1d(world.new.members, world.old.members) // users
+    carried = np.setdiff1d(world.new.carried, world.old.carried)
+    rate, members = loads(world)
+    flow, channel = carried // world.channels, carried % world.channels
+    added = np.bincount(joined, minlength=world.channels) * rate
+    added += np.bincount(channel, messages[flow], world.channels) * members
+    for price in (added, -added):
+        place = np.empty(world.channels, np.int64)
+        place[np.argsort(price, kind="stable")] = np.arange(world.channels)
+        yield place
+
+
+def loads(world: ChannelWorld) -> tuple[Floats, Floats]:
+    """Traffic and number of members of each channel in the old plan."""
+    flow, channel = world.old.carried // world.channels, world.old.carried % world.channels
+    rate = np.bincount(channel, world.truth.messages[flow], world.channels)
+    users = max(1, len(world.truth.subscribers))
+    members = np.bincount(world.old.members // users, minlength=world.channels)
+    return rate.astype(np.float64), members.astype(np.float64)
+
+
+def in_order(world: ChannelWorld, rank: Longs) -> ChannelChanges:
+    """Changes by the time at which they are due; ``rank`` is the place of each channel."""
+    channels, users = world.channels, max(1, len(world.truth.subscribers))
+    keys = [differing(world, relation, added) for relation, added in PHASES]
+    joins, carries, unicasts, ends, drops, leaves = keys
+    ready = np.full(channels, -1, np.int64)
+    for touched in (joins // users, carries % channels):
+        ready[touched] = rank[touched]
+    arrival = latest(world.new.carried // channels, ready[world.new.carried % channels], world)
+    free = np.full(channels, -1, np.int64)
+    np.maximum.at(free, world.old.carried % channels, arrival[world.old.carried // channels])
+    due = [
+        ready[joins // users],
+        ready[carries % channels],
+        arrival[unicasts // users],
+        arrival[ends // users],
+        arrival[drops // channels],
+        free[leaves // users],
+    ]
+    # Flow by flow, so that what a flow no longer needs ends before the next one is touched.
+    flow = [joins * 0, carries // channels, unicasts // users, ends // users, drops // channels]
+    phase = np.repeat(np.arange(len(PHASES)), [len(key) for key in keys])
+    key, flows = np.concatenate(keys), np.concatenate([*flow, leaves * 0])
+    order = np.lexsort((key, phase, flows, TURN[phase], np.concatenate(due)))
+    return ChannelChanges(phase[order], key[order])
+
+
+def differing(world: ChannelWorld, relation: int, added: bool) -> Longs:
+    """Keys of a relation that only the new plan has, or only the old one."""
+    old, new = (getattr(plan, RELATIONS[relation]) for plan in (world.old, world.new))
+    return np.setdiff1d(new, old) if added else np.setdiff1d(old, new)
+
+
+def latest(flow: Longs, ready: Longs, world: ChannelWorld) -> Longs:
+    """When each flow has arrived: with the last of its new channels; -1 for one that has none."""
+    arrival = np.full(len(world.truth.names), -1, np.int64)
+    np.maximum.at(arrival, flow, ready)
+    return arrival
+
+
+def costed(changes: ChannelChanges, world: ChannelWorld, weights: Weights) -> ChannelChanges:
+    """The changes with the cost after each of them."""
+    users, relation = max(1, len(world.truth.subscribers)), changes.relation
+    flow = np.where(relation == CARRIED, changes.key // world.channels, changes.key // users)
+    channel = np.where(relation == CARRIED, changes.key % world.channels, changes.key // users)
+    messages = world.truth.messages[np.where(relation == MEMBERS, 0, flow)]
+    sign = np.where(changes.added, 1.0, -1.0)
+    rate, members = loads(world)
+    unicast = float(world.truth.messages[world.old.unicast // users].sum())
+    first = float((rate * (weights.w1 * members + weights.w2)).sum()) + weights.unicast * unicast
+    price = np.array([weights.w1, weights.w2, weights.unicast])
+    return replace(
+        changes, cost=cost_curve(relation, channel, messages, sign, rate, members, price, first)
+    )
+
+
+@compiled
+def cost_curve(
+    relation: Longs,
+    channel: Longs,
+    messages: Floats,
+    sign: Floats,
+    rate: Floats,
+    members: Floats,
+    price: Floats,
+    first: float,
+) -> Floats:
+    """The cost after each change; ``rate`` and ``members`` of channels are carried along."""
+    cost = np.empty(len(relation))
+    for i in range(len(relation)):
+        at = channel[i]
+        if relation[i] == CARRIED:
+            first += sign[i] * messages[i] * (price[0] * members[at] + price[1])
+            rate[at] += sign[i] * messages[i]
+        elif relation[i] == MEMBERS:
+            first += sign[i] * price[0] * rate[at]
+            members[at] += sign[i]
+        else:
+            first += sign[i] * price[2] * messages[i]
+        cost[i] = first
+    return cost

@@ -1,0 +1,172 @@
+"""From one channel plan to another: who joins and leaves, which flows move, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.changes.channel_order import (
+    ACTIONS,
+    CARRIED,
+    MEMBERS,
+    RELATIONS,
+    UNICAST,
+    ChannelChanges,
+    ordered,
+)
+from fanplan.changes.channel_world import ChannelWorld, Pairs, channel_world
+from fanplan.changes.steps import Staged, State, cut
+from fanplan.changes.table import unstaged
+from fanplan.evaluation.weights import Weights
+from fanplan.plan.channels.check import costs, name_flows
+from fanplan.plan.channels.evidence import Decisions, Relation
+from fanplan.plan.channels.record import ChannelsRecord
+from fanplan.plan.channels.service import count_ledger, find_service
+from fanplan.plan.findings import TOLERANCE, Findings
+from fanplan.plan.stored import StoredPlan
+from fanplan.problem.interest import Longs
+
+
+def stage_channels(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit: int) -> Staged:
+    """All changes from the old plan to the new one, at most ``limit`` a step, each state checked.
+
+    With a dataset a state must serve whom the dataset says wants a flow, as far as the old plan
+    does; without one, everybody who gets a flow by both plans.
+    """
+    world = channel_world(old, new, dataset)
+    changes = ordered(world, Weights(**new.channels.weights.model_dump()))
+    made = stage(world, changes, new.channels, limit)
+    return replace(made, notes=tuple(notes(old, new, world, changes)))
+
+
+def stage(
+    world: ChannelWorld, changes: ChannelChanges, record: ChannelsRecord, limit: int
+) -> Staged:
+    """Ordered changes in steps, each state checked; costs are by the weights of the record."""
+    step = cut(np.arange(len(changes)), limit, "")
+    states = tuple(judged(world, changes, step, record))
+    running = {"channels": renumbered(world.running)}
+    return Staged("channels", told(changes, world), step, states, running=running)
+
+
+def renumbered(running: Longs) -> dict[int, int]:
+    """New channels that run under another number."""
+    pairs = enumerate(running.tolist())
+    return {number: runs for number, runs in pairs if number != runs}
+
+
+def notes(
+    old: StoredPlan, new: StoredPlan, world: ChannelWorld, changes: ChannelChanges
+) -> Iterator[str]:
+    if old.channels.weights != new.channels.weights:
+        yield "the plans weigh costs differently; all costs here are by the weights of the new plan"
+    ends = max(old.channels.cost, new.channels.cost)
+    most = float(changes.cost.max(initial=0.0))
+    if old.record.input.key == new.record.input.key and most > ends * (1 + TOLERANCE):
+        at = int(changes.cost.argmax()) + 1
+        yield f"at its dearest, after change {at:,} of {len(changes):,}, it costs {most:,.1f}"
+    if not world.known:
+        yield "without the workload nobody may lose what both plans bring, wanted or not"
+
+
+def told(changes: ChannelChanges, world: ChannelWorld) -> pa.Table:
+    """Changes by the names of things."""
+    channels, users = world.channels, max(1, len(world.truth.subscribers))
+    relation, key = changes.relation, changes.key
+    flow = np.where(relation == CARRIED, key // channels, key // users)
+    channel = np.where(relation == CARRIED, key % channels, key // users)
+    columns = {
+        "action": pa.array(ACTIONS).take(pa.array(changes.phase)),
+        "channel": pa.array(channel, mask=relation == UNICAST),
+        "flow": world.truth.names.take(pa.array(flow, mask=relation == MEMBERS)),
+        "subscriber": world.truth.subscribers.take(pa.array(key % users, mask=relation == CARRIED)),
+    }
+    nothing = {field.name: pa.nulls(len(changes), field.type) for field in unstaged()}
+    schema = unstaged()
+    return pa.table(
+        [(nothing | columns)[field.name].cast(field.type) for field in schema], schema=schema
+    )
+
+
+@dataclass
+class Standing:
+    """What stands of the pairs of both plans: ascending keys, and which of them are there."""
+
+    keys: Longs
+    there: np.ndarray
+
+    @classmethod
+    def of(cls, old: Longs, new: Longs) -> Standing:
+        keys = np.union1d(old, new)
+        return cls(keys, np.isin(keys, old, assume_unique=True))
+
+    def set(self, keys: Longs, added: np.ndarray) -> None:
+        self.there[np.searchsorted(self.keys, keys)] = added
+
+    def relation(self, height: int, width: int) -> Relation:
+        now = self.keys[self.there]
+        starts = np.searchsorted(now, np.arange(height + 1) * width)
+        return Relation(starts, (now % max(1, width)).astype(np.int32))
+
+
+def states_of(world: ChannelWorld, changes: ChannelChanges, step: Longs) -> Iterator[Decisions]:
+    """The old plan, and what stands after each step."""
+    standing = [Standing.of(getattr(world.old, r), getattr(world.new, r)) for r in RELATIONS]
+    flows, users = len(world.truth.names), len(world.truth.subscribers)
+    ends = np.searchsorted(step, np.arange(step.max(initial=-1) + 2))
+    relation, added = changes.relation, changes.added
+    for first, end in zip([0, *ends[:-1]], ends, strict=True):
+        for number in (CARRIED, MEMBERS, UNICAST):
+            mine = np.arange(first, end)[relation[first:end] == number]
+            standing[number].set(changes.key[mine], added[mine])
+        yield Decisions(
+            channels=standing[CARRIED].relation(flows, world.channels),
+            members=standing[MEMBERS].relation(world.channels, users),
+            unicast=standing[UNICAST].relation(flows, users),
+        )
+
+
+def judged(
+    world: ChannelWorld, changes: ChannelChanges, step: Longs, record: ChannelsRecord
+) -> Iterator[State]:
+    """Each state by the project's own check: who is served, and what it costs."""
+    users = max(1, len(world.truth.subscribers))
+    least = np.minimum(*(reached(world, plan, users) for plan in (world.old, world.new)))
+    for decisions in states_of(world, changes, step):
+        service, findings = find_service(world.truth, decisions), Findings()
+        lost = np.flatnonzero(service.reached < least)
+        name_flows("somebody is not served any more", lost, world.truth, findings)
+        counted = count_ledger(world.truth, decisions, service)
+        joined = np.flatnonzero(np.diff(decisions.members.starts))
+        used = np.intersect1d(decisions.channels.right, joined)
+        figures = figures_of(world, record, counted) | {"channels": float(len(used))}
+        yield State(figures, tuple(findings.violations))
+
+
+def reached(world: ChannelWorld, plan: Pairs, users: int) -> Longs:
+    """How many of the audience of each flow a plan reaches."""
+    flows = len(world.truth.names)
+    decisions = Decisions(
+        Standing.of(plan.carried, plan.carried).relation(flows, world.channels),
+        Standing.of(plan.members, plan.members).relation(world.channels, users),
+        Standing.of(plan.unicast, plan.unicast).relation(flows, users),
+    )
+    return find_service(world.truth, decisions).reached
+
+
+def figures_of(
+    world: ChannelWorld, record: ChannelsRecord, counted: dict[str, float]
+) -> dict[str, float]:
+    """The ledger's words; wanted and unwanted only where it is known who wants what."""
+    cost = costs(record, world.truth, counted)
+    figures = {"cost": cost["cost"]}
+    if world.known:
+        figures |= {"excess_percent": cost["excess_percent"], "missed": counted["missed"]}
+        figures |= {name: counted[name] for name in ("received_wanted", "received_unwanted")}
+    else:
+        figures["received"] = counted["received_wanted"] + counted["received_unwanted"]
+    return figures | {name: counted[name] for name in ("sent_multicast", "sent_unicast")}

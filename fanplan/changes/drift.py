@@ -1,0 +1,118 @@
+"""Whether a plan still fits the workload: what has drifted, and what the plan is worth now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fanplan import __version__
+from fanplan.changes.drifted_layers import LayerNow, channels_now, marking_now, overlay_now
+from fanplan.plan.check import check_plan
+from fanplan.plan.seal import edited
+from fanplan.plan.stored import StoredPlan
+from fanplan.problem.dataset import Manifest, read_manifest
+
+NOW: dict[str, Callable[[StoredPlan, Path], LayerNow]] = {
+    "channels": channels_now,
+    "overlay": overlay_now,
+    "marking": marking_now,
+}
+"""What each layer is worth on a dataset that it was not made for."""
+
+PLAN_ANEW = "Plan again, starting from this plan, or allow the drift with a reason"
+
+
+@dataclass(frozen=True)
+class TableDrift:
+    """An input table that is not as it was; rows are those understood, None where there is none."""
+
+    name: str
+    then: int | None
+    now: int | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a plan may be applied to a workload, and why not.
+
+    ``refusals`` cannot be allowed: the plan was edited, or does not pass its check. ``drift`` says
+    what differs from the input of the plan; ``reason`` is why it is allowed.
+    """
+
+    refusals: tuple[str, ...]
+    drift: tuple[str, ...]
+    tables: tuple[TableDrift, ...] = ()
+    layers: Mapping[str, LayerNow] = field(default_factory=dict)
+    reason: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.refusals and (not self.drift or self.reason is not None)
+
+    @property
+    def reached(self) -> bool:
+        """Whether everybody is reached who wants something now."""
+        return all(not layer.missed for layer in self.layers.values())
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "refusals": list(self.refusals),
+            "drift": list(self.drift),
+            "allowed_because": self.reason,
+            "tables": [vars(table) for table in self.tables],
+            "layers": {name: layer.json() for name, layer in self.layers.items()},
+            "reached": self.reached,
+        }
+
+
+def verdict(plan: StoredPlan, dataset: Path, reason: str | None) -> Verdict:
+    """Hold a plan against the dataset to apply it to; ``reason`` allows drift.
+
+    Without drift the plan is checked anew. With it each layer is counted on the dataset as it is.
+    """
+    refusals = [f"edited since it was written: {name}" for name in edited(plan)]
+    manifest = read_manifest(dataset)
+    tables = tuple(drifted_tables(plan, manifest))
+    drift = tuple(drifted(plan, manifest, tables))
+    if not drift:
+        refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
+        return Verdict(tuple(refusals), ())
+    layers: dict[str, LayerNow] = {
+        name: NOW[name](plan, dataset) for name in plan.record.layers if name in NOW
+    }
+    return Verdict(tuple(refusals), drift, tables, layers, reason)
+
+
+def drifted_tables(plan: StoredPlan, manifest: Manifest) -> Iterator[TableDrift]:
+    """Input tables whose files are not those that were planned for."""
+    then = plan.record.input.tables
+    now = {table.name: table for table in manifest.tables}
+    for name in sorted(then.keys() | now.keys()):
+        before, after = then.get(name), now.get(name)
+        if before is None or after is None or before.key != after.key:
+            kept = (before.kept if before else None, after.kept if after else None)
+            yield TableDrift(name, *kept)
+
+
+def drifted(plan: StoredPlan, manifest: Manifest, tables: tuple[TableDrift, ...]) -> Iterator[str]:
+    """What differs from what was planned for, in sentences."""
+    record = plan.record
+    if record.version != __version__:
+        yield f"written by version {record.version}, and this is {__version__}"
+    for name in ("grid", "cover", "exact", "seconds", "parameters"):
+        then, now = getattr(record.input, name), getattr(manifest, name)
+        if then != now:
+            yield f"{name} was {told(then)} and is {told(now)}"
+    if tables:
+        yield f"changed: {', '.join(table.name for table in tables)}"
+    elif record.input.inputs != manifest.inputs and record.version == __version__:
+        yield "workload.toml says something else"
+    elif record.input.key != manifest.key:
+        yield f"the input has the key {manifest.key}, not {record.input.key}"
+
+
+def told(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,73 @@
+"""The table of changes: one row for each thing to do, in the order in which to do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from fanplan.plan.tables import arrow_schema
+from fanplan.workload.tables import Column, Table
+
+CHANGES = Table(
+    "changes",
+    "what to do, in this order; columns that do not concern an action are null",
+    (
+        Column("step", "integer", "number of the step, from 1", required=True),
+        Column("layer", "string", "channels, overlay, groups or marking", required=True),
+        Column("action", "string", "what is done", required=True),
+        Column("channel", "integer", "number of the channel as it runs"),
+        Column("flow", "string", "a flow"),
+        Column("subscriber", "string", "a subscriber"),
+        Column("client", "string", "a publisher or a subscriber"),
+        Column("role", "string", "publisher or subscriber"),
+        Column("broker", "string", "one that starts, stops, or sends by another tree or group"),
+        Column("from_broker", "string", "one end of a link, or where a client is"),
+        Column("to_broker", "string", "the other end, or where a client goes"),
+        Column("tree", "integer", "number of the tree as it runs"),
+        Column("mark", "string", "p or s: the new mark of a link"),
+        Column("group", "integer", "number of the group as it runs"),
+    ),
+)
+
+ACTIONS = {
+    "join": "a subscriber joins a channel",
+    "carry": "a flow is also sent to a channel",
+    "unicast": "a flow is sent to a subscriber by unicast",
+    "end_unicast": "a unicast ends",
+    "drop": "a flow is no longer sent to a channel",
+    "leave": "a subscriber leaves a channel",
+    "start": "a broker starts",
+    "link": "two brokers are linked, in a tree",
+    "unlink": "a link of a tree ends",
+    "source": "what enters at a broker takes another tree",
+    "attach": "a client comes to a broker",
+    "move": "a client goes from a broker to another",
+    "detach": "a client leaves a broker",
+    "stop": "a broker stops",
+    "entry": "a broker will forward the messages of a group",
+    "use_group": "messages of a group are matched once, where they enter",
+    "end_group": "they go by default routing again",
+    "end_entry": "a broker forgets a group",
+    "mark": "a directed link gets a mark",
+    "unmark": "a directed link is in no tree any more",
+}
+
+Row = dict[str, Any]
+
+
+def of_rows(rows: list[Row]) -> pa.Table:
+    """Changes that are not in steps yet, as columns."""
+    return pa.Table.from_pylist(rows, schema=unstaged())
+
+
+def unstaged() -> pa.Schema:
+    """The columns but for step and layer."""
+    return pa.schema(list(arrow_schema(CHANGES))[2:])
+
+
+def staged(changes: pa.Table, layer: str, step: pa.Array) -> pa.Table:
+    """Changes of a layer with their steps."""
+    names = pa.array([layer] * len(changes), pa.string())
+    columns = [step.cast(pa.int32()), names, *changes.columns]
+    return pa.table(columns, schema=arrow_schema(CHANGES))

@@ -1,0 +1,93 @@
+"""`fanplan compare`, `diff` and `apply-check`: plans beside each other and beside the present."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fanplan.cli import options
+from fanplan.cli.run import engine, named_by_flag
+from fanplan.cli.show import show_json
+from fanplan.folder import CHANGES, require_free
+
+Plans = Annotated[list[Path], typer.Argument(metavar="PLAN PLAN...", help="Two plans or more.")]
+Old = Annotated[Path, typer.Argument(metavar="OLD", help="The plan that is in place.")]
+New = Annotated[Path, typer.Argument(metavar="NEW", help="The plan to go to.")]
+OfNew = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[WORKLOAD]",
+        help="Workload or dataset of NEW: to check every step against who wants what.",
+        show_default=False,
+    ),
+]
+StepsOf = Annotated[int, typer.Option(metavar="N", help="Most changes in a step.")]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for the table of changes.", show_default="none")
+]
+AllowDrift = Annotated[
+    str | None,
+    typer.Option(metavar="REASON", help="Accept drift, for this reason.", show_default="refuse"),
+]
+
+
+def compare(plans: Plans, json: options.Json = False) -> None:
+    """Set plans side by side in the words of the ledger; * marks the best."""
+    from fanplan import api
+    from fanplan.cli.changes_shown import show_comparison
+
+    with named_by_flag({"plans": "PLAN"}):
+        found = api.compare(*plans)
+    show_json(found.json()) if json else show_comparison(found)
+
+
+def diff(
+    old: Old,
+    new: New,
+    workload: OfNew = None,
+    steps_of: StepsOf = 100,
+    out: Out = None,
+    replace: options.Replace = False,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """What must change to go from one plan to another, in small steps that all hold."""
+    from fanplan import api
+    from fanplan.cli.changes_shown import show_diff
+
+    if out is not None:
+        require_free(out, CHANGES, replace)
+    spark = engine(master, remote, json)
+    with ExitStack() as stack:
+        stack.enter_context(named_by_flag({"steps_of": "--steps-of"}))
+        known = None
+        if workload is not None:
+            known = stack.enter_context(api.dataset_of_plan(new, workload, spark))
+        found = api.diff(old, new, known, steps_of=steps_of, engine=spark)
+    if out is not None:
+        found.save(out, replace)
+    show_json(found.json()) if json else show_diff(found)
+    raise typer.Exit(0 if found.ok else 1)
+
+
+def apply_check(
+    plan: options.PlanFolder,
+    workload: options.Workload,
+    allow_drift: AllowDrift = None,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """Refuse a plan that was edited, or whose workload is no longer what it was planned for."""
+    from fanplan import api
+    from fanplan.cli.changes_shown import show_verdict
+
+    spark = engine(master, remote, json)
+    with api.dataset_of_plan(plan, workload, spark) as dataset:
+        found = api.apply_check(plan, dataset, allow_drift=allow_drift, engine=spark)
+    show_json(found.json()) if json else show_verdict(found)
+    raise typer.Exit(0 if found.ok else 1)

@@ -1,0 +1,188 @@
+"""Comparisons, changes and drift as a person reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+
+from fanplan.changes.compare import Comparison
+from fanplan.changes.diff import Diff
+from fanplan.changes.drift import PLAN_ANEW, Verdict
+from fanplan.changes.drifted_layers import LayerNow
+from fanplan.changes.steps import Staged
+from fanplan.changes.table import ACTIONS
+from fanplan.cli.show import number, show_table
+
+SHOWN = 24
+"""Steps that a person is shown before the middle is left out."""
+
+UNREACHED = {
+    "channels": "pairs of a flow and a subscriber who wants it",
+    "overlay": "clients without a broker that is linked",
+    "marking": "links where both sides do not meet",
+}
+"""What a layer counts that is not reached."""
+
+
+def tell(notes: Iterable[str]) -> None:
+    for note in notes:
+        typer.echo(f"Note: {note}", err=True)
+
+
+# ---- compare
+
+
+def show_comparison(found: Comparison) -> None:
+    for layer in dict.fromkeys(line.layer for line in found.lines):
+        lines = [line for line in found.lines if line.layer == layer]
+        cells = [[marked(v, i in line.best) for i, v in enumerate(line.values)] for line in lines]
+        header, *rows = aligned(
+            ["", *(spaced(line.name) for line in lines)],
+            [[f"{name}  " for name in found.plans], *cells],
+        )
+        show_table(layer.capitalize(), header, rows)
+        typer.echo()
+    if found.differing:
+        rows = [
+            [name, *("-" if value is None else str(value) for value in values)]
+            for name, values in found.differing.items()
+        ]
+        show_table("Parameters that differ", ("", *found.plans), rows)
+    tell(found.notes)
+
+
+def marked(value: float | None, best: bool) -> str:
+    return ("-" if value is None else number(value)) + (" *" if best else "  ")
+
+
+def aligned(names: list[str], cells: list[list[str]]) -> list[list[str]]:
+    """Names with their cells, these under each other to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        [name, *(cell.rjust(width) for cell, width in zip(row, widths, strict=True))]
+        for name, row in zip(names, cells, strict=True)
+    ]
+
+
+# ---- diff
+
+
+def show_diff(found: Diff) -> None:
+    if not found.total:
+        typer.echo("Nothing changes.")
+        return
+    rows = [
+        (layer.layer, action, done[action], meaning)
+        for layer in found.layers
+        for done in (layer.counts(),)
+        for action, meaning in ACTIONS.items()
+        if action in done
+    ]
+    show_table("Changes", ("layer", "action", "changes", "meaning"), rows)
+    steps = list(found.steps())
+    for layer in found.layers:
+        show_running(layer)
+        show_steps(layer, [step for step in steps if step["layer"] == layer.layer], found.steps_of)
+        tell(layer.notes)
+    tell(found.notes)
+    for text in (text for layer in found.layers for s in layer.states for text in s.broken):
+        typer.echo(f"A state on the way does not hold: {text}")
+    if found.ok:
+        typer.echo("Every step holds. To go back, undo the steps from the last to the first.")
+
+
+def show_running(layer: Staged) -> None:
+    for what, numbers in layer.running.items():
+        if numbers:
+            told = ", ".join(f"{new} as {runs}" for new, runs in numbers.items())
+            typer.echo(f"Of the new plan's {what} these run under other numbers: {told}")
+
+
+def show_steps(layer: Staged, steps: list[dict[str, Any]], steps_of: int) -> None:
+    """What stands before and after each step of a layer."""
+    if not steps:
+        return
+    names = list(layer.states[0].figures)
+    rows: list[list[Any]] = [[0, "", *layer.states[0].figures.values()]]
+    rows += [[s["step"], done(s), *(s["after"][name] for name in names)] for s in steps]
+    typer.echo()
+    title = f"Steps of {layer.layer}, at most {steps_of} changes each"
+    show_table(title, ("step", "done", *map(spaced, names)), shortened(rows))
+    if len(rows) > SHOWN:
+        typer.echo(f"{len(rows) - SHOWN} more steps in between; --out and --json have them all")
+    for step in [s for s in steps if s["after"]["exceeded"]][:SHOWN]:
+        typer.echo(f"After step {step['step']}: {'; '.join(step['after']['exceeded'])}")
+
+
+def spaced(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def done(step: dict[str, Any]) -> str:
+    return ", ".join(f"{count} {spaced(action)}" for action, count in step["actions"].items())
+
+
+def shortened(rows: list[list[Any]]) -> list[list[Any]]:
+    """The first and the last of many rows."""
+    return rows if len(rows) <= SHOWN else rows[: SHOWN // 2] + rows[-SHOWN // 2 :]
+
+
+# ---- apply-check
+
+
+def show_verdict(found: Verdict) -> None:
+    for text in found.refusals:
+        typer.echo(f"Refused: {text}")
+    for text in found.drift:
+        typer.echo(f"Drifted: {text}")
+    if found.tables:
+        rows = [[t.name, told_rows(t.then), told_rows(t.now)] for t in found.tables]
+        show_table("Input tables that changed", ("", "rows then", "rows now"), rows)
+    for name, layer in found.layers.items():
+        show_layer(name, layer)
+    if found.drift:
+        typer.echo(served(found))
+    typer.echo(said(found))
+
+
+def show_layer(name: str, layer: LayerNow) -> None:
+    moved = [[what, m.came, m.gone, m.changed] for what, m in layer.moved.items()]
+    typer.echo()
+    show_table(f"{name.capitalize()}: what moved", ("", "came", "gone", "changed"), moved)
+    rows = [[spaced(what), *told(then, now)] for what, (then, now) in layer.figures.items()]
+    typer.echo()
+    show_table(f"{name.capitalize()}: the plan as it is", ("", "then", "now", "change"), rows)
+    tell(layer.notes)
+
+
+def served(found: Verdict) -> str:
+    missed = {name: layer.missed for name, layer in found.layers.items() if layer.missed}
+    if not missed:
+        return "Everybody who wants something is still reached."
+    parts = ", ".join(f"{number(count)} {UNREACHED[name]}" for name, count in missed.items())
+    return f"Not everybody is reached any more: {parts}."
+
+
+def said(found: Verdict) -> str:
+    """The verdict."""
+    if found.refusals:
+        return "The plan is refused. Write it again."
+    if not found.drift:
+        return "The plan holds, and the workload is the one it was made for."
+    if found.ok:
+        return f"Allowed: {found.reason}"
+    return f"The plan is refused: the workload has drifted. {PLAN_ANEW} (--allow-drift REASON)"
+
+
+def told_rows(rows: int | None) -> str:
+    return "none" if rows is None else number(rows)
+
+
+def told(then: float, now: float | None) -> tuple[str, str, str]:
+    """Two figures and how far the second lies from the first."""
+    if now is None:
+        return number(then), "unknown", ""
+    change = f"{100 * (now - then) / then:+.1f} %" if then and now != then else ""
+    return number(then), number(now), change

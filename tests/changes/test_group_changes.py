@@ -1,0 +1,61 @@
+"""From one choice of groups to another: groups in use are whole, and apart."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fanplan.changes.groups import Group, Setting, numbers, ordered, size
+
+BROKERS = "abcd"
+CELLS = [("t", (i,)) for i in range(4)]
+
+
+@st.composite
+def choices(draw: st.DrawFn, cells: bool) -> dict[int, Group]:
+    """Groups that have no message in common, each a chain from its root through its members."""
+    found: list[Group] = []
+    for _ in range(draw(st.integers(0, 4))):
+        root = draw(st.sampled_from(BROKERS))
+        others = sorted(set(BROKERS) - {root})
+        chain = [root, *draw(st.permutations(others))[: draw(st.integers(1, 3))]]
+        own = draw(st.frozensets(st.sampled_from(CELLS), min_size=1)) if cells else frozenset()
+        entries = frozenset(itertools.pairwise(chain))
+        group = Group(root, frozenset(chain[1:]), entries, own, 1.0)
+        if not any(group.meets(other) for other in found):
+            found.append(group)
+    return dict(enumerate(found))
+
+
+@settings(max_examples=80)
+@given(st.booleans().flatmap(lambda c: st.tuples(choices(c), choices(c))), st.booleans())
+def test_any_groups_become_any_others(both, comparable):
+    old, new = both
+    running = numbers(old, new, comparable)
+    assert len(set(running.values())) == len(new)
+    new = {running[number]: group for number, group in new.items()}
+    entries = {(number, *entry) for number, group in old.items() for entry in group.entries}
+    now = Setting(old | new, set(entries), set(old))
+    rows = list(ordered(old, new, comparable))
+    for row in rows:
+        now.apply(row)
+        state = now.judge()
+        assert state.broken == ()
+        assert state.figures["entries"] <= max(size(old), size(new))
+    assert now.used == set(new)
+    target = {(number, *entry) for number, group in new.items() for entry in group.entries}
+    assert now.entries == target
+    assert len(rows) == len(entries ^ target) + len(old.keys() ^ new.keys())
+    if comparable:
+        kept = {group for group in old.values() if group in new.values()}
+        assert len(old.keys() & new.keys()) == len(kept)
+
+
+def test_settings_that_do_not_hold_are_named():
+    one = Group("a", frozenset("bc"), frozenset({("a", "b"), ("b", "c")}), frozenset(), 2.0)
+    short = Setting({0: one}, {(0, "a", "b")}, {0})
+    assert short.judge().broken == ("group in use that does not reach its members (1): 0",)
+    twice = Setting({0: one, 1: one}, {(n, *e) for n in (0, 1) for e in one.entries}, {0, 1})
+    assert twice.judge().broken == ("groups in use with the same messages (1): 0 and 1",)
