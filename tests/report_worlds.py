@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +110,21 @@ def quarantine() -> dict:
         "raw": ["x", "y", None],
         "reason": ["no topic", "no topic", HOSTILE],
     }
+
+
+class Elements(HTMLParser):
+    """The elements of a page and its words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.words: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [v or "" for name, v in attrs if name in ("href", "src", "action")]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
