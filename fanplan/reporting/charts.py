@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from fanplan.reporting.numbers import apart, short
+from fanplan.reporting.numbers import short
 from fanplan.reporting.svg import drawing, line, path, tag, text
 
 WIDTH, HEIGHT = 420.0, 290.0
@@ -83,14 +84,12 @@ def dot(frame: Frame, point: Point, tip: str, class_: str, radius: float = 4.5) 
     return tag("circle", cx=x, cy=y, r=radius, class_=name, data_tip=tip, tabindex=0)
 
 
-def levels(frame: Frame, known: Sequence[tuple[float, str]]) -> list[Markup]:
-    """Lines across the chart at given heights, with words that do not cover each other."""
-    ordered = sorted(known, key=lambda item: -item[0])
-    heights = [frame.at((frame.x_ticks[0], value))[1] for value, _ in ordered]
-    parts = [line(LEFT, y, WIDTH - RIGHT, y, "level") for y in heights]
-    for (_, words), y in zip(ordered, apart([h - 5 for h in heights], 14), strict=True):
-        parts.append(text(WIDTH - RIGHT - 4, y, words, "note", "end"))
-    return parts
+def level(frame: Frame, value: float, words: str, end: Literal["left", "right"]) -> Markup:
+    """A line across the chart at a height, with words above one of its ends."""
+    y = frame.at((frame.x_ticks[0], value))[1]
+    place = (LEFT + 4, "start") if end == "left" else (WIDTH - RIGHT - 4, "end")
+    told = text(place[0], y - 5, words, "note", place[1])
+    return tag("g", line(LEFT, y, WIDTH - RIGHT, y, "level"), told)
 
 
 def shares(values: NDArray[np.float64], weights: NDArray[np.float64]) -> list[Point]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fanplan.reporting.charts import Frame, Line, chart, dot, levels, lines
+from fanplan.reporting.charts import Frame, Line, chart, dot, level, lines
 from fanplan.reporting.content import Picture
 from fanplan.reporting.numbers import number, ticks
 from fanplan.reporting.svg import line
@@ -53,7 +53,8 @@ def curve_picture(
         content=chart(
             frame,
             f"Cost against channels; {chosen.channels} are chosen",
-            *levels(frame, [(unicast, "all by unicast"), (perfect, "perfect multicast")]),
+            level(frame, unicast, "all by unicast", "right"),
+            level(frame, perfect, "perfect multicast", "left"),
             line(x, y, x, ground, "chosen"),
             *lines(frame, drawn),
             dot(frame, (chosen.channels, chosen.cost), tip, "chosen", 7.5),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fanplan.plan.groups.record import GroupsRecord
 from fanplan.plan.stored import StoredPlan
-from fanplan.reporting.charts import Frame, Line, chart, lines
+from fanplan.reporting.charts import MOST_POINTS, Frame, Line, chart, lines
 from fanplan.reporting.content import Listing, Picture, Section
 from fanplan.reporting.material import Planned, Told
 from fanplan.reporting.numbers import number, percent, ticks
@@ -32,12 +33,13 @@ FIGURES = {
 def tell_groups(planned: Planned) -> Told:
     plan, record = planned.plan, planned.plan.groups
     groups = group_rows(plan)
+    benefit = np.array([row[-1] for row in groups], np.float64)
     section = Section(
         planned.name,
         planned.title,
         LEAD,
         facts(record),
-        [benefit_picture(planned.name, groups)] if groups else [],
+        [benefit_picture(planned.name, benefit)] if np.any(benefit > 0) else [],
         [figure_listing(planned.name, record), group_listing(planned.name, groups)],
     )
     return Told(saving_of(planned, record), section)
@@ -103,25 +105,26 @@ def group_listing(name: str, rows: list[tuple[Any, ...]]) -> Listing:
     return Listing(f"{name}-groups", "Groups", header, rows)
 
 
-def benefit_picture(name: str, rows: list[tuple[Any, ...]]) -> Picture:
-    """How much of all benefit the best groups bring: few are enough, or many are needed."""
-    benefit = np.sort(np.array([row[-1] for row in rows], np.float64))[::-1]
-    total = max(float(benefit.sum()), 1e-300)
-    shares = 100 * np.cumsum(benefit) / total
-    marks = ticks(len(rows))
+def benefit_picture(name: str, benefit: NDArray[np.float64]) -> Picture:
+    """How much the best groups bring of what all bring: few are enough, or many are needed.
+
+    Groups that cost more than they save are told apart.
+    """
+    paying = np.sort(benefit[benefit > 0])[::-1]
+    shares = 100 * np.cumsum(paying) / paying.sum()
+    marks = ticks(len(paying))
+    title = "What the best groups bring"
     frame = Frame(
-        lambda x: x / marks[-1],
-        marks,
-        "number of groups",
-        ticks(max(100.0, float(shares.max()))),
-        "% of the benefit",
+        lambda x: x / marks[-1], marks, "number of groups", ticks(100), "% of the benefit"
     )
-    kept = np.unique(np.linspace(0, len(rows) - 1, 200).astype(int)).tolist()
+    kept = np.unique(np.linspace(0, len(paying) - 1, MOST_POINTS).astype(int)).tolist()
     points = [(0.0, 0.0), *((i + 1.0, float(shares[i])) for i in kept)]
     half = int(np.searchsorted(shares, 50.0)) + 1
+    rest = len(benefit) - len(paying)
+    vain = f" {number(rest)} of those set up bring nothing or cost more than that." if rest else ""
     return Picture(
         f"{name}-benefit",
-        "What the best groups bring",
-        chart(frame, "Benefit of the best groups", *lines(frame, [Line(points, "planned")])),
-        f"{half} of {len(rows)} groups ({percent(half / len(rows))}) bring half of the benefit.",
+        title,
+        chart(frame, title, *lines(frame, [Line(points, "planned")])),
+        f"{number(half)} of {number(len(paying))} groups bring half of the benefit.{vain}",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 MINUS = "−"
@@ -53,11 +52,3 @@ def nice(step: float) -> float:
     """The next of 1, 2, 5 and 10 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(step))
     return next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= step * (1 - 1e-9))
-
-
-def apart(places: Sequence[float], least: float) -> list[float]:
-    """Ascending places moved up as little as needed to lie ``least`` apart."""
-    result: list[float] = []
-    for place in places:
-        result.append(max(place, result[-1] + least) if result else place)
-    return result
