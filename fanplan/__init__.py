@@ -33,6 +33,7 @@ __all__ = [
     "open_dataset",
     "overlay",
     "replay",
+    "replay_marks",
     "report",
     "simulate",
 ]
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         open_dataset,
         overlay,
         replay,
+        replay_marks,
         report,
         simulate,
     )
