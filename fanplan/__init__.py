@@ -14,6 +14,7 @@ __all__ = [
     "GroupsPlan",
     "MarkingPlan",
     "OverlayPlan",
+    "Report",
     "Simulated",
     "allocate",
     "apply_check",
@@ -33,6 +34,7 @@ __all__ = [
     "overlay",
     "replay",
     "replay_marks",
+    "report",
     "simulate",
 ]
 
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         GroupsPlan,
         MarkingPlan,
         OverlayPlan,
+        Report,
         Simulated,
         allocate,
         apply_check,
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
         overlay,
         replay,
         replay_marks,
+        report,
         simulate,
     )
 

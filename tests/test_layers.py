@@ -22,7 +22,7 @@ ROWS = (
     ("plan", "evaluation"),
     ("planners", "simulation", "changes"),
     ("pipeline",),
-    ("papers",),
+    ("papers", "reporting"),
     ("api", "cli"),
 )
 ROW = {part: row for row, parts in enumerate(ROWS) for part in parts}

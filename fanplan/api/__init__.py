@@ -42,6 +42,7 @@ from fanplan.api.marking_replay import replay_marks
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
 from fanplan.api.rankings import compare_rankings, require_rankings
+from fanplan.api.reports import Report, report
 from fanplan.api.simulations import Simulated, simulate
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "GroupsPlan",
     "MarkingPlan",
     "OverlayPlan",
+    "Report",
     "Simulated",
     "allocate",
     "apply_check",
@@ -73,6 +75,7 @@ __all__ = [
     "overlay",
     "replay",
     "replay_marks",
+    "report",
     "require_groups",
     "require_methods",
     "require_metrics",

@@ -18,6 +18,7 @@ from fanplan.cli import (
     options,
     overlay,
     papers,
+    report,
     simulate,
 )
 from fanplan.cli.run import engine
@@ -90,6 +91,7 @@ app.command("simulate")(simulate.simulate)
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)
+app.command("report")(report.report)
 app.command("papers")(papers.papers)
 
 
