@@ -107,7 +107,7 @@ def drifted(plan: StoredPlan, manifest: Manifest, tables: tuple[TableDrift, ...]
         if then != now:
             yield f"{name} was {told(then)} and is {told(now)}"
     if tables:
-        yield f"changed: {', '.join(table.name for table in tables)}"
+        yield f"changed tables: {', '.join(table.name for table in tables)}"
     elif record.input.inputs != manifest.inputs and record.version == __version__:
         yield "workload.toml says something else"
     elif record.input.key != manifest.key:

@@ -214,6 +214,8 @@ def test_who_is_new_is_not_missed_on_the_way(tmp_path):
     made = stage_channels(old, new, second, 2)
     missed = [state.figures["missed"] for state in made.states]
     assert missed[0] > 0 == missed[-1]
+    first = made.changes.to_pylist()[0]
+    assert first["action"] == "unicast", "what somebody is missing comes first"
 
 
 def test_a_step_of_nothing_is_refused(plans):

@@ -67,7 +67,7 @@ def test_what_drifted_is_counted(planned, tmp_path):
     amend(later, tables=tables(subscriptions="other", publications="two"), inputs="others")
     found = fanplan.apply_check(plan, api.Dataset(later))
     assert (found.ok, found.reached) == (False, False)
-    assert found.drift == ("changed: subscriptions",)
+    assert found.drift == ("changed tables: subscriptions",)
     layer = found.layers["channels"]
     assert layer.moved == {"flows": Moved(1, 1, 1), "subscribers": Moved(1, 0)}
     assert layer.missed == 2, "t0 for s3, and t3 for s0"
@@ -84,7 +84,7 @@ def test_what_drifted_is_counted(planned, tmp_path):
         ({"inputs": "others"}, "workload.toml says something else"),
         ({"key": "key-9"}, "the input has the key key-9, not key-1"),
         ({"grid": "uniform"}, "grid was atomic and is uniform"),
-        ({"tables": tables(subscriptions="one", brokers="new")}, "changed: brokers, publications"),
+        ({"tables": tables(subscriptions="one", links="a")}, "changed tables: links, publications"),
     ],
 )
 def test_every_drift_is_named(planned, facts, named):
@@ -122,7 +122,12 @@ def test_an_overlay_that_drifted(tmp_path):
     later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 1, 2), 8.0))
     amend(later, key="key-2")
     layer = fanplan.apply_check(plan, fanplan.Dataset(later)).layers["overlay"]
-    assert layer.moved == {"brokers": Moved(0, 0), "clients": Moved(1, 0, 1)}
+    nothing = Moved(0, 0)
+    assert layer.moved == {
+        "brokers": nothing,
+        "publishers": nothing,
+        "subscribers": Moved(1, 0, 1),
+    }
     then, now = layer.figures["link_messages/s"]
     assert (now, layer.missed) == (2 * then, 0)
     more = write_overlay_dataset(tmp_path / "more", overlay_world((1, 3), 4.0, brokers=4))
@@ -138,7 +143,7 @@ def test_an_allocation_that_drifted(tmp_path):
     later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 2, 2), 4.0))
     amend(later, key="key-2")
     layer = fanplan.apply_check(plan, fanplan.Dataset(later)).layers["overlay"]
-    assert layer.moved == {"brokers": Moved(0, 0), "clients": Moved(1, 0)}
+    assert (layer.moved["brokers"], layer.moved["subscribers"]) == (Moved(0, 0), Moved(1, 0))
     assert layer.missed == 1, "nobody gave the new one a broker"
 
 
