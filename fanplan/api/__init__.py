@@ -10,8 +10,8 @@ True
 0.0
 
 Spark starts for ``generate`` with publications, ``ingest``, ``replay``, ``channels`` with restarts,
-and for stages that ``overlay``, ``allocate``, ``mark``, ``simulate``, ``diff`` or ``apply_check``
-find missing.
+and for stages that ``overlay``, ``allocate``, ``groups``, ``mark``, ``simulate``, ``diff`` or
+``apply_check`` find missing.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from fanplan.api.datasets import (
     open_dataset,
 )
 from fanplan.api.engine import Engine
+from fanplan.api.groups_plans import GroupsPlan, groups
+from fanplan.api.groups_wishes import require_groups
 from fanplan.api.marking_plans import MarkingPlan, mark
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
@@ -46,6 +48,7 @@ __all__ = [
     "Curve",
     "Dataset",
     "Engine",
+    "GroupsPlan",
     "MarkingPlan",
     "OverlayPlan",
     "Simulated",
@@ -62,11 +65,13 @@ __all__ = [
     "dataset_of_plan",
     "diff",
     "generate",
+    "groups",
     "ingest",
     "mark",
     "open_dataset",
     "overlay",
     "replay",
+    "require_groups",
     "require_methods",
     "require_metrics",
     "require_names",

@@ -10,6 +10,7 @@ from fanplan.api.engine import Engine
 if TYPE_CHECKING:
     from fanplan.pipeline.derived import Derived
     from fanplan.pipeline.extents import Measure
+    from fanplan.problem.groups_dataset import Grouping
 
 
 def make_broker_stages(
@@ -39,6 +40,13 @@ def make_descriptors(dataset: Dataset, engine: Engine) -> None:
     from fanplan.pipeline.descriptors import descriptors
 
     descriptors(derived(dataset, engine))
+
+
+def make_group_stages(dataset: Dataset, grouping: Grouping, engine: Engine) -> None:
+    """What groups are found from: routes of brokers, and regions or cells."""
+    from fanplan.pipeline.groups import group_stages
+
+    group_stages(derived(dataset, engine), grouping)
 
 
 def derived(dataset: Dataset, engine: Engine) -> Derived:

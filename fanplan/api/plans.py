@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.overlay_stages import make_broker_stages, make_client_stages, make_descriptors
+from fanplan.api.overlay_stages import (
+    make_broker_stages,
+    make_client_stages,
+    make_descriptors,
+    make_group_stages,
+)
 
 if TYPE_CHECKING:
     from fanplan.evaluation.replayed import Replayed
+    from fanplan.evaluation.replayed_groups import ReplayedGroups
     from fanplan.plan.check import CheckResult
 
 
@@ -33,6 +39,8 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
     overlay = record.overlay
     if record.marking:
         make_descriptors(dataset, engine)
+    if record.groups:
+        make_group_stages(dataset, record.groups.grouping, engine)
     if overlay is None:
         return
     if overlay.clients == "given":
@@ -41,8 +49,33 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
         make_client_stages(dataset, overlay.params, engine)
 
 
-def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Replayed:
-    """Send every publication of the dataset through a stored plan, on Spark."""
-    from fanplan.pipeline.replay import replay_plan
+def replay(
+    plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED
+) -> Replayed | ReplayedGroups:
+    """Send every publication of the dataset through a stored plan, on Spark.
 
+    Channels are replayed on the dataset they were made for; groups on any with the same brokers.
+    """
+    from fanplan.pipeline.replay import replay_plan
+    from fanplan.plan.stored import load_plan
+
+    record = load_plan(Path(plan)).record
+    if record.groups and not record.channels:
+        return replay_groups(plan, dataset, engine)
     return replay_plan(engine.session, Path(plan), dataset.path, engine.progress)
+
+
+def replay_groups(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedGroups:
+    """What the groups of a plan do with the traffic of a dataset, which may be another one."""
+    from fanplan.evaluation.replayed_groups import replayed_groups
+    from fanplan.plan.groups.carried import carried_groups
+    from fanplan.plan.stored import load_plan
+
+    stored = load_plan(Path(plan))
+    make_group_stages(dataset, stored.groups.grouping, engine)
+    with engine.progress.stage("replay") as stage:
+        carried = carried_groups(stored, dataset.path)
+        stage.rows(len(carried.problem.routes))
+    same = stored.record.input.key == dataset.manifest.key
+    planned = stored.groups.ledger if same else None
+    return replayed_groups(carried.problem, carried.wanted, stored.groups.shortcuts, planned)

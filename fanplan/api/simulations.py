@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fanplan.plan.stored import StoredPlan
-    from fanplan.problem.overlay import OverlayProblem
+    from fanplan.problem.overlay import OverlayProblem, Routes
     from fanplan.simulation.agreement import Agreement
     from fanplan.simulation.messages import Messages
     from fanplan.simulation.params import Congestion, SimulationParams
@@ -108,7 +108,7 @@ def simulate(
     seed: int = 0,
     engine: Engine = EMBEDDED,
 ) -> Simulated:
-    """Send the traffic of a dataset through the overlay of a stored plan, event by event.
+    """Send the traffic of a dataset through the brokers of a stored plan, event by event.
 
     ``congestion`` is rule (Tajuddin 2011, section 6.4.1), queue or none. ``latency_ms`` is for
     links that the workload says nothing of. ``times`` are measured where every publication has
@@ -124,6 +124,10 @@ def simulate(
     params = SimulationParams(kind, latency_ms, match_ms, forward_ms, unit_ms)
     stored = load_plan(Path(plan))
     require_sense(stored, dataset, speed)
+    if stored.record.groups and not stored.record.overlay:
+        from fanplan.api.group_simulations import simulate_groups
+
+        return simulate_groups(stored, dataset, params, times, speed, seed, engine)
     chosen = choose_times(dataset, times)
     make_traffic(stored, dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:
@@ -137,8 +141,8 @@ def simulate(
 
 
 def require_sense(plan: StoredPlan, dataset: Dataset, speed: float) -> None:
-    """A plan with an overlay, for this dataset, at a speed that moves."""
-    _ = plan.overlay
+    """A plan with an overlay or groups, for this dataset, at a speed that moves."""
+    _ = plan.record.groups or plan.overlay
     if plan.record.input.key != dataset.manifest.key:
         what = "was planned for other input than this dataset"
         remedy = "Simulate it with the dataset it was made for"
@@ -184,12 +188,16 @@ def entering(
     from fanplan.simulation.messages import publications, publications_of
     from fanplan.simulation.traffic import read_sendings
 
-    if not overlay.problem.routes.messages.any():
-        what = "there is no traffic to simulate"
-        remedy = "Add publications, or advertisements with rates"
-        raise InputError(Problem(str(dataset.path), what, remedy))
+    require_traffic(overlay.problem.routes, dataset)
     if times == "drawn":
         return publications_of(overlay.problem.routes, overlay.problem.seconds / speed, seed)
     stage = "sendings" if plan.overlay.clients == "given" else "client_sendings"
     time, route = read_sendings(dataset.path, stage, overlay.traffic)
     return publications((time - time[0]) * (1000.0 / speed), overlay.route[route])
+
+
+def require_traffic(routes: Routes, dataset: Dataset) -> None:
+    if not routes.messages.any():
+        what = "there is no traffic to simulate"
+        remedy = "Add publications, or advertisements with rates"
+        raise InputError(Problem(str(dataset.path), what, remedy))

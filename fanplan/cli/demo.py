@@ -50,14 +50,14 @@ def _try(method: str, dataset: Dataset, folder: Path, seed: int, engine: Engine)
         made.save(folder, replace=True)
         checked = api.check(folder, dataset)
         replayed = api.replay(folder, dataset, engine=Engine(engine.master, engine.remote))
-    ledger = replayed.ledger
+    told = replayed.json()
     return {
         "method": method,
         "cost": made.plan.cost,
         "excess_percent": made.plan.excess_percent,
         "unicast_percent": 100 * made.plan.unicast_fraction,
-        "unwanted_percent": 100 * ledger.received_unwanted / ledger.received,
-        "missed": ledger.missed,
+        "unwanted_percent": 100 * told["unwanted"] / (told["unwanted"] + told["delivered"]),
+        "missed": told["missed"],
         "check": checked.ok,
         "replay": replayed.ok,
     }

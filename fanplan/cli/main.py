@@ -13,6 +13,7 @@ from fanplan.cli import (
     changes,
     channels,
     generate,
+    groups,
     mark,
     options,
     overlay,
@@ -83,6 +84,7 @@ def ingest(
 app.command("channels")(channels.channels)
 app.command("overlay")(overlay.overlay)
 app.command("allocate")(allocate.allocate)
+app.command("groups")(groups.groups)
 app.command("mark")(mark.mark)
 app.command("simulate")(simulate.simulate)
 app.command("compare")(changes.compare)

@@ -70,6 +70,16 @@ FLOWS = _columns(
     bytes="double",
     audience_class="int",
 )
+BROKER_REGIONS = _columns(topic_id="int", broker="int", lo="doubles", hi="doubles")
+CELL_MARKS = _columns(cell="long", high="long", low="long", brokers="int", whole="boolean")
+CELL_ROUTES = _columns(
+    cell="long", source="int", destinations="ints", messages="double", deliveries="double"
+)
+GROUP_CLASSES = _columns(cell_class="int", high="long", low="long", brokers="ints")
+GROUP_CELLS = _columns(cell="long", cell_class="int")
+GROUP_ROUTES = _columns(
+    cell_class="int", source="int", destinations="ints", messages="double", deliveries="double"
+)
 QUARANTINE = _columns(table="string", source="string", line="long", raw="string", reason="string")
 
 

@@ -7,7 +7,8 @@ destinations become one route. Stages `sendings` and `client_sendings` say when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -45,17 +46,27 @@ ROUTES = T.StructType(
     ]
 )
 SENDINGS = T.StructType([*_ENDS, T.StructField("times", T.ArrayType(T.DoubleType()))])
+Senders = Callable[[Derived], DataFrame]
 _SPREAD = "topic_id int, cell array<int>, source int, messages double"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Points with a column ``source``, the boxes to match them with, and the columns to keep."""
+
+    points: DataFrame
+    boxes: DataFrame
+    keep: tuple[str, ...]
 
 
 def broker_routes(source: Derived) -> None:
     """Stage `routes`: source and destinations are brokers; deliveries are to subscribers."""
-    source.stage("routes", None, ROUTES, lambda f: _summed(_between_brokers(source, "weight", f)))
+    source.stage("routes", None, ROUTES, lambda f: summed(_between_brokers(source, "weight", f)))
 
 
 def client_routes(source: Derived) -> None:
     """Stage `client_routes`: from publishers, numbered by name, to sets of subscribers."""
-    build = lambda f: _summed(_between_clients(source, "weight", f))  # noqa: E731
+    build = lambda f: summed(_between_clients(source, "weight", f))  # noqa: E731
     source.stage("client_routes", None, ROUTES, build)
 
 
@@ -71,25 +82,30 @@ def client_sendings(source: Derived) -> None:
 
 
 def _between_brokers(source: Derived, carried: Carried, folder: Path) -> DataFrame:
-    """Columns source, destinations, what is carried, and the number of subscribers reached."""
     require_homes(source.dataset)
+    return to_brokers(source, _sent(source, brokers_of, carried), folder)
+
+
+def to_brokers(source: Derived, sent: Sent, folder: Path) -> DataFrame:
+    """What is kept of each point, its destinations, and the number of subscribers reached."""
     # A home is a subscriber at a broker. They are numbered broker by broker.
     placed = source.read("subscriptions").join(broker_numbers(source), on="broker")
     homes = placed.select("subscriber_id", "owner").distinct()
     homes = homes.withColumn("home", numbered("owner", "subscriber_id")).persist()
     starts = _starts(homes)
     home = placed.join(homes, on=["subscriber_id", "owner"], how="inner")
-    heard = _audiences(source, home.select("subscription", "home"), _brokers_of, carried, folder)
+    heard = _audiences(source, home.select("subscription", "home"), sent, folder)
     homes.unpersist()
-    schema = f"source int, destinations array<int>, {carried} double, reached int"
-    return heard.mapInArrow(partial(_to_brokers, starts, carried), schema)
+    kept = T.StructType([heard.schema[name] for name in sent.keep])
+    schema = kept.add(_ENDS[1]).add("reached", T.IntegerType())
+    return heard.mapInArrow(partial(_to_brokers, starts, sent.keep), schema)
 
 
 def _between_clients(source: Derived, carried: Carried, folder: Path) -> DataFrame:
     """The same with publishers as sources and subscribers as destinations."""
     rows = source.read("subscriptions")
     home = rows.select("subscription", F.col("subscriber_id").alias("home"))
-    heard = _audiences(source, home, publisher_numbers, carried, folder)
+    heard = _audiences(source, home, _sent(source, publisher_numbers, carried), folder)
     reached = F.col("subscribers")
     ends = ("source", reached.alias("destinations"))
     return heard.select(*ends, carried, F.size(reached).alias("reached"))
@@ -105,16 +121,16 @@ def _starts(homes: DataFrame) -> list[int]:
     return starts
 
 
-def _summed(rows: DataFrame) -> DataFrame:
-    """One row per source and set of destinations; in decimals, so that order does not matter."""
+def summed(rows: DataFrame, *key: str) -> DataFrame:
+    """One row per key, source and set of destinations; in decimals: order does not matter."""
     messages = F.col("weight")
-    return rows.groupBy("source", "destinations").agg(
-        _total(messages).alias("messages"),
-        _total(messages * F.col("reached")).alias("deliveries"),
+    return rows.groupBy(*key, "source", "destinations").agg(
+        total(messages).alias("messages"),
+        total(messages * F.col("reached")).alias("deliveries"),
     )
 
 
-def _total(column: Column) -> Column:
+def total(column: Column) -> Column:
     return F.sum(column.cast("decimal(28,12)")).cast("double")
 
 
@@ -124,7 +140,7 @@ def _timed(rows: DataFrame) -> DataFrame:
     return rows.groupBy("source", "destinations").agg(times)
 
 
-def _to_brokers(starts: list[int], carried: Carried, batches: Batches) -> Batches:
+def _to_brokers(starts: list[int], keep: Sequence[str], batches: Batches) -> Batches:
     """Audiences of homes as destinations that are brokers."""
     first = np.array(starts, np.int64)
     for batch in batches:
@@ -137,44 +153,43 @@ def _to_brokers(starts: list[int], carried: Carried, batches: Batches) -> Batche
         counts = np.bincount(row[new], minlength=len(lists))
         offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
         reached = pa.ListArray.from_arrays(offsets, pa.array(broker[new], pa.int32()))
-        yield pa.record_batch(
-            {
-                "source": batch.column("source"),
-                "destinations": reached,
-                carried: batch.column(carried),
-                "reached": pa.array(sizes, pa.int32()),
-            }
-        )
+        kept = {name: batch.column(name) for name in keep}
+        ends = {"destinations": reached, "reached": pa.array(sizes, pa.int32())}
+        yield pa.record_batch(kept | ends)
 
 
 # ---- points
 
 
-def _audiences(
-    source: Derived,
-    homes: DataFrame,
-    senders: Callable[[Derived], DataFrame],
-    carried: Carried,
-    folder: Path,
-) -> DataFrame:
-    """Columns source, what is carried, and subscribers: the homes that each point reaches.
+def _audiences(source: Derived, homes: DataFrame, sent: Sent, folder: Path) -> DataFrame:
+    """What is kept of each point, and subscribers: the homes that it reaches."""
+    path, columns = folder / "boxes", sent.boxes.columns
+    homed = sent.boxes.drop("subscriber_id").join(homes, on="subscription", how="inner")
+    homed.withColumnRenamed("home", "subscriber_id").select(*columns).write.parquet(str(path))
+    return spatial.audiences(sent.points, str(path), source.manifest.dimensions, [*sent.keep])
 
-    ``senders`` has publisher and owner. Where no region cuts a cell the cells stand for their
-    publications, and there are fewer of them; but a cell has no time.
+
+def measured(source: Derived) -> bool:
+    """Whether traffic is counted from publications; else it is spread from advertised rates."""
+    return source.has("publications") and source.manifest.rates == "measured"
+
+
+def _sent(source: Derived, senders: Senders, carried: Carried) -> Sent:
+    """What was sent, and the boxes of those who may want it.
+
+    Where no region cuts a cell the cells stand for their publications, and there are fewer of them;
+    but a cell has no time.
     """
-    measured = source.has("publications") and source.manifest.rates == "measured"
-    cells = not measured or (source.manifest.exact and carried == "weight")
-    boxes = source.read("cover" if cells else "regions")
-    path = folder / "boxes"
-    homed = boxes.drop("subscriber_id").join(homes, on="subscription", how="inner")
-    homed.withColumnRenamed("home", "subscriber_id").select(*boxes.columns).write.parquet(str(path))
+    cells = not measured(source) or (source.manifest.exact and carried == "weight")
     points = (
-        _published(source, senders, cells, carried) if measured else _advertised(source, senders)
+        published(source, senders, cells, carried)
+        if measured(source)
+        else advertised(source, senders, source.grid)
     )
-    return spatial.audiences(points, str(path), source.manifest.dimensions, ["source", carried])
+    return Sent(points, source.read("cover" if cells else "regions"), ("source", carried))
 
 
-def _brokers_of(source: Derived) -> DataFrame:
+def brokers_of(source: Derived) -> DataFrame:
     """Publishers and the brokers they are at: of their advertisements, else of the same name.
 
     A publisher that advertises at several brokers is taken to be at the first by name.
@@ -189,10 +204,11 @@ def _brokers_of(source: Derived) -> DataFrame:
     return placed.unionByName(own.join(placed, on="publisher", how="left_anti"))
 
 
-def _published(
-    source: Derived, senders: Callable[[Derived], DataFrame], cells: bool, carried: Carried
-) -> DataFrame:
-    """Publications, or the cells they fall into, as points with source and what is carried."""
+def published(source: Derived, senders: Senders, cells: bool, carried: Carried) -> DataFrame:
+    """Publications, or the cells they fall into, as points with source and what is carried.
+
+    ``senders`` has publisher and owner.
+    """
     points = traffic.with_topic_ids(source.read("publications"), source.read("topics"))
     points = points.withColumn("publisher", F.coalesce("publisher", F.lit("")))
     sent = points.join(senders(source), on="publisher", how="left")
@@ -211,7 +227,7 @@ def _published(
     return cover.cell_points(counted, dimensions)
 
 
-def _advertised(source: Derived, senders: Callable[[Derived], DataFrame]) -> DataFrame:
+def advertised(source: Derived, senders: Senders, grid: GridRef) -> DataFrame:
     """Cells as points with source and weight, from rates: by volume within an advertisement."""
     if not source.has("advertisements"):
         what = "nothing says where traffic enters"
@@ -231,7 +247,7 @@ def _advertised(source: Derived, senders: Callable[[Derived], DataFrame]) -> Dat
         .withColumn("rate", F.col("rate") * volume / F.col("total"))
         .select("topic_id", F.col("owner").alias("source"), "rate", "lo", "hi")
     )
-    spread = sent.mapInArrow(partial(_spread, source.grid), _SPREAD)
+    spread = sent.mapInArrow(partial(_spread, grid), _SPREAD)
     return cover.cell_points(spread, source.manifest.dimensions)
 
 

@@ -28,9 +28,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from fanplan.pipeline import matching
 from fanplan.pipeline.contracts import coordinates
-from fanplan.pipeline.matching import BoxIndex, Floats, Ints, Longs
+from fanplan.problem import matching
+from fanplan.problem.matching import BoxIndex, Floats, Ints, Longs
 
 Batches = Iterator[pa.RecordBatch]
 Chunks = Iterator[pa.Table]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fanplan.plan.channels.check import check_channels
 from fanplan.plan.findings import CheckResult, Findings
+from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.check import check_marking
 from fanplan.plan.overlay.check import check_overlay
 from fanplan.plan.seal import edited
@@ -20,7 +21,7 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     """Hold a plan folder against the dataset, layer by layer. Unreadable files raise InputError.
 
     An overlay needs the stages of routes and similarity that it was planned from, a marking that of
-    descriptors.
+    descriptors, and groups those of routes.
     """
     plan, findings = load_plan(folder), Findings()
     check_untouched(plan, findings)
@@ -33,6 +34,8 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
         missed += check_overlay(plan, dataset, findings)
     if plan.record.marking:
         missed += check_marking(plan, dataset, findings)
+    if plan.record.groups:
+        missed += check_groups(plan, dataset, findings)
     return CheckResult(missed, tuple(findings.violations), tuple(findings.warnings), unserved)
 
 

@@ -8,3 +8,4 @@ from pydantic import Field, FiniteFloat
 
 Positive = Annotated[FiniteFloat, Field(gt=0)]
 Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[FiniteFloat, Field(ge=0)]

@@ -11,6 +11,8 @@ from fanplan.plan.channels.record import channels_record
 from fanplan.plan.channels.types import ChannelLayer
 from fanplan.plan.channels.write import write_channels
 from fanplan.plan.check import check_plan
+from fanplan.plan.groups.types import GroupsLayer
+from fanplan.plan.groups.write import write_groups
 from fanplan.plan.marking.types import MarkingLayer
 from fanplan.plan.marking.write import write_marking
 from fanplan.plan.overlay.types import OverlayLayer
@@ -21,7 +23,7 @@ from fanplan.problem.dataset import Manifest, read_manifest
 
 __all__ = ["StoredPlan", "load_plan", "save_plan"]
 
-Layer = ChannelLayer | OverlayLayer | MarkingLayer
+Layer = ChannelLayer | OverlayLayer | MarkingLayer | GroupsLayer
 
 
 def save_plan(layer: Layer, dataset: Path, out: Path, replace: bool = False) -> StoredPlan:
@@ -36,6 +38,8 @@ def save_plan(layer: Layer, dataset: Path, out: Path, replace: bool = False) -> 
             write_channels(layer, dataset, manifest, folder)
         elif isinstance(layer, OverlayLayer):
             write_overlay(layer, folder)
+        elif isinstance(layer, GroupsLayer):
+            write_groups(layer, folder)
         else:
             write_marking(layer, folder)
         write_record(plan_record(layer, manifest, file_hashes(folder)), folder)
@@ -66,6 +70,7 @@ def plan_record(layer: Layer, manifest: Manifest, files: dict[str, str]) -> Plan
         channels=channels_record(layer) if isinstance(layer, ChannelLayer) else None,
         overlay=layer.record if isinstance(layer, OverlayLayer) else None,
         marking=layer.record if isinstance(layer, MarkingLayer) else None,
+        groups=layer.record if isinstance(layer, GroupsLayer) else None,
         files=files,
     )
 

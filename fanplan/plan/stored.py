@@ -12,17 +12,25 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from fanplan.errors import InputError, Problem
 from fanplan.plan.channels.record import ChannelsRecord
+from fanplan.plan.groups.record import GroupsRecord
 from fanplan.plan.marking.record import MarkingRecord
 from fanplan.plan.overlay.record import OverlayRecord
 from fanplan.plan.record import Count, Positive
-from fanplan.plan.tables import CHANNEL_TABLES, MARKING_TABLES, OVERLAY_TABLES, TREE_TABLES
+from fanplan.plan.tables import (
+    CELL_TABLES,
+    CHANNEL_TABLES,
+    GROUPS_TABLES,
+    MARKING_TABLES,
+    OVERLAY_TABLES,
+    TREE_TABLES,
+)
 from fanplan.problem.dataset import read_parquet
 from fanplan.workload.tables import Table
 
 FORMAT: Literal[3] = 3
 PLAN_AGAIN = "Write the plan again"
 
-LayerName = Literal["channels", "overlay", "marking"]
+LayerName = Literal["channels", "overlay", "marking", "groups"]
 
 
 class TableRecord(BaseModel):
@@ -68,6 +76,7 @@ class PlanRecord(BaseModel):
     channels: ChannelsRecord | None = None
     overlay: OverlayRecord | None = None
     marking: MarkingRecord | None = None
+    groups: GroupsRecord | None = None
     files: dict[str, str]
     seal: str = ""
 
@@ -83,6 +92,8 @@ class PlanRecord(BaseModel):
         tables: tuple[Table, ...] = CHANNEL_TABLES if self.channels else ()
         if self.overlay:
             tables += OVERLAY_TABLES + (TREE_TABLES if self.overlay.trees > 1 else ())
+        if self.groups:
+            tables += GROUPS_TABLES + (CELL_TABLES if self.groups.grouping.cells else ())
         return tables + (MARKING_TABLES if self.marking else ())
 
 
@@ -107,6 +118,11 @@ class StoredPlan:
     def marking(self) -> MarkingRecord:
         """The section on the marking; an error if the plan has none."""
         return self._section(self.record.marking, "marking")
+
+    @property
+    def groups(self) -> GroupsRecord:
+        """The section on groups; an error if the plan has none."""
+        return self._section(self.record.groups, "groups")
 
     def _section(self, section: Any, name: str) -> Any:
         if section is None:

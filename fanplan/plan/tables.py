@@ -127,9 +127,91 @@ MARKS = Table(
     key=("from_node", "to_node"),
 )
 
+GROUP_TREES = Table(
+    "group_trees",
+    "the trees that groups hang on, one for each broker where messages enter",
+    (
+        Column("root", "string", "where messages enter", required=True),
+        Column("parent", "string", "the broker before it on the way from the root; null there"),
+        Column("child", "string", "a broker of the tree", required=True),
+    ),
+    key=("root", "child"),
+)
+
+VIRTUAL_GROUPS = Table(
+    "virtual_groups",
+    "the groups that are set up, best first",
+    (
+        Column("group", "integer", "number of the group, from 0", required=True),
+        Column("root", "string", "where its messages enter and are matched", required=True),
+        Column("members", "integer", "how many brokers it is sent to", required=True),
+        Column("messages", "number", "what is sent to it in the window", required=True),
+        Column("unwanted", "number", "what of that members do not want", required=True),
+        Column("entries", "integer", "its entries in forwarding tables", required=True),
+        Column("control", "integer", "control messages that set it up", required=True),
+        Column("benefit", "number", "what it was ranked by", required=True),
+    ),
+    key=("group",),
+)
+
+GROUP_MEMBERS = Table(
+    "group_members",
+    "which brokers a group is sent to",
+    (
+        Column("group", "integer", "number of the group, from 0", required=True),
+        Column("broker", "string", "a member", required=True),
+    ),
+    key=("group", "broker"),
+)
+
+GROUP_LINKS = Table(
+    "group_links",
+    "links of its tree that a group uses; with its shortcuts they are its forwarding entries",
+    (
+        Column("group", "integer", "number of the group, from 0", required=True),
+        Column("from_broker", "string", "who forwards", required=True),
+        Column("to_broker", "string", "to whom", required=True),
+    ),
+    key=("group", "to_broker"),
+)
+
+SHORTCUTS = Table(
+    "shortcuts",
+    "where a group bypasses brokers that would only forward",
+    (
+        *GROUP_LINKS.columns,
+        Column("bypassed", "integer", "brokers between the two on the tree", required=True),
+    ),
+    key=("group", "to_broker"),
+)
+
+GROUP_CELLS = Table(
+    "group_cells",
+    "the cells whose messages a group has; only if groups come from cells",
+    (
+        Column("group", "integer", "number of the group, from 0", required=True),
+        Column("topic", "string", "a topic", required=True),
+        Column("cell", "integers", "cell number on each axis; empty for a whole topic", True),
+    ),
+    key=("group", "topic", "cell"),
+)
+
+GROUP_AXES = Table(
+    "group_axes",
+    "the grid of these cells; only if groups come from cells",
+    (
+        Column("topic", "string", "a topic", required=True),
+        Column("axis", "integer", "number of the axis, from 0", required=True),
+        Column("edges", "numbers", "cell i is from edge i to the next, without it", True),
+    ),
+    key=("topic", "axis"),
+)
+
 OVERLAY_TABLES = (PLAN_BROKERS, CLIENTS, PLAN_LINKS)
 TREE_TABLES = (TREE_LINKS, TREE_SOURCES)
 MARKING_TABLES = (MARKS,)
+GROUPS_TABLES = (GROUP_TREES, VIRTUAL_GROUPS, GROUP_MEMBERS, GROUP_LINKS, SHORTCUTS)
+CELL_TABLES = (GROUP_CELLS, GROUP_AXES)
 
 ARROW_TYPES = {
     "string": pa.string(),
@@ -137,6 +219,7 @@ ARROW_TYPES = {
     "integer": pa.int32(),
     "long": pa.int64(),
     "integers": pa.list_(pa.int32()),
+    "numbers": pa.list_(pa.float64()),
 }
 
 

@@ -55,7 +55,8 @@ class MarkingWishes:
 def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
     """The marking problem, after the pipeline made `descriptors`."""
     manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, wishes)
+    used = ("links", "trees") if wishes.trees == "given" else ("links",)
+    require_understood(dataset, manifest, used)
     network = read_network(dataset, manifest, wishes)
     if wishes.core:
         problem = shared_problem(network, wishes.core)
@@ -66,9 +67,8 @@ def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
     return replace(problem, source=manifest.key)
 
 
-def require_understood(dataset: Path, manifest: Manifest, wishes: MarkingWishes) -> None:
-    """No row of the network may be in quarantine: a tree without it would be another tree."""
-    used = ("links", "trees") if wishes.trees == "given" else ("links",)
+def require_understood(dataset: Path, manifest: Manifest, used: tuple[str, ...]) -> None:
+    """No row of these tables may be in quarantine: a tree without it would be another tree."""
     if not any(table.quarantined for table in manifest.tables if table.name in used):
         return
     rows = read_stage(dataset, "quarantine", ("table", "source", "line", "raw", "reason"))

@@ -6,7 +6,7 @@ the pipeline; here they are read with pyarrow alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,10 +137,18 @@ def _matrix(pairs: pa.Table, name: str, shape: tuple[int, int]) -> scipy.sparse.
 def read_routes(dataset: Path, stage: str) -> Routes:
     """Routes in the order of their sources and destinations."""
     columns = ("source", "destinations", "messages", "deliveries")
-    table = read_stage(dataset, stage, columns).combine_chunks()
-    lists = table["destinations"].combine_chunks()
-    order = sorted(range(len(table)), key=list(_route_keys(table)).__getitem__)
-    lists, rows = lists.take(pa.array(order, pa.int64())), table.take(pa.array(order, pa.int64()))
+    return routes_of(ordered_routes(read_stage(dataset, stage, columns)))
+
+
+def ordered_routes(table: pa.Table, *more: str) -> pa.Table:
+    """Rows by their sources, destinations and more, in an order that storing does not change."""
+    table = table.combine_chunks()
+    keys = list(_route_keys(table, more))
+    return table.take(pa.array(sorted(range(len(table)), key=keys.__getitem__), pa.int64()))
+
+
+def routes_of(rows: pa.Table) -> Routes:
+    lists = rows["destinations"].combine_chunks()
     sizes = pc.list_value_length(lists).to_numpy()
     return Routes(
         source=rows["source"].to_numpy().astype(np.int32),
@@ -151,13 +159,13 @@ def read_routes(dataset: Path, stage: str) -> Routes:
     )
 
 
-def _route_keys(table: pa.Table) -> Iterator[tuple[int, bytes]]:
-    """What orders routes: any order that does not depend on how they were stored."""
+def _route_keys(table: pa.Table, more: Sequence[str]) -> Iterator[tuple]:
     lists = table["destinations"].combine_chunks()
     values = lists.flatten().to_numpy().astype(">i4")
     starts = np.concatenate(([0], np.cumsum(pc.list_value_length(lists).to_numpy())))
-    for row, source in enumerate(table["source"].to_pylist()):
-        yield source, values[starts[row] : starts[row + 1]].tobytes()
+    others = zip(*(table[name].to_pylist() for name in ("source", *more)), strict=True)
+    for row, (source, *rest) in enumerate(others):
+        yield source, values[starts[row] : starts[row + 1]].tobytes(), *rest
 
 
 def read_links(dataset: Path, names: pa.Array) -> Links | None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanplan.pipeline import matching
+from fanplan.problem import matching
 
 TOPICS = 4
 # Few values, so that end points meet; both zeros are equal.

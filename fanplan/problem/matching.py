@@ -324,7 +324,7 @@ def _gather(index: BoxIndex, cell: int, lo: Floats, hi: Floats) -> tuple[int, in
 
 
 @compiled
-def _test(
+def test(
     point: Floats, size: int, lo: Floats, hi: Floats, count: int, weight: float, got: Floats
 ) -> None:
     """Set ``got[k]`` to the weight if box k holds the point, else to 0.
@@ -356,7 +356,7 @@ def count_hits(index: BoxIndex, topic_id: Longs, x: Floats, weight: Floats, hits
         found[:count] = 0.0
         while i < len(order) and cells[order[i]] == cell:
             p = order[i]
-            _test(x[p], size, lo, hi, count, weight[p], got)
+            test(x[p], size, lo, hi, count, weight[p], got)
             for k in range(count):
                 found[k] += got[k]
             total += weight[p]
@@ -422,7 +422,7 @@ def audiences(index: BoxIndex, topic_id: Longs, x: Floats) -> tuple[Longs, Longs
             if cells[p] != last:
                 last = cells[p]
                 count, size = _gather(index, last, lo, hi)
-            _test(x[p], size, lo, hi, count, 1.0, got)
+            test(x[p], size, lo, hi, count, 1.0, got)
             n = _members(index, last, count, got, tested, members)
         values = _room(values, offsets[i], n)
         for k in range(n):
@@ -459,7 +459,7 @@ def wants(
         if cells[p] != last:
             last = cells[p]
             count, size = _gather(index, last, lo, hi)
-        _test(x[p], size, lo, hi, count, 1.0, got)
+        test(x[p], size, lo, hi, count, 1.0, got)
         n = _members(index, last, count, got, tested, members)
         out_key, out_owner = _room(out_key, used, n), _room(out_owner, used, n)
         out_weight = _room(out_weight, used, n)
