@@ -87,6 +87,12 @@ def greatest_load(plan: StoredPlan) -> float | None:
     return max(loads, default=None)
 
 
+def broker_cost(plan: StoredPlan) -> float | None:
+    """Price of running the brokers of an allocation."""
+    allocation = plan.overlay.allocation
+    return None if allocation is None else allocation.cost
+
+
 def ledger_of(layer: str, better: dict[str, Better]) -> Iterator[Figure]:
     for name, which in better.items():
         yield Figure(layer, name, recorded(layer, "ledger", name), which)
@@ -114,6 +120,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("channels", "flows on channels", rows_of("channel_flows")),
     Figure("channels", "unicasts", rows_of("unicast"), "less"),
     Figure("overlay", "brokers", recorded("overlay", "brokers"), "less"),
+    Figure("overlay", "broker cost", broker_cost, "less"),
     Figure("overlay", "links", recorded("overlay", "links"), "less"),
     Figure("overlay", "trees", recorded("overlay", "trees"), "less"),
     *ledger_of("overlay", {"link_messages": "less", "processed": "less", "forwarded": "less"}),
@@ -219,4 +226,4 @@ def parameters(plan: StoredPlan) -> Iterator[tuple[str, Any]]:
                 yield f"{layer}.{name}", section[name]
         for part in ("weights", "params", "limits", "allocation"):
             found = section.get(part) or {}
-            yield from ((f"{layer}.{part}.{name}", value) for name, value in found.items())
+            yield from ((f"{layer}.{part}.{name}", found[name]) for name in found if name != "cost")

@@ -100,7 +100,7 @@ class Diff:
 
 def about(layer: Staged) -> dict[str, Any]:
     """A layer's changes in numbers."""
-    cost = ("cost", "link_messages")
+    cost = ("cost", "link_messages", "entries")
     peaks = {
         figure: dict(zip(("most", "after_step"), layer.peak(figure), strict=True))
         for figure in cost

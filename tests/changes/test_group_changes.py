@@ -29,7 +29,7 @@ def choices(draw: st.DrawFn, cells: bool) -> dict[int, Group]:
     return dict(enumerate(found))
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.booleans().flatmap(lambda c: st.tuples(choices(c), choices(c))), st.booleans())
 def test_any_groups_become_any_others(both, comparable):
     old, new = both
