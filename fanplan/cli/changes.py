@@ -33,6 +33,15 @@ AllowDrift = Annotated[
     typer.Option(metavar="REASON", help="Accept drift, for this reason.", show_default="refuse"),
 ]
 
+Was = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DATASET",
+        help="Dataset that PLAN was made for: to count subscriptions that came and went.",
+        show_default="none",
+    ),
+]
+
 
 def compare(plans: Plans, json: options.Json = False) -> None:
     """Set plans side by side in the words of the ledger; * marks the best."""
@@ -78,6 +87,7 @@ def apply_check(
     plan: options.PlanFolder,
     workload: options.Workload,
     allow_drift: AllowDrift = None,
+    was: Was = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -88,6 +98,7 @@ def apply_check(
 
     spark = engine(master, remote, json)
     with api.dataset_of_plan(plan, workload, spark) as dataset:
-        found = api.apply_check(plan, dataset, allow_drift=allow_drift, engine=spark)
+        older = None if was is None else api.open_dataset(was)
+        found = api.apply_check(plan, dataset, allow_drift=allow_drift, was=older, engine=spark)
     show_json(found.json()) if json else show_verdict(found)
     raise typer.Exit(0 if found.ok else 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import typer
@@ -10,7 +10,7 @@ import typer
 from fanplan.changes.compare import Comparison
 from fanplan.changes.diff import Diff
 from fanplan.changes.drift import PLAN_ANEW, Verdict
-from fanplan.changes.drifted_layers import LayerNow
+from fanplan.changes.drifted_layers import LayerNow, Moved
 from fanplan.changes.steps import Staged
 from fanplan.changes.table import ACTIONS
 from fanplan.cli.show import number, show_table
@@ -155,6 +155,7 @@ def show_verdict(found: Verdict) -> None:
     if found.tables:
         rows = [[t.name, told_rows(t.then), told_rows(t.now)] for t in found.tables]
         show_table("Input tables that changed", ("", "rows then", "rows now"), rows)
+    show_moved("Input: what moved", found.rows)
     for name, layer in found.layers.items():
         show_layer(name, layer)
     if found.drift:
@@ -163,9 +164,7 @@ def show_verdict(found: Verdict) -> None:
 
 
 def show_layer(name: str, layer: LayerNow) -> None:
-    moved = [[what, m.came, m.gone, m.changed] for what, m in layer.moved.items()]
-    typer.echo()
-    show_table(f"{name.capitalize()}: what moved", ("", "came", "gone", "changed"), moved)
+    show_moved(f"{name.capitalize()}: what moved", layer.moved)
     rows = [
         [what.replace("_", " "), *told(then, now, what.endswith("percent"))]
         for what, (then, now) in layer.figures.items()
@@ -173,6 +172,13 @@ def show_layer(name: str, layer: LayerNow) -> None:
     typer.echo()
     show_table(f"{name.capitalize()}: the plan as it is", ("", "then", "now", "change"), rows)
     tell(layer.notes)
+
+
+def show_moved(title: str, moved: Mapping[str, Moved]) -> None:
+    if moved:
+        rows = [[what, m.came, m.gone, m.changed] for what, m in moved.items()]
+        typer.echo()
+        show_table(title, ("", "came", "gone", "changed"), rows)
 
 
 def served(found: Verdict) -> str:

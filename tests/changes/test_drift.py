@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datasets import Flow, World, plan_dataset, write_dataset
 from marking_datasets import write_marking_dataset
@@ -17,6 +18,7 @@ import fanplan
 from fanplan import api
 from fanplan.api import allocations, changes, marking_plans, overlay_plans
 from fanplan.changes.drifted_layers import Moved
+from fanplan.errors import InputError
 from fanplan.plan.store import save_plan
 from fanplan.problem.marking import Network
 
@@ -135,6 +137,30 @@ def test_an_overlay_that_drifted(tmp_path):
     layer = fanplan.apply_check(plan, fanplan.Dataset(more)).layers["overlay"]
     assert (layer.moved["brokers"], layer.missed) == (Moved(1, 0), 1)
     assert layer.figures["link_messages/s"] == (then, None)
+
+
+def test_rows_that_came_and_went(tmp_path):
+    first = write_overlay_dataset(tmp_path / "first", overlay_world((1, 2), 4.0))
+    plan = fanplan.overlay(fanplan.Dataset(first), metric="overlap").save(tmp_path / "plan")
+    later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 2, 0), 4.0, brokers=4))
+    amend(later, key="key-2")
+    for stage in ("subscriptions", "advertisements"):
+        for folder in (first, later):
+            file = folder / stage / "part.parquet"
+            table = pq.read_table(file)
+            for name in ("topic", "filter"):
+                table = table.append_column(name, pa.nulls(len(table), pa.string()))
+            pq.write_table(table, file)
+    found = fanplan.apply_check(plan, fanplan.Dataset(later), was=fanplan.Dataset(first))
+    nothing = Moved(0, 0)
+    assert found.rows == {
+        "subscriptions": Moved(1, 0),
+        "advertisements": nothing,
+        "publishers": nothing,
+        "brokers": Moved(1, 0),
+    }
+    with pytest.raises(InputError, match="was planned for other input"):
+        fanplan.apply_check(plan, fanplan.Dataset(first), was=fanplan.Dataset(later))
 
 
 def test_an_allocation_that_drifted(tmp_path):
