@@ -13,13 +13,13 @@ from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_json
 from fanplan.folder import CHANGES, require_free
 
-Plans = Annotated[list[Path], typer.Argument(metavar="PLAN PLAN...", help="Two plans or more.")]
+Plans = Annotated[list[Path], typer.Argument(metavar="PLAN", help="Two plans or more.")]
 Old = Annotated[Path, typer.Argument(metavar="OLD", help="The plan that is in place.")]
 New = Annotated[Path, typer.Argument(metavar="NEW", help="The plan to go to.")]
 OfNew = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[WORKLOAD]",
+        metavar="WORKLOAD",
         help="Workload or dataset of NEW: to check every step against who wants what.",
         show_default=False,
     ),
