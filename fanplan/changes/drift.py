@@ -14,6 +14,7 @@ from fanplan.changes.drifted_layers import (
     LayerNow,
     Moved,
     channels_now,
+    groups_now,
     marking_now,
     overlay_now,
 )
@@ -26,6 +27,7 @@ from fanplan.problem.dataset import Manifest, read_manifest, read_stage
 NOW: dict[str, Callable[[StoredPlan, Path], LayerNow]] = {
     "channels": channels_now,
     "overlay": overlay_now,
+    "groups": groups_now,
     "marking": marking_now,
 }
 """What each layer is worth on a dataset that it was not made for."""
@@ -95,9 +97,7 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | Non
     if not drift:
         refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
         return Verdict(tuple(refusals), ())
-    layers: dict[str, LayerNow] = {
-        name: NOW[name](plan, dataset) for name in plan.record.layers if name in NOW
-    }
+    layers: dict[str, LayerNow] = {n: NOW[n](plan, dataset) for n in plan.record.layers}
     rows = {} if was is None else dict(moved_rows(was, dataset))
     return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
 

@@ -20,6 +20,7 @@ from fanplan.plan.channels.check import costs
 from fanplan.plan.channels.evidence import Truth, read_decisions, read_truth
 from fanplan.plan.channels.service import count_ledger, find_service
 from fanplan.plan.findings import TOLERANCE, Findings
+from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.count import walk
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.marking_dataset import load_marking
@@ -176,3 +177,10 @@ def marking_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     price = problem.sending + record.storing
     cost = float((np.where(publish, found.sigma, found.tau) * price).sum())
     return LayerNow(moved, {"cost": (record.cost, cost), **descriptors}, int(found.broken.sum()))
+
+
+def groups_now(plan: StoredPlan, dataset: Path) -> LayerNow:
+    """The same groups on the routes of now, as the check finds them."""
+    findings = Findings()
+    missed = check_groups(plan, dataset, findings)
+    return LayerNow({}, {}, missed, tuple(findings.violations))

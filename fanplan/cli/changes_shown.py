@@ -21,6 +21,7 @@ SHOWN = 24
 UNREACHED = {
     "channels": "pairs of a flow and a subscriber who wants it",
     "overlay": "clients without a broker that is linked",
+    "groups": "pairs of a route and a broker that it must reach",
     "marking": "links where both sides do not meet",
 }
 """What a layer counts that is not reached."""
@@ -169,8 +170,9 @@ def show_layer(name: str, layer: LayerNow) -> None:
         [what.replace("_", " "), *told(then, now, what.endswith("percent"))]
         for what, (then, now) in layer.figures.items()
     ]
-    typer.echo()
-    show_table(f"{name.capitalize()}: the plan as it is", ("", "then", "now", "change"), rows)
+    if rows:
+        typer.echo()
+        show_table(f"{name.capitalize()}: the plan as it is", ("", "then", "now", "change"), rows)
     tell(layer.notes)
 
 
