@@ -32,6 +32,7 @@ __all__ = [
     "open_dataset",
     "overlay",
     "replay",
+    "replay_marks",
     "simulate",
 ]
 
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         open_dataset,
         overlay,
         replay,
+        replay_marks,
         simulate,
     )
 

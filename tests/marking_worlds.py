@@ -184,24 +184,30 @@ class Literal:
         return float((sigma * p.publication_price + tau * p.subscription_price).sum())
 
     def sigma(self, link: Edge, marked: dict[Edge, bool]) -> int:
-        """Eq. 3 to 5: publishers with a way of p-links to the tail."""
-        if not marked[link]:
-            return 0
-        near = [x for x, tree in self.trees.items() if link in tree]
-        ways = {x: self.path(self.trees[x], x, link[0]) for x in near}
-        return sum(self.problem.published[x] for x in near if all(marked[t] for t in ways[x]))
+        return sum(self.problem.published[x] for x in self.senders(link, marked))
 
     def tau(self, link: Edge, marked: dict[Edge, bool]) -> int:
-        """Eq. 6 to 8: subscribers with a way of s-links from the head, on any tree."""
+        return sum(self.problem.subscribed[y] for y in self.behind(link, marked))
+
+    def senders(self, link: Edge, marked: dict[Edge, bool]) -> set[int]:
+        """Eq. 3 to 5: publishers with a way of p-links to the tail of a p-link."""
+        if not marked[link]:
+            return set()
+        near = [x for x, tree in self.trees.items() if link in tree]
+        ways = {x: self.path(self.trees[x], x, link[0]) for x in near}
+        return {x for x in near if all(marked[t] for t in ways[x])}
+
+    def behind(self, link: Edge, marked: dict[Edge, bool]) -> set[int]:
+        """Eq. 6 to 8: nodes with a way of s-links from the head of an s-link, on any tree."""
+        found: set[int] = set()
         if marked[link]:
-            return 0
-        behind = set()
+            return found
         for root, tree in self.trees.items():
             for y in {root, *(b for _, b in tree)}:
                 way = self.path(tree, root, y)
                 if link in way and not any(marked[t] for t in way[way.index(link) :]):
-                    behind.add(y)
-        return sum(self.problem.subscribed[y] for y in behind)
+                    found.add(y)
+        return found
 
 
 def all_markings(links: int) -> np.ndarray:

@@ -38,6 +38,7 @@ from fanplan.api.engine import Engine
 from fanplan.api.groups_plans import GroupsPlan, groups
 from fanplan.api.groups_wishes import require_groups
 from fanplan.api.marking_plans import MarkingPlan, mark
+from fanplan.api.marking_replay import replay_marks
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
 from fanplan.api.rankings import compare_rankings, require_rankings
@@ -71,6 +72,7 @@ __all__ = [
     "open_dataset",
     "overlay",
     "replay",
+    "replay_marks",
     "require_groups",
     "require_methods",
     "require_metrics",

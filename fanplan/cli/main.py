@@ -124,12 +124,14 @@ def replay(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """Send every publication through a plan, on Spark, and count what arrives."""
+    """Send every publication through a plan and count what arrives; or hold marks against now."""
     from fanplan import api
+    from fanplan.plan.stored import load_plan
 
     spark = engine(master, remote, json)
     with api.dataset_of_plan(plan, workload, spark) as dataset:
-        result = api.replay(plan, dataset, engine=spark)
+        play = api.replay_marks if load_plan(plan).record.marking else api.replay
+        result = play(plan, dataset, engine=spark)
     if json:
         show_json(result.json())
     else:

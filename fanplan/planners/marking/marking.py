@@ -54,13 +54,14 @@ def shared_marking(problem: MarkingProblem) -> Marking:
     return decided(problem, counts, publish, np.full(problem.size, NONE))
 
 
-def exact_marking(problem: MarkingProblem) -> Marking:
+def exact_marking(problem: MarkingProblem, counts: Counts | None = None) -> Marking:
     """The best marking; of equally good ones that with the most s-links, which is only one.
 
+    ``counts`` are the descriptors that links have in either role; those of the trees if not given.
     Almost all links are decided by what they cost and require. What is left is solved by minimum
     cuts, part by part. Near linear where parts are small.
     """
-    counts = descriptor_counts(problem)
+    counts = counts or descriptor_counts(problem)
     relation = relation_of(problem)
     gain = np.zeros(relation.size, np.int64)
     gain[: problem.size] = gains(problem, counts)
