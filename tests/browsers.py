@@ -15,7 +15,7 @@ from pathlib import Path
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = (
     "There is no browser to test the report with, and none could be installed.\n"
-    "Install chromium (on Debian, as root: apt-get install chromium), then run this again."
+    "Install chromium (on Debian, as root: apt-get install chromium), then run the tests again."
 )
 
 
@@ -59,7 +59,8 @@ def main() -> None:
     for way in ways_to_install():
         if all(map(succeeded, way)) and find_browser():
             return
-    sys.exit(MISSING)
+    # All other tests can still run; the one that needs it says that it was left out.
+    print(MISSING, file=sys.stderr)
 
 
 if __name__ == "__main__":

