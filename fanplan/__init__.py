@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ChannelPlan",
+    "Churned",
     "Curve",
     "Dataset",
     "Engine",
@@ -21,6 +22,7 @@ __all__ = [
     "as_dataset",
     "channels",
     "check",
+    "churn",
     "compare",
     "compare_methods",
     "compare_trees",
@@ -41,6 +43,7 @@ __all__ = [
 if TYPE_CHECKING:
     from fanplan.api import (
         ChannelPlan,
+        Churned,
         Curve,
         Dataset,
         Engine,
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
         as_dataset,
         channels,
         check,
+        churn,
         compare,
         compare_methods,
         compare_trees,

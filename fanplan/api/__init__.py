@@ -25,6 +25,7 @@ from fanplan.api.channel_plans import (
     require_methods,
     require_names,
 )
+from fanplan.api.churning import Churned, churn
 from fanplan.api.curves import Curve, curve
 from fanplan.api.datasets import (
     Dataset,
@@ -47,6 +48,7 @@ from fanplan.api.simulations import Simulated, simulate
 
 __all__ = [
     "ChannelPlan",
+    "Churned",
     "Curve",
     "Dataset",
     "Engine",
@@ -60,6 +62,7 @@ __all__ = [
     "as_dataset",
     "channels",
     "check",
+    "churn",
     "compare",
     "compare_methods",
     "compare_rankings",

@@ -12,6 +12,7 @@ from fanplan.cli import (
     allocate,
     changes,
     channels,
+    churn,
     generate,
     groups,
     mark,
@@ -88,6 +89,7 @@ app.command("allocate")(allocate.allocate)
 app.command("groups")(groups.groups)
 app.command("mark")(mark.mark)
 app.command("simulate")(simulate.simulate)
+app.command("churn")(churn.churn)
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from fanplan.problem.marking_requirements import (
     require_one_root,
     require_trees,
 )
+from fanplan.problem.overlay import Links
 from fanplan.workload.tables import TREES
 
 
@@ -64,6 +66,20 @@ def given_shared_problem(network: Network, trees: pa.Table) -> MarkingProblem:
     require_hung(network, core, child, tree)
     require_none(network, core, missed(members(network), core, tree))
     return with_core(network, links, core, pruned(tree, members(network)))
+
+
+def only_tree(network: Network, trees: pa.Table) -> Network:
+    """The network with the links of one given tree alone: its shortest paths are the tree."""
+    parent, child = (positions(network, trees, name) for name in ("parent", "child"))
+    if network.links is None:
+        a, b, ones = parent.astype(np.int32), child.astype(np.int32), np.ones(len(parent))
+        return replace(network, links=Links(a, b, ones, np.inf * ones, ones))
+    own = np.minimum(parent, child) * network.size + np.maximum(parent, child)
+    a, b = network.links.a.astype(np.int64), network.links.b.astype(np.int64)
+    kept = np.isin(np.minimum(a, b) * network.size + np.maximum(a, b), own)
+    links = Links(*(column[kept] for column in astuple(network.links)))
+    sending = None if network.sending is None else network.sending[kept]
+    return replace(network, links=links, sending=sending)
 
 
 def source_problem(network: Network) -> MarkingProblem:
