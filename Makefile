@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Two processes; all that needs Spark runs in one of them and shares it (tests/conftest.py).
 TWO := -n 2
 
-.PHONY: help setup demo test check format bench papers lock clean
+.PHONY: help setup browser demo test check format bench papers lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -17,10 +17,13 @@ setup: $(STAMP) ## install everything into .venv
 demo: $(STAMP) ## run the main job, end to end, on a generated market
 	@$(BIN)/fanplan demo
 
-test: $(STAMP) ## run the tests
+browser: $(STAMP) ## a browser for the test of the report, unless there is one
+	@$(BIN)/python tests/browsers.py
+
+test: browser ## run the tests
 	@$(BIN)/python -m pytest $(TWO)
 
-check: $(STAMP) ## what must hold before a change goes in: style, types, tests
+check: browser ## what must hold before a change goes in: style, types, tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -34,7 +37,7 @@ bench: $(STAMP) ## run the benchmarks
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file; done
 
 papers: $(STAMP) ## measure the papers anew into docs/papers.md
-	@set -e; for name in hybrid genetic overlay; do \
+	@set -e; for name in hybrid genetic overlay hyper matchmaker; do \
 	$(BIN)/fanplan papers $$name --out papers-$$name --replace --docs docs/papers.md; done
 
 # The stamp is written last. Without it an install was never finished, and starts from nothing.

@@ -128,11 +128,20 @@ def with_polars(cell: np.ndarray, a: np.ndarray, b: np.ndarray) -> int:
     return sums.select("a", "b").unique().height
 
 
-def tree_time() -> float:
-    """Processor seconds of this process and all below it: Spark's JVM and its workers."""
+def processes() -> dict[int, float]:
+    """Processor seconds so far of this process and all below it: Spark's JVM and its workers."""
     own = psutil.Process()
-    times = (process.cpu_times() for process in (own, *own.children(recursive=True)))
-    return sum(time.user + time.system for time in times)
+    every = (own, *own.children(recursive=True))
+    return {process.pid: sum(process.cpu_times()[:2]) for process in every}
+
+
+def on_spark_timed(spark: SparkSession, folder: Path, grid: GroupGrid) -> tuple[int, float, float]:
+    """Sets, seconds on the clock, and processor seconds of all processes."""
+    before, began = processes(), time.perf_counter()
+    groups = on_spark(spark, folder, grid)
+    after = processes()
+    used = sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
+    return groups, time.perf_counter() - began, used
 
 
 def timed(work: Callable[..., Any], *given: Any, clock: Callable[[], float]) -> tuple[Any, float]:
@@ -147,16 +156,14 @@ def identify(spark: SparkSession, side: int, leaves: int, each: int, most: int) 
     marks = float((boxes.hi - boxes.lo).prod(axis=1).sum())
     with tempfile.TemporaryDirectory() as name:
         grid = write_boxes(Path(name), boxes, side)
-        groups, seconds = timed(on_spark, spark, Path(name), grid, clock=tree_time)
+        groups, clock, seconds = on_spark_timed(spark, Path(name), grid)
     rows = min(side, max(STEP, int(side * most / marks)))
     cell, broker = pairs_of(boxes, side, rows)
     words = broker_words(np.arange(leaves)).astype(np.int64)[broker]
-    print(
-        f"{side * side:>9,} {leaves:>7,} {each:>5} {marks:>13,.0f} {groups:>8,} {seconds:>7.1f}",
-        end="",
-    )
+    sizes = f"{side * side:>9,} {leaves:>7,} {each:>5} {marks:>13,.0f} {groups:>8,}"
+    print(f"{sizes} {clock:>7.1f} {seconds:>7.1f}", end="")
     for peer in (with_pandas, with_polars):
-        found, taken = timed(peer, cell, words[:, 0], words[:, 1], clock=tree_time)
+        found, taken = timed(peer, cell, words[:, 0], words[:, 1], clock=time.process_time)
         assert rows < side or found == groups
         whole = taken * marks / len(cell)
         print(f" {whole:>9.1f}{'~' if rows < side else ' '} {whole / seconds:>6.1f}×", end="")
@@ -309,8 +316,8 @@ def choice(args: argparse.Namespace) -> None:
 def identification(args: argparse.Namespace) -> None:
     spark = session()
     print("\nIdentification; processor seconds of all processes, and times Spark's")
-    print(f"{'cells':>9} {'leaves':>7} {'boxes':>5} {'marks':>13} {'sets':>8} {'Spark':>7}", end="")
-    print(f" {'pandas':>10} {'':>7} {'Polars':>10}")
+    print(f"{'cells':>9} {'leaves':>7} {'boxes':>5} {'marks':>13} {'sets':>8}", end="")
+    print(f" {'clock':>7} {'Spark':>7} {'pandas':>10} {'':>7} {'Polars':>10}")
     with tempfile.TemporaryDirectory() as name:
         small = write_boxes(Path(name), boxes_in(100, 100, 2, 0), 100)
         on_spark(spark, Path(name), small)  # starts workers, compiles

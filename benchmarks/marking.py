@@ -1,17 +1,20 @@
 """Markings: the exact one against the paper's algorithm and against networkx, on growing networks.
 
-    python benchmarks/marking.py [--quick] [--sides 10 …] [--peers MOST] [--publishers N] [--seed S]
+    python benchmarks/marking.py [--quick] [--sides 10 …] [--domains 1 …] [--peers MOST]
+                                 [--publishers N] [--seed S]
 
 A network is a square mesh with random latencies, so that paths disagree a lot, and every second
 node subscribes; or a transit-stub network as in section 4.1 of Ge et al. (2002), where they hardly
 do. Each publisher has a tree of shortest paths. Processor seconds, of one run after a warm-up.
+Then descriptors are merged: random regions at the nodes of transit-stub networks, some of which
+cover others.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import networkx
@@ -20,16 +23,22 @@ import pyarrow as pa
 
 from fanplan.evaluation.marking_cost import (
     Bools,
+    Counts,
     descriptor_counts,
+    marking_cost,
     pub_everywhere,
     sub_everywhere,
     violations,
 )
+from fanplan.evaluation.marking_merged import merged_counts
 from fanplan.planners.marking.cut import largest_closure
 from fanplan.planners.marking.figure6 import repaired_marking
 from fanplan.planners.marking.marking import Marking, exact_marking, gains
 from fanplan.planners.marking.relation import relation_of
+from fanplan.problem.descriptors import covering_nodes, uncovered
+from fanplan.problem.interest import Longs
 from fanplan.problem.marking import MarkingProblem, Network
+from fanplan.problem.marking_covers import BothCovers, Covers
 from fanplan.problem.marking_trees import source_problem
 from fanplan.problem.overlay import Links
 from fanplan.workload.generators.draws import names
@@ -37,8 +46,10 @@ from fanplan.workload.generators.transit_stub import TransitStubParams, draw, dr
 
 SIDES = (10, 20, 50, 100, 250, 720)
 """Nodes on a side. A mesh of 720 has a million directed links in trees."""
-QUICK = (10, 20, 50, 100)
-PEERS = {"Figure 6, repaired": 3_000, "networkx": 12_000}
+DOMAINS = (1, 2, 12, 77, 641)
+"""Transit domains, of 808 nodes each."""
+QUICK = {"sides": (10, 20, 50, 100), "domains": (1, 2, 12)}
+PEERS = {"Figure 6, repaired": 3_000, "networkx": 30_000}
 """The most links that a peer is asked for: beyond, it takes minutes."""
 
 
@@ -55,9 +66,8 @@ def mesh(side: int, publishers: int, seed: int) -> Network:
     return network_of(names("n", side * side), a, b, latency, published, subscribed)
 
 
-def transit_stub(side: int, publishers: int, seed: int) -> Network:
-    """As many nodes as the mesh, or a few less: domains of 8 transit nodes, 10 stubs at each."""
-    domains = max(1, side * side // (8 * 101))
+def transit_stub(domains: int, publishers: int, seed: int) -> Network:
+    """Domains of 8 transit nodes, 10 stubs of 10 nodes at each; half of those subscribe."""
     sizes = {"domains": domains, "transit": 8, "stubs": 10, "stub_nodes": 10}
     many = {"publishers": publishers, "subscribers": domains * 8 * 50}
     world = draw(TransitStubParams(**sizes, **many), seed)  # type: ignore[arg-type]
@@ -101,11 +111,13 @@ def processor(work: Callable[..., Any], *given: Any) -> tuple[Any, float]:
     return result, time.process_time() - before
 
 
-def measure(problem: MarkingProblem, most: dict[str, int]) -> dict[str, float]:
+def measure(
+    problem: MarkingProblem, most: dict[str, int], taken: dict[str, float]
+) -> dict[str, float]:
     """Seconds of each method; all must cost the same."""
+    costs, counting = processor(descriptor_counts, problem)
     best, seconds = processor(exact_marking, problem)
-    taken = {"exact": seconds}
-    costs = descriptor_counts(problem)
+    taken |= {"σ, τ": counting, "exact": seconds}
     rivals: dict[str, Callable[[MarkingProblem], Bools]] = {
         "in one piece": whole_marking,
         "Figure 6, repaired": repaired_marking,
@@ -116,12 +128,11 @@ def measure(problem: MarkingProblem, most: dict[str, int]) -> dict[str, float]:
             publish, taken[name] = processor(marking, problem)
             assert np.where(publish, *costs).sum() == best.cost
             assert not violations(problem, publish).size
-    show(problem, best, taken)
+    show(problem, best, costs, taken)
     return taken
 
 
-def show(problem: MarkingProblem, best: Marking, taken: dict[str, float]) -> None:
-    counts = descriptor_counts(problem)
+def show(problem: MarkingProblem, best: Marking, counts: Counts, taken: dict[str, float]) -> None:
     facts = f"{problem.size:>9,} {len(problem.trees.link):>11,} {(best.part >= 0).sum():>9,}"  # type: ignore[union-attr]
     shares = [best.cost / all_(problem, counts) for all_ in (pub_everywhere, sub_everywhere)]
     times = [f"{taken[name]:.3f}" if name in taken else "" for name in COLUMNS]
@@ -129,34 +140,81 @@ def show(problem: MarkingProblem, best: Marking, taken: dict[str, float]) -> Non
     print(facts, *(f"{share:>6.3f}" for share in shares), *(f"{t:>9}" for t in times), per_link)
 
 
-COLUMNS = ("exact", "in one piece", "Figure 6, repaired", "networkx")
+COLUMNS = ("trees", "σ, τ", "exact", "in one piece", "Figure 6, repaired", "networkx")
 
 
-def run(name: str, make: Callable[..., Network], args: argparse.Namespace) -> None:
+def run(
+    name: str, make: Callable[..., Network], sizes: Sequence[int], args: argparse.Namespace
+) -> None:
     print(f"\n{name}, {args.publishers} publishers; processor seconds")
     print(f"{'links':>9} {'entries':>11} {'entangled':>9}", "/ PubE", "/ SubE", end=" ")
-    print("    exact one piece  Figure 6  networkx µs/link")
+    print("    trees      σ, τ     exact one piece  Figure 6  networkx µs/link")
     most = {peer: min(limit, args.peers) for peer, limit in PEERS.items()}
-    for side in args.sides:
-        problem = source_problem(make(side, args.publishers, args.seed))
-        taken = measure(problem, most)
+    for size in sizes:
+        network = make(size, args.publishers, args.seed)
+        problem, building = processor(source_problem, network)
+        taken = measure(problem, most, {"trees": building})
         ratios = [f"{peer} {taken[peer] / taken['exact']:,.0f}" for peer in PEERS if peer in taken]
         if ratios:
             print("          times the exact:", ", ".join(ratios))
 
 
+def covers_of(nodes: Longs, counts: Longs, topics: int, rng: np.random.Generator) -> Covers:
+    """Random squares at nodes, a few of them large, and who covers whom, as on Spark."""
+    node = np.repeat(nodes, counts[nodes])
+    topic = rng.integers(0, topics, len(node))
+    lo = rng.random((len(node), 2))
+    hi = lo + rng.pareto(1.5, (len(node), 1)) * 0.05
+    kept = uncovered(topic * len(counts) + node, lo, hi)
+    counts[:] = np.bincount(node[kept], minlength=len(counts))
+    found = covering_nodes(topic[kept], node[kept], lo[kept], hi[kept], 10**9)
+    assert found is not None
+    some = np.diff(found[0]) > 0
+    ends = np.concatenate(([0], found[0][1:][some]))
+    return Covers(node[kept][some], np.ones(some.sum(), np.int64), ends, found[1])
+
+
+def merging(args: argparse.Namespace) -> None:
+    """Costs and times with merging, beside those without."""
+    print("\ntransit-stub, merged; processor seconds")
+    print("    links   regions     pairs  covering   merging   solving  / plain  / PubE  / SubE")
+    merged_row(1, args)  # compiles
+    for domains in args.domains:
+        print(merged_row(domains, args))
+
+
+def merged_row(domains: int, args: argparse.Namespace) -> str:
+    network, rng = transit_stub(domains, args.publishers, args.seed), np.random.default_rng(0)
+    roles = network.published, network.subscribed
+    wanted = [(np.flatnonzero(many), many, 20 * domains, rng) for many in roles]
+    found, covering = processor(lambda: BothCovers(*(covers_of(*one) for one in wanted)))
+    problem = source_problem(network)
+    counts, merging_ = processor(merged_counts, problem, found)
+    best, solving = processor(exact_marking, problem, counts)
+    plain = marking_cost(problem, counts, exact_marking(problem).publish)
+    others = plain, pub_everywhere(problem, counts), sub_everywhere(problem, counts)
+    sizes = problem.size, sum(map(np.sum, roles)), sum(len(one.nodes) for one in found)
+    told = [f"{size:>9,}" for size in sizes]
+    told += [f"{seconds:>9.3f}" for seconds in (covering, merging_, solving)]
+    return " ".join(told + [f"{best.cost / other:>8.3f}" for other in others])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--sides", type=int, nargs="+", default=SIDES)
+    parser.add_argument("--domains", type=int, nargs="+", default=DOMAINS)
     parser.add_argument("--publishers", type=int, default=10)
     parser.add_argument("--peers", type=int, default=max(PEERS.values()))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_const", const=QUICK, dest="sides")
+    parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
+    if args.quick:
+        vars(args).update(QUICK)
     exact_marking(source_problem(mesh(4, 2, 0)))  # compiles
     repaired_marking(source_problem(mesh(4, 2, 0)))
-    run("mesh", mesh, args)
-    run("transit-stub", transit_stub, args)
+    run("mesh", mesh, args.sides, args)
+    run("transit-stub", transit_stub, args.domains, args)
+    merging(args)
 
 
 if __name__ == "__main__":

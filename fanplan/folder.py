@@ -25,6 +25,7 @@ PLAN = Kind("a plan", "plan.json")
 CURVE = Kind("a curve", "curve.json")
 CHANGES = Kind("a list of changes", "changes.json")
 SIMULATION = Kind("a simulation", "summary.json")
+REPORT = Kind("a report", "report.json")
 
 
 @contextmanager

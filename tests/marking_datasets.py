@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,21 @@ from overlays import write_manifest, write_stage
 
 from fanplan.problem.marking import Network
 
+COVERS = {"publishes": pa.bool_(), "broker": pa.string()}
+COVERS |= {"coverers": pa.list_(pa.string()), "regions": pa.int64()}
+
 
 def write_marking_dataset(
-    folder: Path, network: Network, trees: pa.Table | None = None, brokers: bool = True
+    folder: Path,
+    network: Network,
+    trees: pa.Table | None = None,
+    brokers: bool = True,
+    covers: Sequence[tuple[bool, str, list[str], int]] = (),
 ) -> Path:
     """A dataset folder with the network's nodes as brokers; raw counts are twice the others.
 
-    Without a table of ``brokers`` they are whom clients and links name.
+    Without a table of ``brokers`` they are whom clients and links name. ``covers`` are rows of
+    the stage `descriptor_covers`.
     """
     names = network.nodes
     some = pa.array((network.published > 0) | (network.subscribed > 0))
@@ -36,6 +45,11 @@ def write_marking_dataset(
         tables["links"] = link_columns(network)
     if trees is not None:
         tables["trees"] = dict(zip(trees.column_names, trees.columns, strict=True))
+    columns = list(zip(*covers, strict=True)) or [()] * len(COVERS)
+    tables["descriptor_covers"] = {
+        name: pa.array(list(column), kind)
+        for (name, kind), column in zip(COVERS.items(), columns, strict=True)
+    }
     folder.mkdir(parents=True)
     stages = {name: write_stage(folder, name, columns) for name, columns in tables.items()}
     write_manifest(folder, 1.0, stages)

@@ -10,61 +10,17 @@ import itertools
 import numpy as np
 import pyarrow as pa
 
+from fanplan.papers.matchmaker.examples import FIGURE_7_LINKS as FIGURE_7_LINKS
+from fanplan.papers.matchmaker.examples import figure_2 as figure_2
+from fanplan.papers.matchmaker.examples import figure_5 as figure_5
+from fanplan.papers.matchmaker.examples import figure_7 as figure_7
+from fanplan.papers.matchmaker.examples import links as links
+from fanplan.papers.matchmaker.examples import network as network
+from fanplan.papers.matchmaker.examples import tree_table as tree_table
 from fanplan.problem.marking import MarkingProblem, Network, SourceTrees
 from fanplan.problem.marking_trees import given_problem, shared_problem
-from fanplan.problem.overlay import Links
 
 Edge = tuple[int, int]
-
-
-def network(
-    names: str, pairs: list[str] | None, published: dict, subscribed: dict, **prices
-) -> Network:
-    """Nodes of one letter each; a pair is a link with latency 1."""
-    return Network(
-        pa.array(list(names)),
-        np.array([published.get(name, 0) for name in names]),
-        np.array([subscribed.get(name, 0) for name in names]),
-        None if pairs is None else links([(names.index(a), names.index(b)) for a, b in pairs]),
-        **prices,
-    )
-
-
-def links(pairs: list[Edge], latency: list[float] | None = None) -> Links:
-    a, b = np.array(pairs, np.int32).reshape(-1, 2).T
-    ones = np.ones(len(pairs))
-    return Links(a, b, ones if latency is None else np.array(latency), ones * np.inf, ones)
-
-
-def tree_table(**trees: str) -> pa.Table:
-    """A tree per root, as pairs of letters with spaces between."""
-    rows = [(root, *pair) for root, tree in trees.items() for pair in tree.split()]
-    root, parent, child = zip(*rows, strict=True)
-    return pa.table({"root": list(root), "parent": list(parent), "child": list(child)})
-
-
-def figure_2() -> Network:
-    return network("ABCD", ["AB", "BC", "BD"], {"A": 2}, {"C": 1, "D": 3})
-
-
-def figure_5() -> MarkingProblem:
-    """P and Q publish, S subscribes; from B the trees take different ways."""
-    return given_problem(
-        network("PQABCDS", None, {"P": 2, "Q": 2}, {"S": 3}),
-        tree_table(P="PA AB BC CS", Q="QA AB BD DS"),
-    )
-
-
-FIGURE_7_LINKS = {"PX": "a", "XY": "b", "QP": "c", "YZ": "d", "YS": "e", "ZS": "f", "PT": "g"}
-"""The paper's letters. Its text fixes them: σ, τ and the pairs of L follow."""
-
-
-def figure_7() -> MarkingProblem:
-    """P and Q publish 3 and 1, S and T subscribe to 3 and 2; Y to S is as long as over Z."""
-    return given_problem(
-        network("PQXYZST", None, {"P": 3, "Q": 1}, {"S": 3, "T": 2}),
-        tree_table(P="PX XY YS PT", Q="QP PX XY YZ ZS PT"),
-    )
 
 
 def letters(problem: MarkingProblem, chosen: np.ndarray) -> set[str]:
@@ -115,6 +71,28 @@ def random_tree(rng: np.random.Generator, root: int, nodes: int) -> list[Edge]:
         edges.append((joined[-1 - int(rng.integers(min(2, len(joined))))], node))
         joined.append(node)
     return edges
+
+
+def ring_trees(seed: int, nodes: int = 8) -> tuple[Network, pa.Table]:
+    """Descriptors at some nodes, and a random tree from every node, as in random_source_problem."""
+    rng = np.random.default_rng(seed)
+    names = np.array([chr(ord("a") + i) for i in range(nodes)])
+    rows = [(root, *edge) for root in range(nodes) for edge in random_tree(rng, root, nodes)]
+    columns = names[np.array(rows).T]
+    trees = pa.table(dict(zip(("root", "parent", "child"), columns.tolist(), strict=True)))
+    return Network(pa.array(names.tolist()), **random_counts(rng, nodes)), trees
+
+
+def mesh(seed: int, side: int = 5, whole: bool = False) -> Network:
+    """A square grid of nodes with random latencies: whole ones tie often, and some are 0."""
+    rng = np.random.default_rng(seed)
+    at = np.arange(side * side).reshape(side, side)
+    pairs = [*zip(at[:, :-1].flat, at[:, 1:].flat), *zip(at[:-1].flat, at[1:].flat)]  # noqa: B905
+    latency = rng.integers(0, 3, len(pairs)) * 1.0 if whole else rng.random(len(pairs))
+    names = pa.array([f"n{i:02d}" for i in range(side * side)])
+    published, subscribed = (rng.random((2, side * side)) < 0.3) * rng.integers(1, 9, side * side)
+    published[0] = 1
+    return Network(names, published, subscribed, links(pairs, latency.tolist()))
 
 
 def random_shared_problem(seed: int, nodes: int = 6, priced: bool = False) -> MarkingProblem:
@@ -184,24 +162,30 @@ class Literal:
         return float((sigma * p.publication_price + tau * p.subscription_price).sum())
 
     def sigma(self, link: Edge, marked: dict[Edge, bool]) -> int:
-        """Eq. 3 to 5: publishers with a way of p-links to the tail."""
-        if not marked[link]:
-            return 0
-        near = [x for x, tree in self.trees.items() if link in tree]
-        ways = {x: self.path(self.trees[x], x, link[0]) for x in near}
-        return sum(self.problem.published[x] for x in near if all(marked[t] for t in ways[x]))
+        return sum(self.problem.published[x] for x in self.senders(link, marked))
 
     def tau(self, link: Edge, marked: dict[Edge, bool]) -> int:
-        """Eq. 6 to 8: subscribers with a way of s-links from the head, on any tree."""
+        return sum(self.problem.subscribed[y] for y in self.behind(link, marked))
+
+    def senders(self, link: Edge, marked: dict[Edge, bool]) -> set[int]:
+        """Eq. 3 to 5: publishers with a way of p-links to the tail of a p-link."""
+        if not marked[link]:
+            return set()
+        near = [x for x, tree in self.trees.items() if link in tree]
+        ways = {x: self.path(self.trees[x], x, link[0]) for x in near}
+        return {x for x in near if all(marked[t] for t in ways[x])}
+
+    def behind(self, link: Edge, marked: dict[Edge, bool]) -> set[int]:
+        """Eq. 6 to 8: nodes with a way of s-links from the head of an s-link, on any tree."""
+        found: set[int] = set()
         if marked[link]:
-            return 0
-        behind = set()
+            return found
         for root, tree in self.trees.items():
             for y in {root, *(b for _, b in tree)}:
                 way = self.path(tree, root, y)
                 if link in way and not any(marked[t] for t in way[way.index(link) :]):
-                    behind.add(y)
-        return sum(self.problem.subscribed[y] for y in behind)
+                    found.add(y)
+        return found
 
 
 def all_markings(links: int) -> np.ndarray:

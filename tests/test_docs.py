@@ -1,4 +1,4 @@
-"""The tutorial and what follows it, run as they stand: files, commands and what they print."""
+"""The pages that show commands and Python, run as they stand, and what those print."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ import shlex
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
 from fanplan.cli.main import main
+from fanplan.evaluation.marking_cost import descriptor_counts, pub_everywhere, sub_everywhere
+from fanplan.planners.marking.marking import exact_marking
+from fanplan.problem.marking import Network
+from fanplan.problem.marking_trees import source_problem
+from fanplan.problem.overlay import Links
+from fanplan.workload.generators.transit_stub import TransitStubParams, draw
 
 DOCS = Path(__file__).parent.parent / "docs"
 FILE = re.compile(r"`desk/([\w.]+)`[^`]*```\w+\n(.*?)```", re.DOTALL)
@@ -69,3 +76,23 @@ def test_the_tutorial_says_what_happens(
     text += (DOCS / "changes.md").read_text()
     for kind, block in BLOCK.findall(text):
         run_console(block, capsys) if kind == "console" else run_python(block)
+
+
+def test_the_page_on_marking_says_what_happens() -> None:
+    """Its Python as it stands; its table of costs from the same network without Spark."""
+    text = (DOCS / "marking.md").read_text()
+    for kind, block in BLOCK.findall(text):
+        if kind == "python":
+            exec(block, {})
+    world = draw(TransitStubParams(), seed=4)
+    ones = np.ones(len(world.a))
+    links = Links(world.a, world.b, world.latency_ms, ones, ones)
+    problem = source_problem(Network(world.nodes, world.published, world.subscribed, links))
+    counts = descriptor_counts(problem)
+    told = re.findall(r"^(\w[\w ]*?) +([\d.]+) +[\d.]+ +[\d.]+$", text, re.MULTILINE)
+    costs = {
+        "publications everywhere": pub_everywhere(problem, counts),
+        "subscriptions everywhere": sub_everywhere(problem, counts),
+        "best": exact_marking(problem).cost,
+    }
+    assert {name: float(cost) for name, cost in told} == costs

@@ -22,14 +22,20 @@ ROWS = (
     ("plan", "evaluation"),
     ("planners", "simulation", "changes"),
     ("pipeline",),
-    ("papers",),
+    ("papers", "reporting"),
     ("api", "cli"),
 )
 ROW = {part: row for row, parts in enumerate(ROWS) for part in parts}
 
-# Within a row: the command line calls the interface; of plan and evaluation one may import the
-# other, and the test for cycles sees to it that it is only one.
-BESIDE = {("folder", "errors"), ("cli", "api"), ("plan", "evaluation"), ("evaluation", "plan")}
+# Within a row: the command line calls the interface; nodes of a simulated protocol plan; of plan
+# and evaluation one may import the other, and the test for cycles sees to it that it is only one.
+BESIDE = {
+    ("folder", "errors"),
+    ("cli", "api"),
+    ("plan", "evaluation"),
+    ("evaluation", "plan"),
+    ("simulation", "planners"),
+}
 
 # The package itself and its `python -m` entry belong to no row.
 TOP = {"__init__", "__main__"}

@@ -25,6 +25,7 @@ from fanplan.api.channel_plans import (
     require_methods,
     require_names,
 )
+from fanplan.api.churning import Churned, churn
 from fanplan.api.curves import Curve, curve
 from fanplan.api.datasets import (
     Dataset,
@@ -38,25 +39,30 @@ from fanplan.api.engine import Engine
 from fanplan.api.groups_plans import GroupsPlan, groups
 from fanplan.api.groups_wishes import require_groups
 from fanplan.api.marking_plans import MarkingPlan, mark
+from fanplan.api.marking_replay import replay_marks
 from fanplan.api.overlay_plans import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.api.plans import check, replay
 from fanplan.api.rankings import compare_rankings, require_rankings
+from fanplan.api.reports import Report, report
 from fanplan.api.simulations import Simulated, simulate
 
 __all__ = [
     "ChannelPlan",
+    "Churned",
     "Curve",
     "Dataset",
     "Engine",
     "GroupsPlan",
     "MarkingPlan",
     "OverlayPlan",
+    "Report",
     "Simulated",
     "allocate",
     "apply_check",
     "as_dataset",
     "channels",
     "check",
+    "churn",
     "compare",
     "compare_methods",
     "compare_rankings",
@@ -71,6 +77,8 @@ __all__ = [
     "open_dataset",
     "overlay",
     "replay",
+    "replay_marks",
+    "report",
     "require_groups",
     "require_methods",
     "require_metrics",

@@ -56,14 +56,17 @@ def apply_check(
     dataset: Dataset,
     *,
     allow_drift: str | None = None,
+    was: Dataset | None = None,
     engine: Engine = EMBEDDED,
 ) -> Verdict:
     """Whether a stored plan may be applied to a dataset; ``allow_drift`` says why, if it drifted.
 
-    Spark starts only if the dataset lacks stages that the plan was made from.
+    ``was`` is the dataset that it was made for, to count rows that came and went. Spark starts only
+    if the dataset lacks stages that the plan was made from.
     """
     from fanplan.changes.drift import verdict
     from fanplan.plan.stored import load_plan
 
     make_stages(plan, dataset, engine)
-    return verdict(load_plan(Path(plan)), dataset.path, allow_drift)
+    older = None if was is None else was.path
+    return verdict(load_plan(Path(plan)), dataset.path, allow_drift, older)

@@ -6,14 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fanplan.api.channel_plans import ChannelPlan, channels
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from fanplan.plan.channels.types import ChannelLayer
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,8 @@ def curve(dataset: Dataset, numbers: Sequence[int], **options: Any) -> Curve:
     left over: what is reported as the cost of K channels never rises with K. An interrupt ends the
     curve with the plan that it ended.
     """
+    from fanplan.evaluation.ledger import unicast_cost
+
     if not numbers or len(set(numbers)) < len(numbers):
         what = "a curve needs different numbers of channels"
         raise InputError(Problem("channels", what, "Give each number once, such as 10,20,50"))
@@ -66,16 +65,11 @@ def curve(dataset: Dataset, numbers: Sequence[int], **options: Any) -> Curve:
         plans.append(made)
         if made.ended == "interrupt":
             break
-    return Curve(tuple(plans), unicast_cost(plans[0].plan))
+    plan = plans[0].plan
+    return Curve(tuple(plans), unicast_cost(plan.ledger, plan.weights))
 
 
 def widened(smaller: ChannelPlan, larger: ChannelPlan) -> ChannelPlan:
     """The map with fewer channels as a plan for more, the rest of which stay empty."""
     map = replace(smaller.plan.map, channels=larger.plan.map.channels)
     return replace(larger, plan=replace(larger.plan, map=map, ledger=smaller.plan.ledger))
-
-
-def unicast_cost(plan: ChannelLayer) -> float:
-    """What everything costs by unicast: each wanted reception is a unicast message."""
-    ledger = plan.ledger
-    return plan.weights.unicast * (ledger.received_wanted + ledger.missed)

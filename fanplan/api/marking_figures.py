@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.evaluation.marking_cost import Counts, link_costs
+from fanplan.evaluation.marking_cost import Bools, Counts, link_costs, marking_cost
+from fanplan.plan.marking.build import Merging
 from fanplan.plan.marking.types import MarkingLayer
 from fanplan.planners.marking.marking import Marking
 from fanplan.problem.marking import MarkingProblem
@@ -22,21 +23,36 @@ def figures(layer: MarkingLayer, marking: Marking) -> dict[str, Any]:
     }
 
 
-def compared(problem: MarkingProblem, marking: Marking) -> list[dict[str, Any]]:
-    """What links cost in total, on average and at most, if all are marked alike and as best."""
-    as_p, as_s = link_costs(problem, Counts(marking.sigma, marking.tau))
-    costs = {
-        "publications everywhere": as_p,
-        "subscriptions everywhere": as_s,
-        "best": np.where(marking.publish, as_p, as_s),
+def compared(
+    problem: MarkingProblem, marking: Marking, merging: Merging | None
+) -> list[dict[str, Any]]:
+    """What links cost in total, on average and at most, if all are marked alike and as best.
+
+    With merging the total is given with and without it; other figures are then those with it.
+    """
+    everywhere = np.ones(problem.size, bool)
+    marks = {
+        "publications everywhere": everywhere,
+        "subscriptions everywhere": ~everywhere,
+        "best": merging.plain if merging else marking.publish,
     }
+    counts = Counts(marking.sigma, marking.tau)
+    if merging:
+        marks["best merged"] = marking.publish
     rows = [
-        {
-            "marking": name,
-            "cost": float(cost.sum()),
-            "per_link": float(cost.sum() / max(problem.size, 1)),
-            "largest_link": float(cost.max(initial=0.0)),
-        }
-        for name, cost in costs.items()
+        {"marking": name, "cost": marking_cost(problem, counts, publish)}
+        | on_links(problem, merging.counts if merging else counts, publish, merging is not None)
+        for name, publish in marks.items()
     ]
-    return sorted(rows, key=lambda row: -row["cost"])
+    return sorted(rows, key=lambda row: -row.get("merged", row["cost"]))
+
+
+def on_links(
+    problem: MarkingProblem, counts: Counts, publish: Bools, merge: bool
+) -> dict[str, float]:
+    cost = np.where(publish, *link_costs(problem, counts))
+    total = {"merged": float(cost.sum())} if merge else {}
+    return total | {
+        "per_link": float(cost.sum() / max(problem.size, 1)),
+        "largest_link": float(cost.max(initial=0.0)),
+    }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.overlay_stages import make_descriptors
+from fanplan.api.overlay_stages import make_covers, make_descriptors
 
 if TYPE_CHECKING:
+    from fanplan.plan.marking.build import Merging
     from fanplan.plan.marking.types import MarkingLayer
     from fanplan.planners.marking.marking import Marking
     from fanplan.problem.marking import MarkingProblem
@@ -19,12 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MarkingPlan:
-    """A marking together with the dataset it is for, and the problem it solves."""
+    """A marking together with the dataset it is for, and the problem it solves.
+
+    ``marking`` counts descriptors without merging, ``merging`` has the counts with it.
+    """
 
     layer: MarkingLayer
     dataset: Dataset
     problem: MarkingProblem
     marking: Marking
+    merging: Merging | None = None
 
     def summary(self) -> dict[str, Any]:
         """The figures of the plan, as JSON."""
@@ -36,7 +41,7 @@ class MarkingPlan:
         """The plan beside both ways of broadcasting, dearest first."""
         from fanplan.api.marking_figures import compared
 
-        return compared(self.problem, self.marking)
+        return compared(self.problem, self.marking, self.merging)
 
     def save(self, out: PathLike, replace: bool = False) -> Path:
         """Write the plan folder: checked, and whole or not at all."""
@@ -52,26 +57,53 @@ def mark(
     raw: bool = False,
     sending: Sending = "one",
     storing: float = 0.0,
+    merge: bool = False,
     engine: Engine = EMBEDDED,
 ) -> MarkingPlan:
     """Mark the links of trees so that descriptors cost least.
 
-    ``trees`` is ``shared:CORE``, ``per-source`` or ``given``, which are those of the table `trees`.
-    ``raw`` counts regions that others at their broker cover too. A descriptor on a link costs one,
-    or the link's latency or cost, by ``sending``, and ``storing`` where it is kept.
+    ``trees`` is ``shared:CORE``, ``per-source``, ``given``, which are those of the table `trees`,
+    or ``given-shared``, which is its one tree, used by all in both directions. ``raw`` counts
+    regions that others at their broker cover too. A descriptor on a link costs one, or the link's
+    latency or cost, by ``sending``, and ``storing`` where it is kept. ``merge`` finds the marks
+    that are best if a descriptor that another one on the same link covers does not travel there.
     """
     from fanplan import __version__
     from fanplan.evaluation.marking_cost import Counts
     from fanplan.plan.marking.build import marking_layer
     from fanplan.planners.marking.marking import exact_marking, shared_marking
-    from fanplan.problem.marking_dataset import MarkingWishes, load_marking
+    from fanplan.problem.marking_dataset import MarkingWishes, load_marking, require_markable
 
-    wishes = MarkingWishes(trees, raw, sending, storing)
+    wishes = MarkingWishes(trees, raw, sending, storing, merge)
+    require_markable(dataset.path, wishes)
     make_descriptors(dataset, engine)
+    if merge:
+        make_covers(dataset, engine)
     with engine.progress.stage(f"mark {trees}") as stage:
         problem = load_marking(dataset.path, wishes)
         found = shared_marking(problem) if problem.shared else exact_marking(problem)
+        marks, merging = merged(dataset, problem, found) if merge else (found, None)
         stage.rows(problem.size)
     counts = Counts(found.sigma, found.tau)
-    layer = marking_layer(problem, found.publish, counts, wishes, __version__)
-    return MarkingPlan(layer, dataset, problem, found)
+    layer = marking_layer(problem, marks.publish, counts, wishes, __version__, merging)
+    return MarkingPlan(layer, dataset, problem, marks, merging)
+
+
+def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[Marking, Merging]:
+    """The best marking with merging, in counts without it, and those with it.
+
+    If the marks that are best without merging are best with it too, they stay.
+    """
+    from fanplan.evaluation.marking_cost import Counts, marking_cost
+    from fanplan.evaluation.marking_merged import merged_counts
+    from fanplan.plan.marking.build import Merging
+    from fanplan.planners.marking.marking import exact_marking
+    from fanplan.problem.marking_covers import read_covers
+
+    counts = merged_counts(problem, read_covers(dataset.path, problem.nodes))
+    best = exact_marking(problem, counts)
+    if marking_cost(problem, counts, plain.publish) == best.cost:
+        return plain, Merging(counts, plain.publish)
+    cost = marking_cost(problem, Counts(plain.sigma, plain.tau), best.publish)
+    found = replace(best, sigma=plain.sigma, tau=plain.tau, cost=cost)
+    return found, Merging(counts, plain.publish)

@@ -42,6 +42,13 @@ def make_descriptors(dataset: Dataset, engine: Engine) -> None:
     descriptors(derived(dataset, engine))
 
 
+def make_covers(dataset: Dataset, engine: Engine) -> None:
+    """Which brokers have descriptors that cover those of others."""
+    from fanplan.pipeline.descriptor_covers import descriptor_covers
+
+    descriptor_covers(derived(dataset, engine))
+
+
 def make_group_stages(dataset: Dataset, grouping: Grouping, engine: Engine) -> None:
     """What groups are found from: routes of brokers, and regions or cells."""
     from fanplan.pipeline.groups import group_stages

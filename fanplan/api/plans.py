@@ -10,6 +10,7 @@ from fanplan.api.engine import EMBEDDED, Engine
 from fanplan.api.overlay_stages import (
     make_broker_stages,
     make_client_stages,
+    make_covers,
     make_descriptors,
     make_group_stages,
 )
@@ -39,6 +40,8 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
     overlay = record.overlay
     if record.marking:
         make_descriptors(dataset, engine)
+    if record.marking and record.marking.merged:
+        make_covers(dataset, engine)
     if record.groups:
         make_group_stages(dataset, record.groups.grouping, engine)
     if overlay is None:

@@ -36,6 +36,9 @@ PHASES = (
 TURN = np.array([0, 1, 1, 1, 1, 2])
 """Of the changes that are due at the same time: first joins, then flow by flow, then leaves."""
 
+FIRST = -2
+"""When a unicast is due that brings what the old plan does not: somebody is missing it."""
+
 ACTIONS = ("join", "carry", "unicast", "end_unicast", "drop", "leave")
 
 Bools = NDArray[np.bool_]
@@ -109,7 +112,7 @@ def in_order(world: ChannelWorld, rank: Longs) -> ChannelChanges:
     due = [
         ready[joins // users],
         ready[carries % channels],
-        arrival[unicasts // users],
+        np.where(brought(world, unicasts, users), arrival[unicasts // users], FIRST),
         arrival[ends // users],
         arrival[drops // channels],
         free[leaves // users],
@@ -120,6 +123,17 @@ def in_order(world: ChannelWorld, rank: Longs) -> ChannelChanges:
     key, flows = np.concatenate(keys), np.concatenate([*flow, leaves * 0])
     order = np.lexsort((key, phase, flows, TURN[phase], np.concatenate(due)))
     return ChannelChanges(phase[order], key[order])
+
+
+def brought(world: ChannelWorld, pairs: Longs, users: int) -> Bools:
+    """Which (flow, subscriber) pairs the old plan's channels serve."""
+    flow, subscriber = pairs // users, pairs % users
+    ends = [np.searchsorted(world.old.carried, (flow + i) * world.channels) for i in (0, 1)]
+    times = ends[1] - ends[0]
+    inside = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    channel = world.old.carried[np.repeat(ends[0], times) + inside] % world.channels
+    joined = np.isin(channel * users + np.repeat(subscriber, times), world.old.members)
+    return np.bincount(np.repeat(np.arange(len(pairs)), times)[joined], minlength=len(pairs)) > 0
 
 
 def differing(world: ChannelWorld, relation: int, added: bool) -> Longs:

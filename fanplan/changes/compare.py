@@ -87,6 +87,12 @@ def greatest_load(plan: StoredPlan) -> float | None:
     return max(loads, default=None)
 
 
+def broker_cost(plan: StoredPlan) -> float | None:
+    """Price of running the brokers of an allocation."""
+    allocation = plan.overlay.allocation
+    return None if allocation is None else allocation.cost
+
+
 def ledger_of(layer: str, better: dict[str, Better]) -> Iterator[Figure]:
     for name, which in better.items():
         yield Figure(layer, name, recorded(layer, "ledger", name), which)
@@ -114,12 +120,18 @@ FIGURES: tuple[Figure, ...] = (
     Figure("channels", "flows on channels", rows_of("channel_flows")),
     Figure("channels", "unicasts", rows_of("unicast"), "less"),
     Figure("overlay", "brokers", recorded("overlay", "brokers"), "less"),
+    Figure("overlay", "broker cost", broker_cost, "less"),
     Figure("overlay", "links", recorded("overlay", "links"), "less"),
     Figure("overlay", "trees", recorded("overlay", "trees"), "less"),
     *ledger_of("overlay", {"link_messages": "less", "processed": "less", "forwarded": "less"}),
     Figure("overlay", "bound", recorded("overlay", "bound")),
     Figure("overlay", "mean delay", mean_delay, "less"),
     Figure("overlay", "greatest load", greatest_load, "less"),
+    Figure("groups", "selected", recorded("groups", "selected")),
+    Figure("groups", "covered", recorded("groups", "covered"), "more"),
+    Figure("groups", "value", recorded("groups", "value"), "more", weighed=True),
+    Figure("groups", "links", rows_of("group_links"), "less"),
+    Figure("groups", "shortcuts", rows_of("shortcuts")),
     Figure("marking", "cost", recorded("marking", "cost"), "less", weighed=True),
     Figure("marking", "pub_everywhere", recorded("marking", "pub_everywhere"), "", True),
     Figure("marking", "sub_everywhere", recorded("marking", "sub_everywhere"), "", True),
@@ -132,6 +144,7 @@ FIGURES: tuple[Figure, ...] = (
 
 WEIGHTS = {
     "channels": ("weights",),
+    "groups": ("prices", "rank"),
     "marking": ("raw", "sending", "storing"),
 }
 """Fields of a layer that its costs are weighed by."""
@@ -174,7 +187,7 @@ def same(values: Any) -> bool:
 
 
 def weights_of(plan: StoredPlan, layer: str) -> tuple[Any, ...]:
-    section = getattr(plan.record, layer)
+    section = getattr(plan.record, layer, None)
     return tuple(getattr(section, name, None) for name in WEIGHTS[layer])
 
 
@@ -214,9 +227,9 @@ def parameters(plan: StoredPlan) -> Iterator[tuple[str, Any]]:
     yield from (("window seconds", record.input.seconds), ("grid", record.input.grid))
     for layer in record.layers:
         section = getattr(record, layer).model_dump(mode="json")
-        for name in ("method", "trees", "raw", "sending", "storing", "clients", "metric"):
+        for name in ("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank"):
             if name in section:
                 yield f"{layer}.{name}", section[name]
-        for part in ("weights", "params", "limits", "allocation"):
+        for part in ("weights", "params", "limits", "allocation", "select", "prices"):
             found = section.get(part) or {}
-            yield from ((f"{layer}.{part}.{name}", value) for name, value in found.items())
+            yield from ((f"{layer}.{part}.{name}", found[name]) for name in found if name != "cost")

@@ -21,10 +21,10 @@ from fanplan.changes.table import CHANGES, staged
 from fanplan.errors import InputError, Problem
 from fanplan.folder import CHANGES as CHANGES_KIND
 from fanplan.folder import whole_folder
+from fanplan.plan.input import require_dataset_of
 from fanplan.plan.parquet import parquet_writer, write
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
-from fanplan.problem.dataset import read_manifest
 
 Stage = Callable[[StoredPlan, StoredPlan, Path | None, int], Staged]
 
@@ -100,7 +100,7 @@ class Diff:
 
 def about(layer: Staged) -> dict[str, Any]:
     """A layer's changes in numbers."""
-    cost = ("cost", "link_messages")
+    cost = ("cost", "link_messages", "entries")
     peaks = {
         figure: dict(zip(("most", "after_step"), layer.peak(figure), strict=True))
         for figure in cost
@@ -132,13 +132,6 @@ def diff_plans(old: StoredPlan, new: StoredPlan, dataset: Path | None, steps_of:
         raise InputError(Problem(str(new.folder), what, "Name plans with a layer in common"))
     layers = tuple(STAGES[name](old, new, dataset, steps_of) for name in names)
     return Diff(str(old.folder), str(new.folder), steps_of, layers, tuple(notes(old, new)))
-
-
-def require_dataset_of(plan: StoredPlan, dataset: Path) -> None:
-    if read_manifest(dataset).key != plan.record.input.key:
-        what = f"{plan.folder} was planned for other input"
-        remedy = "Name the workload that the new plan was made for, or none"
-        raise InputError(Problem(str(dataset), what, remedy))
 
 
 def notes(old: StoredPlan, new: StoredPlan) -> Iterator[str]:

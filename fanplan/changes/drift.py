@@ -7,16 +7,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from fanplan import __version__
-from fanplan.changes.drifted_layers import LayerNow, channels_now, marking_now, overlay_now
+from fanplan.changes.drifted_layers import (
+    LayerNow,
+    Moved,
+    channels_now,
+    groups_now,
+    marking_now,
+    overlay_now,
+)
 from fanplan.plan.check import check_plan
+from fanplan.plan.input import require_dataset_of
 from fanplan.plan.seal import edited
 from fanplan.plan.stored import StoredPlan
-from fanplan.problem.dataset import Manifest, read_manifest
+from fanplan.problem.dataset import Manifest, read_manifest, read_stage
 
 NOW: dict[str, Callable[[StoredPlan, Path], LayerNow]] = {
     "channels": channels_now,
     "overlay": overlay_now,
+    "groups": groups_now,
     "marking": marking_now,
 }
 """What each layer is worth on a dataset that it was not made for."""
@@ -38,13 +49,15 @@ class Verdict:
     """Whether a plan may be applied to a workload, and why not.
 
     ``refusals`` cannot be allowed: the plan was edited, or does not pass its check. ``drift`` says
-    what differs from the input of the plan; ``reason`` is why it is allowed.
+    what differs from the input of the plan; ``reason`` is why it is allowed. ``rows`` has rows of
+    input tables that came and went, if the dataset is there that was planned for.
     """
 
     refusals: tuple[str, ...]
     drift: tuple[str, ...]
     tables: tuple[TableDrift, ...] = ()
     layers: Mapping[str, LayerNow] = field(default_factory=dict)
+    rows: Mapping[str, Moved] = field(default_factory=dict)
     reason: str | None = None
 
     @property
@@ -63,16 +76,20 @@ class Verdict:
             "drift": list(self.drift),
             "allowed_because": self.reason,
             "tables": [vars(table) for table in self.tables],
+            "rows": {name: vars(moved) for name, moved in self.rows.items()},
             "layers": {name: layer.json() for name, layer in self.layers.items()},
             "reached": self.reached,
         }
 
 
-def verdict(plan: StoredPlan, dataset: Path, reason: str | None) -> Verdict:
+def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | None) -> Verdict:
     """Hold a plan against the dataset to apply it to; ``reason`` allows drift.
 
     Without drift the plan is checked anew. With it each layer is counted on the dataset as it is.
+    ``was`` is the dataset that the plan was made for, to count rows that came and went.
     """
+    if was is not None:
+        require_dataset_of(plan, was)
     refusals = [f"edited since it was written: {name}" for name in edited(plan)]
     manifest = read_manifest(dataset)
     tables = tuple(drifted_tables(plan, manifest))
@@ -80,10 +97,40 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None) -> Verdict:
     if not drift:
         refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
         return Verdict(tuple(refusals), ())
-    layers: dict[str, LayerNow] = {
-        name: NOW[name](plan, dataset) for name in plan.record.layers if name in NOW
-    }
-    return Verdict(tuple(refusals), drift, tables, layers, reason)
+    layers: dict[str, LayerNow] = {n: NOW[n](plan, dataset) for n in plan.record.layers}
+    rows = {} if was is None else dict(moved_rows(was, dataset))
+    return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
+
+
+def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:
+    """Rows of input tables, and publishers, that are in one dataset only."""
+    both = [read_manifest(folder).stages for folder in (was, dataset)]
+    for what, stage, columns in ROWS:
+        if all(stage in stages for stages in both):
+            then, now = (distinct(folder, stage, columns) for folder in (was, dataset))
+            yield what, Moved(without(now, then), without(then, now))
+
+
+ROWS = (
+    ("subscriptions", "subscriptions", ("subscriber", "topic", "filter", "broker")),
+    ("advertisements", "advertisements", ("publisher", "topic", "filter", "broker")),
+    ("publishers", "advertisements", ("publisher",)),
+    ("brokers", "brokers", ("broker",)),
+    ("links", "links", ("a", "b")),
+)
+"""What is counted, in which stage, by which columns."""
+
+
+def distinct(dataset: Path, stage: str, columns: tuple[str, ...]) -> pa.Table:
+    """Different values of columns; none is taken as empty, as joins leave out what is null."""
+    table = read_stage(dataset, stage, columns)
+    filled = [table[name].cast(pa.string()).fill_null("") for name in columns]
+    return pa.table(filled, names=list(columns)).group_by(list(columns)).aggregate([])
+
+
+def without(rows: pa.Table, others: pa.Table) -> int:
+    """How many rows are not among the others."""
+    return len(rows.join(others, rows.column_names, join_type="left anti"))
 
 
 def drifted_tables(plan: StoredPlan, manifest: Manifest) -> Iterator[TableDrift]:
@@ -107,7 +154,7 @@ def drifted(plan: StoredPlan, manifest: Manifest, tables: tuple[TableDrift, ...]
         if then != now:
             yield f"{name} was {told(then)} and is {told(now)}"
     if tables:
-        yield f"changed: {', '.join(table.name for table in tables)}"
+        yield f"changed tables: {', '.join(table.name for table in tables)}"
     elif record.input.inputs != manifest.inputs and record.version == __version__:
         yield "workload.toml says something else"
     elif record.input.key != manifest.key:

@@ -20,10 +20,14 @@ from fanplan.plan.channels.check import costs
 from fanplan.plan.channels.evidence import Truth, read_decisions, read_truth
 from fanplan.plan.channels.service import count_ledger, find_service
 from fanplan.plan.findings import TOLERANCE, Findings
+from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.count import walk
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.marking_dataset import load_marking
 from fanplan.problem.overlay_dataset import given_clients, load_clients
+
+Homes = dict[Client, set[str]]
+"""the brokers of each client"""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,8 @@ def overlay_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     given = plan.overlay.clients == "given"
     moved = {
         "brokers": came_and_went(shape.brokers, found.capacity if given else standing),
-        "clients": moved_clients(shape.clients, clients),
+        "publishers": moved_clients(shape.clients, clients, "publisher"),
+        "subscribers": moved_clients(shape.clients, clients, "subscriber"),
     }
     homes = [clients[client] or shape.clients.get(client, set()) for client in clients]
     missed = sum(not places or not places <= standing for places in homes)
@@ -132,16 +137,17 @@ TOLD = ("link_messages", "processed", "forwarded", "delay")
 """Entries of an overlay's ledger that are told."""
 
 
-def moved_clients(then: dict[Client, set[str]], now: dict[Client, set[str]]) -> Moved:
-    """Clients that came, went, or that the workload has at another broker."""
+def moved_clients(then: Homes, now: Homes, role: str) -> Moved:
+    """Clients of a role that came, went, or that the workload has at another broker."""
+    then, now = ({c: at for c, at in homes.items() if c[1] == role} for homes in (then, now))
     both = then.keys() & now.keys()
     changed = sum(bool(now[client]) and now[client] != then[client] for client in both)
     return replace(came_and_went(then, now), changed=changed)
 
 
-def clients_now(plan: StoredPlan, dataset: Path) -> dict[Client, set[str]]:
+def clients_now(plan: StoredPlan, dataset: Path) -> Homes:
     """Clients with the brokers that the workload gives them; none if the plan allocates them."""
-    clients: dict[Client, set[str]] = {}
+    clients: Homes = {}
     if plan.overlay.clients == "given":
         for row in given_clients(dataset).to_pylist():
             clients.setdefault((row["client"], row["role"]), set()).add(row["broker"])
@@ -171,3 +177,10 @@ def marking_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     price = problem.sending + record.storing
     cost = float((np.where(publish, found.sigma, found.tau) * price).sum())
     return LayerNow(moved, {"cost": (record.cost, cost), **descriptors}, int(found.broken.sum()))
+
+
+def groups_now(plan: StoredPlan, dataset: Path) -> LayerNow:
+    """The same groups on the routes of now, as the check finds them."""
+    findings = Findings()
+    missed = check_groups(plan, dataset, findings)
+    return LayerNow({}, {}, missed, tuple(findings.violations))

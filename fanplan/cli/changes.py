@@ -13,13 +13,13 @@ from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_json
 from fanplan.folder import CHANGES, require_free
 
-Plans = Annotated[list[Path], typer.Argument(metavar="PLAN PLAN...", help="Two plans or more.")]
+Plans = Annotated[list[Path], typer.Argument(metavar="PLAN", help="Two plans or more.")]
 Old = Annotated[Path, typer.Argument(metavar="OLD", help="The plan that is in place.")]
 New = Annotated[Path, typer.Argument(metavar="NEW", help="The plan to go to.")]
 OfNew = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[WORKLOAD]",
+        metavar="WORKLOAD",
         help="Workload or dataset of NEW: to check every step against who wants what.",
         show_default=False,
     ),
@@ -31,6 +31,15 @@ Out = Annotated[
 AllowDrift = Annotated[
     str | None,
     typer.Option(metavar="REASON", help="Accept drift, for this reason.", show_default="refuse"),
+]
+
+Was = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DATASET",
+        help="Dataset that PLAN was made for: to count subscriptions that came and went.",
+        show_default="none",
+    ),
 ]
 
 
@@ -78,6 +87,7 @@ def apply_check(
     plan: options.PlanFolder,
     workload: options.Workload,
     allow_drift: AllowDrift = None,
+    was: Was = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -88,6 +98,7 @@ def apply_check(
 
     spark = engine(master, remote, json)
     with api.dataset_of_plan(plan, workload, spark) as dataset:
-        found = api.apply_check(plan, dataset, allow_drift=allow_drift, engine=spark)
+        older = None if was is None else api.open_dataset(was)
+        found = api.apply_check(plan, dataset, allow_drift=allow_drift, was=older, engine=spark)
     show_json(found.json()) if json else show_verdict(found)
     raise typer.Exit(0 if found.ok else 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import typer
@@ -10,7 +10,7 @@ import typer
 from fanplan.changes.compare import Comparison
 from fanplan.changes.diff import Diff
 from fanplan.changes.drift import PLAN_ANEW, Verdict
-from fanplan.changes.drifted_layers import LayerNow
+from fanplan.changes.drifted_layers import LayerNow, Moved
 from fanplan.changes.steps import Staged
 from fanplan.changes.table import ACTIONS
 from fanplan.cli.show import number, show_table
@@ -21,6 +21,7 @@ SHOWN = 24
 UNREACHED = {
     "channels": "pairs of a flow and a subscriber who wants it",
     "overlay": "clients without a broker that is linked",
+    "groups": "pairs of a route and a broker that it must reach",
     "marking": "links where both sides do not meet",
 }
 """What a layer counts that is not reached."""
@@ -39,18 +40,22 @@ def show_comparison(found: Comparison) -> None:
         lines = [line for line in found.lines if line.layer == layer]
         cells = [[marked(v, i in line.best) for i, v in enumerate(line.values)] for line in lines]
         header, *rows = aligned(
-            ["", *(spaced(line.name) for line in lines)],
+            ["", *(line.name.replace("_", " ") for line in lines)],
             [[f"{name}  " for name in found.plans], *cells],
         )
         show_table(layer.capitalize(), header, rows)
         typer.echo()
     if found.differing:
         rows = [
-            [name, *("-" if value is None else str(value) for value in values)]
+            [name, *("-" if value is None else clipped(str(value)) for value in values)]
             for name, values in found.differing.items()
         ]
         show_table("Parameters that differ", ("", *found.plans), rows)
     tell(found.notes)
+
+
+def clipped(text: str, most: int = 24) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def marked(value: float | None, best: bool) -> str:
@@ -84,7 +89,7 @@ def show_diff(found: Diff) -> None:
     steps = list(found.steps())
     for layer in found.layers:
         show_running(layer)
-        show_steps(layer, [step for step in steps if step["layer"] == layer.layer], found.steps_of)
+        show_steps(layer, [step for step in steps if step["layer"] == layer.layer])
         tell(layer.notes)
     tell(found.notes)
     for text in (text for layer in found.layers for s in layer.states for text in s.broken):
@@ -100,33 +105,44 @@ def show_running(layer: Staged) -> None:
             typer.echo(f"Of the new plan's {what} these run under other numbers: {told}")
 
 
-def show_steps(layer: Staged, steps: list[dict[str, Any]], steps_of: int) -> None:
-    """What stands before and after each step of a layer."""
+def show_steps(layer: Staged, steps: list[dict[str, Any]]) -> None:
+    """What is done in each step of a layer, and what stands before and after it."""
     if not steps:
         return
-    names = list(layer.states[0].figures)
-    rows: list[list[Any]] = [[0, "", *layer.states[0].figures.values()]]
-    rows += [[s["step"], done(s), *(s["after"][name] for name in names)] for s in steps]
+    actions = [action for action in ACTIONS if action in layer.counts()]
+    rows = [[s["step"], s["changes"], *(s["actions"].get(a, 0) for a in actions)] for s in steps]
     typer.echo()
-    title = f"Steps of {layer.layer}, at most {steps_of} changes each"
-    show_table(title, ("step", "done", *map(spaced, names)), shortened(rows))
-    if len(rows) > SHOWN:
-        typer.echo(f"{len(rows) - SHOWN} more steps in between; --out and --json have them all")
+    show_table(
+        f"Steps of {layer.layer}", ("step", "changes", *map(spaced, actions)), shortened(rows)
+    )
+    names = [name for name in layer.states[0].figures if name != "received_wanted"]
+    before = ["before", *(layer.states[0].figures[name] for name in names)]
+    rows = [[f"step {s['step']}", *(s["after"][name] for name in names)] for s in steps]
+    typer.echo()
+    show_table("What stands after", ("", *map(spaced, names)), [before, *shortened(rows)])
+    if len(steps) > SHOWN:
+        typer.echo(f"{len(steps) - SHOWN} more steps in between; --out and --json have them all")
     for step in [s for s in steps if s["after"]["exceeded"]][:SHOWN]:
         typer.echo(f"After step {step['step']}: {'; '.join(step['after']['exceeded'])}")
 
 
+SHORT = {
+    "received_unwanted": "unwanted",
+    "sent_multicast": "multicast",
+    "sent_unicast": "unicast",
+    "excess_percent": "over %",
+}
+"""Words for narrow columns."""
+
+
 def spaced(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def done(step: dict[str, Any]) -> str:
-    return ", ".join(f"{count} {spaced(action)}" for action, count in step["actions"].items())
+    return SHORT.get(name, name).replace("_", " ")
 
 
 def shortened(rows: list[list[Any]]) -> list[list[Any]]:
     """The first and the last of many rows."""
-    return rows if len(rows) <= SHOWN else rows[: SHOWN // 2] + rows[-SHOWN // 2 :]
+    half = SHOWN // 2
+    return rows if len(rows) <= SHOWN else rows[:half] + rows[-half:]
 
 
 # ---- apply-check
@@ -140,6 +156,7 @@ def show_verdict(found: Verdict) -> None:
     if found.tables:
         rows = [[t.name, told_rows(t.then), told_rows(t.now)] for t in found.tables]
         show_table("Input tables that changed", ("", "rows then", "rows now"), rows)
+    show_moved("Input: what moved", found.rows)
     for name, layer in found.layers.items():
         show_layer(name, layer)
     if found.drift:
@@ -148,13 +165,22 @@ def show_verdict(found: Verdict) -> None:
 
 
 def show_layer(name: str, layer: LayerNow) -> None:
-    moved = [[what, m.came, m.gone, m.changed] for what, m in layer.moved.items()]
-    typer.echo()
-    show_table(f"{name.capitalize()}: what moved", ("", "came", "gone", "changed"), moved)
-    rows = [[spaced(what), *told(then, now)] for what, (then, now) in layer.figures.items()]
-    typer.echo()
-    show_table(f"{name.capitalize()}: the plan as it is", ("", "then", "now", "change"), rows)
+    show_moved(f"{name.capitalize()}: what moved", layer.moved)
+    rows = [
+        [what.replace("_", " "), *told(then, now, what.endswith("percent"))]
+        for what, (then, now) in layer.figures.items()
+    ]
+    if rows:
+        typer.echo()
+        show_table(f"{name.capitalize()}: the plan as it is", ("", "then", "now", "change"), rows)
     tell(layer.notes)
+
+
+def show_moved(title: str, moved: Mapping[str, Moved]) -> None:
+    if moved:
+        rows = [[what, m.came, m.gone, m.changed] for what, m in moved.items()]
+        typer.echo()
+        show_table(title, ("", "came", "gone", "changed"), rows)
 
 
 def served(found: Verdict) -> str:
@@ -180,9 +206,13 @@ def told_rows(rows: int | None) -> str:
     return "none" if rows is None else number(rows)
 
 
-def told(then: float, now: float | None) -> tuple[str, str, str]:
-    """Two figures and how far the second lies from the first."""
+def told(then: float, now: float | None, percent: bool) -> tuple[str, str, str]:
+    """Two figures and how far the second lies from the first, percentages in points."""
     if now is None:
         return number(then), "unknown", ""
-    change = f"{100 * (now - then) / then:+.1f} %" if then and now != then else ""
-    return number(then), number(now), change
+    if percent:
+        change = f"{now - then:+.1f} points"
+    else:
+        change = f"{100 * (now - then) / then:+.1f} %" if then else ""
+    tiny = not any(digit in change for digit in "123456789")
+    return number(then), number(now), "" if tiny else change

@@ -12,12 +12,14 @@ from fanplan.cli import (
     allocate,
     changes,
     channels,
+    churn,
     generate,
     groups,
     mark,
     options,
     overlay,
     papers,
+    report,
     simulate,
 )
 from fanplan.cli.run import engine
@@ -87,9 +89,11 @@ app.command("allocate")(allocate.allocate)
 app.command("groups")(groups.groups)
 app.command("mark")(mark.mark)
 app.command("simulate")(simulate.simulate)
+app.command("churn")(churn.churn)
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)
+app.command("report")(report.report)
 app.command("papers")(papers.papers)
 
 
@@ -124,12 +128,14 @@ def replay(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """Send every publication through a plan, on Spark, and count what arrives."""
+    """Send every publication through a plan and count what arrives; or hold marks against now."""
     from fanplan import api
+    from fanplan.plan.stored import load_plan
 
     spark = engine(master, remote, json)
     with api.dataset_of_plan(plan, workload, spark) as dataset:
-        result = api.replay(plan, dataset, engine=spark)
+        play = api.replay_marks if load_plan(plan).record.marking else api.replay
+        result = play(plan, dataset, engine=spark)
     if json:
         show_json(result.json())
     else:

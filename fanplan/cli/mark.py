@@ -16,7 +16,8 @@ Trees = Annotated[
     str,
     typer.Option(
         metavar="TREES",
-        help="shared:CORE, per-source (shortest paths by latency) or given (the table trees).",
+        help="shared:CORE, per-source (shortest paths by latency), given or given-shared "
+        "(the table trees).",
     ),
 ]
 Raw = Annotated[
@@ -26,8 +27,14 @@ Sending = Annotated[
     str, typer.Option(help="Price of a descriptor on a link: one, latency or cost.")
 ]
 Storing = Annotated[float, typer.Option(help="Price of a descriptor where it is kept.")]
+Merge = Annotated[
+    bool,
+    typer.Option(
+        "--merge", help="A descriptor covered by another on a link does not travel there."
+    ),
+]
 
-FLAGS = {name: f"--{name}" for name in ("sending", "storing")}
+FLAGS = {name: f"--{name}" for name in ("sending", "storing", "merge")}
 FLAGS |= {"kind of trees": "--trees", "core": "--trees"}
 WORDS = {
     "sending": "price of sending",
@@ -45,7 +52,7 @@ WORDS = {
 }
 """How a person reads the figures of a marking."""
 
-ELSEWHERE = ("raw", "pub_everywhere", "sub_everywhere")
+ELSEWHERE = ("raw", "pub_everywhere", "sub_everywhere", "merged")
 """Figures that a person is told in other words."""
 
 
@@ -56,6 +63,7 @@ def mark(
     raw: Raw = False,
     sending: Sending = "one",
     storing: Storing = 0.0,
+    merge: Merge = False,
     replace: options.Replace = False,
     json: options.Json = False,
     master: options.Master = None,
@@ -63,10 +71,13 @@ def mark(
 ) -> None:
     """Mark links so that the fewest descriptors are sent and stored."""
     from fanplan import api
+    from fanplan.problem.marking_dataset import MarkingWishes
 
     require_free(out, PLAN, replace)
     run = engine(master, remote, json)
-    wishes: dict[str, Any] = {"raw": raw, "sending": sending, "storing": storing}
+    wishes: dict[str, Any] = {"raw": raw, "sending": sending, "storing": storing, "merge": merge}
+    with named_by_flag(FLAGS):
+        MarkingWishes(trees, **wishes)  # Refused before a workload is ingested.
     with named_by_flag(FLAGS), api.as_dataset(workload, run) as dataset:
         began = time.perf_counter()
         made = api.mark(dataset, trees, engine=run, **wishes)
@@ -82,13 +93,20 @@ def mark(
 def told(facts: dict[str, Any]) -> dict[str, Any]:
     """Figures in words."""
     counted = "all regions" if facts["raw"] else "uncovered regions"
-    own = {WORDS.get(name, name): facts[name] for name in facts if name not in ELSEWHERE}
+    own = {}
+    for name in facts:
+        if name == "merged" and facts[name]:
+            own["cost, merged"] = facts[name]["cost"]
+        elif name not in ELSEWHERE:
+            own[WORDS.get(name, name)] = facts[name]
     return {"trees": own.pop("trees"), "descriptors": counted, **own}
 
 
 def show_markings(rows: list[dict[str, Any]]) -> None:
     """The marking beside both ways of broadcasting, dearest first."""
     typer.echo()
-    header = ("marking", "cost", "per link", "most on a link")
-    names = ("marking", "cost", "per_link", "largest_link")
+    words = {"marking": "marking", "cost": "cost", "merged": "merged"}
+    words |= {"per_link": "per link", "largest_link": "most on a link"}
+    names = [name for name in words if name in rows[0]]
+    header = [words[name] for name in names]
     show_table("Compared", header, [[row[name] for name in names] for row in rows])

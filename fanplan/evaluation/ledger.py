@@ -57,6 +57,11 @@ def cost(ledger: Ledger, weights: Weights) -> float:
     return channelization_cost(ledger, weights) + weights.unicast * ledger.sent_unicast
 
 
+def unicast_cost(ledger: Ledger, weights: Weights) -> float:
+    """What the same deliveries cost by unicast: each wanted reception is a unicast message."""
+    return weights.unicast * (ledger.received_wanted + ledger.missed)
+
+
 def excess_percent(cost: float, perfect: float) -> float:
     """How far a cost lies above perfect multicast, in percent of it; 0 if there is no traffic."""
     return 100.0 * (cost - perfect) / perfect if perfect > 0 else 0.0

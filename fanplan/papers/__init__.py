@@ -14,6 +14,8 @@ PAPERS = {
     "hybrid": "Bickson et al. 2010: channels and unicast together",
     "genetic": "Guimarães & Rodrigues 2003: a genetic algorithm for multicast mapping",
     "overlay": "Tajuddin 2011: trees of similar brokers, and few brokers for many clients",
+    "hyper": "Zhang & Hu 2005: messages of a group matched once, and hops skipped",
+    "matchmaker": "Ge et al. 2002: where advertisements and subscriptions travel and meet",
 }
 """What each experiment is about. A module of that name here defines its ``EXPERIMENT``."""
 

@@ -70,7 +70,8 @@ class Item:
     """A table or figure of a paper, as it is measured here.
 
     ``x`` and ``y`` label the axes; without ``x`` the points are bars. ``reading`` says how the
-    text was understood where it leaves a choice. An item of statements alone has no lines.
+    text was understood where it leaves a choice. An item of statements alone has no lines. With
+    ``numbers`` the page has all rows, also those without a published number.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Item:
     reading: str = ""
     statements: tuple[Statement, ...] = ()
     log: bool = False
+    numbers: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,15 +142,20 @@ class Verdict:
 
 
 def spread(values: NDArray[np.float64]) -> float | None:
-    """Standard deviation of a sample; one run has none."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else None
+    """Standard deviation of a sample; one run has none, and equal runs have 0 without rounding."""
+    if len(values) < 2:
+        return None
+    return float(np.std(values, ddof=1)) if np.ptp(values) else 0.0
 
 
-def z_score(published: float | None, mean: float, sd: float | None, runs: int) -> float | None:
-    """How many standard errors the mean lies above the published number."""
+def z_score(published: float | None, mean: float, sd: float | None) -> float | None:
+    """How many standard deviations of a run the published number lies above the mean.
+
+    A published number is taken as one run, so more runs of ours do not make it more doubtful.
+    """
     if published is None or not sd:
         return None
-    return float((mean - published) / (sd / np.sqrt(runs)))
+    return float((published - mean) / sd)
 
 
 def summarise(
@@ -156,7 +163,7 @@ def summarise(
 ) -> Row:
     """The row of one number measured in several runs."""
     mean, sd = float(np.mean(values)), spread(values)
-    z = z_score(published, mean, sd, len(values))
+    z = z_score(published, mean, sd)
     return Row(paper, item, setting, published, mean, sd, z, len(values))
 
 

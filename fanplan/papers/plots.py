@@ -32,24 +32,26 @@ OURS = "#c1121f"
 COLOURS = ("#1f5fa8", "#e08a1e", "#2e8b57", "#7b4fa3", "#8c6d46", "#4fa3b5", "#777777", "#b5a642")
 """Of the paper's lines; red is kept for ours."""
 MARKERS = "osD^vPX*"
+PUBLISHED = "published"
 FEW = 8
 """Up to so many places on the horizontal axis are each named there."""
 
 
 def draw_item(item: Item, samples: Samples, path: Path) -> None:
-    """Curves over a number, or bars by name; whiskers are one standard deviation over the runs."""
+    """Curves over a number, or bars by name; whiskers are one standard deviation of a run."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=INCHES, layout="constrained")
         axes = figure.subplots()
         axes.set_title(f"{item.name}: {item.title}", fontsize=11, loc="left")
         draw_bars(axes, item, samples) if item.x is None else draw_curves(axes, item, samples)
-        figure.legend(loc="outside lower center", ncols=columns(item))
+        labels = axes.get_legend_handles_labels()[1]
+        figure.legend(loc="outside lower center", ncols=columns(labels))
         figure.savefig(path, metadata={"Date": None, "Creator": None})
 
 
-def columns(item: Item) -> int:
+def columns(labels: list[str]) -> int:
     """Entries side by side in the legend: rows of equal length, as long as the width allows."""
-    count, longest = len(item.lines), max(len(line.label) for line in item.lines)
+    count, longest = len(labels), max(map(len, labels))
     most = max(1, min(count, LEGEND_WIDTH // (longest + 8)))
     rows = -(-count // most)
     return -(-count // rows)
@@ -79,6 +81,8 @@ def draw_curves(axes: Any, item: Item, samples: Samples) -> None:
     places = sorted({float(point.x) for line in item.lines for point in line.points})
     if len(places) <= FEW:
         axes.set_xticks(places, [f"{x:g}" for x in places])
+    elif all(x.is_integer() for x in places):
+        axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     axes.set_xlabel(item.x)
     axes.set_ylabel(item.y)
     scale(axes.set_yscale, axes.yaxis, item)
@@ -93,11 +97,25 @@ def draw_bars(axes: Any, item: Item, samples: Samples) -> None:
         means, sds = numbers(line, samples)
         places = [names.index(str(point.x)) + height * (i + 0.5) - 0.4 for point in line.points]
         axes.barh(places, means, 0.9 * height, xerr=sds, label=line.label, color=COLOURS[i])
+        mark_published(axes, line, places)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(False, axis="y")
     axes.set_xlabel(item.y)
     scale(axes.set_xscale, axes.xaxis, item)
+
+
+def mark_published(axes: Any, line: Line, places: list[float]) -> None:
+    """A diamond where a published number would end its bar; one entry in the legend for all."""
+    known = [
+        (point.published, place)
+        for point, place in zip(line.points, places, strict=True)
+        if point.published is not None
+    ]
+    if known:
+        first = PUBLISHED not in axes.get_legend_handles_labels()[1]
+        label = PUBLISHED if first else None
+        axes.plot(*zip(*known, strict=True), "D", ms=4, mfc="white", mec="black", label=label)
 
 
 def scale(set_scale: Any, axis: Any, item: Item) -> None:
@@ -108,4 +126,4 @@ def scale(set_scale: Any, axis: Any, item: Item) -> None:
         axis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
         axis.set_minor_formatter(mpl.ticker.NullFormatter())
     elif axis.axis_name == "y":
-        axis.axes.set_ylim(bottom=0)
+        axis.axes.set_ylim(0, 1.02 * axis.axes.get_ylim()[1])

@@ -118,10 +118,10 @@ def statement_table(item: Item, samples: Samples) -> Iterator[str]:
 
 
 def published_table(experiment: Experiment, item: Item, samples: Samples) -> Iterator[str]:
-    """The rows with a published number, statements left out."""
+    """The rows with a published number, or all if the item wants them; statements left out."""
     count = sum(len(line.points) for line in item.lines)
     rows = item_rows(experiment.paper, item, samples)[:count]
-    known = [row for row in rows if row.published is not None]
+    known = [row for row in rows if item.numbers or row.published is not None]
     if known:
         table = [[shown(getattr(row, column)) for column in COLUMNS] for row in known]
         yield from markdown_table(COLUMNS, table)

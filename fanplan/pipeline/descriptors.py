@@ -6,7 +6,7 @@ covers. Advertisements cover advertisements only, and subscriptions subscription
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from fanplan.errors import InputError, Problem
 from fanplan.pipeline.derived import Derived
 from fanplan.pipeline.extents import advertised_regions, advertisements
 from fanplan.problem.descriptors import uncovered
-from fanplan.problem.overlay_dataset import require_homes
+from fanplan.problem.interest import Floats, Longs
+from fanplan.problem.marking_dataset import require_clients
 from fanplan.problem.subscription_cells import padded
 
 Batches = Iterator[pa.RecordBatch]
@@ -40,16 +40,8 @@ def descriptors(source: Derived) -> None:
 
 
 def _descriptors(source: Derived) -> DataFrame:
-    require_homes(source.dataset)
-    if not source.has("advertisements"):
-        what, remedy = "there is no such table", "Say who publishes what, and at which broker"
-        raise InputError(Problem("advertisements", what, remedy))
-    rows = _advertised(source).unionByName(_subscribed(source))
-    # Equal regions are one before anything is moved: a popular topic is no heavy task.
-    different = rows.groupBy(*GROUP, "lo", "hi").agg(F.sum("copies").cast("long").alias("regions"))
-    gathered = different.repartition(*GROUP).sortWithinPartitions(*GROUP)
-    axes = max(source.manifest.dimensions, 1)
-    counted = gathered.mapInArrow(partial(_counted, axes), _COUNTED)
+    gathered = gathered_by(different_regions(source), GROUP)
+    counted = gathered.mapInArrow(partial(_counted, axes_of(source)), _COUNTED)
     sums = {
         f"{prefix}{role}": F.sum(F.when(publishes, F.col(count)).otherwise(0))
         for prefix, count in (("", "uncovered"), ("raw_", "regions"))
@@ -60,6 +52,23 @@ def _descriptors(source: Derived) -> DataFrame:
     }
     totals = counted.groupBy("broker").agg(*(sums[name].alias(name) for name in COUNTS))
     return totals.select("broker", *COUNTS)
+
+
+def different_regions(source: Derived) -> DataFrame:
+    """The regions at each broker, equal ones as one, with their number in the column regions."""
+    require_clients(source.dataset)
+    rows = _advertised(source).unionByName(_subscribed(source))
+    # Equal regions are one before anything is moved: a popular topic is no heavy task.
+    return rows.groupBy(*GROUP, "lo", "hi").agg(F.sum("copies").cast("long").alias("regions"))
+
+
+def gathered_by(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows that are equal in some columns, one after the other in one partition."""
+    return rows.repartition(*columns).sortWithinPartitions(*columns)
+
+
+def axes_of(source: Derived) -> int:
+    return max(source.manifest.dimensions, 1)
 
 
 def _advertised(source: Derived) -> DataFrame:
@@ -78,45 +87,51 @@ def _subscribed(source: Derived) -> DataFrame:
 
 
 def _counted(axes: int, batches: Batches) -> Batches:
-    """Counts of each group; rows come group by group, and a group may span batches."""
+    """Regions of each group, and how many of them others cover."""
+    for rows in whole_groups(GROUP, batches):
+        starts = group_starts(GROUP, rows)
+        group = np.repeat(np.arange(len(starts)), np.diff(starts, append=rows.num_rows))
+        kept = uncovered(group, *boxes(rows, axes)).astype(np.int64)
+        yield pa.record_batch(
+            {
+                "broker": rows.column("broker").take(pa.array(starts)),
+                "publishes": rows.column("publishes").take(pa.array(starts)),
+                "regions": np.add.reduceat(rows.column("regions").to_numpy(), starts),
+                "uncovered": np.add.reduceat(kept, starts),
+            }
+        )
+
+
+def whole_groups(columns: Sequence[str], batches: Batches) -> Batches:
+    """The same rows, no group divided; they come group by group, and a group may span batches."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if not batch.num_rows:
             continue
-        last = int(_starts(batch)[-1])
+        last = int(group_starts(columns, batch)[-1])
         if last:
-            yield _counts(axes, [*waiting, batch.slice(0, last)])
+            yield as_one([*waiting, batch.slice(0, last)])
             waiting = []
         waiting.append(batch.slice(last))
     if waiting:
-        yield _counts(axes, waiting)
+        yield as_one(waiting)
 
 
-def _counts(axes: int, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-    starts = _starts(rows)
-    group = np.repeat(np.arange(len(starts)), np.diff(starts, append=rows.num_rows))
-    lo, hi = (
-        padded(pa.chunked_array([rows.column(name)]), axes, fill)
-        for name, fill in (("lo", 0.0), ("hi", 1.0))
-    )
-    kept = uncovered(group, lo, hi).astype(np.int64)
-    return pa.record_batch(
-        {
-            "broker": rows.column("broker").take(pa.array(starts)),
-            "publishes": rows.column("publishes").take(pa.array(starts)),
-            "regions": np.add.reduceat(rows.column("regions").to_numpy(), starts),
-            "uncovered": np.add.reduceat(kept, starts),
-        }
-    )
+def as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-def _starts(rows: pa.RecordBatch) -> np.ndarray:
+def boxes(rows: pa.RecordBatch, axes: int) -> tuple[Floats, Floats]:
+    """Low and high ends; those of topics with fewer axes are filled up alike."""
+    lo, hi = (pa.chunked_array([rows.column(name)]) for name in ("lo", "hi"))
+    return padded(lo, axes, 0.0), padded(hi, axes, 1.0)
+
+
+def group_starts(columns: Sequence[str], rows: pa.RecordBatch) -> Longs:
     """The first row of each group."""
     new = np.zeros(rows.num_rows, bool)
     new[0] = True
-    codes = rows.column("broker").dictionary_encode().indices
-    for column in (codes, rows.column("publishes"), rows.column("topic_id")):
-        value = column.to_numpy(zero_copy_only=False)
+    for name in columns:
+        value = rows.column(name).dictionary_encode().indices.to_numpy()
         new[1:] |= value[1:] != value[:-1]
     return np.flatnonzero(new)

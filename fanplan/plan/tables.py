@@ -123,6 +123,8 @@ MARKS = Table(
         Column("sigma", "long", "descriptors on it as a p-link", required=True),
         Column("tau", "long", "descriptors on it as an s-link", required=True),
         Column("price", "number", "what each of them costs, sent and stored", required=True),
+        Column("merged_sigma", "long", "sigma without those that another one on it covers"),
+        Column("merged_tau", "long", "tau without those that another one on it covers"),
     ),
     key=("from_node", "to_node"),
 )

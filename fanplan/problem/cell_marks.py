@@ -30,6 +30,10 @@ NEARLY = 1.0 - 1e-9
 """Boxes whose shares of a cell sum up to less cannot hold all of it, whatever the rounding."""
 
 
+WHOLE = -1.0
+"""All of a cell on one axis. Not 1, which rounding may give for less."""
+
+
 class Part(NamedTuple):
     """Rows ``first_row`` to before ``end_row`` of a topic's first axis; ``shape`` is their own."""
 
@@ -63,6 +67,17 @@ class Brush(NamedTuple):
     state: NDArray[np.int8]
     share: Floats
     cells: Longs
+
+
+class Canvas(NamedTuple):
+    """A part of the grid, and the boxes that are painted on it."""
+
+    grid: Grid
+    part: Part
+    lo: Floats
+    hi: Floats
+    ranges: Ranges
+    brush: Brush
 
 
 @compiled
@@ -131,15 +146,16 @@ def mark_part(grid: Grid, part: Part, broker: Longs, lo: Floats, hi: Floats) -> 
         sum_along(counts, part.shape)
     for numbers in (wanted, whole):
         sum_along(numbers, part.shape)
-    brush = Brush(np.zeros(cells, np.int8), np.zeros(cells), np.empty(cells, np.int64))
     marks = Marks(signature, wanted, whole)
+    brush = Brush(np.zeros(cells, np.int8), np.zeros(cells), np.empty(cells, np.int64))
+    canvas = Canvas(grid, part, lo, hi, ranges, brush)
     a = 0
     for b in start:
         if b - a > 1:
             count = 0
             for box in range(a, b):
-                count = paint(grid, part, ranges, box, lo, hi, brush, count)
-            lift(grid, part, lo[a:b], hi[a:b], words[a], brush, count, marks)
+                count = paint(canvas, box, count)
+            lift(canvas, a, b, words[a], count, marks)
         a = b
     return marks
 
@@ -199,39 +215,21 @@ def sum_along(sums, shape):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def share_of(edges: Floats, cell: int, lo: float, hi: float) -> float:
-    """The part of a cell, on one axis, that an interval holds."""
-    low, high = edges[cell], edges[cell + 1]
-    return (min(hi, high) - max(lo, low)) / (high - low)
-
-
-@compiled
-def paint(
-    grid: Grid,
-    part: Part,
-    ranges: Ranges,
-    box: int,
-    lo: Floats,
-    hi: Floats,
-    brush: Brush,
-    count: int,
-) -> int:
+def paint(canvas: Canvas, box: int, count: int) -> int:
     """Paint all cells that a box meets; returns the number of cells painted so far."""
-    low, high, last = ranges.met_lo[box], ranges.met_hi[box], len(part.shape) - 1
+    ranges, shape = canvas.ranges, canvas.part.shape
+    low, high, last = ranges.met_lo[box], ranges.met_hi[box], len(shape) - 1
     if (low >= high).any():
         return count
     at = low.copy()
     while True:
         row, share, inside = 0, 1.0, True
         for axis in range(last):
-            row = (row + at[axis]) * part.shape[axis + 1]
-            within = ranges.held_lo[box, axis] <= at[axis] < ranges.held_hi[box, axis]
-            if not within:
-                skip = part.first_row if axis == 0 else 0
-                edges = edges_of(grid, part.topic, axis)
-                share *= share_of(edges, at[axis] + skip, lo[box, axis], hi[box, axis])
-            inside &= within
-        count = paint_row(grid, part, ranges, box, lo, hi, brush, count, row, share, inside)
+            row = (row + at[axis]) * shape[axis + 1]
+            own = share_of(canvas, box, axis, at[axis])
+            share *= abs(own)
+            inside &= own == WHOLE
+        count = paint_row(canvas, box, count, row, share, inside)
         axis = last - 1
         while axis >= 0 and at[axis] + 1 == high[axis]:
             at[axis] = low[axis]
@@ -242,62 +240,49 @@ def paint(
 
 
 @compiled
-def paint_row(
-    grid: Grid,
-    part: Part,
-    ranges: Ranges,
-    box: int,
-    lo: Floats,
-    hi: Floats,
-    brush: Brush,
-    count: int,
-    row: int,
-    share: float,
-    inside: bool,
-) -> int:
-    """Paint the cells along the last axis."""
-    last = len(part.shape) - 1
-    edges, skip = edges_of(grid, part.topic, last), part.first_row if last == 0 else 0
-    for i in range(ranges.met_lo[box, last], ranges.met_hi[box, last]):
+def paint_row(canvas: Canvas, box: int, count: int, row: int, share: float, inside: bool) -> int:
+    """Paint the cells along the last axis of a row, of which the box has a share."""
+    brush, last = canvas.brush, len(canvas.part.shape) - 1
+    for i in range(canvas.ranges.met_lo[box, last], canvas.ranges.met_hi[box, last]):
         cell = row + i
         if brush.state[cell] == 0:
             brush.cells[count] = cell
             count += 1
-        if brush.state[cell] == ALL:
-            continue
-        within = ranges.held_lo[box, last] <= i < ranges.held_hi[box, last]
-        if within and inside:
+        own = share_of(canvas, box, last, i)
+        if inside and own == WHOLE:
             brush.state[cell] = ALL
-            continue
-        brush.state[cell] = ONE if brush.state[cell] == 0 else SEVERAL
-        own = 1.0 if within else share_of(edges, i + skip, lo[box, last], hi[box, last])
-        brush.share[cell] += share * own
+        elif brush.state[cell] != ALL:
+            brush.state[cell] = ONE if brush.state[cell] == 0 else SEVERAL
+            brush.share[cell] += share * abs(own)
     return count
 
 
 @compiled
-def lift(
-    grid: Grid,
-    part: Part,
-    lo: Floats,
-    hi: Floats,
-    word: Words,
-    brush: Brush,
-    count: int,
-    marks: Marks,
-) -> None:
-    """Add one broker's painted cells to the marks, and clean the brush."""
-    low, high = np.empty(len(part.shape)), np.empty(len(part.shape))
+def share_of(canvas: Canvas, box: int, axis: int, at: int) -> float:
+    """The part of a cell that a box holds on one axis; WHOLE, and nothing else, is all of it."""
+    if canvas.ranges.held_lo[box, axis] <= at < canvas.ranges.held_hi[box, axis]:
+        return WHOLE
+    cell = at + (canvas.part.first_row if axis == 0 else 0)
+    edges = edges_of(canvas.grid, canvas.part.topic, axis)
+    low, high = max(canvas.lo[box, axis], edges[cell]), min(canvas.hi[box, axis], edges[cell + 1])
+    return (high - low) / (edges[cell + 1] - edges[cell])
+
+
+@compiled
+def lift(canvas: Canvas, first: int, end: int, word: Words, count: int, marks: Marks) -> None:
+    """Add the cells that boxes of one broker painted to the marks, and clean the brush."""
+    brush, axes = canvas.brush, len(canvas.part.shape)
+    lo, hi = canvas.lo[first:end, :axes], canvas.hi[first:end, :axes]
+    low, high = np.empty(axes), np.empty(axes)
     for cell in brush.cells[:count]:
         marks.signature[0, cell] += word[0]
         marks.signature[1, cell] += word[1]
         marks.wanted[cell] += 1
-        state, share = brush.state[cell], brush.share[cell]
-        if state == SEVERAL and share >= NEARLY:
-            corners(grid, part, cell, low, high)
-            axes = len(part.shape)
-            state = ALL if united(low, high, lo[:, :axes], hi[:, :axes]) else state
-        marks.whole[cell] += state == ALL
+        whole = brush.state[cell] == ALL
+        if brush.state[cell] == SEVERAL and brush.share[cell] >= NEARLY:
+            corners(canvas.grid, canvas.part, cell, low, high)
+            whole = united(low, high, lo, hi)
+        marks.whole[cell] += whole
         brush.state[cell], brush.share[cell] = 0, 0.0
 
 

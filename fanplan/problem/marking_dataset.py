@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -14,37 +15,58 @@ from fanplan.errors import InputError, Problem
 from fanplan.problem.dataset import Manifest, read_manifest, read_stage
 from fanplan.problem.interest import Floats, Longs
 from fanplan.problem.marking import NAMED, MarkingProblem, Network
-from fanplan.problem.marking_trees import given_problem, shared_problem, source_problem
+from fanplan.problem.marking_trees import (
+    given_problem,
+    given_shared_problem,
+    require_paths,
+    shared_problem,
+    source_problem,
+)
 from fanplan.problem.overlay import Links
-from fanplan.problem.overlay_dataset import LINK_COLUMNS, links_among, read_brokers
+from fanplan.problem.overlay_dataset import (
+    LINK_COLUMNS,
+    distinct,
+    links_among,
+    read_brokers,
+    require_homes,
+)
 from fanplan.workload.tables import TREES
 
 Sending = Literal["one", "latency", "cost"]
 
 SHARED = "shared:"
-KINDS = f"{SHARED}CORE, per-source or given"
+GIVEN = ("given", "given-shared")
+KINDS = f"{SHARED}CORE, per-source, given or given-shared"
 
 
 @dataclass(frozen=True)
 class MarkingWishes:
     """Which trees are marked, and what descriptors cost.
 
-    ``trees`` is ``shared:CORE``, ``per-source`` or ``given``. ``raw`` counts regions that another
-    one at their node covers. ``sending`` is the price of a descriptor on a link: one, or the link's
-    latency or cost. ``storing`` is that of keeping it at a node.
+    ``trees`` is ``shared:CORE``, ``per-source``, ``given`` or ``given-shared``. ``raw`` counts
+    regions that another one at their node covers. ``sending`` is the price of a descriptor on a
+    link: one, or the link's latency or cost. ``storing`` is that of keeping it at a node.
+    ``merge``: a descriptor that another one on the same link covers does not travel there.
     """
 
     trees: str
     raw: bool = False
     sending: Sending = "one"
     storing: float = 0.0
+    merge: bool = False
 
     def __post_init__(self) -> None:
-        if self.trees not in ("per-source", "given") and not self.core:
+        if self.trees not in ("per-source", *GIVEN) and not self.core:
             raise InputError(Problem("kind of trees", f"{self.trees!r} is unknown", f"Use {KINDS}"))
         if self.sending not in get_args(Sending):
             remedy = f"Use one of: {', '.join(get_args(Sending))}"
             raise InputError(Problem("sending", f"{self.sending!r} is unknown", remedy))
+        if not 0 <= self.storing < np.inf:
+            what = f"{self.storing} is no price"
+            raise InputError(Problem("storing", what, "Give a finite number of 0 or more"))
+        if self.merge and self.raw:
+            what = "covered regions cannot both count and be merged"
+            raise InputError(Problem("merge", what, "Leave out raw"))
 
     @property
     def core(self) -> str:
@@ -54,17 +76,43 @@ class MarkingWishes:
 
 def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
     """The marking problem, after the pipeline made `descriptors`."""
-    manifest = read_manifest(dataset)
-    used = ("links", "trees") if wishes.trees == "given" else ("links",)
-    require_understood(dataset, manifest, used)
-    network = read_network(dataset, manifest, wishes)
+    network, trees = load_network(dataset, wishes)
     if wishes.core:
         problem = shared_problem(network, wishes.core)
-    elif wishes.trees == "given":
-        problem = given_problem(network, read_trees(dataset, manifest))
+    elif trees is not None:
+        problem = given(network, trees, wishes)
     else:
         problem = source_problem(network)
-    return replace(problem, source=manifest.key)
+    return replace(problem, source=read_manifest(dataset).key)
+
+
+def load_network(dataset: Path, wishes: MarkingWishes) -> tuple[Network, pa.Table | None]:
+    """The network that is marked, and its trees if given ones are wished for."""
+    manifest = read_manifest(dataset)
+    require_understood(dataset, manifest, tables_of(wishes))
+    trees = read_trees(dataset, manifest) if wishes.trees in GIVEN else None
+    return read_network(dataset, manifest, wishes), trees
+
+
+def given(network: Network, trees: pa.Table, wishes: MarkingWishes) -> MarkingProblem:
+    build = given_problem if wishes.trees == "given" else given_shared_problem
+    return build(network, trees)
+
+
+def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
+    """Refuse what can be seen before descriptors are counted: clients stand for those here."""
+    manifest = read_manifest(dataset)
+    require_understood(dataset, manifest, tables_of(wishes))
+    network = read_network(dataset, manifest, wishes, counted=False)
+    if wishes.trees in GIVEN:
+        given(network, read_trees(dataset, manifest), wishes)
+    else:
+        require_paths(network, wishes.core)
+
+
+def tables_of(wishes: MarkingWishes) -> tuple[str, ...]:
+    """The tables of the network that these trees are made from."""
+    return ("links", "trees") if wishes.trees in GIVEN else ("links",)
 
 
 def require_understood(dataset: Path, manifest: Manifest, used: tuple[str, ...]) -> None:
@@ -83,12 +131,18 @@ def require_understood(dataset: Path, manifest: Manifest, used: tuple[str, ...])
     )
 
 
-def read_network(dataset: Path, manifest: Manifest, wishes: MarkingWishes) -> Network:
-    """Brokers as nodes, with their descriptors, the links between them and prices."""
+def read_network(
+    dataset: Path, manifest: Manifest, wishes: MarkingWishes, counted: bool = True
+) -> Network:
+    """Brokers as nodes, with their descriptors, the links between them and prices.
+
+    Not counted: one descriptor wherever somebody advertises, or subscribes.
+    """
     table = read_stage(dataset, "links", LINK_COLUMNS) if "links" in manifest.stages else None
     nodes = node_names(dataset, manifest, table, wishes)
     links = None if table is None else links_among(table, nodes)
-    published, subscribed = read_descriptors(dataset, nodes, wishes.raw)
+    read = partial(read_descriptors, raw=wishes.raw) if counted else read_homes
+    published, subscribed = read(dataset, nodes)
     return Network(
         nodes=nodes,
         published=published,
@@ -109,7 +163,7 @@ def node_names(
     columns: list[pa.ChunkedArray] = []
     if links is not None:
         columns = [links["a"], links["b"]]
-    elif wishes.trees == "given":
+    elif wishes.trees in GIVEN:
         columns = read_trees(dataset, manifest).columns
     return pa.array(sorted(set(known.to_pylist()).union(*(c.to_pylist() for c in columns))))
 
@@ -119,6 +173,25 @@ def read_trees(dataset: Path, manifest: Manifest) -> pa.Table:
         what = "there is no table trees in the workload"
         raise InputError(Problem("trees", what, f"Add it, or use {SHARED}CORE or per-source"))
     return read_stage(dataset, "trees", TREES.required)
+
+
+def read_homes(dataset: Path, nodes: pa.Array) -> tuple[Longs, Longs]:
+    """One wherever somebody advertises, and wherever somebody subscribes."""
+    require_clients(dataset)
+    roles = (distinct(dataset, stage, "broker") for stage in ("advertisements", "subscriptions"))
+    published, subscribed = (
+        pc.is_in(nodes, pa.array(sorted(map(str, names)), pa.string())).to_numpy(False)
+        for names in roles
+    )
+    return published.astype(np.int64), subscribed.astype(np.int64)
+
+
+def require_clients(dataset: Path) -> None:
+    """There must be advertisements, and each of them and of the subscriptions names a broker."""
+    if "advertisements" not in read_manifest(dataset).stages:
+        what, remedy = "there is no such table", "Say who publishes what, and at which broker"
+        raise InputError(Problem("advertisements", what, remedy))
+    require_homes(dataset)
 
 
 def read_descriptors(dataset: Path, nodes: pa.Array, raw: bool) -> tuple[Longs, Longs]:

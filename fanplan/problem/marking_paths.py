@@ -100,33 +100,57 @@ def pruned(tree: Hung, wanted: np.ndarray) -> Hung:
 
 
 class Laid(NamedTuple):
-    """The directed links of a tree, those below a link directly after it.
+    """The directed links of trees, tree by tree, those below a link directly after it.
 
-    ``above`` is the position in the tree of the link before each, NONE for links from the root.
+    Tree i has the entries ``starts[i]:starts[i + 1]``. ``above`` is the entry of the link before
+    each, NONE for links from a root.
     """
 
-    root: int
+    starts: Longs
     way: Longs
     above: Longs
 
 
 @compiled
-def preorder(root: int, tree: Hung) -> Laid:
-    """A tree as its links in preorder. O(nodes)."""
+def shortest_trees(roots: Longs, ways: Ways, wanted: np.ndarray) -> Laid:
+    """The shortest paths from each root to all wanted nodes, which it must reach."""
+    starts = np.zeros(len(roots) + 1, np.int64)
+    trees = [np.empty((2, 0), np.int64) for _ in range(0)]
+    for i, root in enumerate(roots):
+        trees.append(preorder(root, pruned(shortest_tree(root, ways, wanted), wanted)))
+        starts[i + 1] = starts[i] + trees[i].shape[1]
+    way, above = np.empty((2, starts[-1]), np.int64)
+    for i, tree in enumerate(trees):
+        way[starts[i] : starts[i + 1]] = tree[0]
+        above[starts[i] : starts[i + 1]] = np.where(tree[1] == NONE, NONE, tree[1] + starts[i])
+    return Laid(starts, way, above)
+
+
+def laid(trees: list[Longs]) -> Laid:
+    """Trees one after the other, each in preorder."""
+    sizes = [tree.shape[1] for tree in trees]
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    way, above = np.concatenate([np.empty((2, 0), np.int64), *trees], axis=1)
+    return Laid(starts, way, np.where(above == NONE, NONE, above + np.repeat(starts[:-1], sizes)))
+
+
+@compiled
+def preorder(root: int, tree: Hung) -> Longs:
+    """A tree as its links in preorder, and the positions of the links before them. O(nodes)."""
     nodes = len(tree.parent)
     below = np.ones(nodes, np.int64)
     place, free = np.zeros((2, nodes), np.int64)
     for node in tree.order[::-1]:
         below[tree.parent[node]] += below[node]
-    way, above = np.empty((2, len(tree.order)), np.int64)
+    found = np.empty((2, len(tree.order)), np.int64)
     place[root] = NONE
     for node in tree.order:
         over = tree.parent[node]
         at = free[over]
         free[over] += below[node]
         place[node], free[node] = at, at + 1
-        way[at], above[at] = tree.way[node], place[over]
-    return Laid(root, way, above)
+        found[0, at], found[1, at] = tree.way[node], place[over]
+    return found
 
 
 @compiled

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fanplan.errors import InputError, Problem
 from fanplan.problem.interest import Floats, Longs
-from fanplan.problem.marking import NAMED, NONE, MarkingProblem, Network, SharedTree, SourceTrees
+from fanplan.problem.marking import NONE, MarkingProblem, Network, SharedTree, SourceTrees
 from fanplan.problem.marking_paths import (
     Hung,
     Laid,
     Ways,
     hang,
+    laid,
     preorder,
     pruned,
     shortest_tree,
+    shortest_trees,
     sums_below,
     ways_of,
 )
-from fanplan.problem.names import similar
+from fanplan.problem.marking_requirements import (
+    Bools,
+    missed,
+    position,
+    positions,
+    require_entered_once,
+    require_hung,
+    require_joined,
+    require_none,
+    require_one_root,
+    require_trees,
+)
+from fanplan.problem.overlay import Links
 from fanplan.workload.tables import TREES
 
 
@@ -31,23 +45,41 @@ def shared_problem(network: Network, core: str) -> MarkingProblem:
 
     O(links × log nodes). The two directions of a link are marked each on its own.
     """
-    root = position(network, core)
-    member = (network.published > 0) | (network.subscribed > 0)
-    tree = pruned(shortest_tree(root, network_ways(network), member), member)
-    require_reached(network, root, member, tree)
-    f, g = (sums_below(tree, many) for many in (network.published, network.subscribed))
-    order = tree.order
-    # A link is used if somebody publishes before it and somebody subscribes behind it.
-    falls = order[(network.published.sum() > f[order]) & (g[order] > 0)]
-    rises = order[(f[order] > 0) & (network.subscribed.sum() > g[order])]
-    down, up = np.full((2, network.size), NONE, np.int32)
-    down[falls] = np.arange(len(falls))
-    up[rises] = len(falls) + np.arange(len(rises))
-    parent = np.full(network.size, NONE, np.int32)
-    parent[order] = tree.parent[order]
-    shape = SharedTree(root, np.concatenate(([root], order)).astype(np.int32), parent, down, up)
-    used = np.concatenate((tree.way[falls], opposite(tree.way[rises], network)))
-    return with_links(network, directed(network), used, shape)
+    require_paths(network, core)
+    root, member = position(network, core), members(network)
+    tree = shortest_tree(root, network_ways(network), member)
+    return with_core(network, directed(network), root, pruned(tree, member))
+
+
+def given_shared_problem(network: Network, trees: pa.Table) -> MarkingProblem:
+    """All publishers and subscribers on one given tree, as a table with one root, the core.
+
+    Its links are used in both directions. O(rows × log rows).
+    """
+    root, parent, child = (positions(network, trees, name) for name in TREES.required)
+    require_one_root(network, root)
+    require_entered_once(network, root, child)
+    ends = np.concatenate((parent, child)), np.concatenate((child, parent))
+    links = directed(network) if network.links else any_links(*ends, network.size)
+    core = int(root[0])
+    tree = hang(core, parent, child, find(network, links, parent, child), network.size)
+    require_hung(network, core, child, tree)
+    require_none(network, core, missed(members(network), core, tree))
+    return with_core(network, links, core, pruned(tree, members(network)))
+
+
+def only_tree(network: Network, trees: pa.Table) -> Network:
+    """The network with the links of one given tree alone: its shortest paths are the tree."""
+    parent, child = (positions(network, trees, name) for name in ("parent", "child"))
+    if network.links is None:
+        a, b, ones = parent.astype(np.int32), child.astype(np.int32), np.ones(len(parent))
+        return replace(network, links=Links(a, b, ones, np.inf * ones, ones))
+    own = np.minimum(parent, child) * network.size + np.maximum(parent, child)
+    a, b = network.links.a.astype(np.int64), network.links.b.astype(np.int64)
+    kept = np.isin(np.minimum(a, b) * network.size + np.maximum(a, b), own)
+    links = Links(*(column[kept] for column in astuple(network.links)))
+    sending = None if network.sending is None else network.sending[kept]
+    return replace(network, links=links, sending=sending)
 
 
 def source_problem(network: Network) -> MarkingProblem:
@@ -56,12 +88,9 @@ def source_problem(network: Network) -> MarkingProblem:
     Of equally long paths the one with fewer links, then the one whose last links come from nodes
     with lower positions. O(publishers × links × log nodes) at most.
     """
-    ways, wanted = network_ways(network), network.subscribed > 0
-    trees = []
-    for root in np.flatnonzero(network.published).tolist():
-        tree = shortest_tree(root, ways, wanted)
-        require_reached(network, root, wanted, tree)
-        trees.append(preorder(root, pruned(tree, wanted)))
+    require_paths(network)
+    roots, wanted = np.flatnonzero(network.published), network.subscribed > 0
+    trees = shortest_trees(roots, network_ways(network), wanted)
     return with_sources(network, directed(network), trees)
 
 
@@ -71,7 +100,7 @@ def given_problem(network: Network, trees: pa.Table) -> MarkingProblem:
     Trees of nodes that publish nothing are not used. O(rows × log rows).
     """
     root, parent, child = (positions(network, trees, name) for name in TREES.required)
-    require_trees(network, root, parent, child)
+    require_trees(network, root, child)
     links = directed(network) if network.links else any_links(parent, child, network.size)
     way = find(network, links, parent, child)
     order = np.argsort(root, kind="stable")
@@ -81,9 +110,18 @@ def given_problem(network: Network, trees: pa.Table) -> MarkingProblem:
         rows = order[ends[publisher] : ends[publisher + 1]]
         tree = hang(publisher, parent[rows], child[rows], way[rows], network.size)
         require_hung(network, publisher, child[rows], tree)
-        require_reached(network, publisher, wanted, tree)
+        require_none(network, publisher, missed(wanted, publisher, tree))
         found.append(preorder(publisher, pruned(tree, wanted)))
-    return with_sources(network, links, found)
+    return with_sources(network, links, laid(found))
+
+
+def require_paths(network: Network, core: str = "") -> None:
+    """Links must lead from the core to all, or without one from all publishers to subscribers."""
+    directed(network)
+    if core:
+        require_joined(network, np.array([position(network, core)]), members(network))
+    else:
+        require_joined(network, np.flatnonzero(network.published), network.subscribed > 0)
 
 
 # ---- directed links
@@ -104,13 +142,6 @@ def directed(network: Network) -> Directed:
     a, b = network.links.a.astype(np.int64), network.links.b.astype(np.int64)
     sending = np.ones(len(a)) if network.sending is None else network.sending
     return Directed(np.concatenate((a, b)), np.concatenate((b, a)), np.tile(sending, 2))
-
-
-def opposite(way: Longs, network: Network) -> Longs:
-    """The same links of the network in the other direction."""
-    assert network.links is not None
-    half = len(network.links.a)
-    return (way + half) % (2 * half) if half else way
 
 
 def network_ways(network: Network) -> Ways:
@@ -138,23 +169,36 @@ def find(network: Network, links: Directed, tail: Longs, head: Longs) -> Longs:
 # ---- problems
 
 
-def with_sources(network: Network, links: Directed, trees: list[Laid]) -> MarkingProblem:
-    """A problem with a tree per source; only links in trees are kept, in their order."""
-    sizes = [len(tree.way) for tree in trees]
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    way = joined([tree.way for tree in trees])
-    above = joined([tree.above for tree in trees])
-    above = np.where(above == NONE, NONE, above + np.repeat(starts[:-1], sizes))
+def members(network: Network) -> Bools:
+    """The nodes that publish or subscribe."""
+    return (network.published > 0) | (network.subscribed > 0)
+
+
+def with_core(network: Network, links: Directed, root: int, tree: Hung) -> MarkingProblem:
+    """A problem with one tree for all; only links on which something can travel are kept."""
+    f, g = (sums_below(tree, many) for many in (network.published, network.subscribed))
+    order = tree.order
+    # A link is used if somebody publishes before it and somebody subscribes behind it.
+    falls = order[(network.published.sum() > f[order]) & (g[order] > 0)]
+    rises = order[(f[order] > 0) & (network.subscribed.sum() > g[order])]
+    down, up = np.full((2, network.size), NONE, np.int32)
+    down[falls] = np.arange(len(falls))
+    up[rises] = len(falls) + np.arange(len(rises))
+    parent = np.full(network.size, NONE, np.int32)
+    parent[order] = tree.parent[order]
+    shape = SharedTree(root, np.concatenate(([root], order)).astype(np.int32), parent, down, up)
+    back = find(network, links, rises, tree.parent[rises])
+    return with_links(network, links, np.concatenate((tree.way[falls], back)), shape)
+
+
+def with_sources(network: Network, links: Directed, trees: Laid) -> MarkingProblem:
+    """A problem with a tree per publisher; only links in trees are kept, in their order."""
     in_use = np.zeros(len(links.tail), bool)
-    in_use[way] = True
-    link = (np.cumsum(in_use) - 1)[way].astype(np.int32)
-    roots = np.array([tree.root for tree in trees], dtype=np.int32)
-    shape = SourceTrees(roots, starts, link, above)
+    in_use[trees.way] = True
+    link = (np.cumsum(in_use) - 1)[trees.way].astype(np.int32)
+    roots = np.flatnonzero(network.published).astype(np.int32)
+    shape = SourceTrees(roots, trees.starts, link, trees.above)
     return with_links(network, links, np.flatnonzero(in_use), shape)
-
-
-def joined(parts: list[Longs]) -> Longs:
-    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def with_links(
@@ -170,62 +214,3 @@ def with_links(
         storing=np.zeros(network.size) if network.storing is None else network.storing,
         trees=trees,
     )
-
-
-# ---- names and what must hold
-
-
-def position(network: Network, core: str) -> int:
-    found = pc.index(network.nodes, core).as_py()
-    if found < 0:
-        remedy = similar(core, network.nodes.to_pylist()) or "Name a node of the network"
-        raise InputError(Problem("core", f"there is no node {core!r}", remedy))
-    return int(found)
-
-
-def positions(network: Network, trees: pa.Table, column: str) -> Longs:
-    """Names of nodes as positions; an error that tells those that are unknown."""
-    names = trees[column].combine_chunks()
-    found = pc.index_in(names, network.nodes)
-    if found.null_count:
-        unknown = names.filter(pc.is_null(found)).unique().to_pylist()[:NAMED]
-        remedy = "Name a node of the network"
-        raise InputError(Problem("trees", f"{column} {n!r} is no node", remedy) for n in unknown)
-    return found.to_numpy().astype(np.int64)
-
-
-def require_trees(network: Network, root: Longs, parent: Longs, child: Longs) -> None:
-    """Every publishing node has a tree, in which no node has two parents and the root none."""
-    treeless = network.published > 0
-    treeless[root] = False
-    # The only publisher may also be the only subscriber; then there is nothing to link.
-    treeless &= (network.subscribed > 0).sum() > (network.subscribed > 0)
-    problems = [
-        Problem("trees", f"publishing node {network.name(node)!r} has none", "Give one")
-        for node in np.flatnonzero(treeless)[:NAMED]
-    ]
-    _, first, times = np.unique(root * network.size + child, True, return_counts=True)
-    for row in first[(times > 1) | (root == child)[first]][:NAMED]:
-        what = (
-            f"{network.name(child[row])!r} is entered again in that of {network.name(root[row])!r}"
-        )
-        problems.append(Problem("trees", what, "Give each node one parent, and the root none"))
-    if problems:
-        raise InputError(problems)
-
-
-def require_hung(network: Network, root: int, child: Longs, tree: Hung) -> None:
-    loose = np.setdiff1d(child, tree.order)
-    if len(loose):
-        what = f"that of {network.name(root)!r} does not join {network.named(loose)} to its root"
-        raise InputError(Problem("trees", what, "Give links that form one tree, without a cycle"))
-
-
-def require_reached(network: Network, root: int, wanted: np.ndarray, tree: Hung) -> None:
-    missed = wanted.copy()
-    missed[tree.order], missed[root] = False, False
-    if missed.any():
-        what = (
-            f"that of {network.name(root)!r} does not reach {network.named(np.flatnonzero(missed))}"
-        )
-        raise InputError(Problem("trees", what, "Add the links that lead there"))

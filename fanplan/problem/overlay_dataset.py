@@ -69,7 +69,7 @@ def _broker_names(dataset: Path, manifest: Manifest) -> dict[str, str]:
     for stage in ("advertisements", "subscriptions"):
         if stage not in manifest.stages:
             continue
-        names = _distinct(dataset, stage, "broker")
+        names = distinct(dataset, stage, "broker")
         if None in names and names != {None}:
             _refuse_homeless(stage)
         used |= {name: stage for name in names if name is not None}
@@ -80,7 +80,7 @@ def require_homes(dataset: Path) -> None:
     """Every subscription and advertisement must name a broker."""
     stages = read_manifest(dataset).stages
     for stage in ("subscriptions", "advertisements"):
-        if stage in stages and None in _distinct(dataset, stage, "broker"):
+        if stage in stages and None in distinct(dataset, stage, "broker"):
             _refuse_homeless(stage)
 
 
@@ -89,7 +89,7 @@ def _refuse_homeless(stage: str) -> None:
     raise InputError(Problem(stage, what, "Give every row a broker, or allocate clients first"))
 
 
-def _distinct(dataset: Path, stage: str, column: str) -> set[str | None]:
+def distinct(dataset: Path, stage: str, column: str) -> set[str | None]:
     found: set[str | None] = set()
     for batch in stage_batches(dataset, stage, (column,), BATCH):
         found |= set(pc.unique(batch.column(0)).to_pylist())
@@ -102,7 +102,7 @@ def publisher_names(dataset: Path) -> pa.Array:
     names: set[str | None] = set()
     for stage in ("publications", "advertisements"):
         if stage in stages:
-            names |= _distinct(dataset, stage, "publisher")
+            names |= distinct(dataset, stage, "publisher")
     return pa.array(sorted(name or "" for name in names), pa.string())
 
 
@@ -215,7 +215,7 @@ def given_clients(dataset: Path) -> pa.Table:
             known = publishers.get(row["client"], row["broker"])
             publishers[row["client"]] = min(known, row["broker"])
     if "publications" in stages:
-        silent = _distinct(dataset, "publications", "publisher") - publishers.keys() - {None}
+        silent = distinct(dataset, "publications", "publisher") - publishers.keys() - {None}
         publishers |= {str(name): str(name) for name in silent}
     parts.append(_clients(list(publishers), "publisher", list(publishers.values())))
     return pa.concat_tables(parts)

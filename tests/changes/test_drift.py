@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datasets import Flow, World, plan_dataset, write_dataset
 from marking_datasets import write_marking_dataset
@@ -17,6 +18,7 @@ import fanplan
 from fanplan import api
 from fanplan.api import allocations, changes, marking_plans, overlay_plans
 from fanplan.changes.drifted_layers import Moved
+from fanplan.errors import InputError
 from fanplan.plan.store import save_plan
 from fanplan.problem.marking import Network
 
@@ -67,7 +69,7 @@ def test_what_drifted_is_counted(planned, tmp_path):
     amend(later, tables=tables(subscriptions="other", publications="two"), inputs="others")
     found = fanplan.apply_check(plan, api.Dataset(later))
     assert (found.ok, found.reached) == (False, False)
-    assert found.drift == ("changed: subscriptions",)
+    assert found.drift == ("changed tables: subscriptions",)
     layer = found.layers["channels"]
     assert layer.moved == {"flows": Moved(1, 1, 1), "subscribers": Moved(1, 0)}
     assert layer.missed == 2, "t0 for s3, and t3 for s0"
@@ -84,7 +86,7 @@ def test_what_drifted_is_counted(planned, tmp_path):
         ({"inputs": "others"}, "workload.toml says something else"),
         ({"key": "key-9"}, "the input has the key key-9, not key-1"),
         ({"grid": "uniform"}, "grid was atomic and is uniform"),
-        ({"tables": tables(subscriptions="one", brokers="new")}, "changed: brokers, publications"),
+        ({"tables": tables(subscriptions="one", links="a")}, "changed tables: links, publications"),
     ],
 )
 def test_every_drift_is_named(planned, facts, named):
@@ -122,7 +124,12 @@ def test_an_overlay_that_drifted(tmp_path):
     later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 1, 2), 8.0))
     amend(later, key="key-2")
     layer = fanplan.apply_check(plan, fanplan.Dataset(later)).layers["overlay"]
-    assert layer.moved == {"brokers": Moved(0, 0), "clients": Moved(1, 0, 1)}
+    nothing = Moved(0, 0)
+    assert layer.moved == {
+        "brokers": nothing,
+        "publishers": nothing,
+        "subscribers": Moved(1, 0, 1),
+    }
     then, now = layer.figures["link_messages/s"]
     assert (now, layer.missed) == (2 * then, 0)
     more = write_overlay_dataset(tmp_path / "more", overlay_world((1, 3), 4.0, brokers=4))
@@ -132,13 +139,37 @@ def test_an_overlay_that_drifted(tmp_path):
     assert layer.figures["link_messages/s"] == (then, None)
 
 
+def test_rows_that_came_and_went(tmp_path):
+    first = write_overlay_dataset(tmp_path / "first", overlay_world((1, 2), 4.0))
+    plan = fanplan.overlay(fanplan.Dataset(first), metric="overlap").save(tmp_path / "plan")
+    later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 2, 0), 4.0, brokers=4))
+    amend(later, key="key-2")
+    for stage in ("subscriptions", "advertisements"):
+        for folder in (first, later):
+            file = folder / stage / "part.parquet"
+            table = pq.read_table(file)
+            for name in ("topic", "filter"):
+                table = table.append_column(name, pa.nulls(len(table), pa.string()))
+            pq.write_table(table, file)
+    found = fanplan.apply_check(plan, fanplan.Dataset(later), was=fanplan.Dataset(first))
+    nothing = Moved(0, 0)
+    assert found.rows == {
+        "subscriptions": Moved(1, 0),
+        "advertisements": nothing,
+        "publishers": nothing,
+        "brokers": Moved(1, 0),
+    }
+    with pytest.raises(InputError, match="was planned for other input"):
+        fanplan.apply_check(plan, fanplan.Dataset(first), was=fanplan.Dataset(later))
+
+
 def test_an_allocation_that_drifted(tmp_path):
     first = write_overlay_dataset(tmp_path / "first", overlay_world((1, 2), 4.0))
     plan = fanplan.allocate(fanplan.Dataset(first), load="exact").save(tmp_path / "plan")
     later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 2, 2), 4.0))
     amend(later, key="key-2")
     layer = fanplan.apply_check(plan, fanplan.Dataset(later)).layers["overlay"]
-    assert layer.moved == {"brokers": Moved(0, 0), "clients": Moved(1, 0)}
+    assert (layer.moved["brokers"], layer.moved["subscribers"]) == (Moved(0, 0), Moved(1, 0))
     assert layer.missed == 1, "nobody gave the new one a broker"
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import itertools
 
+from group_datasets import write_group_dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from overlays import routes_of
 
+import fanplan
+from fanplan.api import changes, groups_plans
 from fanplan.changes.groups import Group, Setting, numbers, ordered, size
+from fanplan.plan.stored import load_plan
 
 BROKERS = "abcd"
 CELLS = [("t", (i,)) for i in range(4)]
@@ -29,7 +34,7 @@ def choices(draw: st.DrawFn, cells: bool) -> dict[int, Group]:
     return dict(enumerate(found))
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.booleans().flatmap(lambda c: st.tuples(choices(c), choices(c))), st.booleans())
 def test_any_groups_become_any_others(both, comparable):
     old, new = both
@@ -51,6 +56,32 @@ def test_any_groups_become_any_others(both, comparable):
     if comparable:
         kept = {group for group in old.values() if group in new.values()}
         assert len(old.keys() & new.keys()) == len(kept)
+
+
+def test_stored_groups(tmp_path, monkeypatch):
+    """R over K and M, which have A, B and C, D."""
+    monkeypatch.setattr(groups_plans, "make_group_stages", lambda *_: None)
+    monkeypatch.setattr(changes, "make_stages", lambda *_: None)
+    names, links = ["A", "B", "C", "D", "K", "M", "R"], [(0, 4), (1, 4), (2, 5), (3, 5)]
+    sent = {(6, (0, 2)): 2.0, (6, (0, 1, 2, 3)): 2.0, (6, (3,)): 10.0}
+    folder = write_group_dataset(
+        tmp_path / "d", names, routes_of(sent), links=[*links, (4, 6), (5, 6)]
+    )
+    dataset = fanplan.Dataset(folder)
+    few, all_ = (
+        fanplan.groups(dataset, select=select).save(tmp_path / select[4:-1])
+        for select in ("top:30%", "top:100%")
+    )
+    for old, new in ((few, all_), (all_, few)):
+        found = fanplan.diff(old, new, dataset, steps_of=2)
+        (layer,) = found.layers
+        assert (found.ok, layer.layer) == (True, "groups")
+        assert layer.states[-1].figures["groups"] == load_plan(new).groups.selected
+    assert fanplan.compare(few, all_).json()["figures"]["groups"]["covered"]["best"] == ["100"]
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace("key-1", "key-2"))
+    drifted = fanplan.apply_check(all_, dataset)
+    assert (drifted.ok, drifted.layers["groups"].missed) == (False, 0)
 
 
 def test_settings_that_do_not_hold_are_named():

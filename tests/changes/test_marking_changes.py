@@ -40,7 +40,7 @@ def any_marking(problem: MarkingProblem, seed: int) -> np.ndarray:
     return publish
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.booleans())
 def test_any_marking_becomes_any_other(seed, shared):
     problem = random_shared_problem(seed) if shared else random_source_problem(seed)

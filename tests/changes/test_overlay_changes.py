@@ -63,7 +63,7 @@ NOTHING = Evidence(lambda shape, names: no_routes(), {}, None, 1.0)
 NAMES = [f"b{i}" for i in range(8)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.integers(0, 10**6),
     st.sets(st.sampled_from(NAMES), min_size=1),

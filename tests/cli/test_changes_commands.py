@@ -71,7 +71,7 @@ def test_diff_of_a_plan_with_itself(capsys: pytest.CaptureFixture[str]) -> None:
 def test_many_steps_are_shortened(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr("fanplan.cli.changes_shown.SHOWN", 4)
     assert run("diff", "broadcast", "unicast", "--steps-of", 1) == 0
-    assert "8 more steps in between" in capsys.readouterr().out
+    assert "7 more steps in between" in capsys.readouterr().out
 
 
 WRONG = {

@@ -29,7 +29,13 @@ from fanplan.papers.experiment import (
     judge,
     summarise,
 )
-from fanplan.papers.report import require_section, with_section, write_docs, write_results
+from fanplan.papers.report import (
+    published_table,
+    require_section,
+    with_section,
+    write_docs,
+    write_results,
+)
 from fanplan.papers.run import run_study
 
 FIELDS = ("paper", "item", "setting", "published", "mean", "sd", "z", "runs")
@@ -63,14 +69,14 @@ def tiny(sample: Any) -> Experiment:
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20), st.floats(-1e6, 1e6))
 def test_mean_sd_and_z_are_those_of_numpy(values: list[float], published: float) -> None:
     row = summarise("p", "i", "s", published, np.array(values))
-    sd = np.std(values, ddof=1)
+    sd = np.std(values, ddof=1) if len(set(values)) > 1 else 0.0
     assert row.mean == np.mean(values)
     assert row.sd == sd
     assert row.runs == len(values)
     if sd == 0:
         assert row.z is None
     else:
-        assert row.z == pytest.approx((np.mean(values) - published) / (sd / np.sqrt(len(values))))
+        assert row.z == pytest.approx((published - np.mean(values)) / sd)
 
 
 def test_one_run_has_no_spread_and_no_published_number_no_z() -> None:
@@ -88,6 +94,19 @@ def test_rows_have_the_named_fields_and_say_where_they_are() -> None:
     statement = rows[3]
     assert (statement.setting, statement.published) == ("a is below b", 1.0)
     assert statement.mean == pytest.approx(2 / 3)
+
+
+def test_a_page_has_published_numbers_or_all() -> None:
+    few, many = (
+        list(published_table(tiny(numbers), item, SAMPLES))
+        for item in (ITEM, replace(ITEM, numbers=True))
+    )
+    assert [line.split(" |")[0] for line in few[2:-1]] == ["| line, x 1"]
+    assert [line.split(" |")[0] for line in many[2:-1]] == [
+        "| line, x 1",
+        "| line, x 2",
+        "| ours, x 1",
+    ]
 
 
 def test_a_statement_of_ours_was_not_published() -> None:

@@ -10,7 +10,7 @@ import pytest
 from fanplan.papers.experiment import Samples, judge
 from fanplan.papers.hyper import EXPERIMENT
 from fanplan.papers.hyper.figures import figures
-from fanplan.papers.hyper.samples import sample, settings
+from fanplan.papers.hyper.samples import SCENARIOS, sample, settings
 from fanplan.papers.hyper.tables import DOUBTFUL, PUBLISHED, ROWS, tables
 
 RUNS = 24
@@ -53,6 +53,13 @@ def test_every_point_is_measured_and_statements_hold(samples: Samples) -> None:
             assert all(len(samples[point.setting, point.key]) == RUNS for point in line.points)
         for statement in item.statements:
             assert judge(item, statement, samples).holds, statement.text
+
+
+def test_true_saving_is_never_dearer_at_equal_state(samples: Samples) -> None:
+    for scenario in SCENARIOS:
+        for key in ("nc 10", "nc 20", "fc 10", "fc 20"):
+            ours, theirs = (samples[scenario, f"{key} {whose}"] for whose in ("ours", "cost"))
+            assert (ours <= theirs + 1e-9).all()
 
 
 def test_figures_are_numbered_and_average_to_the_tables(samples: Samples) -> None:

@@ -13,8 +13,9 @@ from overlays import write_manifest, write_stage
 from pyspark.sql import SparkSession
 
 from fanplan.errors import InputError
-from fanplan.pipeline import descriptors
+from fanplan.pipeline import descriptor_covers, descriptors
 from fanplan.pipeline.derived import Derived
+from fanplan.pipeline.descriptor_covers import COVERS
 from fanplan.problem.dataset import read_stage
 from fanplan.progress import quiet
 
@@ -102,6 +103,11 @@ def test_from_tables_to_a_checked_plan(
     assert (code, told["cost"], told["p_links"], told["s_links"]) == (0, 5.0, 2, 1)
     assert answer(capsys, *words, tmp_path / "raw", "--raw")[1]["cost"] == 7.0
     assert run("check", plan, source.dataset) == 0
+    # B's region in q.a covers one of C's, where both are behind a link.
+    merged = answer(capsys, *words, tmp_path / "merged", "--merge")[1]["merged"]
+    covers = read_stage(source.dataset, "descriptor_covers", COVERS.fieldNames()).to_pylist()
+    assert [tuple(row.values()) for row in covers] == [(False, "C", ["B"], 1)]
+    assert (merged["plain"], merged["cost"], merged["sub_everywhere"]) == (5.0, 5.0, 9.0)
 
 
 def test_without_advertisements_nothing_is_published(source: Derived) -> None:
@@ -134,3 +140,26 @@ def test_groups_may_span_batches() -> None:
     whole = [("A", False, 2, 1), ("A", True, 4, 2), ("B", True, 7, 1), ("B", True, 2, 1)]
     for cuts in ((), (3,), (1, 2, 3, 4), (4, 4, 6), (5, 7)):
         assert counted(*cuts) == whole
+
+
+def test_too_much_to_compare_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.record_batch(
+        {
+            "broker": ["A", "B", "B", "C"],
+            "publishes": [True] * 4,
+            "topic_id": pa.array([0, 0, 0, 0], pa.int32()),
+            "lo": [[0.0], [1.0], [3.0], [3.0]],
+            "hi": [[4.0], [2.0], [4.0], [4.0]],
+        }
+    )
+
+    def found() -> list[tuple]:
+        batches = descriptor_covers._found(1, iter([rows]))
+        return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+    alike = [("B", ["A"]), ("B", ["A"]), ("C", ["A", "B"])]
+    assert found() == [(True, broker, coverers, 1) for broker, coverers in alike]
+    for limit in ("PAIRS", "REGIONS"):
+        with monkeypatch.context() as lower:
+            lower.setattr(descriptor_covers, limit, 3)
+            assert found() == [(True, None, [], 4)]

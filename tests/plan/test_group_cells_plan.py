@@ -35,7 +35,7 @@ def planned(folder: Path, world: World, full: bool, select: str = "top:100%") ->
     return dataset, made.save(folder / "plan")
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans(), st.integers(1, 100))
 def test_the_plan_says_which_publication_is_whose(tmp_path_factory, seed, roots, full, percent):
     world = random_world(seed, roots)

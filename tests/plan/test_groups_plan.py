@@ -60,7 +60,7 @@ def random_routes(seed: int, roots: int) -> tuple[list, int, Routes]:
 SELECT = ("top:30%", "top:100%", "threshold:0", "budget:1", "budget:6")
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([1, 3]),

@@ -35,7 +35,8 @@ from fanplan.problem.marking import Network
 @pytest.fixture(autouse=True)
 def _stage_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The datasets here come with the stage that Spark would make."""
-    monkeypatch.setattr(marking_plans, "make_descriptors", lambda *_: None)
+    for stage in ("make_descriptors", "make_covers"):
+        monkeypatch.setattr(marking_plans, stage, lambda *_: None)
 
 
 def random_network(seed: int, nodes: int = 8) -> tuple[Network, pa.Table]:
@@ -120,9 +121,9 @@ def test_figure_2_costs_what_the_paper_says(dataset, tmp_path):
     ]
     marks = pq.read_table(made.save(tmp_path / "plan") / "marks.parquet").to_pylist()
     assert [tuple(row.values()) for row in marks] == [
-        ("A", "B", "p", 2, 4, 1.0),
-        ("B", "C", "s", 2, 1, 1.0),
-        ("B", "D", "p", 2, 3, 1.0),
+        ("A", "B", "p", 2, 4, 1.0, None, None),
+        ("B", "C", "s", 2, 1, 1.0, None, None),
+        ("B", "D", "p", 2, 3, 1.0, None, None),
     ]
 
 
@@ -136,6 +137,88 @@ def test_nodes_need_no_table_of_brokers(tmp_path):
     made = fanplan.mark(fanplan.Dataset(path), "given")
     assert made.summary()["cost"] == 5.0
     assert check_plan(made.save(tmp_path / "plan"), path).ok
+
+
+# ---- merging
+
+MERGED = [(False, "D", ["C"], 2), (True, "A", ["B"], 1)]
+"""Of D's 3 descriptors C covers 2; B covers one of A's."""
+
+
+@pytest.fixture
+def covered(tmp_path: Path) -> fanplan.Dataset:
+    """As Figure 2, but B publishes too."""
+    world = network("ABCD", ["AB", "BC", "BD"], {"A": 2, "B": 2}, {"C": 1, "D": 3})
+    return fanplan.Dataset(write_marking_dataset(tmp_path / "covered", world, covers=MERGED))
+
+
+@pytest.mark.parametrize("trees", ["per-source", "shared:B"])
+def test_merging_counts_less(covered, tmp_path, trees):
+    """On A to B τ sinks from 4 to 2 as C covers, on the others σ from 4 to 3 as B does.
+
+    The marks that are best without merging are so with it.
+    """
+    made = fanplan.mark(covered, trees, merge=True)
+    told = made.summary()
+    assert told["merged"] == {
+        "cost": 6.0,
+        "plain": 6.0,
+        "plain_merged": 6.0,
+        "pub_everywhere": 8.0,
+        "sub_everywhere": 6.0,
+    }
+    assert [row["marking"] for row in made.compared()][-2:] == ["best", "best merged"]
+    plan = made.save(tmp_path / "plan")
+    marks = pq.read_table(plan / "marks.parquet").to_pylist()
+    assert [(row["merged_sigma"], row["merged_tau"]) for row in marks] == [(2, 2), (3, 1), (3, 3)]
+    assert check_plan(plan, covered.path).ok
+
+
+def test_merging_may_mark_otherwise(tmp_path):
+    """A publishes 3 descriptors; C and D want the same 2, so that A to B pays as an s-link."""
+    world = network("ABCD", ["AB", "BC", "BD"], {"A": 3}, {"C": 2, "D": 2})
+    covers = [(False, "D", ["C"], 2)]
+    dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", world, covers=covers))
+    made = fanplan.mark(dataset, "per-source", merge=True)
+    told = made.summary()
+    assert (told["merged"]["plain"], told["merged"]["plain_merged"]) == (7.0, 7.0)
+    assert (told["cost"], told["merged"]["cost"], told["s_links"]) == (8.0, 6.0, 3)
+    assert check_plan(made.save(tmp_path / "plan"), dataset.path).ok
+
+
+MISMERGED = {
+    "merged_sigma": (lambda rows: first(rows, merged_sigma=9), "marks: merged_sigma (1): 'A' to"),
+    "merged_tau": (lambda rows: first(rows, merged_tau=None), "marks: merged_tau (1): 'A' to 'B'"),
+}
+
+
+@pytest.mark.parametrize("wrong", MISMERGED.values(), ids=MISMERGED.keys())
+def test_wrong_merged_counts_are_named(covered, tmp_path, wrong):
+    change, said = wrong
+    plan = fanplan.mark(covered, "per-source", merge=True).save(tmp_path / "plan")
+    edit(plan, change)
+    assert any(said in text for text in check_plan(plan, covered.path).violations)
+
+
+def test_wrong_merged_costs_are_named(covered, tmp_path):
+    made = fanplan.mark(covered, "per-source", merge=True)
+    plan = made.save(tmp_path / "plan")
+    amend(plan, merged=dict.fromkeys(made.summary()["merged"], 99.0))
+    said = " ".join(check_plan(plan, covered.path).violations)
+    for part in ("merged.cost (1): stated 99.0", "merged.sub_everywhere", "costs do not rise"):
+        assert part in said
+
+
+def test_raw_regions_are_not_merged(covered):
+    with pytest.raises(InputError, match="merge: covered regions cannot both count"):
+        fanplan.mark(covered, "per-source", raw=True, merge=True)
+
+
+def test_too_much_to_merge_is_refused(tmp_path):
+    beyond = [(True, None, [], 2_000_000)]
+    dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", figure_2(), covers=beyond))
+    with pytest.raises(InputError, match=r"2,000,000 regions.*Mark without merging"):
+        fanplan.mark(dataset, "per-source", merge=True)
 
 
 # ---- wrong plans
@@ -223,7 +306,12 @@ BAD = {
     "no core": (figure_2(), None, {"trees": "shared:"}, "'shared:' is unknown"),
     "unknown core": (figure_2(), None, {"trees": "shared:X"}, "core: there is no node 'X'"),
     "sending": (figure_2(), None, {"trees": "per-source", "sending": "x"}, "sending: 'x'"),
-    "storing": (figure_2(), None, {"trees": "per-source", "storing": -1.0}, "storing: a price"),
+    "storing": (
+        figure_2(),
+        None,
+        {"trees": "per-source", "storing": -1.0},
+        "storing: -1.0 is no price",
+    ),
     "no trees": (figure_2(), None, {"trees": "given"}, "there is no table trees"),
     "apart": (APART, None, {"trees": "per-source"}, "that of 'A' does not reach 'D'"),
     "apart, shared": (APART, None, {"trees": "shared:B"}, "that of 'B' does not reach 'D'"),
@@ -265,8 +353,9 @@ def test_prices_of_links_need_links(tmp_path):
     assert fanplan.mark(dataset, "given", storing=1.0).summary()["cost"] == 10.0
     with pytest.raises(InputError, match="there are no links that have a latency"):
         fanplan.mark(dataset, "given", sending="latency")
-    with pytest.raises(InputError, match="links: there are none"):
-        fanplan.mark(dataset, "per-source")
+    for trees in ("per-source", "shared:A"):
+        with pytest.raises(InputError, match="links: there are none"):
+            fanplan.mark(dataset, trees)
 
 
 def test_nobody_publishes(tmp_path):

@@ -8,23 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from marking_worlds import Literal, figure_2, links, network, tree_table
+from marking_worlds import Literal, figure_2, links, mesh, network, tree_table
 
 from fanplan.errors import InputError
+from fanplan.planners.marking.marking import exact_marking
 from fanplan.problem.marking import NONE, MarkingProblem, Network, SharedTree, SourceTrees
-from fanplan.problem.marking_trees import given_problem, shared_problem, source_problem
-
-
-def mesh(seed: int, side: int = 5, whole: bool = False) -> Network:
-    """A square grid of nodes with random latencies: whole ones tie often, and some are 0."""
-    rng = np.random.default_rng(seed)
-    at = np.arange(side * side).reshape(side, side)
-    pairs = [*zip(at[:, :-1].flat, at[:, 1:].flat), *zip(at[:-1].flat, at[1:].flat)]  # noqa: B905
-    latency = rng.integers(0, 3, len(pairs)) * 1.0 if whole else rng.random(len(pairs))
-    names = pa.array([f"n{i:02d}" for i in range(side * side)])
-    published, subscribed = (rng.random((2, side * side)) < 0.3) * rng.integers(1, 9, side * side)
-    published[0] = 1
-    return Network(names, published, subscribed, links(pairs, latency.tolist()))
+from fanplan.problem.marking_trees import (
+    given_problem,
+    given_shared_problem,
+    shared_problem,
+    source_problem,
+)
 
 
 def tree_of(problem: MarkingProblem, number: int) -> list[tuple[int, int]]:
@@ -134,6 +128,53 @@ def test_given_trees_are_pruned_to_subscribers() -> None:
     world = network("ABCD", ["AB", "BC", "BD"], {"A": 1}, {"C": 1}, sending=np.array([1.0, 2, 3]))
     problem = given_problem(world, tree_table(A="AB BC BD"))
     assert (ends_of(problem), problem.sending.tolist()) == ({(0, 1), (1, 2)}, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_given_shared_tree_is_used_in_both_directions(linked: bool) -> None:
+    """The shortest paths to the core are but one tree that may be given."""
+    pairs = ["AB", "BC", "BD", "CD", "DE"]
+    world = network("ABCDE", pairs if linked else None, {"A": 1, "C": 2}, {"C": 1, "D": 3})
+    problem = given_shared_problem(world, tree_table(B="BA BC CD DE"))
+    tree = problem.trees
+    assert isinstance(tree, SharedTree)
+    assert (tree.core, tree.order.tolist()) == (1, [1, 0, 2, 3])
+    assert ends_of(problem) == {(0, 1), (1, 2), (2, 3)}
+    assert set().union(*Literal(problem).trees.values()) == ends_of(problem)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shortest_paths_given_as_a_tree_are_the_same_problem(seed: int) -> None:
+    world = mesh(seed)
+    own = shared_problem(world, "n12")
+    tree = own.trees
+    assert isinstance(tree, SharedTree)
+    names = [name.as_py() for name in world.nodes]
+    child = tree.order[1:].tolist()
+    columns = (["n12"] * len(child), [names[tree.parent[c]] for c in child])
+    table = dict(
+        zip(("root", "parent", "child"), (*columns, [names[c] for c in child]), strict=True)
+    )
+    given = given_shared_problem(world, pa.table(table))
+    assert ends_of(given) == ends_of(own)
+    assert exact_marking(given).cost == exact_marking(own).cost
+
+
+@pytest.mark.parametrize(
+    ("trees", "told"),
+    [
+        ({"B": "BA BC", "A": "AB"}, "there are 2, of 'A', 'B'. Give one, whose root is the core"),
+        ({"B": "BA BC"}, "'B' does not reach 'D'"),
+        ({"B": "BA BC CD BD"}, "'D' is entered again in that of 'B'"),
+        ({"B": "BA CD DC"}, "'B' does not join 'C', 'D' to its root"),
+        ({"B": "BA AC BD"}, "no link leads from 'A' to 'C'"),
+    ],
+)
+def test_a_given_shared_tree_that_is_none_is_named(trees: dict[str, str], told: str) -> None:
+    pairs = ["AB", "BC", "BD", "CD"]
+    world = network("ABCD", pairs, {"A": 2}, {"C": 1, "D": 3})
+    with pytest.raises(InputError, match=told):
+        given_shared_problem(world, tree_table(**trees))
 
 
 @pytest.mark.parametrize(

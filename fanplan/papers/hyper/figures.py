@@ -6,6 +6,11 @@ from fanplan.papers.experiment import Item, Line, Point
 from fanplan.papers.hyper.samples import DEFAULT, HYBRID, SCENARIOS, SHARES, SHORT
 
 FIRST = 8
+READING = (
+    "In Figures 8 to 25 servers are in the order of what is shown, the lowest first, so that runs "
+    "can be averaged: leaves are alike but for chance, and so are the servers of a level. The four "
+    "servers below the root come last."
+)
 SERVERS = {"delay": 64, "messages": 20, "matches": 20}
 WAYS = {
     "delay": (DEFAULT, HYBRID, SHORT),
@@ -38,7 +43,7 @@ def figure(number: int, scenario: str, share: int, metric: str) -> Item:
         tuple(curve(way, scenario, share, metric) for way in WAYS[metric]),
         unit,
         "leaf" if metric == "delay" else "internal server",
-        "Servers are in order of the figure shown, so that runs can be averaged.",
+        READING if number == FIRST else "",
     )
 
 

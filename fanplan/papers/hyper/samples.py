@@ -46,7 +46,7 @@ def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
             ledger = measured(problem, short if way == SHORT else plain, way, share)
             figures = {**ledger.summary(), **dict(by_server(ledger))}
             result |= {f"{way} {share} {key}": value for key, value in figures.items()}
-        for rank in RANKS:
+        for rank in RANKS if share < 100 else ():
             theirs, ours = at_equal_state(problem, short, rank, share)
             result |= {f"{rank} {share} cost": theirs, f"{rank} {share} ours": ours}
     return result
@@ -96,11 +96,18 @@ def by_server(ledger: GroupsLedger) -> Iterator[tuple[str, float]]:
 def at_equal_state(
     problem: GroupsProblem, candidates: Candidates, rank: Rank, share: int
 ) -> tuple[float, float]:
-    """The cost of the best share by a benefit, and of our choice for as many entries."""
+    """The cost of the best share by a benefit, and of our choice for as many entries.
+
+    In percent of the cost of default routing.
+    """
     theirs = choose_among(candidates, GroupsParams(Top(share / 100), rank))
     ledger = groups_ledger(problem, theirs.selected)
     ours = choose_among(candidates, GroupsParams(Budget(ledger.entries)))
-    return cost(ledger), cost(groups_ledger(problem, ours.selected))
+    default = cost(groups_ledger(problem, np.zeros(problem.size, bool)))
+    return (
+        100 * cost(ledger) / default,
+        100 * cost(groups_ledger(problem, ours.selected)) / default,
+    )
 
 
 def cost(ledger: GroupsLedger) -> float:

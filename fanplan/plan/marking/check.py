@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,13 @@ import pyarrow as pa
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
 from fanplan.plan.marking.count import Bools, walk
-from fanplan.plan.marking.record import MarkingRecord
+from fanplan.plan.marking.record import MarkingRecord, MergedRecord
+from fanplan.plan.marking.recount import recount
 from fanplan.plan.stored import StoredPlan
 from fanplan.plan.tables import MARKS
 from fanplan.problem.interest import Floats, Longs
 from fanplan.problem.marking import MarkingProblem
+from fanplan.problem.marking_covers import read_covers
 from fanplan.problem.marking_dataset import load_marking
 
 
@@ -37,7 +40,12 @@ def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
         wrong = np.flatnonzero(~np.isclose(stated, own, rtol=TOLERANCE, atol=0.0))
         findings.violate(f"marks: {column}", len(wrong), named(wrong, problem))
     check_record(record, problem, publish, findings)
-    check_costs(record, publish, counted.sigma * price, counted.tau * price, findings)
+    as_p, as_s = counted.sigma * price, counted.tau * price
+    costs = check_costs("marking", record, publish, as_p, as_s, findings)
+    if record.merged:
+        check_merged(record, dataset, problem, publish, marks, findings)
+    else:
+        require_cheapest("marking", costs, findings)
     return len(broken)
 
 
@@ -107,17 +115,53 @@ def check_record(
 
 
 def check_costs(
-    record: MarkingRecord, publish: Bools, as_p: Floats, as_s: Floats, findings: Findings
-) -> None:
-    """Costs of the marking and of both broadcasts; the best marking is no dearer than either."""
+    section: str,
+    record: MarkingRecord | MergedRecord,
+    publish: Bools,
+    as_p: Floats,
+    as_s: Floats,
+    findings: Findings,
+) -> dict[str, float]:
+    """Costs of the marking and of both broadcasts, as the check counts them."""
     own = {
-        "cost": as_p[publish].sum() + as_s[~publish].sum(),
-        "pub_everywhere": as_p.sum(),
-        "sub_everywhere": as_s.sum(),
+        "cost": float(as_p[publish].sum() + as_s[~publish].sum()),
+        "pub_everywhere": float(as_p.sum()),
+        "sub_everywhere": float(as_s.sum()),
     }
     for name, value in own.items():
-        require_close(f"plan.json: marking.{name}", getattr(record, name), value, 0.0, findings)
+        require_close(f"plan.json: {section}.{name}", getattr(record, name), value, 0.0, findings)
+    return own
+
+
+def require_cheapest(section: str, own: dict[str, float], findings: Findings) -> None:
+    """The best marking is no dearer than a broadcast."""
     cheapest = min(own["pub_everywhere"], own["sub_everywhere"])
     if own["cost"] > cheapest * (1 + TOLERANCE):
         what = f"{own['cost']} is more than the {cheapest} of broadcasting"
-        findings.violate("plan.json: marking.cost", 1, [what])
+        findings.violate(f"plan.json: {section}.cost", 1, [what])
+
+
+def check_merged(
+    record: MarkingRecord,
+    dataset: Path,
+    problem: MarkingProblem,
+    publish: Bools,
+    marks: pa.Table,
+    findings: Findings,
+) -> None:
+    """Merged counts of links and costs, and that merging pays."""
+    merged = record.merged
+    assert merged is not None
+    stated = [marks[name].fill_null(-1).to_numpy() for name in ("merged_sigma", "merged_tau")]
+    links, own = recount(problem, read_covers(dataset, problem.nodes))
+    for name, told_, counted in zip(("merged_sigma", "merged_tau"), stated, own, strict=True):
+        wrong = links[told_[links] != counted]
+        findings.violate(f"marks: {name}", len(wrong), named(wrong, problem))
+    price = problem.sending + record.storing
+    as_p, as_s = (count * price for count in stated)
+    costs = check_costs("marking.merged", merged, publish, as_p, as_s, findings)
+    require_cheapest("marking.merged", costs, findings)
+    rising = (merged.cost, merged.plain_merged, merged.plain, record.cost)
+    if any(one > other * (1 + TOLERANCE) for one, other in itertools.pairwise(rising)):
+        what = f"merged {rising[0]}, plain {rising[1]} and {rising[2]}, unmerged {rising[3]}"
+        findings.violate("plan.json: marking.merged: costs do not rise", 1, [what])

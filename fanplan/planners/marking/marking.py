@@ -16,8 +16,8 @@ from fanplan.evaluation.marking_cost import (
 )
 from fanplan.planners.marking.cut import largest_closure
 from fanplan.planners.marking.entangled import Entangled, untangled
-from fanplan.planners.marking.relation import relation_of
-from fanplan.problem.interest import Longs
+from fanplan.planners.marking.relation import Relation, relation_of
+from fanplan.problem.interest import Floats, Longs
 from fanplan.problem.marking import NONE, MarkingProblem
 
 LARGEST = 2**61
@@ -54,21 +54,28 @@ def shared_marking(problem: MarkingProblem) -> Marking:
     return decided(problem, counts, publish, np.full(problem.size, NONE))
 
 
-def exact_marking(problem: MarkingProblem) -> Marking:
+def exact_marking(problem: MarkingProblem, counts: Counts | None = None) -> Marking:
     """The best marking; of equally good ones that with the most s-links, which is only one.
 
+    ``counts`` are the descriptors that links have in either role; those of the trees if not given.
     Almost all links are decided by what they cost and require. What is left is solved by minimum
     cuts, part by part. Near linear where parts are small.
     """
-    counts = descriptor_counts(problem)
+    counts = counts or descriptor_counts(problem)
     relation = relation_of(problem)
     gain = np.zeros(relation.size, np.int64)
     gain[: problem.size] = gains(problem, counts)
+    publish, knots = best_links(relation, gain)
+    part = parts(knots, relation.size)[: problem.size]
+    return decided(problem, counts, publish[: problem.size], part)
+
+
+def best_links(relation: Relation, gain: Longs) -> tuple[Bools, Entangled]:
+    """The p-links of the best marking with the most s-links, and what was entangled."""
     publish, knots = untangled(relation, gain)
     closed = largest_closure(knots.relation, gain[knots.items], knots.starts)
     publish[knots.items] = ~closed
-    part = parts(knots, relation.size)[: problem.size]
-    return decided(problem, counts, publish[: problem.size], part)
+    return publish, knots
 
 
 def decided(problem: MarkingProblem, counts: Counts, publish: Bools, part: Longs) -> Marking:
@@ -88,7 +95,11 @@ def gains(problem: MarkingProblem, counts: Counts) -> Longs:
     Exact if prices are whole numbers. Others are scaled by a power of two, to 60 bits in all.
     """
     as_publication, as_subscription = link_costs(problem, counts)
-    gain = as_publication - as_subscription
+    return whole(as_publication - as_subscription)
+
+
+def whole(gain: Floats) -> Longs:
+    """Gains as whole numbers, scaled if they are none."""
     if not (gain == np.rint(gain)).all() or np.abs(gain).sum() >= LARGEST:
         gain = np.ldexp(gain, 60 - int(np.frexp(np.abs(gain).sum())[1]))
     return np.rint(gain).astype(np.int64)

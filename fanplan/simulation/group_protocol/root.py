@@ -41,7 +41,7 @@ class Rules:
         problems = []
         if self.rebuild_every < 0:
             what = f"{self.rebuild_every} is negative"
-            problems.append(Problem("rebuild-every", what, "Give a number of updates, or 0"))
+            problems.append(Problem("rebuild_every", what, "Give a number of updates, or 0"))
         if self.hold not in HOLD:
             remedy = f"Choose one of {', '.join(HOLD)}"
             problems.append(Problem("hold", f"{self.hold} is unknown", remedy))

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse
 
 from fanplan.errors import InputError, Problem
+from fanplan.kernels import compiled
 from fanplan.workload.generators.draws import names, streams
 from fanplan.workload.generators.generated import Generated
 from fanplan.workload.generators.params import Kind, Params, option
@@ -153,14 +153,25 @@ def draw_graphs(rng: np.random.Generator, count: int, size: int, chance: float) 
     raise InputError(Problem("transit_edge, stub_edge", what, "Give a larger chance"))
 
 
+@compiled
 def hang_together(linked: np.ndarray, pairs: np.ndarray, size: int) -> np.ndarray:
-    """Which of several graphs are connected; ``linked`` is graphs × pairs."""
-    graph, pair = np.nonzero(linked)
-    ends = (graph[:, None] * size + pairs[pair]).T
-    nodes = len(linked) * size
-    matrix = scipy.sparse.coo_array((np.ones(ends.shape[1]), ends), shape=(nodes, nodes))
-    part = scipy.sparse.csgraph.connected_components(matrix, directed=False)[1].reshape(-1, size)
-    return np.asarray((part == part[:, :1]).all(axis=1))
+    """Which of several graphs are connected; ``linked`` is graphs × pairs.
+
+    Reach spreads from the first node until nothing is added: O(pairs × diameter) for each graph.
+    """
+    whole = np.empty(len(linked), np.bool_)
+    for graph in range(len(linked)):
+        reached = np.zeros(size, np.bool_)
+        reached[0], found, before = True, 1, 0
+        while found > before:
+            before = found
+            for pair in np.flatnonzero(linked[graph]):
+                a, b = pairs[pair]
+                if reached[a] != reached[b]:
+                    reached[a] = reached[b] = True
+                    found += 1
+        whole[graph] = found == size
+    return whole
 
 
 def draw_counts(params: TransitStubParams, rng: np.random.Generator, many: int) -> np.ndarray:

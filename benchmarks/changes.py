@@ -1,0 +1,106 @@
+"""From one channel plan to another: how many changes, and what it costs at its dearest.
+
+    python benchmarks/changes.py [--flows N] [--users N] [--channels K]
+
+Plans of a generated market by kmodes, by tock with greedy-flow, and by round-robin, each turned
+into each other. Beside the order that `fanplan diff` takes stands the plain one: all that is added,
+then all that is removed. Seconds are processor seconds; states are those of steps of 500 changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.changes.channel_order import ChannelChanges, costed, ordered
+from fanplan.changes.channel_world import ChannelWorld, world_between
+from fanplan.changes.channels import states_of
+from fanplan.evaluation.ledger import cost
+from fanplan.evaluation.weights import Weights
+from fanplan.plan.channels.analytic import analytic_ledger
+from fanplan.plan.channels.evidence import Decisions, Relation, Truth
+from fanplan.plan.channels.service import find_service
+from fanplan.plan.channels.types import ChannelMap, Pairs
+from fanplan.planners.methods import find_method
+from fanplan.planners.stop import never
+from fanplan.problem.build import from_generated
+from fanplan.problem.dataset import Manifest
+from fanplan.problem.interest import InterestProblem
+from fanplan.workload.generators import load
+
+W = Weights()
+METHODS = ("kmodes", "tock+greedy-flow", "round-robin")
+STEPS_OF = 500
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, value in {"flows": 10_000, "users": 250, "channels": 20}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    asked = parser.parse_args()
+    maker = load("market")
+    generated = maker.generate(maker.params(flows=asked.flows, users=asked.users), 0)
+    problem = from_generated(generated, "flow")
+    maps = {name: planned(problem, name, asked.channels) for name in METHODS}
+    costs = {name: cost(analytic_ledger(problem, found), W) for name, found in maps.items()}
+    print("| from | to | changes | dearer end | peak | plain peak | order s | check s per state |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for old, new in itertools.permutations(METHODS, 2):
+        world = between(problem, maps[old], maps[new])
+        print(f"| {old} | {new} |", measured(world, max(costs[old], costs[new])), flush=True)
+
+
+def planned(problem: InterestProblem, name: str, channels: int) -> ChannelMap:
+    method = find_method(*name.split("+", 1))
+    return method.planner(problem, method.params(channels=channels), 0, never)
+
+
+def between(problem: InterestProblem, old: ChannelMap, new: ChannelMap) -> ChannelWorld:
+    truth = Truth(
+        Manifest("", problem.seconds, "overlap", "atomic", True, {}),
+        pa.table({}),
+        pa.array(np.arange(problem.size)).cast(pa.large_string()),
+        problem.messages,
+        problem.bytes,
+        np.arange(problem.size, dtype=np.int32),
+        problem.indptr,
+        problem.audience,
+        problem.subscribers,
+    )
+    found = [decisions(problem, plan) for plan in (old, new)]
+    return world_between(truth, *found, (old.channels, new.channels), known=True)
+
+
+def decisions(problem: InterestProblem, plan: ChannelMap) -> Decisions:
+    def relation(pairs: Pairs, height: int) -> Relation:
+        return Relation(pairs.starts(height), pairs.right)
+
+    return Decisions(
+        relation(plan.assigned, problem.size),
+        relation(plan.members, plan.channels),
+        relation(plan.unicast, problem.size),
+    )
+
+
+def measured(world: ChannelWorld, dearer: float) -> str:
+    began = time.process_time()
+    changes = ordered(world, W)
+    order = time.process_time() - began
+    place = np.lexsort((changes.key, changes.phase))
+    plain = costed(ChannelChanges(changes.phase[place], changes.key[place]), world, W)
+    wanted = np.diff(world.truth.audience_starts)
+    began, states = time.process_time(), 0
+    for state in states_of(world, changes, np.arange(len(changes)) // STEPS_OF):
+        assert (find_service(world.truth, state).reached == wanted).all()
+        states += 1
+    check = (time.process_time() - began) / states
+    figures = [f"{x:,.0f}" for x in (len(changes), dearer, changes.cost.max(), plain.cost.max())]
+    return " | ".join([*figures, f"{order:.2f}", f"{check:.3f}"]) + " |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""`fanplan report`: one offline page about one or more plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fanplan.cli import options
+from fanplan.cli.run import engine, named_by_flag
+from fanplan.cli.show import show_facts, show_json
+
+Plans = Annotated[
+    list[Path], typer.Argument(metavar="PLAN…", help="Plan folders, all made for one dataset.")
+]
+Workload = Annotated[
+    Path | None,
+    typer.Option(
+        help="Workload folder or dataset of the plans: they are checked again, and the page shows "
+        "interest, loads and delays beside baselines, and quarantine."
+    ),
+]
+Curve = Annotated[
+    bool | None,
+    typer.Option(
+        "--curve/--no-curve",
+        help="Plan for other numbers of channels and show what they cost.",
+        show_default="with --workload",
+    ),
+]
+
+
+def report(
+    plans: Plans,
+    out: options.Out,
+    workload: Workload = None,
+    curve: Curve = None,
+    replace: options.Replace = False,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+) -> None:
+    """Write one offline page that shows what plans decide and what they save."""
+    from fanplan import api
+
+    with named_by_flag({"curve": "--curve"}):
+        made = api.report(
+            plans,
+            out,
+            workload=workload,
+            curve=curve,
+            replace=replace,
+            engine=engine(master, remote, json),
+        )
+    if json:
+        show_json(made.summary())
+        return
+    told = {s["layer"]: f"{s['saved_percent']:.1f} % saved, {s['unit']}" for s in made.savings}
+    show_facts("Report", told | {"page": str(made.page)})

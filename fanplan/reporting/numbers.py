@@ -1,0 +1,54 @@
+"""Numbers as a person reads them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+MINUS = "−"
+
+
+def number(value: Any) -> str:
+    """Whole numbers with separators, others with few digits; nothing is a dash, words are words."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value)
+    return few_digits(value).replace("-", MINUS)
+
+
+def few_digits(value: float) -> str:
+    if float(value).is_integer() or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def short(value: float) -> str:
+    """For axes: thousands as k, millions as M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def percent(value: float) -> str:
+    """A share of 1 in percent, with a digit where it is small."""
+    shown = 100 * value
+    digits = 1 if abs(shown) < 10 and not shown.is_integer() else 0
+    return f"{shown:.{digits}f} %".replace("-", MINUS)
+
+
+def ticks(most: float, wished: int = 5) -> list[float]:
+    """Round values from 0 to ``most`` or just above, about as many as wished."""
+    if most <= 0:
+        return [0.0, 1.0]
+    step = nice(most / wished)
+    return [i * step for i in range(math.ceil(most / step - 1e-9) + 1)]
+
+
+def nice(step: float) -> float:
+    """The next of 1, 2, 5 and 10 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= step * (1 - 1e-9))

@@ -1,0 +1,90 @@
+"""The page itself: all sections through one template, with style and script inside."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from fanplan.folder import REPORT, whole_folder
+from fanplan.problem.dataset import read_manifest
+from fanplan.reporting.channels import tell_channels
+from fanplan.reporting.content import Section
+from fanplan.reporting.glossary import glossary_section
+from fanplan.reporting.groups import tell_groups
+from fanplan.reporting.inputs import inputs_section
+from fanplan.reporting.marking import tell_marking
+from fanplan.reporting.material import Material, Planned, Told
+from fanplan.reporting.numbers import number
+from fanplan.reporting.origin import origin_section
+from fanplan.reporting.overlay import tell_overlay
+from fanplan.reporting.saving import Saving
+from fanplan.reporting.savings import savings_section
+
+LAYERS: Mapping[str, tuple[str, Callable[[Planned], Told]]] = {
+    "channels": ("Channels", tell_channels),
+    "overlay": ("Overlay", tell_overlay),
+    "groups": ("Groups", tell_groups),
+    "marking": ("Marking", tell_marking),
+}
+"""How each layer of a plan is told, in the order of the page."""
+
+
+def write_report(material: Material, out: Path, replace: bool = False) -> list[Saving]:
+    """Write index.html and report.json into a folder, whole or not at all."""
+    told = [how(planned) for planned, how in layers_of(material)]
+    savings = [one.saving for one in told]
+    sections = [savings_section(savings), *(one.section for one in told), *others(material)]
+    with whole_folder(out, REPORT, replace) as folder:
+        page = render(title_of(material), plan_names(material), savings, sections)
+        (folder / "index.html").write_text(page, encoding="utf-8")
+        figures = {"savings": [saving.json() for saving in savings]}
+        (folder / "report.json").write_text(json.dumps(figures, indent=2) + "\n")
+    return savings
+
+
+def layers_of(material: Material) -> list[tuple[Planned, Callable[[Planned], Told]]]:
+    """Every layer of every plan, layer by layer; a plan is named where there are several."""
+    count = Counter(layer for plan in material.plans for layer in plan.record.layers)
+    found = []
+    for layer, (title, how) in LAYERS.items():
+        for i, plan in enumerate(material.plans):
+            if layer in plan.record.layers:
+                several = count[layer] > 1
+                words = f"{title}: {plan.folder.name}" if several else title
+                name = f"{layer}-{i}" if several else layer
+                found.append((Planned(name, words, plan, material), how))
+    return found
+
+
+def others(material: Material) -> list[Section]:
+    """What is not about a layer."""
+    own = [] if material.dataset is None else [inputs_section(material.dataset)]
+    return [*own, origin_section(material), glossary_section()]
+
+
+def title_of(material: Material) -> str:
+    """The name of the workload, if it is known and has one, else those of the plans."""
+    known = material.dataset and read_manifest(material.dataset).name
+    return known or plan_names(material)
+
+
+def plan_names(material: Material) -> str:
+    names = [plan.folder.name for plan in material.plans]
+    return ", ".join(names) if len(names) <= 4 else f"{len(names)} plans"
+
+
+def render(title: str, plans: str, savings: list[Saving], sections: list[Section]) -> str:
+    environment = Environment(
+        loader=PackageLoader("fanplan.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = number
+    page = environment.get_template("page.html")
+    return page.render(title=title, plans=plans, savings=savings, sections=sections)

@@ -1,0 +1,130 @@
+"""A small workload with everything a report can show, and plans of all layers, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from datasets import CLASSES, FLOWS
+from datasets import write_stage as write_parts
+from overlay_worlds import random_world, write_overlay_dataset
+from overlays import write_stage
+
+import fanplan
+from fanplan.api import groups_plans, marking_plans, overlay_plans, plans
+
+HOSTILE = "<script>alert('a')</script>\"&"
+"""A name that must come through as it is, and do nothing."""
+
+BROKERS = 7
+
+
+@dataclass(frozen=True)
+class ReportWorld:
+    """A dataset and the plans made for it, a layer each."""
+
+    dataset: Path
+    plans: tuple[Path, ...]
+
+
+@contextmanager
+def stages_are_there() -> Iterator[None]:
+    """What Spark would make is in the dataset already."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (overlay_plans, plans):
+            patch.setattr(module, "make_broker_stages", lambda *_: None)
+        for module in (marking_plans, plans):
+            patch.setattr(module, "make_descriptors", lambda *_: None)
+        for module in (groups_plans, plans):
+            patch.setattr(module, "make_group_stages", lambda *_: None)
+        yield
+
+
+def write_report_world(folder: Path) -> ReportWorld:
+    """Four plans for one dataset; names of topics and of the workload are hostile."""
+    dataset = write_report_dataset(folder / "dataset")
+    with stages_are_there():
+        opened = fanplan.open_dataset(dataset)
+        made = (
+            fanplan.channels(opened, 4, seed=1),
+            fanplan.overlay(opened, seed=1),
+            fanplan.groups(opened, "top:80%", trees="per-publisher"),
+            fanplan.mark(opened, "per-source"),
+        )
+        names = ("channels.plan", "overlay.plan", "groups.plan", "marking.plan")
+        saved = (plan.save(folder / name) for plan, name in zip(made, names, strict=True))
+        return ReportWorld(dataset, tuple(saved))
+
+
+def write_report_dataset(folder: Path) -> Path:
+    world = random_world(3, brokers=BROKERS, clients=24, links=True)
+    write_overlay_dataset(folder, world)
+    random = np.random.default_rng(5)
+    write_interest(folder, random, flows=40, subscribers=len(world.subscribers))
+    counts = {f"{raw}{name}": random.integers(1, 9, BROKERS) for raw in ("", "raw_")
+              for name in ("published", "subscribed")}  # fmt: skip
+    write_stage(folder, "descriptors", {"broker": [f"b{i}" for i in range(BROKERS)]} | counts)
+    write_stage(folder, "quarantine", quarantine())
+    path = folder / "manifest.json"
+    table = {"rows": 27, "kept": 24, "quarantined": 3, "notes": ["a note"], "key": "k"}
+    told = {"name": HOSTILE, "tables": {"subscriptions": table}}
+    path.write_text(json.dumps(json.loads(path.read_text()) | told))
+    return folder
+
+
+def write_interest(folder: Path, random: np.random.Generator, flows: int, subscribers: int) -> None:
+    """Flows and audience classes: each flow has an audience of its own."""
+    wanted = random.random((flows, subscribers)) < random.random((flows, 1)) * 0.6
+    wanted[:, 0] |= ~wanted.any(axis=1)
+    messages = random.integers(1, 50, flows).astype(float)
+    different = list(dict.fromkeys(tuple(np.flatnonzero(row).tolist()) for row in wanted))
+    of = [different.index(tuple(np.flatnonzero(row).tolist())) for row in wanted]
+    rows = [
+        {"flow": f"{HOSTILE}{i}", "topic": f"{HOSTILE}{i}", "topic_id": i, "cell": [],
+         "messages": messages[i], "bytes": messages[i] * 10, "audience_class": of[i]}
+        for i in range(flows)
+    ]  # fmt: skip
+    classes = [
+        {"audience_class": c, "subscribers": list(audience),
+         "messages": sum(messages[i] for i in range(flows) if of[i] == c),
+         "bytes": sum(messages[i] * 10 for i in range(flows) if of[i] == c),
+         "flows": of.count(c)}
+        for c, audience in enumerate(different)
+    ]  # fmt: skip
+    write_parts(folder / "flows", FLOWS, [rows])
+    write_parts(folder / "classes", CLASSES, [classes])
+
+
+def quarantine() -> dict:
+    return {
+        "table": ["subscriptions"] * 3,
+        "source": ["a.csv", "a.csv", HOSTILE],
+        "line": pa.array([4, 9, None], pa.int64()),
+        "raw": ["x", "y", None],
+        "reason": ["no topic", "no topic", HOSTILE],
+    }
+
+
+class Elements(HTMLParser):
+    """The elements of a page and its words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.words: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [v or "" for name, v in attrs if name in ("href", "src", "action")]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
