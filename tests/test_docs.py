@@ -78,12 +78,20 @@ def test_the_tutorial_says_what_happens(
         run_console(block, capsys) if kind == "console" else run_python(block)
 
 
-def test_the_page_on_marking_says_what_happens() -> None:
-    """Its Python as it stands; its table of costs from the same network without Spark."""
+@pytest.mark.parametrize("page", ["groups", "marking"])
+def test_python_on_a_page_runs_as_it_stands(page: str) -> None:
+    """One block goes on where the one before it ended; those that open a dataset are left out."""
+    names: dict[str, object] = {}
+    blocks = [block for kind, block in BLOCK.findall((DOCS / f"{page}.md").read_text())
+              if kind == "python" and "dataset" not in block]  # fmt: skip
+    assert len(blocks) > 1
+    for block in blocks:
+        exec(block, names)
+
+
+def test_costs_on_the_page_on_marking_are_those_of_its_network() -> None:
+    """Without Spark."""
     text = (DOCS / "marking.md").read_text()
-    for kind, block in BLOCK.findall(text):
-        if kind == "python":
-            exec(block, {})
     world = draw(TransitStubParams(), seed=4)
     ones = np.ones(len(world.a))
     links = Links(world.a, world.b, world.latency_ms, ones, ones)

@@ -104,7 +104,8 @@ def test_from_tables_to_a_checked_plan(
     assert answer(capsys, *words, tmp_path / "raw", "--raw")[1]["cost"] == 7.0
     assert run("check", plan, source.dataset) == 0
     # B's region in q.a covers one of C's, where both are behind a link.
-    merged = answer(capsys, *words, tmp_path / "merged", "--merge")[1]["merged"]
+    shared = ("--merge", "--master", "local[2]")
+    merged = answer(capsys, *words, tmp_path / "merged", *shared)[1]["merged"]
     covers = read_stage(source.dataset, "descriptor_covers", COVERS.fieldNames()).to_pylist()
     assert [tuple(row.values()) for row in covers] == [(False, "C", ["B"], 1)]
     assert (merged["plain"], merged["cost"], merged["sub_everywhere"]) == (5.0, 5.0, 9.0)

@@ -42,7 +42,9 @@ def worlds() -> dict[str, tuple[Network, Pose]]:
     }
 
 
-@pytest.mark.parametrize(("kind", "steps"), [("shared", 250), ("per source", 250), ("given", 300)])
+@pytest.mark.parametrize(
+    ("kind", "steps"), [("shared", 1000), ("per source", 1000), ("given", 1000)]
+)
 def test_after_each_join_and_leave_it_is_the_exact_marking(kind: str, steps: int) -> None:
     world, pose = worlds()[kind]
     rng = np.random.default_rng(5)
