@@ -35,6 +35,7 @@ from fanplan.api.datasets import (
     ingest,
     open_dataset,
 )
+from fanplan.api.designs import Design, design
 from fanplan.api.engine import Engine
 from fanplan.api.groups_plans import GroupsPlan, groups
 from fanplan.api.groups_wishes import require_groups
@@ -51,6 +52,7 @@ __all__ = [
     "Churned",
     "Curve",
     "Dataset",
+    "Design",
     "Engine",
     "GroupsPlan",
     "MarkingPlan",
@@ -69,6 +71,7 @@ __all__ = [
     "compare_trees",
     "curve",
     "dataset_of_plan",
+    "design",
     "diff",
     "generate",
     "groups",

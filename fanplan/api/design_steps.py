@@ -52,9 +52,7 @@ def routed(problem: DeliveryProblem, params: DeliveryParams) -> float:
     return judge(problem, plain, without_channels(problem, plain)).cost
 
 
-def channel_steps(
-    problem: DeliveryProblem, params: DeliveryParams, seed: int, stop: Stop
-) -> Steps:
+def channel_steps(problem: DeliveryProblem, params: DeliveryParams, seed: int, stop: Stop) -> Steps:
     """Channels as if there were no groups."""
     from fanplan.planners.delivery.joint import judge
     from fanplan.planners.delivery.layers import layer_by_layer

@@ -11,6 +11,8 @@ from fanplan.api.engine import EMBEDDED, Engine
 from fanplan.api.overlay_stages import make_covers, make_descriptors
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fanplan.plan.marking.build import Merging
     from fanplan.plan.marking.types import MarkingLayer
     from fanplan.planners.marking.marking import Marking
@@ -87,6 +89,24 @@ def mark(
     counts = Counts(found.sigma, found.tau)
     layer = marking_layer(problem, marks.publish, counts, wishes, __version__, merging)
     return MarkingPlan(layer, dataset, problem, marks, merging)
+
+
+def mark_tree(dataset: Dataset, tree: pa.Table, engine: Engine) -> MarkingLayer:
+    """Mark the tree of an overlay, given as a table of root, parent and child."""
+    from fanplan import __version__
+    from fanplan.evaluation.marking_cost import Counts
+    from fanplan.plan.marking.build import marking_layer
+    from fanplan.planners.marking.marking import shared_marking
+    from fanplan.problem.marking_dataset import OVERLAY, MarkingWishes, load_marking
+
+    wishes = MarkingWishes(OVERLAY)
+    make_descriptors(dataset, engine)
+    with engine.progress.stage("mark the overlay") as stage:
+        problem = load_marking(dataset.path, wishes, tree)
+        found = shared_marking(problem)
+        stage.rows(problem.size)
+    counts = Counts(found.sigma, found.tau)
+    return marking_layer(problem, found.publish, counts, wishes, __version__)
 
 
 def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[Marking, Merging]:

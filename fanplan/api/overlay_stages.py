@@ -56,6 +56,13 @@ def make_group_stages(dataset: Dataset, grouping: Grouping, engine: Engine) -> N
     group_stages(derived(dataset, engine), grouping)
 
 
+def make_senders(dataset: Dataset, engine: Engine) -> None:
+    """How much of each audience class every publisher sends."""
+    from fanplan.pipeline.senders import senders
+
+    senders(derived(dataset, engine))
+
+
 def derived(dataset: Dataset, engine: Engine) -> Derived:
     from fanplan.pipeline.derived import Derived
 

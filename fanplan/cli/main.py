@@ -13,6 +13,7 @@ from fanplan.cli import (
     changes,
     channels,
     churn,
+    design,
     generate,
     groups,
     mark,
@@ -88,6 +89,7 @@ app.command("overlay")(overlay.overlay)
 app.command("allocate")(allocate.allocate)
 app.command("groups")(groups.groups)
 app.command("mark")(mark.mark)
+app.command("design")(design.design)
 app.command("simulate")(simulate.simulate)
 app.command("churn")(churn.churn)
 app.command("compare")(changes.compare)

@@ -56,6 +56,27 @@ class SharedTrees:
 
 
 @dataclass(frozen=True, eq=False)
+class PartTrees:
+    """Trees over some of the brokers, which are ``used``; their links have positions among these.
+
+    What enters at broker ``used[i]`` takes the tree ``of[i]``.
+    """
+
+    edges: tuple[Ints, ...]
+    of: Ints
+    used: Ints
+    brokers: int
+
+    def hung(self, roots: Ints) -> BrokerTrees:
+        at = np.full(self.brokers, NONE, np.int32)
+        at[self.used] = np.arange(len(self.used))
+        own = SharedTrees(self.edges, self.of).hung(at[roots])
+        parent = np.full((len(roots), self.brokers), NONE, np.int32)
+        parent[:, self.used] = np.where(own.parent >= 0, self.used[own.parent], NONE)
+        return BrokerTrees(np.asarray(roots, np.int32), parent)
+
+
+@dataclass(frozen=True, eq=False)
 class ShortestPaths:
     """Links that each root takes its shortest paths over, by latency (Zhang & Hu, section 2.4)."""
 

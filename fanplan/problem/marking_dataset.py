@@ -36,6 +36,8 @@ Sending = Literal["one", "latency", "cost"]
 
 SHARED = "shared:"
 GIVEN = ("given", "given-shared")
+OVERLAY = "overlay"
+"""The tree of an overlay in the same plan."""
 KINDS = f"{SHARED}CORE, per-source, given or given-shared"
 
 
@@ -56,7 +58,7 @@ class MarkingWishes:
     merge: bool = False
 
     def __post_init__(self) -> None:
-        if self.trees not in ("per-source", *GIVEN) and not self.core:
+        if self.trees not in ("per-source", OVERLAY, *GIVEN) and not self.core:
             raise InputError(Problem("kind of trees", f"{self.trees!r} is unknown", f"Use {KINDS}"))
         if self.sending not in get_args(Sending):
             remedy = f"Use one of: {', '.join(get_args(Sending))}"
@@ -74,9 +76,16 @@ class MarkingWishes:
         return self.trees.removeprefix(SHARED) if self.trees.startswith(SHARED) else ""
 
 
-def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
-    """The marking problem, after the pipeline made `descriptors`."""
+def load_marking(
+    dataset: Path, wishes: MarkingWishes, overlay: pa.Table | None = None
+) -> MarkingProblem:
+    """The marking problem, after the pipeline made `descriptors`.
+
+    ``overlay`` has root, parent and child of the tree of an overlay, if that is marked.
+    """
     network, trees = load_network(dataset, wishes)
+    if wishes.trees == OVERLAY:
+        trees = required(overlay)
     if wishes.core:
         problem = shared_problem(network, wishes.core)
     elif trees is not None:
@@ -84,6 +93,13 @@ def load_marking(dataset: Path, wishes: MarkingWishes) -> MarkingProblem:
     else:
         problem = source_problem(network)
     return replace(problem, source=read_manifest(dataset).key)
+
+
+def required(overlay: pa.Table | None) -> pa.Table:
+    if overlay is None:
+        what = "there is no overlay in this plan"
+        raise InputError(Problem("kind of trees", what, f"Use {KINDS}, or `fanplan design`"))
+    return overlay
 
 
 def load_network(dataset: Path, wishes: MarkingWishes) -> tuple[Network, pa.Table | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,19 @@ from fanplan.plan.delivery.record import DeliveryRecord, LedgerPricesRecord, Ste
 from fanplan.plan.delivery.types import Delivery, DeliveryLayer
 
 
+class Limits(Protocol):
+    """What delivery was limited to; see DeliveryParams."""
+
+    @property
+    def channels(self) -> int: ...
+    @property
+    def entries(self) -> int | None: ...
+    @property
+    def unicast_limit(self) -> float | None: ...
+    @property
+    def direct(self) -> bool: ...
+
+
 @dataclass(frozen=True)
 class Settled:
     """What was asked for and what came of it, as the plan records it.
@@ -20,10 +34,7 @@ class Settled:
     ``steps`` are names and costs on the way from the naive system to the plan.
     """
 
-    channels: int
-    entries: int | None
-    unicast_limit: float | None
-    direct: bool
+    limits: Limits
     prices: LedgerPrices
     domains: tuple[str, ...]
     layered: float
@@ -42,10 +53,10 @@ def delivery_layer(
 ) -> DeliveryLayer:
     parts = ledger.parts(settled.prices)
     record = DeliveryRecord(
-        channels=settled.channels,
-        entries=settled.entries,
-        unicast_limit=settled.unicast_limit,
-        direct_allowed=settled.direct,
+        channels=settled.limits.channels,
+        entries=settled.limits.entries,
+        unicast_limit=settled.limits.unicast_limit,
+        direct_allowed=settled.limits.direct,
         prices=LedgerPricesRecord(**asdict(settled.prices)),
         domains=settled.domains,
         classes=len(delivery.direct),

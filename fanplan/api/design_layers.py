@@ -1,0 +1,163 @@
+"""The layers of a design: trees to deliver on, and sections of the plan from what was decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from fanplan.api.datasets import Dataset, PathLike
+    from fanplan.plan.channels.types import ChannelLayer
+    from fanplan.plan.groups.types import GroupsLayer
+    from fanplan.plan.overlay.types import OverlayLayer
+    from fanplan.planners.delivery.joint import Judged
+    from fanplan.planners.delivery.params import DeliveryParams
+    from fanplan.problem.delivery import DeliveryProblem
+    from fanplan.problem.group_trees_dataset import PartTrees
+    from fanplan.problem.interest import Ints
+    from fanplan.problem.overlay import OverlayProblem
+
+
+# ---- trees
+
+
+def planned_trees(layer: OverlayLayer, brokers: pa.Array) -> PartTrees:
+    """The trees of an overlay, over the brokers of the workload that it uses."""
+    from fanplan.problem.group_trees_dataset import PartTrees
+
+    trees = layer.trees
+    edges = tuple(trees.links[own] for own in trees.members)
+    return PartTrees(edges, trees.of, used_brokers(layer, brokers), len(brokers))
+
+
+def random_trees(layer: OverlayLayer, brokers: pa.Array, dataset: Path, seed: int) -> PartTrees:
+    """The naive overlay: a random tree of the same brokers, over links there are."""
+    from fanplan.planners.overlay.similar import random_tree
+    from fanplan.problem.group_trees_dataset import PartTrees
+
+    used = used_brokers(layer, brokers)
+    tree = random_tree(silent_overlay(dataset, layer), seed)
+    return PartTrees((tree.edges,), np.zeros(len(used), np.int32), used, len(brokers))
+
+
+def silent_overlay(dataset: Path, layer: OverlayLayer) -> OverlayProblem:
+    """The brokers of an overlay and links between them, without traffic."""
+    from fanplan.problem.overlay import OverlayProblem, Routes, no_similarity
+    from fanplan.problem.overlay_dataset import read_links
+
+    names = layer.tables["brokers"]["broker"].combine_chunks()
+    empty = np.empty(0, np.int32)
+    nothing = Routes(empty, np.zeros(1, np.int64), empty, np.empty(0), np.empty(0))
+    ones = np.ones(len(names))
+    links = read_links(dataset, names)
+    alike = no_similarity(len(names))
+    return OverlayProblem(names, np.inf * ones, ones, nothing, alike, links, 1.0, layer.source)
+
+
+def used_brokers(layer: OverlayLayer, brokers: pa.Array) -> Ints:
+    """Positions of the brokers that an overlay uses, in its own order."""
+    import pyarrow.compute as pc
+
+    names = layer.tables["brokers"]["broker"]
+    found: Ints = pc.index_in(names, brokers).to_numpy().astype(np.int32)
+    return found
+
+
+def stored_overlay_layer(dataset: Dataset, folder: PathLike) -> OverlayLayer:
+    """The overlay of a stored plan, which must have been made for the dataset and be untouched."""
+    from pathlib import Path
+
+    import pyarrow.parquet as pq
+
+    from fanplan.plan.input import require_dataset_of
+    from fanplan.plan.overlay.types import OverlayLayer
+    from fanplan.plan.seal import require_untouched
+    from fanplan.plan.stored import load_plan
+    from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
+    from fanplan.simulation.stored import read_trees
+
+    plan = load_plan(Path(folder))
+    record = plan.overlay
+    require_untouched(plan)
+    require_dataset_of(plan, dataset.path)
+    names = [t.name for t in OVERLAY_TABLES + (TREE_TABLES if record.trees > 1 else ())]
+    tables = {name: pq.read_table(plan.path(name)) for name in names}
+    brokers = tables["brokers"]["broker"].combine_chunks()
+    load = tables["brokers"]["load"].to_numpy()
+    about = plan.record
+    return OverlayLayer(
+        record, tables, read_trees(plan, brokers), load, about.input.key, about.seed, about.version
+    )
+
+
+def tree_table(layer: OverlayLayer) -> pa.Table:
+    """The tree of an overlay as a table of root, parent and child, hung at its first broker."""
+    import pyarrow as pa
+
+    from fanplan.problem.group_building import hung_at
+
+    names = layer.tables["brokers"]["broker"].combine_chunks()
+    hung = hung_at(layer.trees.links, np.zeros(1, np.int32), len(names)).parent[0]
+    child = np.flatnonzero(hung >= 0)
+    ends = {"parent": names.take(pa.array(hung[child])), "child": names.take(pa.array(child))}
+    return pa.table({"root": names.take(pa.array(0 * child)), **ends})
+
+
+# ---- sections
+
+
+def channels_layer(
+    problem: DeliveryProblem, judged: Judged, params: DeliveryParams, seed: int
+) -> ChannelLayer:
+    """The channels of a delivery as a layer of their own."""
+    from fanplan import __version__
+    from fanplan.evaluation.dual import best_bounds
+    from fanplan.evaluation.weights import Weights
+    from fanplan.plan.channels.analytic import analytic_ledger, perfect
+    from fanplan.plan.channels.types import ChannelLayer
+
+    interest, map = problem.interest, judged.delivery.map
+    weights = Weights(params.prices.received, params.prices.sent, 1.0)
+    bound, single = best_bounds(interest, weights, map.channels)
+    return ChannelLayer(
+        map=map,
+        rows=interest.rows,
+        source=interest.source,
+        method="design",
+        params=params.recorded(),
+        weights=weights,
+        seed=seed,
+        ledger=analytic_ledger(interest, map),
+        perfect=perfect(interest, weights),
+        bound=bound,
+        single_bound=single,
+        flows=interest.flow_count,
+        audience_classes=interest.class_count,
+        seconds=interest.seconds,
+        version=__version__,
+    )
+
+
+def groups_of(judged: Judged, params: DeliveryParams, dataset: Path, source: str) -> GroupsLayer:
+    """The groups of a delivery as a layer of their own."""
+    from fanplan import __version__
+    from fanplan.api.groups_wishes import recorded
+    from fanplan.plan.groups.build import Decided, groups_layer
+    from fanplan.planners.groups.benefit import candidates_of
+    from fanplan.planners.groups.choose import choose_among
+    from fanplan.problem.groups_dataset import FoundGroups, Grouping
+
+    delivery, wishes = judged.delivery, params.groups
+    weighed = candidates_of(delivery.groups)
+    chosen = choose_among(weighed, wishes)
+    decided = Decided(
+        delivery.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound
+    )
+    told = recorded(wishes, Grouping(), "overlay")
+    found = FoundGroups(delivery.groups, dataset)
+    return groups_layer(found, decided, told, source, __version__)
