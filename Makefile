@@ -4,7 +4,7 @@
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 STAMP := .venv/.installed
-# Two processes; all that needs Spark runs in one of them and shares it (tests/conftest.py).
+# Two processes, each with a Spark of its own if it needs one (tests/conftest.py).
 TWO := -n 2
 
 .PHONY: help setup browser demo test check format bench papers lock clean

@@ -37,15 +37,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class SparkTogether(LoadScopeScheduling):
-    """Files that import PySpark are one unit of work, every other file is one of its own.
+    """Files that import PySpark are two units of work, every other file is one of its own.
 
+    A unit runs in one process and shares a Spark: one has the tests of the pipeline, one the rest.
     Groups by mark would say it more directly, but xdist 3.8 does not heed them under pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
         source = (self.config.rootpath / file).read_text(encoding="utf-8")
-        return "spark" if "pyspark" in source else file
+        if "pyspark" not in source:
+            return file
+        return "spark, pipeline" if file.startswith("tests/pipeline/") else "spark, the rest"
 
 
 @pytest.fixture(scope="session")

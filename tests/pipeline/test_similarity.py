@@ -346,4 +346,4 @@ def test_commands_make_the_stages_that_they_need(
     assert run("overlay", dataset, "--out", tmp_path / "apart", *spark) == 2
     assert "no links lead from broker 'b0'" in capsys.readouterr().err
     assert run("mark", dataset, "--trees", "per-source", "--out", tmp_path / "apart", *spark) == 2
-    assert "that of 'b0' does not reach 'b1'" in capsys.readouterr().err
+    assert "that of 'b1' does not reach 'b0'" in capsys.readouterr().err

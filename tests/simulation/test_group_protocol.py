@@ -266,7 +266,7 @@ def test_bad_params_are_named() -> None:
         LinkParams(loss=1.0)
     with pytest.raises(InputError, match="loss: messages get lost, but none takes time"):
         LinkParams(0.0, 0.0, 0.1)
-    with pytest.raises(InputError, match="rebuild-every: -1 is negative"):
+    with pytest.raises(InputError, match="rebuild_every: -1 is negative"):
         Rules(every_group, rebuild_every=-1)
     params = SystemParams(Rules(every_group))
     with pytest.raises(InputError, match="cells: 2 cells for 1 routes"):

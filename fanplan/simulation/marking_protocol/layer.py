@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -80,7 +81,7 @@ class Heard:
         return [kind for kind, told in self.entries.items() if told.pop(neighbour, None)]
 
 
-class Layer:
+class Layer(ABC):
     """A part of a node's work.
 
     ``work`` derives from what is known, heard and worked out below what is said to each neighbour,
@@ -99,5 +100,6 @@ class Layer:
         """Whether a layer below changed."""
         return False
 
+    @abstractmethod
     def work(self) -> bool:
-        raise NotImplementedError
+        """See above."""

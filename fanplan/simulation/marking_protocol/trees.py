@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import NamedTuple
 
 from fanplan.simulation.marking_protocol.layer import Heard, Layer, Local
@@ -58,18 +59,19 @@ class TreeLayer(Layer):
             self.pairs(),
         )
 
+    @abstractmethod
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Links in and out that follow each other, where their order of gains is not plain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def first_mark(self, neighbour: int) -> Mark:
         """The mark of a link that has just come into a tree."""
-        raise NotImplementedError
 
+    @abstractmethod
     def carries(self, publisher: Client, origin: Origin, neighbour: int) -> bool:
         """Whether a publisher's tree goes on to a neighbour, from where it came."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lift(
         self, subscriber: Client, lacking: dict[Origin, frozenset[int]], neighbour: int
     ) -> frozenset[int] | None:
@@ -77,8 +79,7 @@ class TreeLayer(Layer):
 
         ``lacking`` tells where its descriptors came from, and the trees they are lacking in there.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def on_way(self, publisher: Client, origin: Origin, subscriber: Client, side: Origin) -> bool:
         """Whether this node is on the way of the data from the one to the other."""
-        raise NotImplementedError
