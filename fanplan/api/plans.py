@@ -13,6 +13,7 @@ from fanplan.api.overlay_stages import (
     make_covers,
     make_descriptors,
     make_group_stages,
+    make_senders,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
         make_descriptors(dataset, engine)
     if record.marking and record.marking.merged:
         make_covers(dataset, engine)
-    if record.groups:
+    if record.delivery and record.groups:
+        make_senders(dataset, engine)
+    elif record.groups:
         make_group_stages(dataset, record.groups.grouping, engine)
     if overlay is None:
         return

@@ -43,8 +43,8 @@ class DeliveryRecord(BaseModel):
     model_config = STRICT
 
     channels: Count
-    entries: Count | None
-    unicast_limit: Amount | None
+    entries: Count | None = None
+    unicast_limit: Amount | None = None
     direct_allowed: bool
     prices: LedgerPricesRecord
     domains: tuple[str, ...]
