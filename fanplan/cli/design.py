@@ -112,9 +112,14 @@ def show(facts: dict[str, Any]) -> None:
     }
     show_facts("Design, checked", told)
     typer.echo()
-    rows = [[step["step"], step["cost"], step["saved"], step["percent"]] for step in facts["steps"]]
-    show_table("From the naive system to the plan", ("step", "cost", "saved", "saved %"), rows)
+    show_steps(facts["steps"])
     typer.echo()
     show_table("What delivery costs", ("part", "cost"), [*facts["parts"].items()])
     for note in facts["warnings"]:
         typer.echo(f"Note: {note}", err=True)
+
+
+def show_steps(steps: list[dict[str, Any]]) -> None:
+    """The waterfall, as a table."""
+    rows = [[step["step"], step["cost"], step["saved"], step["percent"]] for step in steps]
+    show_table("From the naive system to the plan", ("step", "cost", "saved", "saved %"), rows)
