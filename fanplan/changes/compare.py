@@ -98,7 +98,38 @@ def ledger_of(layer: str, better: dict[str, Better]) -> Iterator[Figure]:
         yield Figure(layer, name, recorded(layer, "ledger", name), which)
 
 
+def naive(plan: StoredPlan) -> float | None:
+    """What the naive system costs: the first step on the way to the plan."""
+    steps = plan.delivery.steps
+    return steps[0].cost if steps else None
+
+
+def saved_percent(plan: StoredPlan) -> float | None:
+    """What the plan saves of the naive system, marking included."""
+    first, steps = naive(plan), plan.delivery.steps
+    return 100.0 * (1.0 - steps[-1].cost / first) if first else None
+
+
+def delivery_figures() -> Iterator[Figure]:
+    """The cost of all layers together first, then what it is made of."""
+    yield Figure("delivery", "cost", recorded("delivery", "cost"), "less", weighed=True)
+    yield Figure("delivery", "saved percent", saved_percent, "more", weighed=True)
+    yield Figure("delivery", "naive system", naive, "", weighed=True)
+    yield Figure("delivery", "layer by layer", recorded("delivery", "layered"), "", weighed=True)
+    yield Figure("delivery", "bound", recorded("delivery", "bound"), "", weighed=True)
+    for part in PARTS:
+        read = recorded("delivery", "parts", part)
+        yield Figure("delivery", f"cost of {part}", read, "less", weighed=True)
+    yield Figure("delivery", "unicast_fraction", recorded("delivery", "unicast_fraction"), "less")
+    yield Figure("delivery", "classes", recorded("delivery", "classes"))
+    yield Figure("delivery", "classes sent directly", recorded("delivery", "direct"))
+
+
+PARTS = ("multicast", "last hop", "direct unicast", "forwarding", "matching", "state", "control")
+"""What the cost of a delivery is made of."""
+
 FIGURES: tuple[Figure, ...] = (
+    *delivery_figures(),
     Figure("channels", "cost", recorded("channels", "cost"), "less", weighed=True),
     Figure("channels", "excess_percent", recorded("channels", "excess_percent"), "less", True),
     Figure("channels", "bound_percent", recorded("channels", "bound_percent"), "", True),
@@ -143,6 +174,7 @@ FIGURES: tuple[Figure, ...] = (
 """All that is set side by side."""
 
 WEIGHTS = {
+    "delivery": ("prices",),
     "channels": ("weights",),
     "groups": ("prices", "rank"),
     "marking": ("raw", "sending", "storing"),
@@ -221,13 +253,17 @@ def differing(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
     return {name: values for name, values in rows.items() if not same(values)}
 
 
+NAMED = ("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank", "domains")
+"""Parameters that a section has by themselves."""
+
+
 def parameters(plan: StoredPlan) -> Iterator[tuple[str, Any]]:
     record = plan.record
     yield from {"version": record.version, "seed": record.seed, "input": record.input.key}.items()
     yield from (("window seconds", record.input.seconds), ("grid", record.input.grid))
     for layer in record.layers:
         section = getattr(record, layer).model_dump(mode="json")
-        for name in ("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank"):
+        for name in NAMED:
             if name in section:
                 yield f"{layer}.{name}", section[name]
         for part in ("weights", "params", "limits", "allocation", "select", "prices"):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.changes.channel_world import flow_traffic
-from fanplan.changes.marking import marks_of, named_links
+from fanplan.changes.marking import marks_of, named_links, problem_of
 from fanplan.changes.overlay_shape import Client, shape_of
 from fanplan.changes.overlay_states import evidence, judge
 from fanplan.plan.axis import Axis
@@ -23,7 +23,6 @@ from fanplan.plan.findings import TOLERANCE, Findings
 from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.count import walk
 from fanplan.plan.stored import StoredPlan
-from fanplan.problem.marking_dataset import load_marking
 from fanplan.problem.overlay_dataset import given_clients, load_clients
 
 Homes = dict[Client, set[str]]
@@ -160,7 +159,7 @@ def clients_now(plan: StoredPlan, dataset: Path) -> Homes:
 def marking_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     """The same marks with the trees and descriptors of now."""
     record, marks = plan.marking, marks_of(plan)
-    problem = load_marking(dataset, record.wishes)
+    problem = problem_of(plan, dataset)
     links = named_links(problem)
     moved = {"links": came_and_went(marks, links)}
     descriptors = {
