@@ -9,7 +9,7 @@ them, and old ones end when no flow does; brokers stop last.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from fanplan.changes.groups import Groups
 from fanplan.changes.overlay import degrees, looser
 from fanplan.changes.overlay_order import Unit
 from fanplan.changes.overlay_order import ordered as ordered_units
-from fanplan.changes.overlay_shape import in_order
+from fanplan.changes.overlay_shape import Link, in_order
 from fanplan.changes.steps import Staged, State, cut
 from fanplan.changes.table import Row, of_rows
 from fanplan.evaluation.weights import Weights
@@ -164,9 +164,15 @@ def lined_up(
         yield Part(CHANNELS, before)
         return
     units = Units.of(world, limits)
-    ending, making, leaving = group_rows(world.brokers, most)
-    yield Part(GROUPS, rows=ending)
-    yield from (Part(OVERLAY, rows=unit, whole=True) for unit in units.early)
+    cut_off = hanging(world.brokers)
+    for unit in units.early:
+        # A group ends just before the first of its links goes.
+        gone = {(r["from_broker"], r["to_broker"]) for r in unit if r["action"] == "unlink"}
+        now = [number for number, links in cut_off.items() if links & gone]
+        yield Part(GROUPS, rows=ended(world.brokers, now, cut_off))
+        yield Part(OVERLAY, rows=unit, whole=True)
+    making, leaving = group_rows(world.brokers, hanging(world.brokers), most)
+    yield Part(GROUPS, rows=ended(world.brokers, list(cut_off), cut_off))
     yield Part(GROUPS, rows=making)
     yield Part(CHANNELS, before)
     yield from moves(world, changes, units)
@@ -225,27 +231,37 @@ def moves(world: DeliveryWorld, changes: ChannelChanges, units: Units) -> Iterat
         yield Part(CHANNELS, own, whole=True, with_last=glued)
 
 
-def group_rows(brokers: Brokers, most: float) -> tuple[list[Row], list[Row], list[Row]]:
-    """What ends because a link or a broker goes; what can begin; and what goes on afterwards.
+def group_rows(
+    brokers: Brokers, cut_off: Container[int], most: float
+) -> tuple[list[Row], list[Row]]:
+    """What can begin when the groups that are cut off have ended; and what goes on afterwards.
 
     New groups begin as long as there is room for their entries beside those of the old ones.
     """
     both = brokers.groups
-    cut_off = set(hanging(brokers, both.old.keys() - both.new.keys()))
-    ending = [row for n in sorted(cut_off) for row in grouping.end(n, both.old[n])]
     old: Groups = {n: group for n, group in both.old.items() if n not in cut_off}
     most = max(most, grouping.size(both.old), grouping.size(both.new))
     rows = list(grouping.ordered(old, both.new, both.comparable, most))
     ends = [at for at, row in enumerate(rows) if row["action"] == "end_group"]
     first = ends[0] if ends else len(rows)
-    return ending, rows[:first], rows[first:]
+    return rows[:first], rows[first:]
 
 
-def hanging(brokers: Brokers, numbers: Iterable[int]) -> Iterator[int]:
-    """Old groups over links or brokers that go."""
+def hanging(brokers: Brokers) -> dict[int, set[Link]]:
+    """Old groups over links or brokers that go, with such links."""
     links = set(brokers.old.links()) - set(brokers.new.links())
-    for number in numbers:
+    found = {}
+    for number in sorted(brokers.groups.old.keys() - brokers.groups.new.keys()):
         entries = brokers.groups.old[number].entries
         gone = {end for entry in entries for end in entry} - brokers.new.brokers
-        if gone or links & {in_order(*entry) for entry in entries}:
-            yield number
+        own = links & {in_order(*entry) for entry in entries}
+        if gone or own:
+            found[number] = own
+    return found
+
+
+def ended(brokers: Brokers, numbers: list[int], cut_off: dict[int, set[Link]]) -> list[Row]:
+    """The ends of groups, which are taken out of those to end."""
+    for number in numbers:
+        del cut_off[number]
+    return [row for n in numbers for row in grouping.end(n, brokers.groups.old[n])]

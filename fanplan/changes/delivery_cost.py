@@ -137,7 +137,7 @@ def broker_ledger(
         "overhead": sum(group.control for group in used),
     }
     if not problem.messages.any():
-        return {"link_messages": 0.0, "matches_total": 0.0, **state}
+        return dict.fromkeys(("link_messages", "matches_total", "groups", "grouped"), 0.0) | state
     past = np.zeros(problem.interest.size, bool)
     past[direct] = True
     channels = len(decisions.members.starts) - 1
@@ -151,8 +151,11 @@ def broker_ledger(
         for tree, first, end in zip(groups.span, groups.starts, groups.starts[1:], strict=False)
     ]
     found = groups_ledger(groups, np.array(chosen, bool))
+    by_group = (groups.group >= 0) & np.append(chosen, False).astype(bool)[groups.group]
     return {
         "link_messages": float(found.received.sum()),
         "matches_total": found.matches,
+        "groups": float(sum(chosen)),
+        "grouped": float(routes.messages[by_group].sum()),
         **state,
     }

@@ -15,10 +15,10 @@ from fanplan.changes.channels import (
     least_reached,
     require_served,
 )
-from fanplan.changes.delivery_cost import broker_ledger, problem_on
-from fanplan.changes.delivery_world import Brokers, DeliveryWorld, domain_of
-from fanplan.changes.groups import Setting
-from fanplan.changes.overlay_shape import Link, in_order
+from fanplan.changes.delivery_cost import Sites, broker_ledger, problem_on
+from fanplan.changes.delivery_world import Brokers, DeliveryWorld, domain_of, state_sites
+from fanplan.changes.groups import Group, Setting
+from fanplan.changes.overlay_shape import Link, Shape, in_order
 from fanplan.changes.overlay_states import Evidence, judge, no_routes
 from fanplan.changes.steps import State
 from fanplan.changes.table import Row
@@ -63,6 +63,12 @@ class BrokersStanding:
 
     def judge_tree(self) -> State:
         return judge(self.shape, self.limits, UNKNOWN)
+
+    def groups_used(self) -> list[Group]:
+        """Groups in use; what one took to set up depends on the trees that it is in."""
+        trees, known = self.plans.new.trees, self.plans.groups
+        latest = known.old | known.new if self.shape.trees == trees else known.new | known.old
+        return [latest[number] for number in sorted(self.setting.used)]
 
     def place(self, name: str) -> str | None:
         """The domain of a subscriber where it stands; None if that cannot be told."""
@@ -109,15 +115,13 @@ class DeliveryStanding:
         self.channels = ChannelStanding(world.channels, changes)
         self.brokers = BrokersStanding(world.brokers, limits) if world.brokers else None
         self.least = least_reached(world.channels)
-        self._problem: DeliveryProblem | None = None
+        self._problem: tuple[Sites, Shape, DeliveryProblem] | None = None
 
     def do(self, channels: Longs, overlay: list[Row], groups: list[Row]) -> None:
         """Carry out a step: changes of channels by their numbers, others as rows."""
         self.channels.do(channels)
         if self.brokers:
             self.brokers.do(overlay, groups)
-        if overlay:
-            self._problem = None
 
     def judge(self) -> State:
         """Everybody is served, channels stay in their domains, and brokers hold."""
@@ -142,8 +146,9 @@ class DeliveryStanding:
         channel, member = both(self.channels.decisions().members)
         names = world.truth.subscribers.to_pylist()
         pairs = sorted({(m, world.domains[c]) for c, m in zip(channel, member, strict=True)})
+        pairs = [(m, domain) for m, domain in pairs if domain]
         place = {m: brokers.place(names[m]) for m, _ in pairs}
-        strange = [(m, d) for m, d in pairs if d and place[m] is not None and place[m] != d]
+        strange = [(m, d) for m, d in pairs if place[m] and place[m] != d]
         said = [f"{names[m]!r} in {place[m]!r} on one of {d!r}" for m, d in strange[:EXAMPLES]]
         findings.violate("member of a channel of another domain", len(strange), said)
         twice = sorted({one for (one, _), (other, _) in itertools.pairwise(pairs) if one == other})
@@ -186,14 +191,14 @@ class DeliveryStanding:
         plans = self.world.brokers
         if self.brokers is None or plans is None or plans.senders is None:
             return {}
-        if self._problem is None:
-            sites = plans.sites[0] | plans.sites[1]
-            truth = self.world.channels.truth
-            self._problem = problem_on(self.brokers.shape, sites, truth, plans.senders)
-        setting = self.brokers.setting
-        used = [setting.known[number] for number in sorted(setting.used)]
-        ledger = broker_ledger(self._problem, decisions, direct, used)
-        return ledger | {"entries": float(len(setting.entries))}
+        domains = self.world.channels.domains
+        sites = state_sites(plans, {domains[c] for c in np.unique(decisions.channels.right)})
+        if self._problem is None or self._problem[:2] != (sites, self.brokers.shape):
+            truth, shape = self.world.channels.truth, self.brokers.shape
+            problem = problem_on(shape, sites, truth, plans.senders)
+            self._problem = sites, shape.copy(), problem
+        ledger = broker_ledger(self._problem[2], decisions, direct, self.brokers.groups_used())
+        return ledger | {"entries": float(len(self.brokers.setting.entries))}
 
 
 def spaceless(figures: dict[str, float]) -> dict[str, float]:

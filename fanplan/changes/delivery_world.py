@@ -88,8 +88,24 @@ def domain_of(shape: Shape, sites: Sites, subscriber: str) -> str | None:
     return None if home is None else sites.get(home)
 
 
+def state_sites(brokers: Brokers, used: set[str]) -> Sites:
+    """The domains of brokers while channels of some domains are in use.
+
+    Where the plans have other domains, those of the old one count until none is used any more:
+    then what is fed to channels may be counted too high on the way, but not too low.
+    """
+    old, new = brokers.sites
+    apart = set(old.values()).isdisjoint(new.values())
+    return old if apart and used & set(old.values()) else old | new
+
+
 def movers(brokers: Brokers, subscribers: pa.Array) -> Longs:
-    """Subscribers whose domain changes; one that comes or goes has nothing to leave or to join."""
+    """Subscribers whose domain changes; one that comes or goes has nothing to leave or to join.
+
+    Where multicast reaches everywhere nobody gets out of its reach.
+    """
+    if "" in {*brokers.sites[0].values(), *brokers.sites[1].values()}:
+        return np.zeros(0, np.int64)
     found = [
         number
         for number, name in enumerate(subscribers.to_pylist())

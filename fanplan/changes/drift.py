@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fanplan import __version__
+from fanplan.changes.drifted_delivery import delivery_now, groups_in_delivery
 from fanplan.changes.drifted_layers import (
     LayerNow,
     Moved,
@@ -29,6 +30,7 @@ NOW: dict[str, Callable[[StoredPlan, Path], LayerNow]] = {
     "overlay": overlay_now,
     "groups": groups_now,
     "marking": marking_now,
+    "delivery": delivery_now,
 }
 """What each layer is worth on a dataset that it was not made for."""
 
@@ -97,9 +99,15 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | Non
     if not drift:
         refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
         return Verdict(tuple(refusals), ())
-    layers: dict[str, LayerNow] = {n: NOW[n](plan, dataset) for n in plan.record.layers}
+    bound = {"groups": groups_in_delivery} if plan.record.delivery else {}
+    layers: dict[str, LayerNow] = {n: (NOW | bound)[n](plan, dataset) for n in told_order(plan)}
     rows = {} if was is None else dict(moved_rows(was, dataset))
     return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
+
+
+def told_order(plan: StoredPlan) -> list[str]:
+    """The layers of a plan, what binds them first."""
+    return sorted(plan.record.layers, key=lambda name: name != "delivery")
 
 
 def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:

@@ -29,6 +29,7 @@ UNREACHED = {
     "overlay": "clients without a broker that is linked",
     "groups": "pairs of a route and a broker that it must reach",
     "marking": "links where both sides do not meet",
+    "delivery": "pairs of a flow and a subscriber who is at another site now",
 }
 """What a layer counts that is not reached."""
 
@@ -161,6 +162,7 @@ LEFT_OUT = ("received_wanted", "matching", "state", "control", "used_channels", 
 
 SHORT = {
     "direct_unicast": "direct",
+    "forwarding": "forward",
     "received_unwanted": "unwanted",
     "sent_multicast": "multicast",
     "sent_unicast": "unicast",
