@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from fanplan.changes import groups as grouping
-from fanplan.changes.channel_order import ChannelChanges, ordered
+from fanplan.changes.channel_order import ACTIONS, ChannelChanges, ordered
 from fanplan.changes.channels import renumbered, told
 from fanplan.changes.delivery_modes import mode_changes
 from fanplan.changes.delivery_states import DeliveryStanding
@@ -30,12 +30,14 @@ from fanplan.changes.overlay_shape import Link, in_order
 from fanplan.changes.steps import Staged, State, cut
 from fanplan.changes.table import Row, of_rows
 from fanplan.evaluation.weights import Weights
+from fanplan.plan.delivery.record import LedgerPricesRecord
 from fanplan.plan.findings import TOLERANCE
 from fanplan.plan.overlay.record import LimitsRecord
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.interest import Longs
 
 CHANNELS, OVERLAY, GROUPS = 0, 1, 2
+UNICASTS = ACTIONS.index("unicast")
 CLIENT_ACTIONS = ("attach", "move", "detach")
 WHY = "what belongs together, as an exchange of links or a client that goes to another domain"
 
@@ -46,25 +48,45 @@ def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit
     Both plans have brokers, or none has. With a dataset each state has its whole cost, by the
     prices of the new plan.
     """
-    world = delivery_world(old, new, dataset)
-    weights = Weights(**new.channels.weights.model_dump())
-    changes = ordered(world.channels, weights, world.movers)
     limits = LimitsRecord()
     if old.record.overlay:
         limits = looser(old.overlay.limits, new.overlay.limits)
+    terms = Terms(
+        Weights(**new.channels.weights.model_dump()),
+        new.delivery.prices,
+        limits,
+        most_entries(old, new),
+    )
+    world = delivery_world(old, new, dataset)
+    made = stage(world, terms, limit)
+    said = tuple(notes(old, new, world, made.states))
+    return replace(made, notes=said, modes=tuple(mode_changes(old, new, world.channels)))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What orders channels and prices states, and what must not be exceeded on the way."""
+
+    weights: Weights
+    prices: LedgerPricesRecord
+    limits: LimitsRecord
+    entries: float
+
+
+def stage(world: DeliveryWorld, terms: Terms, limit: int) -> Staged:
+    """All changes in steps, each state checked."""
+    changes = ordered(world.channels, terms.weights, world.movers)
     line = Line(changes)
-    for part in lined_up(world, changes, limits, most_entries(old, new)):
+    for part in lined_up(world, changes, terms):
         line.add(part)
     step = cut(np.array(line.unit, np.int64), limit, WHY)
-    standing = DeliveryStanding(world, changes, new.delivery.prices, limits)
+    standing = DeliveryStanding(world, changes, terms.prices, terms.limits)
     states = tuple(judged(standing, line, step))
     running = {"channels": renumbered(world.channels.running)}
     if world.brokers:
         trees = {tree: runs for tree, runs in world.brokers.trees.items() if tree != runs}
         running |= {"trees": trees, "groups": world.brokers.groups.moved}
-    said = tuple(notes(old, new, world, states))
-    modes = tuple(mode_changes(old, new, world.channels))
-    return Staged("delivery", line.table(world), step, states, said, running, modes)
+    return Staged("delivery", line.table(world), step, states, running=running)
 
 
 def most_entries(old: StoredPlan, new: StoredPlan) -> float:
@@ -153,9 +175,7 @@ def judged(standing: DeliveryStanding, line: Line, step: Longs) -> Iterator[Stat
 # ---- the order of parts
 
 
-def lined_up(
-    world: DeliveryWorld, changes: ChannelChanges, limits: LimitsRecord, most: float
-) -> Iterator[Part]:
+def lined_up(world: DeliveryWorld, changes: ChannelChanges, terms: Terms) -> Iterator[Part]:
     """All parts in order."""
     moving = np.flatnonzero(changes.moving >= 0)
     first = int(moving[0]) if len(moving) else len(changes)
@@ -163,7 +183,7 @@ def lined_up(
     if world.brokers is None:
         yield Part(CHANNELS, before)
         return
-    units = Units.of(world, limits)
+    units = Units.of(world, world.brokers, terms.limits)
     cut_off = hanging(world.brokers)
     for unit in units.early:
         # A group ends just before the first of its links goes.
@@ -171,10 +191,13 @@ def lined_up(
         now = [number for number, links in cut_off.items() if links & gone]
         yield Part(GROUPS, rows=ended(world.brokers, now, cut_off))
         yield Part(OVERLAY, rows=unit, whole=True)
-    making, leaving = group_rows(world.brokers, hanging(world.brokers), most)
+    making, leaving = group_rows(world.brokers, hanging(world.brokers), terms.entries)
     yield Part(GROUPS, rows=ended(world.brokers, list(cut_off), cut_off))
+    # Who is missing something gets it first.
+    lead = int(np.argmin(np.append(changes.phase[before] == UNICASTS, False)))
+    yield Part(CHANNELS, before[:lead])
     yield Part(GROUPS, rows=making)
-    yield Part(CHANNELS, before)
+    yield Part(CHANNELS, before[lead:])
     yield from moves(world, changes, units)
     yield Part(CHANNELS, after)
     yield from (Part(OVERLAY, rows=unit, whole=True) for unit in units.late)
@@ -194,9 +217,7 @@ class Units:
     at_once: Unit
 
     @classmethod
-    def of(cls, world: DeliveryWorld, limits: LimitsRecord) -> Units:
-        brokers = world.brokers
-        assert brokers is not None
+    def of(cls, world: DeliveryWorld, brokers: Brokers, limits: LimitsRecord) -> Units:
         old, new = brokers.old, brokers.new
         units = ordered_units(old, new, degrees(limits, old.brokers | new.brokers))
         names = world.channels.truth.subscribers.take(pa.array(world.movers)).to_pylist()

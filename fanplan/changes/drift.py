@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from fanplan.changes.drifted_layers import (
     marking_now,
     overlay_now,
 )
+from fanplan.plan.channels.evidence import Truth, read_truth
 from fanplan.plan.check import check_plan
 from fanplan.plan.input import require_dataset_of
 from fanplan.plan.seal import edited
@@ -102,6 +104,8 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | Non
     bound = {"groups": groups_in_delivery} if plan.record.delivery else {}
     layers: dict[str, LayerNow] = {n: (NOW | bound)[n](plan, dataset) for n in told_order(plan)}
     rows = {} if was is None else dict(moved_rows(was, dataset))
+    if was is not None and plan.record.channels:
+        rows["audiences of flows"] = moved_audiences(read_truth(was), read_truth(dataset))
     return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
 
 
@@ -117,6 +121,21 @@ def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:
         if all(stage in stages for stages in both):
             then, now = (distinct(folder, stage, columns) for folder in (was, dataset))
             yield what, Moved(without(now, then), without(then, now))
+
+
+def moved_audiences(was: Truth, now: Truth) -> Moved:
+    """Flows that somebody wants only then or only now, and those that others want."""
+    before, after = audiences(was), audiences(now)
+    changed = sum(before[flow] != after[flow] for flow in before.keys() & after.keys())
+    return Moved(len(after.keys() - before.keys()), len(before.keys() - after.keys()), changed)
+
+
+def audiences(truth: Truth) -> dict[str, frozenset[str]]:
+    """Who wants each flow, by names."""
+    names = truth.subscribers.to_pylist()
+    bounds = itertools.pairwise(truth.audience_starts.tolist())
+    of = [frozenset(names[s] for s in truth.audience[first:end]) for first, end in bounds]
+    return {flow: of[c] for flow, c in zip(truth.names.to_pylist(), truth.classes, strict=True)}
 
 
 ROWS = (
