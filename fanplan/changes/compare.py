@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -189,7 +188,7 @@ def compare_plans(plans: Sequence[StoredPlan]) -> Comparison:
     for plan in plans:
         require_untouched(plan)
     alike = same(plan.record.input.key for plan in plans)
-    weighed = {layer: same(weights_of(plan, layer) for plan in plans) for layer in WEIGHTS}
+    weighed = {layer: weighed_alike(plans, layer) for layer in WEIGHTS}
     lines = [
         line_of(figure, plans, alike and (not figure.weighed or weighed[figure.layer]))
         for figure in FIGURES
@@ -218,9 +217,11 @@ def same(values: Any) -> bool:
     return all(value == first for value in others)
 
 
-def weights_of(plan: StoredPlan, layer: str) -> tuple[Any, ...]:
-    section = getattr(plan.record, layer, None)
-    return tuple(getattr(section, name, None) for name in WEIGHTS[layer])
+def weighed_alike(plans: Sequence[StoredPlan], layer: str) -> bool:
+    """Whether all plans that have a layer weigh its costs in the same way."""
+    found = [getattr(plan.record, layer) for plan in plans if layer in plan.record.layers]
+    weights = [tuple(getattr(section, name) for name in WEIGHTS[layer]) for section in found]
+    return not weights or same(weights)
 
 
 def names_of(plans: Sequence[StoredPlan]) -> tuple[str, ...]:
@@ -236,7 +237,7 @@ def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) ->
         windows = ", ".join(f"{plan.record.input.seconds:g}" for plan in plans)
         yield f"the windows differ ({windows} seconds), so that totals do too"
     for layer, equal in weighed.items():
-        if not equal and sum(layer in plan.record.layers for plan in plans) > 1:
+        if not equal:
             yield f"costs of {layer} are weighed differently, so that no best is marked there"
     for layer in dict.fromkeys(figure.layer for figure in FIGURES):
         named = zip(names_of(plans), plans, strict=True)
@@ -246,11 +247,13 @@ def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) ->
 
 
 def differing(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
-    """Parameters that several plans have and that are not the same in all of them."""
+    """Parameters that several plans have and that are not the same in all that have them."""
     said = [dict(parameters(plan)) for plan in plans]
-    names = Counter(name for found in said for name in found)
-    rows = {name: tuple(found.get(name) for found in said) for name in names if names[name] > 1}
-    return {name: values for name, values in rows.items() if not same(values)}
+    rows = {}
+    for name in dict.fromkeys(name for found in said for name in found):
+        if not same(found[name] for found in said if name in found):
+            rows[name] = tuple(found.get(name) for found in said)
+    return rows
 
 
 NAMED = ("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank", "domains")

@@ -286,7 +286,7 @@ def in_small_steps(world: DeliveryWorld, limit: int, entries: float = np.inf) ->
         return limit, staged(world, limit, entries)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(SEEDS, st.booleans(), st.integers(1, 20), st.sampled_from([None, 6]))
 def test_any_delivery_becomes_any_other(seed, moved, limit, entries):
     two = two_deliveries(seed, moved, entries)
