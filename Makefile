@@ -14,7 +14,7 @@ help: ## list the targets
 
 setup: $(STAMP) ## install everything into .venv
 
-demo: $(STAMP) ## run the main job, end to end, on a generated market
+demo: $(STAMP) ## run the main job, end to end, on a generated enterprise
 	@$(BIN)/fanplan demo
 
 browser: $(STAMP) ## a browser for the test of the report, unless there is one

@@ -256,7 +256,8 @@ def differing(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
     return rows
 
 
-NAMED = ("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank", "domains")
+NAMED = ("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank")
+NAMED += ("domains", "fixed")
 """Parameters that a section has by themselves."""
 
 

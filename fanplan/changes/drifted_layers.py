@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.changes.channel_world import flow_traffic
-from fanplan.changes.marking import marks_of, named_links, problem_of
+from fanplan.changes.marking import marks_of, named_links
 from fanplan.changes.overlay_shape import Client, shape_of
 from fanplan.changes.overlay_states import evidence, judge
 from fanplan.plan.axis import Axis
@@ -22,6 +22,7 @@ from fanplan.plan.channels.service import count_ledger, find_service
 from fanplan.plan.findings import TOLERANCE, Findings
 from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.count import walk
+from fanplan.plan.marking.read import stored_problem
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.overlay_dataset import given_clients, load_clients
 
@@ -159,7 +160,7 @@ def clients_now(plan: StoredPlan, dataset: Path) -> Homes:
 def marking_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     """The same marks with the trees and descriptors of now."""
     record, marks = plan.marking, marks_of(plan)
-    problem = problem_of(plan, dataset)
+    problem = stored_problem(plan, dataset)
     links = named_links(problem)
     moved = {"links": came_and_went(marks, links)}
     descriptors = {

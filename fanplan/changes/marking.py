@@ -19,12 +19,12 @@ from scipy.sparse.csgraph import connected_components
 from fanplan.changes.steps import Staged, State, cut
 from fanplan.changes.table import Row, of_rows
 from fanplan.plan.findings import Findings
-from fanplan.plan.marking.check import Bools, named, overlay_tree
+from fanplan.plan.marking.check import Bools, named
 from fanplan.plan.marking.count import walk
+from fanplan.plan.marking.read import stored_problem
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.interest import Floats, Ints, Longs
 from fanplan.problem.marking import MarkingProblem, SourceTrees
-from fanplan.problem.marking_dataset import OVERLAY, load_marking
 
 Link = tuple[str, str]
 
@@ -45,7 +45,7 @@ def stage_marking(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit:
     links = sorted(after)
     was, becomes = (p_links(marks, links) for marks in (before, after))
     as_p, as_s = (cost_as(after, links, name) for name in ("sigma", "tau"))
-    problem = None if dataset is None else problem_of(new, dataset)
+    problem = None if dataset is None else stored_problem(new, dataset)
     if problem is None:
         flips, units = in_two(was, becomes)
     else:
@@ -55,12 +55,6 @@ def stage_marking(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit:
     rows = [flip(links[i], "p" if becomes[i] else "s") for i in flips.tolist()]
     said = tuple(notes(old, new, problem is not None))
     return Staged("marking", of_rows(rows), step, tuple(states), said)
-
-
-def problem_of(plan: StoredPlan, dataset: Path) -> MarkingProblem:
-    """The problem that a plan's marks are for."""
-    tree = overlay_tree(plan) if plan.marking.trees == OVERLAY else None
-    return load_marking(dataset, plan.marking.wishes, tree)
 
 
 def notes(old: StoredPlan, new: StoredPlan, known: bool) -> Iterator[str]:
