@@ -31,7 +31,7 @@ from fanplan.plan.delivery.replayed import Entered, ReplayedDelivery, planned_le
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.overlay import Routes
 from fanplan.problem.overlay_dataset import ordered_routes, routes_of
-from fanplan.simulation.delivery import DeliveryWays, Parcels, carried, read_ways
+from fanplan.simulation.carried_delivery import DeliveryWays, Parcels, carried, read_ways
 
 PLACE = ["topic_id", "cell"]
 NOWHERE = -1
