@@ -101,7 +101,8 @@ def _with_service(wants: DataFrame, plan: PlanTables) -> DataFrame:
 def replay(publications: DataFrame, interest: Interest, plan: PlanTables) -> DataFrame:
     """One row: the measured ledger of a plan."""
     traffic = measured_traffic(publications, interest.topics, interest.grid)
-    flows = _named(traffic, interest.topics).select("flow", "messages", "bytes")
+    nothing = F.lit(False).alias("direct")
+    flows = _named(traffic, interest.topics).select("flow", "messages", "bytes", nothing)
     wants = (
         _named(wanted(publications, interest), interest.topics)
         .join(interest.subscribers, on="subscriber_id", how="inner")
@@ -111,9 +112,10 @@ def replay(publications: DataFrame, interest: Interest, plan: PlanTables) -> Dat
 
 
 def measured(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> DataFrame:
-    """One row: the ledger of flows (flow, messages, bytes) and wants (flow, subscriber, messages).
+    """One row: the ledger of flows and of wants (flow, subscriber, messages).
 
-    What is wanted of a flow that is null is missed.
+    Flows have flow, messages, bytes and whether their unicast is direct: of ``sent_unicast`` that
+    is ``direct``. What is wanted of a flow that is null is missed.
     """
     served = F.coalesce("served", F.lit(False))
     arrived = _with_service(wants, plan).agg(
@@ -122,10 +124,12 @@ def measured(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> DataFrame:
     )
     # A channel carries a flow's message once, whoever listens; unicast sends a copy to each.
     sends = F.when(F.col("unicast"), F.col("copies")).otherwise(1)
+    received = F.col("messages") * F.col("copies")
     sent = _sent(plan, flows).agg(
         total(F.when(~F.col("unicast"), F.col("messages"))).alias("sent_multicast"),
-        total(F.when(F.col("unicast"), F.col("messages") * F.col("copies"))).alias("sent_unicast"),
-        total(F.col("messages") * F.col("copies")).alias("received"),
+        total(F.when(F.col("unicast"), received)).alias("sent_unicast"),
+        total(F.when(F.col("unicast") & F.col("direct"), received)).alias("direct"),
+        total(received).alias("received"),
         total(F.col("bytes") * sends).alias("sent_bytes"),
         total(F.col("bytes") * F.col("copies")).alias("received_bytes"),
     )
@@ -156,11 +160,12 @@ def replay_plan(
     require_publications(dataset, manifest)
     spark = session()
     with progress.stage("replay") as told:
-        row = replay(
+        rows = replay(
             spark.read.parquet(str(dataset / "publications")),
             _interest(spark, dataset, manifest),
             read_tables(spark, plan),
-        ).first()
+        )
+        row = rows.drop("direct").first()
         told.rows(int(row["publications"]))  # type: ignore[index]
     measured = row.asDict()  # type: ignore[union-attr]
     return Replayed(

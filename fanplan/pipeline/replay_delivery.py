@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,9 @@ def replay_delivery(source: Derived, plan: StoredPlan) -> ReplayedDelivery:
     """Send every publication of a dataset through a plan with a section on delivery."""
     require_publications(source.dataset, source.manifest)
     require_same_flows(source, plan)
-    with source.progress.stage("replay") as told:
+    with source.progress.stage("replay") as told, source.scratch() as folder:
         ways = read_ways(plan, source.dataset) if plan.record.groups else None
-        found = Replaying(source, plan, ways).run()
+        found = Replaying(source, plan, ways, folder).run()
         told.rows(found.entered.publications)
     return found
 
@@ -62,21 +63,25 @@ def require_same_flows(source: Derived, plan: StoredPlan) -> None:
 
 @dataclass(frozen=True)
 class Replaying:
-    """One replay. ``ways`` is None if the plan has no brokers: then all enter at one place."""
+    """One replay. ``ways`` is None if the plan has no brokers: then all enter at one place.
+
+    ``folder`` is for publications with their flows, which are read more than once.
+    """
 
     source: Derived
     plan: StoredPlan
     ways: DeliveryWays | None
+    folder: Path
 
     def run(self) -> ReplayedDelivery:
         manifest, record = self.source.manifest, self.plan.record
-        self.cells.persist()
-        near, unplanned = self.near(), self.unplanned()
-        measured = self.with_brokers(near, unplanned)
+        sums = self.sums()
+        unknown = sums["messages"].filter(sums["audience_class"].is_null())
+        unplanned = self.unplanned() if len(unknown) else NO_ROUTES.empty_table()
         same = record.input.key == manifest.key
-        found = ReplayedDelivery(
-            entered=self.entered(unplanned),
-            measured=measured,
+        return ReplayedDelivery(
+            entered=entered(sums, unplanned),
+            measured=self.with_brokers(self.near(), parcels(sums), unplanned),
             planned=planned_ledger(self.plan),
             parts=self.plan.delivery.parts,
             prices=LedgerPrices(**self.plan.delivery.prices.model_dump()),
@@ -85,20 +90,20 @@ class Replaying:
             comparable=same and manifest.rates == "measured",
             exact=manifest.exact,
         )
-        self.cells.unpersist()
-        return found
 
     # ---- publications
 
     @cached_property
     def sent(self) -> DataFrame:
         """Publications with cell, source, and flow and audience class if the plan has them."""
-        source, manifest = self.source, self.source.manifest
+        source, path = self.source, str(self.folder / "sent")
         points = with_topic_ids(source.read("publications"), source.read("topics"))
         entering = self.entering(points.withColumn("publisher", F.coalesce("publisher", F.lit(""))))
-        columns = ("topic_id", "source", "bytes", *coordinates(manifest.dimensions))
+        columns = ("topic_id", "source", "bytes", *coordinates(source.manifest.dimensions))
         placed = with_cells(entering.select(*columns), source.grid)
-        return placed.join(self.flows, on=PLACE, how="left").withColumn("weight", F.lit(1.0))
+        flowing = placed.join(self.flows, on=PLACE, how="left").withColumn("weight", F.lit(1.0))
+        flowing.write.parquet(path)
+        return source.session().read.parquet(stages.escaped(self.folder / "sent"))
 
     def entering(self, points: DataFrame) -> DataFrame:
         """Points with their source: the broker where the plan has their publisher."""
@@ -122,6 +127,10 @@ class Replaying:
         kinds = self.sent.groupBy(*PLACE, "source", "flow", "audience_class")
         return kinds.agg(total(F.col("weight")).alias("messages"), total_of("bytes"))
 
+    def sums(self) -> pa.Table:
+        """Messages of each class from each source; no class: not in the plan."""
+        return self.cells.groupBy("audience_class", "source").agg(total_of("messages")).toArrow()
+
     @cached_property
     def points(self) -> DataFrame:
         """What is matched: publications, or cells where no region cuts any."""
@@ -142,11 +151,14 @@ class Replaying:
             gone = F.col("channel").isin(self.ways.lost.tolist())
             tables = replace(tables, channel_flows=tables.channel_flows.filter(~gone))
         known = self.cells.filter(F.col("flow").isNotNull() & (F.col("source") >= 0))
-        flows = known.groupBy("flow", "audience_class").agg(total_of("messages"), total_of("bytes"))
-        row = measured(flows, self.wants(), tables).first()
-        direct = flows.join(self.table("direct_classes"), on="audience_class", how="left_semi")
-        past = direct.join(tables.unicast, on="flow", how="inner").agg(total_of("messages")).first()
-        return {**row.asDict(), "direct": past["messages"]}  # type: ignore[union-attr, index]
+        past = self.table("direct_classes").withColumn("direct", F.lit(True))
+        ways = known.join(past, on="audience_class", how="left")
+        ways = ways.withColumn("direct", F.coalesce("direct", F.lit(False)))
+        flows = ways.groupBy("flow", "direct").agg(total_of("messages"), total_of("bytes"))
+        wants = self.wants().persist()
+        row: Any = measured(flows, wants, tables).first()
+        wants.unpersist()
+        return row.asDict()
 
     def wants(self) -> DataFrame:
         """What each subscriber wants of the plan's flows; no flow where it does not enter."""
@@ -210,7 +222,9 @@ class Replaying:
         first = rows.groupBy("client").agg(F.min("broker").alias("broker"))
         return first.join(F.broadcast(numbers), on="broker", how="inner")
 
-    def with_brokers(self, near: dict[str, float], unplanned: pa.Table) -> DeliveryLedger:
+    def with_brokers(
+        self, near: dict[str, float], parcels: Parcels, unplanned: pa.Table
+    ) -> DeliveryLedger:
         """The ledger of channels and unicast, with what brokers do and what was not planned."""
         near, more = dict(near), {name: sum_of(unplanned, name) for name in SUMMED}
         direct = near.pop("direct")
@@ -220,7 +234,6 @@ class Replaying:
         near["missed"] += more["missed"]
         near["sent_bytes"] += more["bytes"]
         near["received_bytes"] += more["bytes"]
-        parcels = self.parcels()
         if self.ways is None:
             matched = float(parcels.messages.sum())
             return DeliveryLedger(Ledger(**near, matched=matched), direct, 0, 0.0)
@@ -231,31 +244,35 @@ class Replaying:
         ledger = Ledger(**near, **brokers, control_messages=float(far.control))
         return DeliveryLedger(ledger, direct, len(self.ways.groups.entries.group), far.delay_mean)
 
-    def parcels(self) -> Parcels:
-        """Messages of each class from each source."""
-        known = self.cells.filter(F.col("flow").isNotNull() & (F.col("source") >= 0))
-        table = known.groupBy("audience_class", "source").agg(total_of("messages")).toArrow()
-        table = table.sort_by([("audience_class", "ascending"), ("source", "ascending")])
-        row, source, messages = (table[name].to_numpy() for name in table.column_names)
-        return Parcels(row.astype(np.int64), source.astype(np.int32), messages)
-
-    # ---- what came
-
-    def entered(self, unplanned: pa.Table) -> Entered:
-        known, enters = F.col("flow").isNotNull(), F.col("source") >= 0
-        row: Any = self.cells.agg(
-            total(F.col("messages")).alias("all"),
-            total(F.when(~known, F.col("messages"))).alias("unknown"),
-            total(F.when(~enters, F.col("messages"))).alias("strangers"),
-        ).first()
-        wanted = sum_of(unplanned, "messages")
-        return Entered(int(row["all"]), wanted, row["unknown"] - wanted, row["strangers"])
-
     def table(self, name: str) -> DataFrame:
         return self.source.session().read.parquet(stages.escaped(self.plan.path(name)))
 
 
+NO_ROUTES = pa.schema(
+    {
+        "source": pa.int32(),
+        "destinations": pa.list_(pa.int32()),
+        **dict.fromkeys(("messages", "deliveries", "missed", "bytes"), pa.float64()),
+    }
+)
 SUMMED = ("deliveries", "missed", "bytes")
+
+
+def parcels(sums: pa.Table) -> Parcels:
+    """What enters somewhere, of classes that the plan has, in order."""
+    known = pc.and_(pc.is_valid(sums["audience_class"]), pc.greater_equal(sums["source"], 0))
+    order = [("audience_class", "ascending"), ("source", "ascending")]
+    table = sums.filter(known).sort_by(order)
+    row, source, messages = (table[name].to_numpy() for name in table.column_names)
+    return Parcels(row.astype(np.int64), source.astype(np.int32), messages)
+
+
+def entered(sums: pa.Table, unplanned: pa.Table) -> Entered:
+    unknown = sums.filter(pc.is_null(sums["audience_class"]))
+    strange = sums.filter(pc.less(sums["source"], 0))
+    wanted = sum_of(unplanned, "messages")
+    idle = sum_of(unknown, "messages") - wanted
+    return Entered(int(sum_of(sums, "messages")), wanted, idle, sum_of(strange, "messages"))
 
 
 def sum_of(table: pa.Table, name: str) -> float:
