@@ -76,7 +76,7 @@ def layer_of(plan: StoredPlan, asked: str | None) -> str:
     if not there or (asked is not None and asked not in there):
         what = f"has no layer {asked or ' and no layer '.join(LAYERS)}"
         raise InputError(
-            Problem(str(plan.folder), what, "Name a plan that `groups` or `mark` made")
+            Problem(str(plan.folder), what, "Name a plan that `groups`, `mark` or `design` made")
         )
     if asked is None and len(there) > 1:
         what = f"the plan has {' and '.join(there)}"

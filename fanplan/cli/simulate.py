@@ -142,7 +142,8 @@ def show(
     """For a person: figures, the busiest brokers and links, and what the plan says."""
     # Only other layers send control messages.
     hidden = ("agrees", "compared", "differences", "control_messages", "naive")
-    facts = {WORDS.get(k, k): v for k, v in made.summary().items() if k not in hidden}
+    words = WORDS if made.naive is None else WORDS | {"latency_ms": "a hop takes, ms"}
+    facts = {words.get(k, k): v for k, v in made.summary().items() if k not in hidden}
     show_facts("Simulation", facts | ({} if out is None else {"tables": str(out)}))
     names = ("broker", "degree", "processed", "forwarded", "peak", "capacity", "waited_ms")
     show_rows("Busiest brokers", names, brokers)
