@@ -53,7 +53,7 @@ def replay_delivery(source: Derived, plan: StoredPlan) -> ReplayedDelivery:
 def require_same_flows(source: Derived, plan: StoredPlan) -> None:
     """On other input than was planned for, a cell must still be the same part of its space."""
     manifest, made = source.manifest, plan.record.input
-    alike = manifest.grid == made.grid == "uniform" and manifest.cover == made.cover
+    alike = manifest.grid == made.grid == "uniform"
     if manifest.key == made.key or not manifest.dimensions or alike:
         return
     what = f"was planned for other input, on a grid that depends on it: {made.grid}"

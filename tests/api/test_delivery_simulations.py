@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from commands import answer, run
-from delivery_datasets import EDGES, SITES, Walk, cell_of, planned, stages_there, world_of
+from delivery_datasets import EDGES, SITES, cell_of, planned, stages_there, world_of
+from delivery_walk import Walk
 
 import fanplan
 from fanplan.errors import InputError

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
-from delivery_datasets import World, later, planned, stages_there, walked, world_of, write_world
+from delivery_datasets import World, later, planned, stages_there, world_of, write_world
+from delivery_walk import walked
 from pyspark.sql import SparkSession
 
 import fanplan
