@@ -256,8 +256,10 @@ def differing(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
     return rows
 
 
-NAMED = ("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank")
-NAMED += ("domains", "fixed")
+NAMED = (
+    *("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank"),
+    *("domains", "fixed"),
+)
 """Parameters that a section has by themselves."""
 
 
