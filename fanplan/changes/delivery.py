@@ -39,7 +39,7 @@ from fanplan.problem.interest import Longs
 CHANNELS, OVERLAY, GROUPS = 0, 1, 2
 UNICASTS = ACTIONS.index("unicast")
 CLIENT_ACTIONS = ("attach", "move", "detach")
-WHY = "what belongs together, as an exchange of links or a client that goes to another domain"
+WHY = "an exchange of links is made whole, and so is a move to another domain"
 
 
 def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit: int) -> Staged:

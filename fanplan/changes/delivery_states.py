@@ -16,7 +16,7 @@ from fanplan.changes.channels import (
     require_served,
 )
 from fanplan.changes.delivery_cost import Sites, broker_ledger, problem_on
-from fanplan.changes.delivery_world import Brokers, DeliveryWorld, domain_of, state_sites
+from fanplan.changes.delivery_world import Brokers, DeliveryWorld, state_sites
 from fanplan.changes.groups import Group, Setting
 from fanplan.changes.overlay_shape import Link, Shape, in_order
 from fanplan.changes.overlay_states import Evidence, judge, no_routes
@@ -54,15 +54,13 @@ class BrokersStanding:
     def judge(self) -> State:
         """Trees are trees, groups are whole, and hang on links that stand."""
         if self._judged is None:
-            tree, groups, findings = self.judge_tree(), self.setting.judge(), Findings()
+            tree, findings = judge(self.shape, self.limits, UNKNOWN), Findings()
+            groups = self.setting.judge()
             require_linked(self.plans, self.setting, set(self.shape.links()), findings)
             broken = (*tree.broken, *groups.broken, *findings.violations)
             figures = {name: groups.figures[name] for name in ("groups", "entries")}
             self._judged = State(figures, broken, tree.exceeded)
         return self._judged
-
-    def judge_tree(self) -> State:
-        return judge(self.shape, self.limits, UNKNOWN)
 
     def groups_used(self) -> list[Group]:
         """Groups in use; what one took to set up depends on the trees that it is in."""
@@ -77,8 +75,7 @@ class BrokersStanding:
             shape.clients.get(client, set())
             for shape in (self.shape, self.plans.old, self.plans.new)
         )
-        before = domain_of(self.plans.old, self.plans.sites[0], name)
-        after = domain_of(self.plans.new, self.plans.sites[1], name)
+        before, after = self.plans.domains(name)
         if before == after or now == old != new:
             return before
         return after if now == new != old else None

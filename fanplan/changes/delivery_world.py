@@ -17,9 +17,6 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.problem.interest import Longs
 from fanplan.problem.overlay_dataset import read_brokers
 
-Place = frozenset[str]
-"""The brokers of a client; who has several counts at the first by name."""
-
 
 @dataclass(frozen=True, eq=False)
 class Brokers:
@@ -34,6 +31,15 @@ class Brokers:
     groups: GroupWorld
     sites: tuple[Sites, Sites]
     senders: Senders | None
+
+    def domains(self, subscriber: str) -> tuple[str | None, str | None]:
+        """The domain of a subscriber by each plan; None where it is not known to have one."""
+        homes = home_of(self.old, subscriber), home_of(self.new, subscriber)
+        before, after = (
+            None if home is None else sites.get(home)
+            for home, sites in zip(homes, self.sites, strict=True)
+        )
+        return before, after
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +86,8 @@ def sites_in(plan: StoredPlan, shape: Shape, known: Sites) -> Sites:
 
 
 def home_of(shape: Shape, subscriber: str) -> str | None:
+    """The broker of a subscriber; of several the first by name."""
     return min(shape.clients.get((subscriber, "subscriber"), ()), default=None)
-
-
-def domain_of(shape: Shape, sites: Sites, subscriber: str) -> str | None:
-    home = home_of(shape, subscriber)
-    return None if home is None else sites.get(home)
 
 
 def state_sites(brokers: Brokers, used: set[str]) -> Sites:
@@ -106,12 +108,9 @@ def movers(brokers: Brokers, subscribers: pa.Array) -> Longs:
     """
     if "" in {*brokers.sites[0].values(), *brokers.sites[1].values()}:
         return np.zeros(0, np.int64)
-    found = [
-        number
-        for number, name in enumerate(subscribers.to_pylist())
-        if home_of(brokers.old, name)
-        and home_of(brokers.new, name)
-        and domain_of(brokers.old, brokers.sites[0], name)
-        != domain_of(brokers.new, brokers.sites[1], name)
-    ]
+    found = []
+    for number, name in enumerate(subscribers.to_pylist()):
+        before, after = brokers.domains(name)
+        if before != after and home_of(brokers.old, name) and home_of(brokers.new, name):
+            found.append(number)
     return np.array(found, np.int64)

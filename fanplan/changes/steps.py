@@ -73,10 +73,15 @@ class Staged:
         return {item["values"]: item["counts"] for item in found}
 
     def peak(self, figure: str) -> tuple[float, int]:
-        """The largest value of a figure in any state, and after which step it first stands."""
-        values = [state.figures[figure] for state in self.states]
-        most = max(values)
-        return most, values.index(most)
+        """The largest value of a figure in any state, and after which step it first stands.
+
+        A state that does not hold may lack it.
+        """
+        told = [
+            (s.figures[figure], -step) for step, s in enumerate(self.states) if figure in s.figures
+        ]
+        most, step = max(told)
+        return most, -step
 
 
 def cut(units: Longs, limit: int, why: str) -> Longs:
