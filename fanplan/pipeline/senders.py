@@ -11,14 +11,12 @@ from fanplan.pipeline.routes import advertised, measured, published, total
 from fanplan.pipeline.similarity import publisher_numbers
 from fanplan.pipeline.traffic import with_cells
 
-SENDERS = T.StructType(
-    [
-        T.StructField("publisher", T.IntegerType()),
-        T.StructField("audience_class", T.IntegerType()),
-        T.StructField("messages", T.DoubleType()),
-    ]
-)
-SENDER_TIMES = T.StructType([*SENDERS[:2], T.StructField("times", T.ArrayType(T.DoubleType()))])
+_WHO = [
+    T.StructField("publisher", T.IntegerType()),
+    T.StructField("audience_class", T.IntegerType()),
+]
+SENDERS = T.StructType([*_WHO, T.StructField("messages", T.DoubleType())])
+SENDER_TIMES = T.StructType([*_WHO, T.StructField("times", T.ArrayType(T.DoubleType()))])
 
 
 def senders(source: Derived) -> None:
