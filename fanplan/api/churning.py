@@ -11,7 +11,8 @@ import numpy as np
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.overlay_stages import make_descriptors, make_group_stages, make_senders
+from fanplan.api.overlay_stages import make_group_stages, make_senders
+from fanplan.api.plans import make_marking_stages
 from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -156,17 +157,18 @@ def churn_marking(
     plan: StoredPlan, dataset: Dataset, options: Mapping[str, Any], engine: Engine
 ) -> Churned:
     """Publishers and subscribers come and go, and nodes keep the marking right by themselves."""
-    from fanplan.plan.marking.check import overlay_tree
+    from fanplan.plan.marking.read import stored_overlay
     from fanplan.problem.marking_dataset import OVERLAY, load_network
     from fanplan.simulation.marking_protocol.churn import MarkingChurn
     from fanplan.simulation.marking_protocol.run import marking_churn
 
     require_fields(MarkingChurn, options, "marking")
     wishes = plan.marking.wishes
-    make_descriptors(dataset, engine)
+    make_marking_stages(plan.record, dataset, engine)
     with engine.progress.stage("churn of the marking") as stage:
-        network, given = load_network(dataset.path, wishes)
-        given = overlay_tree(plan) if wishes.trees == OVERLAY else given
+        overlay = stored_overlay(plan) if wishes.trees == OVERLAY else None
+        network, given = load_network(dataset.path, wishes, overlay and overlay.clients)
+        given = overlay.tree if overlay else given
         kind, network = trees_of(wishes.trees, network, given)
         churn = MarkingChurn(**{"trees": kind} | dict(options))
         run = marking_churn(network, churn, given)

@@ -11,6 +11,7 @@ from fanplan.api.engine import EMBEDDED, Engine
 from fanplan.api.overlay_stages import (
     derived,
     make_broker_stages,
+    make_client_descriptors,
     make_client_stages,
     make_covers,
     make_descriptors,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from fanplan.evaluation.replayed_groups import ReplayedGroups
     from fanplan.plan.check import CheckResult
     from fanplan.plan.delivery.replayed import ReplayedDelivery
-    from fanplan.plan.marking.record import MarkingRecord
+    from fanplan.plan.stored import PlanRecord
 
 
 def check(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> CheckResult:
@@ -43,24 +44,30 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
 
     record = load_plan(Path(plan)).record
     overlay = record.overlay
-    if record.marking:
-        make_marking_stages(record.marking, dataset, engine)
+    make_marking_stages(record, dataset, engine)
     if record.delivery and record.groups:
         make_senders(dataset, engine)
     elif record.groups:
         make_group_stages(dataset, record.groups.grouping, engine)
-    if overlay is None:
-        return
-    if overlay.clients == "given":
-        make_broker_stages(dataset, overlay.params, overlay.metric == "cover", engine)
-    else:
+    if overlay and allocated(record):
         make_client_stages(dataset, overlay.params, engine)
+    elif overlay:
+        make_broker_stages(dataset, overlay.params, overlay.metric == "cover", engine)
 
 
-def make_marking_stages(record: MarkingRecord, dataset: Dataset, engine: Engine) -> None:
-    """Descriptors at brokers, and which cover others if the plan merges them."""
-    make_descriptors(dataset, engine)
-    if record.merged:
+def allocated(record: PlanRecord) -> bool:
+    """Whether clients are where the plan has them, not the workload."""
+    return record.overlay is not None and record.overlay.clients == "allocated"
+
+
+def make_marking_stages(record: PlanRecord, dataset: Dataset, engine: Engine) -> None:
+    """Descriptors at brokers, or of allocated clients; and which cover others if they merge."""
+    marking = record.marking
+    if marking and marking.trees == "overlay" and allocated(record):
+        make_client_descriptors(dataset, engine)
+    elif marking:
+        make_descriptors(dataset, engine)
+    if marking and marking.merged:
         make_covers(dataset, engine)
 
 

@@ -153,16 +153,20 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for everything the demo writes.")] = Path(
         "demo"
     ),
+    sites: Annotated[int, typer.Option(help="Sites of the enterprise.", min=1)] = 4,
+    users: Annotated[int, typer.Option(help="Its users.", min=1)] = 200,
+    symbols: Annotated[int, typer.Option(help="Symbols they follow.", min=1)] = 400,
     publications: Annotated[int, typer.Option(help="Publications to draw.", min=1)] = 200_000,
     seed: options.Seed = 0,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """The main job, end to end, on a generated market."""
-    from fanplan.cli.demo import run_demo
+    """The main job, end to end, on a generated enterprise; it ends with the path of the report."""
+    from fanplan.cli.demo import Size, run_demo
 
-    run_demo(out, publications, seed, json, engine(master, remote, json))
+    size = Size(sites, users, symbols, publications)
+    run_demo(out, size, seed, json, engine(master, remote, json))
 
 
 def main() -> None:

@@ -11,12 +11,9 @@ from fanplan.pipeline.routes import advertised, measured, published, total
 from fanplan.pipeline.similarity import publisher_numbers
 from fanplan.pipeline.traffic import with_cells
 
-_WHO = [
-    T.StructField("publisher", T.IntegerType()),
-    T.StructField("audience_class", T.IntegerType()),
-]
-SENDERS = T.StructType([*_WHO, T.StructField("messages", T.DoubleType())])
-SENDER_TIMES = T.StructType([*_WHO, T.StructField("times", T.ArrayType(T.DoubleType()))])
+WHAT = [T.StructField(name, T.IntegerType()) for name in ("publisher", "audience_class")]
+SENDERS = T.StructType([*WHAT, T.StructField("messages", T.DoubleType())])
+SENDER_TIMES = T.StructType([*WHAT, T.StructField("times", T.ArrayType(T.DoubleType()))])
 
 
 def senders(source: Derived) -> None:

@@ -293,20 +293,3 @@ def test_an_existing_plan_is_replaced_only_when_asked(
     assert plan(dataset, out) == 2
     assert plan(dataset, out, "--replace", "--method", "random") == 0
     assert json.loads((out / "plan.json").read_text())["channels"]["method"] == "random"
-
-
-def test_demo_runs_the_main_job(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ("demo", "--out", tmp_path / "demo", "--publications", 5000, "--master", "local[2]")
-    code, told = answer(capsys, *words)
-    assert code == 0
-    assert [plan["method"] for plan in told["plans"]] == [
-        "broadcast",
-        "random",
-        "round-robin",
-        "unicast",
-        "kmodes",
-    ]
-    assert told["plans"][-1]["cost"] == min(plan["cost"] for plan in told["plans"])
-    assert all(plan["missed"] == 0 and plan["replay"] for plan in told["plans"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from commands import answer, run
 from pyspark.sql import SparkSession
 
 from fanplan.workload.generators import load
+from fanplan.workload.generators.clients import ClientsParams
 from fanplan.workload.generators.enterprise import EnterpriseParams
 from fanplan.workload.generators.generated import write
 from fanplan.workload.generators.market import MarketParams
@@ -43,10 +45,138 @@ def test_all_layers_in_one_plan(
     assert run("check", plan, enterprise, *HERE) == 0
     domains = pq.read_table(plan / "channel_domains.parquet")["domain"].to_pylist()
     assert max(domains.count(site) for site in set(domains)) <= 4
-    again = ("design", enterprise, "--channels", 4, "--overlay", plan, "--out", tmp_path / "again")
-    code, fixed = answer(capsys, *again, "--without", "marking,direct", *HERE)
-    assert (code, fixed["direct"]) == (0, 0)
-    assert fixed["layers"] == ["overlay", "channels", "groups", "delivery"]
+
+
+@pytest.fixture(scope="module")
+def designed(enterprise: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan of all layers."""
+    plan = tmp_path_factory.mktemp("designed") / "plan"
+    assert run("design", enterprise, "--channels", 4, "--out", plan, *HERE) == 0
+    return plan
+
+
+def test_layers_are_fixed_to_those_of_a_plan(
+    enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layers = ("overlay", "channels", "groups", "marking")
+    fixed = [word for layer in layers for word in ("--fix", f"{layer}={designed}")]
+    again = tmp_path / "again"
+    code, told = answer(capsys, "design", enterprise, *fixed, "--out", again, *HERE)
+    assert (code, told["fixed"]) == (0, list(layers))
+    tables = ("links", "channel_flows", "channel_subscribers", "channel_domains", "marks")
+    for name in (*tables, "virtual_groups", "group_members"):
+        one, other = (pq.read_table(plan / f"{name}.parquet") for plan in (designed, again))
+        assert one.equals(other), name
+    before = json.loads((designed / "plan.json").read_text())["delivery"]
+    assert told["cost"] == pytest.approx(before["cost"])
+    assert run("check", again, enterprise, *HERE) == 0
+
+
+def test_layers_are_left_out(
+    enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("design", enterprise, "--fix", f"overlay={designed}", "--out", tmp_path / "plan")
+    code, told = answer(capsys, *words, "--without", "channels,marking,direct", *HERE)
+    assert (code, told["direct"], told["parts"]["multicast"]) == (0, 0, 0)
+    assert told["layers"] == ["overlay", "channels", "groups", "delivery"]
+    words = ("design", enterprise, "--without", "overlay", "--channels", 4)
+    code, told = answer(capsys, *words, "--out", tmp_path / "flat", *HERE)
+    assert (code, told["layers"]) == (0, ["channels", "delivery"])
+    assert run("check", tmp_path / "flat", enterprise, *HERE) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fix", "trees={}"), "--fix: 'trees' cannot be fixed"),
+        (("--fix", "overlay"), "--fix: 'overlay' names no plan"),
+        (("--fix", "groups={}", "--without", "groups"), "groups cannot be left out and fixed"),
+        (("--fix", "channels={}", "--channels", 3), "--channels: 3 are given"),
+        (("--fix", "channels={}", "--unicast-limit", 0.01), "--unicast-limit: the channels of"),
+        (("--without", "overlay"), "there are no brokers, and no multicast is allowed"),
+        (("--without", "tea"), "--without: 'tea' cannot be left out"),
+        (("--without", "overlay", "--fix", "marking={}"), "cannot be fixed without an overlay"),
+        (("--without", "overlay", "--channels", 2, "--multicast", "site"), "there are no sites"),
+        (("--multicast", "moon"), "--multicast: 'moon' is unknown"),
+        (("--prices", "tea=1"), "--prices: 'tea' has none"),
+        (("--channels", -1), "greater than or equal to 0"),
+        (("--unicast-limit", 2), "2.0 is no share"),
+    ],
+)
+def test_wrong_wishes_are_named(
+    enterprise: Path,
+    designed: Path,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [str(word).format(designed) for word in words]
+    out = tmp_path / "plan"
+    assert run("design", enterprise, *given, "--out", out, *HERE) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_channels_across_sites_cannot_be_fixed_on_sites(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = tmp_path / "wide"
+    assert run("channels", enterprise, "--channels", 2, "--out", wide) == 0
+    words = ("design", enterprise, "--fix", f"channels={wide}", "--out", tmp_path / "plan", *HERE)
+    assert run(*words) == 2
+    assert "is outside the multicast domain of channel" in capsys.readouterr().err
+    code, told = answer(capsys, *words, "--multicast", "everywhere")
+    assert (code, told["channels"], told["domains"]) == (0, 2, [""])
+
+
+def test_designs_compare_and_become_each_other(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new, alone = (tmp_path / name for name in ("old", "new", "alone"))
+    for out, words in ((old, ("--channels", 4)), (new, ("--channels", 1, "--without", "direct"))):
+        assert run("design", enterprise, *words, "--out", out, *HERE) == 0
+    assert run("channels", enterprise, "--channels", 4, "--out", alone, *HERE) == 0
+    code, told = answer(capsys, "compare", old, new, alone)
+    first, cost = next(iter(told["figures"])), told["figures"]["delivery"]["cost"]
+    assert (code, first, cost["values"][2]) == (0, "delivery", None)
+    assert cost["best"] == ["old"], "with more channels, and direct unicast, it costs less"
+    assert told["notes"][0] == "no layer delivery in alone"
+    for words in ((), (enterprise,)):
+        code, way = answer(capsys, "diff", old, new, *words, "--steps-of", 40)
+        assert (code, way["ok"], list(way["layers"])) == (0, True, ["delivery", "marking"])
+        assert max(step["changes"] for step in way["steps"]) <= 40
+    states = [way["layers"]["delivery"]["before"], way["steps"][-1]["after"]]
+    assert [state["cost"] for state in states] == pytest.approx(cost["values"][:2])
+    modes = way["layers"]["delivery"]["modes"]
+    assert sum(m["flows"] for m in modes if m["from"] == "direct") == states[0]["direct_flows"]
+
+
+def test_a_design_on_a_workload_that_drifted(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, later = tmp_path / "plan", tmp_path / "later"
+    assert run("design", enterprise, "--channels", 4, "--out", plan, *HERE) == 0
+    assert run("apply-check", plan, enterprise, *HERE) == 0
+    shutil.copytree(enterprise, later)
+    manifest = json.loads((later / "manifest.json").read_text())
+    (later / "manifest.json").write_text(json.dumps(manifest | {"key": "another"}))
+    code, same = answer(capsys, "apply-check", plan, later, "--was", enterprise, *HERE)
+    figures = same["layers"]["delivery"]["figures"]
+    assert (code, same["reached"], same["rows"]["audiences of flows"]["changed"]) == (1, True, 0)
+    assert all(now == pytest.approx(then) for then, now in figures.values()), "only the key differs"
+    assert all(not any(moved.values()) for moved in same["layers"]["delivery"]["moved"].values())
+    (file,) = (later / "brokers").glob("*.parquet")
+    table = pq.read_table(file)
+    elsewhere = table["site"].take(np.roll(np.arange(len(table)), 2))
+    pq.write_table(table.set_column(table.column_names.index("site"), "site", elsewhere), file)
+    words = ("apply-check", plan, later, "--allow-drift", "a fire drill", *HERE)
+    code, moved = answer(capsys, *words)
+    layer = moved["layers"]["delivery"]
+    members = pq.read_table(plan / "channel_subscribers.parquet").num_rows
+    assert (code, moved["allowed_because"]) == (0, "a fire drill")
+    assert layer["moved"]["channel members"]["changed"] == members, "all sites are others"
+    assert layer["missed"] > 0
 
 
 def test_what_was_edited_does_not_hold(
@@ -79,3 +209,21 @@ def test_without_brokers_it_is_channels(
     code, told = answer(capsys, *words)
     assert (code, told["layers"]) == (0, ["channels", "delivery"])
     assert run("check", tmp_path / "plan", dataset, *HERE) == 0
+
+
+def test_clients_who_need_brokers_get_them_and_marks_count_where_they_are(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = ClientsParams(advertisements=8, rate=4000.0, brokers=40)
+    write(load("clients").generate(params, 1), tmp_path / "clients")
+    dataset, plan = tmp_path / "dataset", tmp_path / "plan"
+    assert run("ingest", tmp_path / "clients", "--out", dataset, *HERE) == 0
+    code, told = answer(capsys, "design", dataset, "--channels", 3, "--out", plan, *HERE)
+    assert (code, told["layers"][3]) == (0, "marking")
+    assert run("check", plan, dataset, *HERE) == 0
+    clients = pq.read_table(plan / "clients.parquet").to_pylist()
+    at = {row["client"]: row["broker"] for row in clients if row["role"] == "subscriber"}
+    wanted = pq.read_table(tmp_path / "clients" / "subscriptions.parquet")["subscriber"].to_pylist()
+    record = json.loads((plan / "plan.json").read_text())["marking"]
+    assert record["subscribed"] == len(wanted)
+    assert record["subscribers"] == len({at[client] for client in wanted})
