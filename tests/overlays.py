@@ -123,5 +123,5 @@ def write_plan(
     layer = overlay_layer(problem, trees, decided, 0, "1")
     folder.mkdir()
     write_overlay(layer, folder)
-    write_record(plan_record(layer, read_manifest(dataset), file_hashes(folder)), folder)
+    write_record(plan_record((layer,), read_manifest(dataset), file_hashes(folder)), folder)
     return folder

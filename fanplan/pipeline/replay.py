@@ -88,14 +88,18 @@ def _sent(plan: PlanTables, traffic: DataFrame) -> DataFrame:
 
 
 def _with_service(wants: DataFrame, plan: PlanTables) -> DataFrame:
-    """Wants with `served`: whether the subscriber gets the flow by any way."""
+    """Messages of each flow and subscriber, and `served`: whether it gets the flow by any way."""
     by_channel = (
         wants.join(plan.channel_flows, on="flow", how="inner")
         .join(plan.channel_subscribers, on=["channel", "subscriber"], how="left_semi")
         .select("flow", "subscriber")
     )
-    service = by_channel.unionByName(plan.unicast.select("flow", "subscriber")).distinct()
-    return wants.join(service.withColumn("served", F.lit(True)), ["flow", "subscriber"], how="left")
+    service = by_channel.unionByName(plan.unicast.select("flow", "subscriber"))
+    # One shuffle for all: pairs that are served and pairs that are wanted meet in a group.
+    both = wants.unionByName(service.withColumn("served", F.lit(True)), allowMissingColumns=True)
+    return both.groupBy("flow", "subscriber").agg(
+        total(F.col("messages")).alias("messages"), F.max("served").alias("served")
+    )
 
 
 def replay(publications: DataFrame, interest: Interest, plan: PlanTables) -> DataFrame:
@@ -134,11 +138,11 @@ def measured(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> DataFrame:
         total(F.col("bytes") * F.col("copies")).alias("received_bytes"),
     )
     published = flows.agg(total(F.col("messages")).alias("publications"))
-    # Three one-row tables side by side.
-    side = [table.withColumn("one", F.lit(1)) for table in (published, sent, arrived)]
-    row = side[0].join(side[1], on="one", how="inner").join(side[2], on="one", how="inner")
+    # Three one-row tables as one: what a table does not have is null there.
+    parts = published.unionByName(sent, True).unionByName(arrived, True)
+    row = parts.agg(*(total(F.col(name)).alias(name) for name in parts.columns))
     unwanted = F.col("received") - F.col("received_wanted")
-    return row.withColumn("received_unwanted", unwanted).drop("one", "received")
+    return row.withColumn("received_unwanted", unwanted).drop("received")
 
 
 def total(column: Column) -> Column:

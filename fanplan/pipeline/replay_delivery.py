@@ -56,8 +56,8 @@ def require_same_flows(source: Derived, plan: StoredPlan) -> None:
     alike = manifest.grid == made.grid == "uniform"
     if manifest.key == made.key or not manifest.dimensions or alike:
         return
-    what = f"was planned for other input, on a grid that depends on it: {made.grid}"
-    remedy = "Replay it on the dataset it was made for, or plan on a uniform grid"
+    what = f"was planned for other input, with other cells (grids {made.grid}, {manifest.grid})"
+    remedy = "Replay it on the dataset it was made for, or use uniform grids"
     raise InputError(Problem(str(plan.folder), what, remedy))
 
 
