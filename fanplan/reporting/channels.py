@@ -14,7 +14,7 @@ from fanplan.plan.channels.record import ChannelsRecord
 from fanplan.plan.findings import Findings
 from fanplan.plan.stored import StoredPlan
 from fanplan.reporting.content import Listing, Picture, Section
-from fanplan.reporting.curve import CurvePoint, curve_picture
+from fanplan.reporting.curve import CurvePoint, CurveWords, Level, curve_picture
 from fanplan.reporting.material import NEEDS_DATASET, Planned, Told
 from fanplan.reporting.matrix import matrix_pictures
 from fanplan.reporting.numbers import percent
@@ -54,7 +54,7 @@ def saving_of(planned: Planned, record: ChannelsRecord) -> Saving:
             Step("sending all by unicast", unicast(record)),
             Step("this plan", record.cost),
         ),
-        gains=("saved by multicast",),
+        gains=("multicast",),
         least=Step("perfect multicast", record.perfect),
     )
 
@@ -84,13 +84,31 @@ def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
 
 def curves(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], list[str]]:
     """The picture of the curve if there is one, else how to get it."""
+    if planned.plan.record.delivery:
+        return [], []  # All layers have one together.
     points = planned.material.curves.get(planned.plan.folder, ())
     if not points:
         how = "the cost with other numbers of channels, which takes a plan for each"
         return [], [NEEDS_DATASET.format(how)] if planned.material.dataset is None else []
-    chosen = CurvePoint(record.channels, record.cost, record.bound, record.single_bound)
-    name = f"{planned.name}-curve"
-    return [curve_picture(name, points, chosen, unicast(record), record.perfect)], []
+    chosen = CurvePoint(record.channels, record.cost, (record.bound, record.single_bound))
+    return [curve_picture(f"{planned.name}-curve", points, chosen, curve_words(record))], []
+
+
+def curve_words(record: ChannelsRecord) -> CurveWords:
+    return CurveWords(
+        x_title="number of channels",
+        y_title="cost (weighted messages)",
+        caption="No plan can be below the dashed line, and none with one channel per flow below "
+        "the dotted one.",
+        beside=(
+            ("bound", "lower bound"),
+            ("single bound", "lower bound, one channel per flow"),
+        ),
+        levels=(
+            Level(unicast(record), "all by unicast", "right"),
+            Level(record.perfect, "perfect multicast", "left"),
+        ),
+    )
 
 
 def plain_listing(name: str, plan: StoredPlan) -> Listing:

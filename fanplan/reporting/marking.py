@@ -44,7 +44,7 @@ def saving_of(planned: Planned, record: MarkingRecord) -> Saving:
             Step("subscriptions everywhere", record.sub_everywhere),
             Step("this plan", record.cost),
         ),
-        gains=("saved by marking links",),
+        gains=("marking links",),
         beside=(Step("publications everywhere", record.pub_everywhere),),
     )
 

@@ -1,11 +1,13 @@
-"""How trees spread load and delay: the plan's own beside a random one."""
+"""How trees spread load and delay: the plan's own beside a random one, and what channels leave."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
@@ -16,6 +18,7 @@ from fanplan.plan.overlay.types import Trees, trees_of
 from fanplan.plan.stored import StoredPlan
 from fanplan.planners.overlay.similar import random_tree
 from fanplan.problem.overlay import OverlayProblem
+from fanplan.reporting.delivery_ways import read_ways
 from fanplan.simulation.stored import read_overlay
 
 SOURCES = 256
@@ -32,23 +35,60 @@ class Spread:
     ledger: OverlayLedger
     load: Floats
     """messages per second of each broker"""
+    rates: Floats
+    """messages per second on each link, both ways"""
     delay: Floats
     arrivals: Floats
 
 
-def spreads(plan: StoredPlan, dataset: Path) -> tuple[Spread, Spread]:
-    """The plan's trees and a random tree, drawn with the plan's seed, for the same traffic."""
+@dataclass(frozen=True)
+class Spreads:
+    """The plan's trees and a random tree for the same traffic; and the plan's with what is left.
+
+    ``left`` is what channels and direct unicast leave to brokers, without shortcuts of groups;
+    None if they leave all. ``brokers`` and ``links`` say what the numbers in the spreads mean.
+    """
+
+    brokers: pa.Array
+    links: NDArray[np.int32]
+    own: Spread
+    random: Spread
+    left: Spread | None = None
+
+
+def spreads(plan: StoredPlan, dataset: Path) -> Spreads:
+    """Count the plan's trees and a random tree, which is drawn with the plan's seed."""
     stored = read_overlay(plan, dataset)
-    problem = stored.problem
+    problem, trees = stored.problem, stored.trees
     drawn = random_tree(problem, plan.record.seed)
     chance = trees_of((drawn.edges,), np.zeros(problem.size, np.int32))
-    return spread("this plan", problem, stored.trees), spread("a random tree", problem, chance)
+    left = left_to_brokers(plan, dataset, problem) if plan.record.delivery else None
+    return Spreads(
+        problem.brokers,
+        trees.links,
+        spread("this tree", problem, trees),
+        spread("a random tree", problem, chance),
+        spread("this plan", left, trees) if left else None,
+    )
+
+
+def left_to_brokers(plan: StoredPlan, dataset: Path, problem: OverlayProblem) -> OverlayProblem:
+    """The same overlay with the traffic that channels and direct unicast do not carry.
+
+    An overlay may use only some of the brokers that delivery numbers.
+    """
+    ways = read_ways(plan, dataset)
+    routes, brokers = ways.routes, ways.stored.problem.brokers
+    position = pc.index_in(brokers, problem.brokers).fill_null(-1).to_numpy().astype(np.int32)
+    here = replace(routes, source=position[routes.source], brokers=position[routes.brokers])
+    return replace(problem, routes=here)
 
 
 def spread(words: str, problem: OverlayProblem, trees: Trees) -> Spread:
     ledger = trees_ledger(problem, trees)
     delay, arrivals = delays(problem, trees)
-    return Spread(words, ledger, ledger.processed / problem.seconds, delay, arrivals)
+    load, rates = ledger.processed / problem.seconds, ledger.link.sum(axis=1) / problem.seconds
+    return Spread(words, ledger, load, rates, delay, arrivals)
 
 
 def delays(problem: OverlayProblem, trees: Trees) -> tuple[Floats, Floats]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from fanplan.reporting.content import Listing, Section
+from fanplan.reporting.material import Told
 from fanplan.reporting.saving import Saving, Step
 from fanplan.reporting.waterfall import waterfall
 
+LEAD = "From the naive system to the plan: what each step saves."
+SEVERAL = " Layers count different things, so each has its own unit."
 
-def savings_section(savings: list[Saving]) -> Section:
+
+def savings_section(layers: list[Told]) -> Section:
     """From the naive system to the plan, layer by layer, and every baseline as a table."""
-    lead = (
-        "From the naive system to the plan: what each step saves. Layers count different things, "
-        "so each has its own unit."
-    )
-    rows = [row for saving in savings for row in systems(saving)]
+    lead = LEAD + (SEVERAL if len({told.saving.unit for told in layers}) > 1 else "")
+    rows = [row for told in layers for row in systems(told.saving)]
     header = ("layer", "system", "value", "of naive %", "unit", "plan")
     listing = Listing("systems", "The plan beside other systems", header, rows)
-    pictures = [waterfall(saving) for saving in savings]
+    pictures = [one for told in layers for one in (waterfall(told.saving), *told.beside)]
     return Section("savings", "What it saves", lead, pictures=pictures, listings=[listing])
 
 

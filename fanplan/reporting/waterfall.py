@@ -46,6 +46,7 @@ def bars_of(saving: Saving) -> list[Bar]:
         change = after.value - before.value
         share = percent(change / first.value) if first.value else ""
         kind = "saved" if change <= 0 else "added"
+        words = f"{kind} by {words}"
         figure = f"{number(change)} ({share})"
         low, high = sorted((before.value, after.value))
         bars.append(Bar(words, figure, low, high, kind))
