@@ -183,7 +183,7 @@ def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[Cu
 
 def designed_curve(plan: StoredPlan, dataset: Dataset) -> list[CurvePoint]:
     """All layers planned together with other numbers of channels, on the plan's own trees."""
-    from fanplan.reporting.delivery_rivals import delivery_curve
+    from fanplan.reporting.delivery_curve import delivery_curve
     from fanplan.reporting.delivery_ways import read_ways
 
     record, problem = plan.delivery, read_ways(plan, dataset.path).stored.problem

@@ -12,9 +12,8 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.problem.dataset import read_stage
 from fanplan.reporting.bars import Stack, stacked
 from fanplan.reporting.content import Listing, Picture, Section
-from fanplan.reporting.curve import CurvePoint, CurveWords, Level, curve_picture
-from fanplan.reporting.delivery_rivals import SUBSCRIPTIONS, own_parts, rivals, subscriptions
 from fanplan.reporting.delivery_steps import LEAST, UNIT, saving_of
+from fanplan.reporting.delivery_systems import SUBSCRIPTIONS, systems
 from fanplan.reporting.delivery_ways import (
     BETWEEN,
     CHANNEL,
@@ -54,17 +53,17 @@ BROKERS = dict(zip(BETWEEN, ("group", "matching", "entry", "direct"), strict=Tru
 def tell_delivery(planned: Planned) -> Told:
     plan, dataset = planned.plan, planned.material.dataset
     ways = None if dataset is None else read_ways(plan, dataset)
-    systems = [*(rivals(plan, ways.stored.problem) if ways else []), own_parts(plan)]
-    pictures, listings, notes = [], [parts_listing(planned.name, systems)], list(warnings(plan))
+    steps = systems(plan, dataset, ways.stored.problem if ways else None)
+    pictures, listings, notes = [], [parts_listing(planned.name, steps)], list(warnings(plan))
     if ways is None or dataset is None:
         notes.append(NEEDS_DATASET.format("how traffic reaches people by site and audience class"))
     else:
-        pictures = [*way_pictures(planned, ways), *curves(planned)]
+        pictures = way_pictures(planned, ways)
         listings += [domain_listing(planned.name, ways), class_listing(planned.name, ways, dataset)]
     section = Section(
         planned.name, planned.title, LEAD, facts(plan.delivery), pictures, listings, notes
     )
-    return Told(saving_of(planned), section, (parts_picture(planned.name, systems),))
+    return Told(saving_of(planned), section, (parts_picture(planned.name, steps),))
 
 
 def warnings(plan: StoredPlan) -> tuple[str, ...]:
@@ -96,45 +95,19 @@ def limit(record: DeliveryRecord) -> str:
 # ---- what it costs
 
 
-def parts_picture(name: str, systems: list[Stack]) -> Picture:
-    caption = "The same prices for all; hover for figures."
-    return stacked(f"{name}-parts", "What the cost consists of", UNIT, systems, PARTS, caption)
+def parts_picture(name: str, steps: list[Stack]) -> Picture:
+    caption = "Every step on the way to the plan, at the same prices. Hover for figures."
+    return stacked(f"{name}-parts", "What the cost consists of", UNIT, steps, PARTS, caption)
 
 
-def parts_listing(name: str, systems: list[Stack]) -> Listing:
-    """Every part of the cost for every system."""
-    own = systems[-1]
-    used = [part for part in PARTS if any(part in stack.parts for stack in systems)]
-    rows: list[tuple[Any, ...]] = [
-        (part, *(stack.parts.get(part, 0.0) for stack in systems), share(own, part))
-        for part in used
+def parts_listing(name: str, steps: list[Stack]) -> Listing:
+    """Every part of the cost at every step."""
+    used = [part for part in PARTS if any(part in stack.parts for stack in steps)]
+    rows = [
+        (stack.words, *(stack.parts.get(part, 0.0) for part in used), stack.total)
+        for stack in steps
     ]
-    rows.append(("all", *(stack.total for stack in systems), 100.0))
-    header = ("part", *(stack.words for stack in systems), "of this plan %")
-    return Listing(f"{name}-costs", "Cost by parts", header, rows)
-
-
-def share(stack: Stack, part: str) -> float:
-    return 100 * stack.parts.get(part, 0.0) / stack.total if stack.total else 0.0
-
-
-def curves(planned: Planned) -> list[Picture]:
-    """The picture of the curve if there is one."""
-    points = planned.material.curves.get(planned.plan.folder, ())
-    if not points:
-        return []
-    record, marks = planned.plan.delivery, sum(subscriptions(planned.plan, True).values())
-    chosen = CurvePoint(record.channels, record.cost + marks, (record.layered + marks,))
-    each = " on each site" if any(record.domains) else ""
-    words = CurveWords(
-        x_title=f"number of channels{each}",
-        y_title="cost of all layers",
-        caption="On the same tree and with the same limits. No plan on any tree can be below the "
-        "dotted line, however many channels it has.",
-        beside=(("naive", "planned layer by layer"),),
-        levels=(Level(record.bound, LEAST, "left"),),
-    )
-    return [curve_picture(f"{planned.name}-curve", points, chosen, words)]
+    return Listing(f"{name}-costs", "Cost by parts", ("system", *used, "all"), rows)
 
 
 # ---- how it travels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fanplan.plan.delivery.record import DeliveryRecord
 from fanplan.plan.stored import StoredPlan
 from fanplan.reporting.material import Planned
 from fanplan.reporting.saving import Saving, Step
@@ -11,42 +12,47 @@ LEAST = "what no plan can undercut"
 TOGETHER, MARKED = "all together", "marking"
 SYSTEMS = {
     "planned tree": "content routing on the planned tree",
-    "channels": "multicast channels on the planned tree",
-    "layer by layer": "layers planned one after the other",
-    TOGETHER: "layers planned together, links not marked",
+    "channels": "with multicast channels",
+    "layer by layer": "layers planned one by one",
+    TOGETHER: "layers planned together",
 }
 """What the steps of a plan are called as systems, unless by their own name."""
 
 GAINS = {
-    "content routing on a random tree": "sending only where it is wanted",
-    "planned tree": "the planned tree of brokers",
+    "content routing on a random tree": "routing on interest",
+    "planned tree": "the planned tree",
     "channels": "multicast channels",
-    "unicast": "sending only to who wants it",
-    TOGETHER: "planning all layers together",
+    "unicast": "sending on interest",
+    TOGETHER: "planning all together",
     MARKED: "marking links",
 }
-"""What each step is due to."""
+"""What each step is due to; short, as a figure stands beside it, also on a phone."""
 
 
 def saving_of(planned: Planned) -> Saving:
     """One cost for all layers, from flooding or broadcast to the plan."""
     record = planned.plan.delivery
-    names = [step.name for step in record.steps]
-    words = [*(SYSTEMS.get(name, name) for name in names[:-1]), "this plan"]
-    costs = [step.cost for step in record.steps]
     return Saving(
         name=planned.name,
         layer="All layers",
         plan=planned.folder,
         unit=UNIT,
-        steps=tuple(Step(*one) for one in zip(words, costs, strict=True)),
-        gains=tuple(gain(name, planned.plan) for name in names[1:]),
+        steps=tuple(
+            Step(words, step.cost)
+            for words, step in zip(words_of(record), record.steps, strict=True)
+        ),
+        gains=tuple(gain(step.name, planned.plan) for step in record.steps[1:]),
         least=Step(LEAST, record.bound),
     )
+
+
+def words_of(record: DeliveryRecord) -> list[str]:
+    """The steps as systems; the last is the plan."""
+    return [*(SYSTEMS.get(step.name, step.name) for step in record.steps[:-1]), "this plan"]
 
 
 def gain(name: str, plan: StoredPlan) -> str:
     """Layer by layer is what groups add to channels, or channels where there are no brokers."""
     if name == "layer by layer":
-        return "groups that are matched once" if plan.record.groups else "multicast channels"
+        return "groups matched once" if plan.record.groups else "multicast channels"
     return GAINS.get(name, name)

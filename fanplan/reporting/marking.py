@@ -66,6 +66,8 @@ def facts(record: MarkingRecord) -> list[tuple[str, Any]]:
         ("p-links", record.p_links),
         ("s-links", record.s_links),
         ("cost", record.cost),
+        ("with subscriptions everywhere", record.sub_everywhere),
+        ("with advertisements everywhere", record.pub_everywhere),
     ]
 
 

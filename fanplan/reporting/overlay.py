@@ -29,7 +29,8 @@ LEAD = (
 ALL_TRAFFIC = (
     "Figures of this section are of all traffic on the tree alone, unless they are said to be with "
     "channels: then of what channels and direct unicast leave to brokers. Shortcuts of groups are "
-    "not counted in either."
+    "not counted. The delay of a delivery is that of its way from broker to broker: up to where "
+    "the subscriber is, or where a channel of its site begins. Direct unicast passes no brokers."
 )
 
 
@@ -189,9 +190,10 @@ def spread_pictures(planned: Planned, found: Spreads | None) -> list[Picture]:
     loads = {class_: (one.load, np.ones(len(one.load))) for class_, one in known.items()}
     delays = {class_: (one.delay, one.arrivals) for class_, one in known.items()}
     legend = [(class_, one.words) for class_, one in known.items()]
+    what = "deliveries" if found.left else "arrivals"
     return [
         below(f"{name}-load", "Load of brokers", "load, messages/s", "brokers", loads, legend),
-        below(f"{name}-delay", "Delay of arrivals", f"delay, {unit}", "arrivals", delays, legend),
+        below(f"{name}-delay", f"Delay of {what}", f"delay, {unit}", what, delays, legend),
     ]
 
 

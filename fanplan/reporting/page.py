@@ -36,13 +36,18 @@ LAYERS: Mapping[str, tuple[str, Callable[[Planned], Told]]] = {
 }
 """How each layer of a plan is told, in the order of the page."""
 
+OWN_WATERFALLS = ("channels", "groups")
+"""Layers of a plan of all layers that have a waterfall in their section, in their own unit."""
+
 
 def write_report(material: Material, out: Path, over: bool = False) -> list[Saving]:
     """Write index.html and report.json into a folder, whole or not at all."""
     layers = [(planned, how(planned)) for planned, how in layers_of(material)]
     first = [told for planned, told in layers if leads(planned)]
     savings = [told.saving for told in first]
-    own = [told.section if leads(planned) else with_saving(told) for planned, told in layers]
+    own = [
+        told.section if leads(planned) else with_saving(planned, told) for planned, told in layers
+    ]
     sections = [savings_section(first), *own, *others(material)]
     with whole_folder(out, REPORT, over) as folder:
         page = render(title_of(material), plan_names(material), savings, sections)
@@ -57,10 +62,12 @@ def leads(planned: Planned) -> bool:
     return planned.layer == "delivery" or planned.plan.record.delivery is None
 
 
-def with_saving(told: Told) -> Section:
-    """What a layer saves by itself, in its own section."""
+def section_of(planned: Planned, told: Told) -> Section:
+    """The section of a layer, with what it saves by itself if it has no headline for that."""
     section = told.section
-    return replace(section, pictures=[waterfall(told.saving), *told.beside, *section.pictures])
+    if leads(planned) or planned.layer not in OWN_WATERFALLS:
+        return section
+    return replace(section, pictures=[waterfall(told.saving), *section.pictures])
 
 
 def layers_of(material: Material) -> list[tuple[Planned, Callable[[Planned], Told]]]:

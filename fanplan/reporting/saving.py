@@ -37,6 +37,10 @@ class Saving:
     beside: tuple[Step, ...] = ()
 
     @property
+    def title(self) -> str:
+        return f"{self.layer}: from naive to planned"
+
+    @property
     def naive(self) -> Step:
         return self.steps[0]
 

@@ -17,7 +17,9 @@ def savings_section(layers: list[Told]) -> Section:
     """From the naive system to the plan, layer by layer, and every baseline as a table."""
     lead = LEAD + (SEVERAL if len({told.saving.unit for told in layers}) > 1 else "")
     rows = [row for told in layers for row in systems(told.saving)]
-    header = ("layer", "system", "value", "of naive %", "unit", "plan")
+    header: tuple[str, ...] = ("system", "value", "of naive %", "layer", "unit", "plan")
+    if len(layers) == 1:
+        rows, header = [row[:3] for row in rows], header[:3]
     listing = Listing("systems", "The plan beside other systems", header, rows)
     pictures = [one for told in layers for one in (waterfall(told.saving), *told.beside)]
     return Section("savings", "What it saves", lead, pictures=pictures, listings=[listing])
@@ -27,7 +29,7 @@ def systems(saving: Saving) -> list[tuple[Any, ...]]:
     """Every system with its cost, dearest first."""
     known = [*saving.steps, *saving.beside, *([saving.least] if saving.least else [])]
     return [
-        (saving.layer, step.words, step.value, of_naive(step, saving), saving.unit, saving.plan)
+        (step.words, step.value, of_naive(step, saving), saving.layer, saving.unit, saving.plan)
         for step in sorted(known, key=lambda step: -step.value)
     ]
 
