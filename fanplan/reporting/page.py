@@ -45,9 +45,7 @@ def write_report(material: Material, out: Path, over: bool = False) -> list[Savi
     layers = [(planned, how(planned)) for planned, how in layers_of(material)]
     first = [told for planned, told in layers if leads(planned)]
     savings = [told.saving for told in first]
-    own = [
-        told.section if leads(planned) else with_saving(planned, told) for planned, told in layers
-    ]
+    own = [section_of(planned, told) for planned, told in layers]
     sections = [savings_section(first), *own, *others(material)]
     with whole_folder(out, REPORT, over) as folder:
         page = render(title_of(material), plan_names(material), savings, sections)
