@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from fanplan.api.datasets import Dataset, PathLike
     from fanplan.plan.channels.types import ChannelLayer
     from fanplan.plan.groups.types import GroupsLayer
     from fanplan.plan.overlay.types import OverlayLayer
@@ -68,33 +68,6 @@ def used_brokers(layer: OverlayLayer, brokers: pa.Array) -> Ints:
     return found
 
 
-def stored_overlay_layer(dataset: Dataset, folder: PathLike) -> OverlayLayer:
-    """The overlay of a stored plan, which must have been made for the dataset and be untouched."""
-    from pathlib import Path
-
-    import pyarrow.parquet as pq
-
-    from fanplan.plan.input import require_dataset_of
-    from fanplan.plan.overlay.types import OverlayLayer
-    from fanplan.plan.seal import require_untouched
-    from fanplan.plan.stored import load_plan
-    from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
-    from fanplan.simulation.stored import read_trees
-
-    plan = load_plan(Path(folder))
-    record = plan.overlay
-    require_untouched(plan)
-    require_dataset_of(plan, dataset.path)
-    names = [t.name for t in OVERLAY_TABLES + (TREE_TABLES if record.trees > 1 else ())]
-    tables = {name: pq.read_table(plan.path(name)) for name in names}
-    brokers = tables["brokers"]["broker"].combine_chunks()
-    load = tables["brokers"]["load"].to_numpy()
-    about = plan.record
-    return OverlayLayer(
-        record, tables, read_trees(plan, brokers), load, about.input.key, about.seed, about.version
-    )
-
-
 def tree_table(layer: OverlayLayer) -> pa.Table:
     """The tree of an overlay as a table of root, parent and child, hung at its first broker."""
     import pyarrow as pa
@@ -149,11 +122,14 @@ def groups_of(judged: Judged, params: DeliveryParams, dataset: Path, source: str
     from fanplan.api.groups_wishes import recorded
     from fanplan.plan.groups.build import Decided, groups_layer
     from fanplan.planners.groups.benefit import candidates_of
-    from fanplan.planners.groups.choose import choose_among
+    from fanplan.planners.groups.choose import Budget, choose_among
     from fanplan.problem.groups_dataset import FoundGroups, Grouping
 
     delivery, wishes = judged.delivery, params.groups
     weighed = candidates_of(delivery.groups)
+    if params.fixed_groups is not None:
+        # Fixed groups follow no rule; beside them stands what as many entries could save.
+        wishes = replace(wishes, select=Budget(int(weighed.entries[delivery.selected].sum())))
     chosen = choose_among(weighed, wishes)
     decided = Decided(
         delivery.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound

@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from fanplan.planners.delivery.joint import Judged
     from fanplan.planners.delivery.params import DeliveryParams
-    from fanplan.planners.stop import Stop
     from fanplan.problem.delivery import DeliveryProblem
 
 Steps = list[tuple[str, float]]
 
 
-def broker_steps(
-    naive: DeliveryProblem, planned: DeliveryProblem, params: DeliveryParams, seed: int, stop: Stop
-) -> Steps:
-    """Flooding and routing on a random tree, then the planned tree, then channels on it."""
+def broker_steps(naive: DeliveryProblem, planned: DeliveryProblem, params: DeliveryParams) -> Steps:
+    """Flooding and routing on a random tree, then routing on the planned tree."""
     return [
         ("flooding on a random tree", flooding(naive, params)),
         ("content routing on a random tree", routed(naive, params)),
         ("planned tree", routed(planned, params)),
-        *channel_steps(planned, params, seed, stop),
     ]
 
 
@@ -48,20 +45,21 @@ def routed(problem: DeliveryProblem, params: DeliveryParams) -> float:
     """Content-based routing, matched at every hop, without channels and groups."""
     from fanplan.planners.delivery.joint import judge, without_channels
 
-    plain = replace(params, entries=0, channels=0)
+    plain = replace(params, entries=0, channels=0, fixed_groups=None)
     return judge(problem, plain, without_channels(problem, plain)).cost
 
 
-def channel_steps(problem: DeliveryProblem, params: DeliveryParams, seed: int, stop: Stop) -> Steps:
-    """Channels as if there were no groups."""
+def channel_steps(problem: DeliveryProblem, params: DeliveryParams, first: Judged) -> Steps:
+    """The channels of the layers one after the other, as if there were no groups."""
     from fanplan.planners.delivery.joint import judge
-    from fanplan.planners.delivery.layers import layer_by_layer
+    from fanplan.planners.delivery.layers import with_groups
 
-    if not (params.channels and problem.domains):
+    made = first.delivery
+    if not made.map.channels:
         return []
-    alone = replace(params, entries=0)
-    made = layer_by_layer(problem, alone, seed, stop)
-    return [("channels", judge(problem, alone, made).cost)]
+    alone = replace(params, entries=0, fixed_groups=None)
+    on = with_groups(problem, alone, made.map, made.domain, made.direct)
+    return [("channels", judge(problem, alone, on).cost)]
 
 
 def with_descriptors(steps: Steps, amount: float) -> Steps:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time as clock
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +11,7 @@ from fanplan.cli import options
 from fanplan.cli.groups import priced
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.errors import InputError, Problem
 from fanplan.folder import PLAN, require_free
 
 Channels = Annotated[
@@ -30,10 +30,16 @@ Multicast = Annotated[
     typer.Option(help="How far it reaches: site or everywhere.", show_default="site if known"),
 ]
 Without = Annotated[
-    str | None, typer.Option(help="Layers to leave out: some of groups,direct,marking.")
+    str | None,
+    typer.Option(help="What to leave out: some of overlay,channels,groups,direct,marking."),
 ]
-OverlayPlan = Annotated[
-    Path | None, typer.Option("--overlay", help="Plan whose brokers and trees are taken.")
+Fix = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LAYER=PLAN",
+        help="Take overlay, channels, groups or marking from a plan; may be given several times.",
+        show_default="none",
+    ),
 ]
 Prices = Annotated[
     str | None,
@@ -44,7 +50,7 @@ Time = Annotated[float | None, typer.Option(help="Seconds after which the search
 FLAGS = {
     name: "--" + name.replace("_", "-")
     for name in ("channels", "entries", "unicast_limit", "multicast", "without", "prices", "time")
-} | {"overlay_plan": "--overlay"}
+} | {"fixed": "--fix"}
 
 
 def design(
@@ -55,7 +61,7 @@ def design(
     unicast_limit: UnicastLimit = None,
     multicast: Multicast = None,
     without: Without = None,
-    overlay: OverlayPlan = None,
+    fix: Fix = None,
     prices: Prices = None,
     time: Time = None,
     replace: options.Replace = False,
@@ -79,7 +85,7 @@ def design(
             unicast_limit=unicast_limit,
             multicast=multicast,
             without=without.split(",") if without else (),
-            overlay_plan=overlay,
+            fixed=fixed_to(fix or []),
             prices=priced(prices),
             seed=seed,
             time=time,
@@ -92,6 +98,19 @@ def design(
         show_json(facts)
     else:
         show(facts | {"plan": str(out)})
+
+
+def fixed_to(words: list[str]) -> dict[str, str]:
+    """Plans by layer, from LAYER=PLAN."""
+    found: dict[str, str] = {}
+    for word in words:
+        layer, _, plan = word.partition("=")
+        if not plan:
+            raise InputError(Problem("fixed", f"{word!r} names no plan", "Write LAYER=PLAN"))
+        if layer in found:
+            raise InputError(Problem("fixed", f"{layer} is given twice", "Give one plan for each"))
+        found[layer] = plan
+    return found
 
 
 def show(facts: dict[str, Any]) -> None:

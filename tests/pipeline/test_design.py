@@ -43,10 +43,89 @@ def test_all_layers_in_one_plan(
     assert run("check", plan, enterprise, *HERE) == 0
     domains = pq.read_table(plan / "channel_domains.parquet")["domain"].to_pylist()
     assert max(domains.count(site) for site in set(domains)) <= 4
-    again = ("design", enterprise, "--channels", 4, "--overlay", plan, "--out", tmp_path / "again")
-    code, fixed = answer(capsys, *again, "--without", "marking,direct", *HERE)
-    assert (code, fixed["direct"]) == (0, 0)
-    assert fixed["layers"] == ["overlay", "channels", "groups", "delivery"]
+
+
+@pytest.fixture(scope="module")
+def designed(enterprise: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan of all layers."""
+    plan = tmp_path_factory.mktemp("designed") / "plan"
+    assert run("design", enterprise, "--channels", 4, "--out", plan, *HERE) == 0
+    return plan
+
+
+def test_layers_are_fixed_to_those_of_a_plan(
+    enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layers = ("overlay", "channels", "groups", "marking")
+    fixed = [word for layer in layers for word in ("--fix", f"{layer}={designed}")]
+    again = tmp_path / "again"
+    code, told = answer(capsys, "design", enterprise, *fixed, "--out", again, *HERE)
+    assert (code, told["fixed"]) == (0, list(layers))
+    tables = ("links", "channel_flows", "channel_subscribers", "channel_domains", "marks")
+    for name in (*tables, "virtual_groups", "group_members"):
+        one, other = (pq.read_table(plan / f"{name}.parquet") for plan in (designed, again))
+        assert one.equals(other), name
+    before = json.loads((designed / "plan.json").read_text())["delivery"]
+    assert told["cost"] == pytest.approx(before["cost"])
+    assert run("check", again, enterprise, *HERE) == 0
+
+
+def test_layers_are_left_out(
+    enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("design", enterprise, "--fix", f"overlay={designed}", "--out", tmp_path / "plan")
+    code, told = answer(capsys, *words, "--without", "channels,marking,direct", *HERE)
+    assert (code, told["direct"], told["parts"]["multicast"]) == (0, 0, 0)
+    assert told["layers"] == ["overlay", "channels", "groups", "delivery"]
+    words = ("design", enterprise, "--without", "overlay", "--channels", 4)
+    code, told = answer(capsys, *words, "--out", tmp_path / "flat", *HERE)
+    assert (code, told["layers"]) == (0, ["channels", "delivery"])
+    assert run("check", tmp_path / "flat", enterprise, *HERE) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fix", "trees={}"), "--fix: 'trees' cannot be fixed"),
+        (("--fix", "overlay"), "--fix: 'overlay' names no plan"),
+        (("--fix", "groups={}", "--without", "groups"), "groups cannot be left out and fixed"),
+        (("--fix", "channels={}", "--channels", 3), "--channels: 3 are given"),
+        (("--fix", "channels={}", "--unicast-limit", 0.01), "--unicast-limit: the channels of"),
+        (("--without", "overlay"), "there are no brokers, and no multicast is allowed"),
+        (("--without", "tea"), "--without: 'tea' cannot be left out"),
+        (("--without", "overlay", "--fix", "marking={}"), "cannot be fixed without an overlay"),
+        (("--without", "overlay", "--channels", 2, "--multicast", "site"), "there are no sites"),
+        (("--multicast", "moon"), "--multicast: 'moon' is unknown"),
+        (("--prices", "tea=1"), "--prices: 'tea' has none"),
+        (("--channels", -1), "greater than or equal to 0"),
+        (("--unicast-limit", 2), "2.0 is no share"),
+    ],
+)
+def test_wrong_wishes_are_named(
+    enterprise: Path,
+    designed: Path,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [str(word).format(designed) for word in words]
+    out = tmp_path / "plan"
+    assert run("design", enterprise, *given, "--out", out, *HERE) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_channels_across_sites_cannot_be_fixed_on_sites(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = tmp_path / "wide"
+    assert run("channels", enterprise, "--channels", 2, "--out", wide) == 0
+    words = ("design", enterprise, "--fix", f"channels={wide}", "--out", tmp_path / "plan", *HERE)
+    assert run(*words) == 2
+    assert "is outside the multicast domain of channel" in capsys.readouterr().err
+    code, told = answer(capsys, *words, "--multicast", "everywhere")
+    assert (code, told["channels"], told["domains"]) == (0, 2, [""])
 
 
 def test_what_was_edited_does_not_hold(

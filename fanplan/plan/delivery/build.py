@@ -37,6 +37,7 @@ class Settled:
     limits: Limits
     prices: LedgerPrices
     domains: tuple[str, ...]
+    fixed: tuple[str, ...]
     layered: float
     bound: float
     steps: tuple[tuple[str, float], ...]
@@ -57,6 +58,7 @@ def delivery_layer(
         entries=settled.limits.entries,
         unicast_limit=settled.limits.unicast_limit,
         direct_allowed=settled.limits.direct,
+        fixed=settled.fixed,
         prices=LedgerPricesRecord(**asdict(settled.prices)),
         domains=settled.domains,
         classes=len(delivery.direct),

@@ -36,8 +36,9 @@ class DeliveryRecord(BaseModel):
     """How every audience class is delivered, and what all of it costs.
 
     ``channels`` are the most of each multicast domain, ``entries`` the most of all groups; None:
-    no limit. ``parts`` add up to ``cost``; ``layered`` is what the layers cost when they are
-    planned one after the other; no delivery costs less than ``bound``.
+    no limit. ``fixed`` are the layers that were taken from other plans. ``parts`` add up to
+    ``cost``; ``layered`` is what the layers cost when they are planned one after the other; no
+    delivery costs less than ``bound``.
     """
 
     model_config = STRICT
@@ -46,6 +47,7 @@ class DeliveryRecord(BaseModel):
     entries: Count | None = None
     unicast_limit: Amount | None = None
     direct_allowed: bool
+    fixed: tuple[str, ...] = ()
     prices: LedgerPricesRecord
     domains: tuple[str, ...]
     classes: Count

@@ -18,6 +18,9 @@ from fanplan.problem.interest import Ints, Longs
 from fanplan.problem.overlay import Routes
 from fanplan.problem.overlay_dataset import ordered_routes, read_brokers, read_routes, routes_of
 
+GroupKey = tuple[int, bytes]
+"""Tells groups apart: a tree, or its root, and the members."""
+
 COLUMNS = ("cell", "source", "destinations", "messages", "deliveries")
 
 
@@ -89,13 +92,13 @@ def trees_of(stored: StoredGroups, routes: Routes) -> Ints:
     return tree
 
 
-def group_keys(tree: Ints, starts: Longs, members: Ints) -> list[tuple[int, bytes]]:
+def group_keys(tree: Ints, starts: Longs, members: Ints) -> list[GroupKey]:
     """What tells groups apart: the tree and the members of each."""
     ends = zip(tree.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
     return [(on, members[first:last].tobytes()) for on, first, last in ends]
 
 
-def stored_keys(stored: StoredGroups) -> list[tuple[int, bytes]]:
+def stored_keys(stored: StoredGroups) -> list[GroupKey]:
     return group_keys(stored.tree, stored.starts, stored.member.astype(np.int32))
 
 

@@ -13,12 +13,13 @@ from fanplan.plan.channels.bitmap import Bitmap, bitmap
 from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.plan.delivery.types import Delivery
 from fanplan.plan.delivery.ways import groups_of
+from fanplan.plan.groups.carried import group_keys
 from fanplan.planners.channels.kmodes import KmodesParams, kmodes
 from fanplan.planners.delivery.params import DeliveryParams
 from fanplan.planners.groups.choose import choose_groups
 from fanplan.planners.stop import Stop
 from fanplan.problem.delivery import DeliveryProblem, Local, local_interest
-from fanplan.problem.groups import Bools
+from fanplan.problem.groups import Bools, GroupsProblem
 from fanplan.problem.interest import Floats, InterestProblem, Ints, Longs
 
 
@@ -37,9 +38,17 @@ def layer_by_layer(
 def with_groups(
     problem: DeliveryProblem, params: DeliveryParams, map: ChannelMap, domain: Ints, direct: Bools
 ) -> Delivery:
-    """The best groups for what channels and direct unicast leave to brokers."""
+    """The best groups for what channels and direct unicast leave to brokers, or the fixed ones."""
     groups = groups_of(problem, map, direct)
-    return Delivery(map, domain, direct, groups, choose_groups(groups, params.groups).selected)
+    return Delivery(map, domain, direct, groups, selected_of(groups, params))
+
+
+def selected_of(groups: GroupsProblem, params: DeliveryParams) -> Bools:
+    """Which groups are set up."""
+    if params.fixed_groups is None:
+        return choose_groups(groups, params.groups).selected
+    own = group_keys(groups.trees.root[groups.span], groups.starts, groups.members)
+    return np.array([key in params.fixed_groups for key in own], bool)
 
 
 def plan_domains(

@@ -7,6 +7,7 @@ from typing import Any
 
 from fanplan.errors import InputError, Problem
 from fanplan.evaluation.prices import LedgerPrices
+from fanplan.plan.groups.carried import GroupKey
 from fanplan.planners.groups.benefit import Prices
 from fanplan.planners.groups.choose import Budget, GroupsParams, Threshold
 
@@ -18,6 +19,7 @@ class DeliveryParams:
     ``channels`` are those of each multicast domain, 0: none. ``entries`` are those of forwarding
     tables of groups, 0: no groups. ``unicast_limit`` is the most of all messages sent to
     subscribers that may go to one alone, 0 to 1. ``direct`` allows unicast past the brokers.
+    ``fixed_groups`` are roots and members of the groups that are set up, instead of chosen ones.
     """
 
     channels: int = 0
@@ -26,6 +28,7 @@ class DeliveryParams:
     direct: bool = True
     swaps: int = 64
     prices: LedgerPrices = field(default_factory=LedgerPrices)
+    fixed_groups: frozenset[GroupKey] | None = None
 
     def __post_init__(self) -> None:
         problems = [
