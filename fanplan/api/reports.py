@@ -152,7 +152,8 @@ def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
 def wants_curve(plan: StoredPlan) -> bool:
     """Whether the plan has channels whose number can be another."""
     if plan.record.delivery:
-        return plan.delivery.channels > 0
+        fixed = {"channels", "groups"} & set(plan.delivery.fixed)
+        return plan.delivery.channels > 0 and not fixed
     return bool(plan.record.channels and plan.channels.channels)
 
 

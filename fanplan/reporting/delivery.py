@@ -71,6 +71,7 @@ def warnings(plan: StoredPlan) -> tuple[str, ...]:
 
 
 def facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
+    fixed = [("as another plan has them", ", ".join(record.fixed))] if record.fixed else []
     sites = [name for name in record.domains if name]
     where = f"on each of {len(sites)} sites" if sites else "for everybody"
     return [
@@ -83,6 +84,7 @@ def facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
         ("audience classes", record.classes),
         ("of these sent directly", record.direct),
         ("messages sent to one alone", percent(record.unicast_fraction)),
+        *fixed,
     ]
 
 

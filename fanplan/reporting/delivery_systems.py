@@ -49,8 +49,8 @@ def params_of(record: DeliveryRecord) -> DeliveryParams:
 def systems(plan: StoredPlan, dataset: Path | None, problem: DeliveryProblem | None) -> list[Stack]:
     """The parts of every step, from the naive system to the plan; without a dataset of the plan.
 
-    A step that does not come to what the plan says of it, as another version may count it, is
-    left out.
+    A step that does not come to what the plan says of it is left out: its search was stopped, or
+    layers were fixed to those of other plans.
     """
     record = plan.delivery
     known: dict[str, Parts] = {TOGETHER: record.parts}
