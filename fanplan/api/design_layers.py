@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fanplan.problem.delivery import DeliveryProblem
     from fanplan.problem.group_trees_dataset import PartTrees
     from fanplan.problem.interest import Ints
+    from fanplan.problem.marking_dataset import MarkedOverlay
     from fanplan.problem.overlay import OverlayProblem
 
 
@@ -68,17 +69,20 @@ def used_brokers(layer: OverlayLayer, brokers: pa.Array) -> Ints:
     return found
 
 
-def tree_table(layer: OverlayLayer) -> pa.Table:
-    """The tree of an overlay as a table of root, parent and child, hung at its first broker."""
+def marked_overlay(layer: OverlayLayer) -> MarkedOverlay:
+    """The tree of an overlay, hung at its first broker, and its clients if they were allocated."""
     import pyarrow as pa
 
     from fanplan.problem.group_building import hung_at
+    from fanplan.problem.marking_dataset import MarkedOverlay
 
     names = layer.tables["brokers"]["broker"].combine_chunks()
     hung = hung_at(layer.trees.links, np.zeros(1, np.int32), len(names)).parent[0]
     child = np.flatnonzero(hung >= 0)
     ends = {"parent": names.take(pa.array(hung[child])), "child": names.take(pa.array(child))}
-    return pa.table({"root": names.take(pa.array(0 * child)), **ends})
+    tree = pa.table({"root": names.take(pa.array(0 * child)), **ends})
+    allocated = layer.record.clients == "allocated"
+    return MarkedOverlay(tree, layer.tables["clients"] if allocated else None)
 
 
 # ---- sections

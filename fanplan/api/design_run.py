@@ -14,9 +14,9 @@ from fanplan.api.design_fixed import fixed_channels, fixed_groups, fixed_marking
 from fanplan.api.design_layers import (
     channels_layer,
     groups_of,
+    marked_overlay,
     planned_trees,
     random_trees,
-    tree_table,
 )
 from fanplan.api.design_steps import (
     Steps,
@@ -73,7 +73,7 @@ class Designing:
     engine: Engine
 
     def design(self) -> Designed:
-        """All layers, delivery among them; without brokers if there are none or they are left out."""
+        """All layers, delivery by itself too; without brokers if they are none or left out."""
         if self.multicast not in (None, "site", "everywhere"):
             what = f"{self.multicast!r} is unknown"
             raise InputError(Problem("multicast", what, "Use site or everywhere"))
@@ -210,13 +210,13 @@ class Designing:
             return None, ()
         if "marking" in self.fixed:
             return fixed_marking(self.fixed["marking"], tree), ()
-        if tree.record.clients == "allocated":
-            return None, ("no marking: descriptors are counted where the workload has clients",)
         if tree.record.trees > 1:
             return None, ("no marking: the overlay has several trees",)
+        if not len(tree.trees.links):
+            return None, ("no marking: one broker has no links",)
         if "advertisements" not in self.dataset.manifest.stages:
             return None, ("no marking: nobody advertises",)
-        return mark_tree(self.dataset, tree_table(tree), self.engine), ()
+        return mark_tree(self.dataset, marked_overlay(tree), self.engine), ()
 
     def with_marks(self, steps: Steps, marks: MarkingLayer | None) -> Steps:
         """Subscriptions are sent everywhere until links are marked."""

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.overlay_stages import make_covers, make_descriptors
+from fanplan.api.overlay_stages import make_client_descriptors, make_covers, make_descriptors
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from fanplan.plan.marking.build import Merging
     from fanplan.plan.marking.types import MarkingLayer
     from fanplan.planners.marking.marking import Marking
     from fanplan.problem.marking import MarkingProblem
-    from fanplan.problem.marking_dataset import Sending
+    from fanplan.problem.marking_dataset import MarkedOverlay, Sending
 
 
 @dataclass(frozen=True)
@@ -91,18 +89,19 @@ def mark(
     return MarkingPlan(layer, dataset, problem, marks, merging)
 
 
-def mark_tree(dataset: Dataset, tree: pa.Table, engine: Engine) -> MarkingLayer:
-    """Mark the tree of an overlay, given as a table of root, parent and child."""
+def mark_tree(dataset: Dataset, overlay: MarkedOverlay, engine: Engine) -> MarkingLayer:
+    """Mark the tree of an overlay. Of allocated clients all descriptors count."""
     from fanplan import __version__
     from fanplan.evaluation.marking_cost import Counts
     from fanplan.plan.marking.build import marking_layer
     from fanplan.planners.marking.marking import shared_marking
     from fanplan.problem.marking_dataset import OVERLAY, MarkingWishes, load_marking
 
-    wishes = MarkingWishes(OVERLAY)
-    make_descriptors(dataset, engine)
+    allocated = overlay.clients is not None
+    wishes = MarkingWishes(OVERLAY, raw=allocated)
+    (make_client_descriptors if allocated else make_descriptors)(dataset, engine)
     with engine.progress.stage("mark the overlay") as stage:
-        problem = load_marking(dataset.path, wishes, tree)
+        problem = load_marking(dataset.path, wishes, overlay)
         found = shared_marking(problem)
         stage.rows(problem.size)
     counts = Counts(found.sigma, found.tau)

@@ -27,17 +27,19 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
 
     from fanplan.evaluation.marking_cost import marking_cost, violations
     from fanplan.evaluation.replayed_marks import ReplayedMarks
+    from fanplan.plan.marking.read import stored_problem
     from fanplan.plan.stored import load_plan
     from fanplan.planners.marking.kept import kept_marking
     from fanplan.planners.marking.marking import exact_marking
-    from fanplan.problem.marking_dataset import load_marking, require_markable
+    from fanplan.problem.marking_dataset import OVERLAY, require_markable
 
     stored = load_plan(Path(plan))
     record = stored.marking
-    require_markable(dataset.path, record.wishes)
+    if record.trees != OVERLAY:
+        require_markable(dataset.path, record.wishes)
     make_stages(plan, dataset, engine)
     with engine.progress.stage("replay marks") as told:
-        problem = load_marking(dataset.path, record.wishes)
+        problem = stored_problem(stored, dataset.path)
         counts = counts_of(dataset, problem, record.merged is not None)
         publish, known, unused = known_marks(stored, problem)
         kept, best = kept_marking(problem, counts, publish, known), exact_marking(problem, counts)

@@ -42,6 +42,13 @@ def make_descriptors(dataset: Dataset, engine: Engine) -> None:
     descriptors(derived(dataset, engine))
 
 
+def make_client_descriptors(dataset: Dataset, engine: Engine) -> None:
+    """How many descriptors each publisher and subscriber has."""
+    from fanplan.pipeline.descriptors import client_descriptors
+
+    client_descriptors(derived(dataset, engine))
+
+
 def make_covers(dataset: Dataset, engine: Engine) -> None:
     """Which brokers have descriptors that cover those of others."""
     from fanplan.pipeline.descriptor_covers import descriptor_covers

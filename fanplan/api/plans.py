@@ -9,6 +9,7 @@ from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
 from fanplan.api.overlay_stages import (
     make_broker_stages,
+    make_client_descriptors,
     make_client_stages,
     make_covers,
     make_descriptors,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fanplan.evaluation.replayed import Replayed
     from fanplan.evaluation.replayed_groups import ReplayedGroups
     from fanplan.plan.check import CheckResult
+    from fanplan.plan.stored import PlanRecord
 
 
 def check(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> CheckResult:
@@ -39,7 +41,9 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
 
     record = load_plan(Path(plan)).record
     overlay = record.overlay
-    if record.marking:
+    if record.marking and record.marking.trees == "overlay" and allocated(record):
+        make_client_descriptors(dataset, engine)
+    elif record.marking:
         make_descriptors(dataset, engine)
     if record.marking and record.marking.merged:
         make_covers(dataset, engine)
@@ -47,12 +51,15 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
         make_senders(dataset, engine)
     elif record.groups:
         make_group_stages(dataset, record.groups.grouping, engine)
-    if overlay is None:
-        return
-    if overlay.clients == "given":
-        make_broker_stages(dataset, overlay.params, overlay.metric == "cover", engine)
-    else:
+    if overlay and allocated(record):
         make_client_stages(dataset, overlay.params, engine)
+    elif overlay:
+        make_broker_stages(dataset, overlay.params, overlay.metric == "cover", engine)
+
+
+def allocated(record: PlanRecord) -> bool:
+    """Whether clients are where the plan has them, not the workload."""
+    return record.overlay is not None and record.overlay.clients == "allocated"
 
 
 def replay(

@@ -22,8 +22,8 @@ from fanplan.plan.channels.service import count_ledger, find_service
 from fanplan.plan.findings import TOLERANCE, Findings
 from fanplan.plan.groups.check import check_groups
 from fanplan.plan.marking.count import walk
+from fanplan.plan.marking.read import stored_problem
 from fanplan.plan.stored import StoredPlan
-from fanplan.problem.marking_dataset import load_marking
 from fanplan.problem.overlay_dataset import given_clients, load_clients
 
 Homes = dict[Client, set[str]]
@@ -160,7 +160,7 @@ def clients_now(plan: StoredPlan, dataset: Path) -> Homes:
 def marking_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     """The same marks with the trees and descriptors of now."""
     record, marks = plan.marking, marks_of(plan)
-    problem = load_marking(dataset, record.wishes)
+    problem = stored_problem(plan, dataset)
     links = named_links(problem)
     moved = {"links": came_and_went(marks, links)}
     descriptors = {

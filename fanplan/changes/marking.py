@@ -21,10 +21,10 @@ from fanplan.changes.table import Row, of_rows
 from fanplan.plan.findings import Findings
 from fanplan.plan.marking.check import Bools, named
 from fanplan.plan.marking.count import walk
+from fanplan.plan.marking.read import stored_problem
 from fanplan.plan.stored import StoredPlan
 from fanplan.problem.interest import Floats, Ints, Longs
 from fanplan.problem.marking import MarkingProblem, SourceTrees
-from fanplan.problem.marking_dataset import load_marking
 
 Link = tuple[str, str]
 
@@ -45,7 +45,7 @@ def stage_marking(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit:
     links = sorted(after)
     was, becomes = (p_links(marks, links) for marks in (before, after))
     as_p, as_s = (cost_as(after, links, name) for name in ("sigma", "tau"))
-    problem = None if dataset is None else load_marking(dataset, new.marking.wishes)
+    problem = None if dataset is None else stored_problem(new, dataset)
     if problem is None:
         flips, units = in_two(was, becomes)
     else:

@@ -28,6 +28,13 @@ COUNTS = ("published", "subscribed", "raw_published", "raw_subscribed")
 DESCRIPTORS = T.StructType(
     [T.StructField("broker", T.StringType()), *(T.StructField(n, T.LongType()) for n in COUNTS)]
 )
+CLIENT_DESCRIPTORS = T.StructType(
+    [
+        T.StructField("client", T.StringType()),
+        T.StructField("role", T.StringType()),
+        T.StructField("regions", T.LongType()),
+    ]
+)
 GROUP = ["broker", "publishes", "topic_id"]
 """Regions cover each other only within these."""
 
@@ -37,6 +44,27 @@ _COUNTED = "broker string, publishes boolean, regions long, uncovered long"
 def descriptors(source: Derived) -> None:
     """Stage `descriptors`: a row for each broker that has any."""
     source.stage("descriptors", None, DESCRIPTORS, lambda _: _descriptors(source))
+
+
+def client_descriptors(source: Derived) -> None:
+    """Stage `client_descriptors`: how many regions each publisher and each subscriber has."""
+    source.stage(
+        "client_descriptors", None, CLIENT_DESCRIPTORS, lambda _: _client_descriptors(source)
+    )
+
+
+def _client_descriptors(source: Derived) -> DataFrame:
+    published = _advertised(source, "publisher").withColumn("role", F.lit("publisher"))
+    subscribed = _subscribed(source, "subscriber").withColumn("role", F.lit("subscriber"))
+    sides = (
+        published.withColumnRenamed("publisher", "client"),
+        subscribed.withColumnRenamed("subscriber", "client"),
+    )
+    counts = [
+        side.groupBy("client", "role").agg(F.sum("copies").cast("long").alias("regions"))
+        for side in sides
+    ]
+    return counts[0].unionByName(counts[1])
 
 
 def _descriptors(source: Derived) -> DataFrame:
@@ -71,19 +99,19 @@ def axes_of(source: Derived) -> int:
     return max(source.manifest.dimensions, 1)
 
 
-def _advertised(source: Derived) -> DataFrame:
+def _advertised(source: Derived, owner: str = "broker") -> DataFrame:
     """Regions of advertisements with their brokers; equal advertisements are copies."""
     rows = advertisements(source)
-    owners = rows.select("subscription", "broker", "copies")
+    owners = rows.select("subscription", owner, "copies")
     boxes = advertised_regions(source, rows).join(owners, on="subscription", how="inner")
-    return boxes.select("broker", F.lit(True).alias("publishes"), "topic_id", "lo", "hi", "copies")
+    return boxes.select(owner, F.lit(True).alias("publishes"), "topic_id", "lo", "hi", "copies")
 
 
-def _subscribed(source: Derived) -> DataFrame:
-    owners = source.read("subscriptions").select("subscription", "broker")
+def _subscribed(source: Derived, owner: str = "broker") -> DataFrame:
+    owners = source.read("subscriptions").select("subscription", owner)
     boxes = source.read("regions").join(owners, on="subscription", how="inner")
     role, copies = F.lit(False).alias("publishes"), F.lit(1.0).alias("copies")
-    return boxes.select("broker", role, "topic_id", "lo", "hi", copies)
+    return boxes.select(owner, role, "topic_id", "lo", "hi", copies)
 
 
 def _counted(axes: int, batches: Batches) -> Batches:

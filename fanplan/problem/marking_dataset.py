@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,18 @@ OVERLAY = "overlay"
 KINDS = f"{SHARED}CORE, per-source, given or given-shared"
 
 
+Descriptors = Callable[[Path, pa.Array], tuple[Longs, Longs]]
+"""Counts the descriptors of publishers and of subscribers at each node of a dataset."""
+
+
+@dataclass(frozen=True)
+class MarkedOverlay:
+    """The tree of an overlay as root, parent and child; ``clients`` if they were allocated."""
+
+    tree: pa.Table
+    clients: pa.Table | None = None
+
+
 @dataclass(frozen=True)
 class MarkingWishes:
     """Which trees are marked, and what descriptors cost.
@@ -77,15 +90,13 @@ class MarkingWishes:
 
 
 def load_marking(
-    dataset: Path, wishes: MarkingWishes, overlay: pa.Table | None = None
+    dataset: Path, wishes: MarkingWishes, overlay: MarkedOverlay | None = None
 ) -> MarkingProblem:
-    """The marking problem, after the pipeline made `descriptors`.
-
-    ``overlay`` has root, parent and child of the tree of an overlay, if that is marked.
-    """
-    network, trees = load_network(dataset, wishes)
+    """The marking problem, after the pipeline made `descriptors`; or those of clients, if these are
+    elsewhere than in the workload."""
+    network, trees = load_network(dataset, wishes, overlay and overlay.clients)
     if wishes.trees == OVERLAY:
-        trees = required(overlay)
+        trees = required(overlay).tree
     if wishes.core:
         problem = shared_problem(network, wishes.core)
     elif trees is not None:
@@ -95,19 +106,27 @@ def load_marking(
     return replace(problem, source=read_manifest(dataset).key)
 
 
-def required(overlay: pa.Table | None) -> pa.Table:
+def required(overlay: MarkedOverlay | None) -> MarkedOverlay:
     if overlay is None:
         what = "there is no overlay in this plan"
         raise InputError(Problem("kind of trees", what, f"Use {KINDS}, or `fanplan design`"))
     return overlay
 
 
-def load_network(dataset: Path, wishes: MarkingWishes) -> tuple[Network, pa.Table | None]:
-    """The network that is marked, and its trees if given ones are wished for."""
+def load_network(
+    dataset: Path, wishes: MarkingWishes, clients: pa.Table | None = None
+) -> tuple[Network, pa.Table | None]:
+    """The network that is marked, and its trees if given ones are wished for.
+
+    ``clients`` has client, role and broker, where these are not those of the workload.
+    """
     manifest = read_manifest(dataset)
     require_understood(dataset, manifest, tables_of(wishes))
     trees = read_trees(dataset, manifest) if wishes.trees in GIVEN else None
-    return read_network(dataset, manifest, wishes), trees
+    read = partial(read_descriptors, raw=wishes.raw)
+    if clients is not None:
+        read = partial(read_client_descriptors, clients=clients)
+    return read_network(dataset, manifest, wishes, read), trees
 
 
 def given(network: Network, trees: pa.Table, wishes: MarkingWishes) -> MarkingProblem:
@@ -119,7 +138,7 @@ def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
     """Refuse what can be seen before descriptors are counted: clients stand for those here."""
     manifest = read_manifest(dataset)
     require_understood(dataset, manifest, tables_of(wishes))
-    network = read_network(dataset, manifest, wishes, counted=False)
+    network = read_network(dataset, manifest, wishes, read_homes)
     if wishes.trees in GIVEN:
         given(network, read_trees(dataset, manifest), wishes)
     else:
@@ -148,16 +167,12 @@ def require_understood(dataset: Path, manifest: Manifest, used: tuple[str, ...])
 
 
 def read_network(
-    dataset: Path, manifest: Manifest, wishes: MarkingWishes, counted: bool = True
+    dataset: Path, manifest: Manifest, wishes: MarkingWishes, read: Descriptors
 ) -> Network:
-    """Brokers as nodes, with their descriptors, the links between them and prices.
-
-    Not counted: one descriptor wherever somebody advertises, or subscribes.
-    """
+    """Brokers as nodes, with the descriptors that are read, the links between them and prices."""
     table = read_stage(dataset, "links", LINK_COLUMNS) if "links" in manifest.stages else None
     nodes = node_names(dataset, manifest, table, wishes)
     links = None if table is None else links_among(table, nodes)
-    read = partial(read_descriptors, raw=wishes.raw) if counted else read_homes
     published, subscribed = read(dataset, nodes)
     return Network(
         nodes=nodes,
@@ -212,15 +227,32 @@ def require_clients(dataset: Path) -> None:
 
 def read_descriptors(dataset: Path, nodes: pa.Array, raw: bool) -> tuple[Longs, Longs]:
     """How many descriptors publishers and subscribers have at each node."""
-    roles = {"advertisements": "published", "subscriptions": "subscribed"}
-    names = [f"raw_{name}" if raw else name for name in roles.values()]
+    names = [f"raw_{name}" if raw else name for name in ("published", "subscribed")]
     table = read_stage(dataset, "descriptors", ("broker", *names))
     at = pc.index_in(table["broker"], nodes).to_numpy()
     counts = np.zeros((2, len(nodes)), np.int64)
     counts[:, at] = [table[name].to_numpy() for name in names]
-    for stage, total in zip(roles, counts.sum(axis=1), strict=True):
+    return required_regions(counts)
+
+
+def read_client_descriptors(
+    dataset: Path, nodes: pa.Array, clients: pa.Table
+) -> tuple[Longs, Longs]:
+    """How many descriptors the clients have who were allocated to each node; all of them count."""
+    table = read_stage(dataset, "client_descriptors", ("client", "role", "regions"))
+    placed = table.join(clients, keys=["client", "role"], join_type="inner")
+    counts = np.zeros((2, len(nodes)), np.int64)
+    at = pc.index_in(placed["broker"], nodes).to_numpy()
+    side = np.where(pc.equal(placed["role"], "publisher").to_numpy(), 0, 1)
+    np.add.at(counts, (side, at), placed["regions"].to_numpy())
+    return required_regions(counts)
+
+
+def required_regions(counts: np.ndarray) -> tuple[Longs, Longs]:
+    """Of publishers and of subscribers; there must be some of both."""
+    for table, total in zip(("advertisements", "subscriptions"), counts.sum(axis=1), strict=True):
         if not total:
-            raise InputError(Problem(stage, "there is no region", "Give at least one"))
+            raise InputError(Problem(table, "there is no region", "Give at least one"))
     return counts[0], counts[1]
 
 

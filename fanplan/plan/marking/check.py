@@ -11,6 +11,7 @@ import pyarrow as pa
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
 from fanplan.plan.marking.count import Bools, walk
+from fanplan.plan.marking.read import stored_problem
 from fanplan.plan.marking.record import MarkingRecord, MergedRecord
 from fanplan.plan.marking.recount import recount
 from fanplan.plan.stored import StoredPlan
@@ -18,15 +19,12 @@ from fanplan.plan.tables import MARKS
 from fanplan.problem.interest import Floats, Longs
 from fanplan.problem.marking import MarkingProblem
 from fanplan.problem.marking_covers import read_covers
-from fanplan.problem.marking_dataset import OVERLAY, load_marking
-from fanplan.workload.tables import TREES
 
 
 def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     """Add what is wrong; how many links there are at which both sides do not meet."""
     record = plan.marking
-    tree = overlay_tree(plan) if record.trees == OVERLAY else None
-    problem = load_marking(dataset, record.wishes, tree)
+    problem = stored_problem(plan, dataset)
     marks = plan.read("marks", tuple(column.name for column in MARKS.columns))
     rows = rows_of_links(marks, problem, findings)
     if rows is None:
@@ -49,22 +47,6 @@ def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     else:
         require_cheapest("marking", costs, findings)
     return len(broken)
-
-
-def overlay_tree(plan: StoredPlan) -> pa.Table:
-    """The links of the plan's overlay as a tree hung at its first broker, step by step."""
-    links = [(row["a"], row["b"]) for row in plan.read("links", ("a", "b")).to_pylist()]
-    root = min(plan.read("brokers", ("broker",))["broker"].to_pylist())
-    rows, reached, waiting = [], {root}, [root]
-    while waiting:
-        here = waiting.pop()
-        for a, b in links:
-            other = b if a == here else a if b == here else here
-            if other not in reached:
-                reached.add(other)
-                waiting.append(other)
-                rows.append({"root": root, "parent": here, "child": other})
-    return pa.Table.from_pylist(rows, schema=pa.schema([(n, pa.string()) for n in TREES.required]))
 
 
 def rows_of_links(marks: pa.Table, problem: MarkingProblem, findings: Findings) -> Longs | None:
