@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Two processes, each with a Spark of its own if it needs one (tests/conftest.py).
 TWO := -n 2
 
-.PHONY: help setup browser demo picture test check format bench papers lock clean
+.PHONY: help setup browser demo picture test check format bench papers docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -42,6 +42,9 @@ bench: $(STAMP) ## run the benchmarks
 papers: $(STAMP) ## measure the papers anew into docs/papers.md
 	@set -e; for name in hybrid genetic overlay hyper matchmaker; do \
 	$(BIN)/fanplan papers $$name --out papers-$$name --replace --docs docs/papers.md; done
+
+docs: $(STAMP) ## write the reference of the Python interface anew
+	@$(BIN)/python docs/reference.py
 
 # The stamp is written last. Without it an install was never finished, and starts from nothing.
 # PySpark comes as source: the setuptools that builds it is the locked one, installed first.

@@ -11,7 +11,8 @@ import numpy as np
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.overlay_stages import make_descriptors, make_group_stages
+from fanplan.api.overlay_stages import make_group_stages, make_senders
+from fanplan.api.plans import make_marking_stages
 from fanplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def layer_of(plan: StoredPlan, asked: str | None) -> str:
     if not there or (asked is not None and asked not in there):
         what = f"has no layer {asked or ' and no layer '.join(LAYERS)}"
         raise InputError(
-            Problem(str(plan.folder), what, "Name a plan that `groups` or `mark` made")
+            Problem(str(plan.folder), what, "Name a plan that `groups`, `mark` or `design` made")
         )
     if asked is None and len(there) > 1:
         what = f"the plan has {' and '.join(there)}"
@@ -98,10 +99,13 @@ def require_fields(kind: type, options: Mapping[str, Any], layer: str) -> None:
 def churn_groups(
     plan: StoredPlan, dataset: Dataset, options: Mapping[str, Any], engine: Engine
 ) -> Churned:
-    """Brokers subscribe and unsubscribe, and groups are rebuilt while publications flow."""
+    """Brokers subscribe and unsubscribe, and groups are rebuilt while publications flow.
+
+    Of a plan with delivery it is what channels and direct unicast leave to brokers.
+    """
+    from fanplan.plan.groups.check import possible_groups
     from fanplan.plan.groups.read import read_groups
     from fanplan.planners.groups.choose import choose_groups
-    from fanplan.problem.groups_dataset import load_groups
     from fanplan.problem.overlay_dataset import read_brokers
     from fanplan.simulation.group_protocol.churn import GroupsChurn, groups_churn
 
@@ -109,14 +113,22 @@ def churn_groups(
     record = plan.groups
     wishes = GroupsChurn(**{"shortcuts": record.shortcuts} | dict(options))
     params = params_of(record)
-    make_group_stages(dataset, record.grouping, engine)
+    make_stages(plan, dataset, engine)
     with engine.progress.stage("churn of groups") as stage:
         trees = read_groups(plan, read_brokers(dataset.path).names).trees
-        problem = load_groups(dataset.path, trees, record.grouping).problem
+        problem = possible_groups(plan, dataset.path, trees).problem
         cell = cells_of(problem) if record.grouping.cells else None
         run = groups_churn(problem, wishes, lambda p: choose_groups(p, params).selected, cell)
         stage.rows(wishes.events)
     return Churned("groups", True, {"events": wishes.events, "seed": wishes.seed} | run.summary())
+
+
+def make_stages(plan: StoredPlan, dataset: Dataset, engine: Engine) -> None:
+    """What the traffic of groups is counted from."""
+    if plan.record.delivery:
+        make_senders(dataset, engine)
+    else:
+        make_group_stages(dataset, plan.groups.grouping, engine)
 
 
 def params_of(record: GroupsRecord) -> GroupsParams:
@@ -145,15 +157,18 @@ def churn_marking(
     plan: StoredPlan, dataset: Dataset, options: Mapping[str, Any], engine: Engine
 ) -> Churned:
     """Publishers and subscribers come and go, and nodes keep the marking right by themselves."""
-    from fanplan.problem.marking_dataset import load_network
+    from fanplan.plan.marking.read import stored_overlay
+    from fanplan.problem.marking_dataset import OVERLAY, load_network
     from fanplan.simulation.marking_protocol.churn import MarkingChurn
     from fanplan.simulation.marking_protocol.run import marking_churn
 
     require_fields(MarkingChurn, options, "marking")
     wishes = plan.marking.wishes
-    make_descriptors(dataset, engine)
+    make_marking_stages(plan.record, dataset, engine)
     with engine.progress.stage("churn of the marking") as stage:
-        network, given = load_network(dataset.path, wishes)
+        overlay = stored_overlay(plan) if wishes.trees == OVERLAY else None
+        network, given = load_network(dataset.path, wishes, overlay and overlay.clients)
+        given = overlay.tree if overlay else given
         kind, network = trees_of(wishes.trees, network, given)
         churn = MarkingChurn(**{"trees": kind} | dict(options))
         run = marking_churn(network, churn, given)
@@ -162,9 +177,9 @@ def churn_marking(
 
 
 def trees_of(kind: str, network: Network, given: pa.Table | None) -> tuple[str, Network]:
-    """Trees as the protocol knows them: a given shared tree is that of its own links."""
+    """Trees as the protocol knows them: a given shared tree, or an overlay, is its own links."""
     from fanplan.problem.marking_trees import only_tree
 
-    if kind != "given-shared" or given is None:
+    if kind not in ("given-shared", "overlay") or given is None:
         return kind, network
     return f"shared:{given['root'][0].as_py()}", only_tree(network, given)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
-from fanplan.api.plans import make_stages
+from fanplan.api.plans import make_marking_stages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
     record = stored.marking
     if record.trees != OVERLAY:
         require_markable(dataset.path, record.wishes)
-    make_stages(plan, dataset, engine)
+    make_marking_stages(stored.record, dataset, engine)
     with engine.progress.stage("replay marks") as told:
         problem = stored_problem(stored, dataset.path)
         counts = counts_of(dataset, problem, record.merged is not None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fanplan.api.datasets import Dataset, PathLike
 from fanplan.api.engine import EMBEDDED, Engine
 from fanplan.api.overlay_stages import (
+    derived,
     make_broker_stages,
     make_client_descriptors,
     make_client_stages,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from fanplan.evaluation.replayed import Replayed
     from fanplan.evaluation.replayed_groups import ReplayedGroups
     from fanplan.plan.check import CheckResult
+    from fanplan.plan.delivery.replayed import ReplayedDelivery
     from fanplan.plan.stored import PlanRecord
 
 
@@ -41,12 +44,7 @@ def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
 
     record = load_plan(Path(plan)).record
     overlay = record.overlay
-    if record.marking and record.marking.trees == "overlay" and allocated(record):
-        make_client_descriptors(dataset, engine)
-    elif record.marking:
-        make_descriptors(dataset, engine)
-    if record.marking and record.marking.merged:
-        make_covers(dataset, engine)
+    make_marking_stages(record, dataset, engine)
     if record.delivery and record.groups:
         make_senders(dataset, engine)
     elif record.groups:
@@ -62,20 +60,48 @@ def allocated(record: PlanRecord) -> bool:
     return record.overlay is not None and record.overlay.clients == "allocated"
 
 
+def make_marking_stages(record: PlanRecord, dataset: Dataset, engine: Engine) -> None:
+    """Descriptors at brokers, or of allocated clients; and which cover others if they merge."""
+    marking = record.marking
+    if marking and marking.trees == "overlay" and allocated(record):
+        make_client_descriptors(dataset, engine)
+    elif marking:
+        make_descriptors(dataset, engine)
+    if marking and marking.merged:
+        make_covers(dataset, engine)
+
+
 def replay(
     plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED
-) -> Replayed | ReplayedGroups:
+) -> Replayed | ReplayedGroups | ReplayedDelivery:
     """Send every publication of the dataset through a stored plan, on Spark.
 
-    Channels are replayed on the dataset they were made for; groups on any with the same brokers.
+    Channels are replayed on the dataset they were made for; groups on any with the same brokers; a
+    plan with all layers on any whose cells are the same parts of spaces.
     """
     from fanplan.pipeline.replay import replay_plan
     from fanplan.plan.stored import load_plan
 
     record = load_plan(Path(plan)).record
+    if record.delivery:
+        return replay_design(plan, dataset, engine)
     if record.groups and not record.channels:
         return replay_groups(plan, dataset, engine)
     return replay_plan(engine.session, Path(plan), dataset.path, engine.progress)
+
+
+def replay_design(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedDelivery:
+    """What all layers of a plan do together with the publications of a dataset, and its marks."""
+    from fanplan.api.marking_replay import replay_marks
+    from fanplan.pipeline.replay_delivery import replay_delivery
+    from fanplan.plan.stored import load_plan
+
+    # Spark's own processes may have another working directory than this one.
+    stored = load_plan(Path(plan).absolute())
+    found = replay_delivery(derived(dataset, engine), stored)
+    if not stored.record.marking:
+        return found
+    return replace(found, marks=replay_marks(plan, dataset, engine=engine))
 
 
 def replay_groups(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedGroups:

@@ -31,7 +31,9 @@ class Simulated:
     """What a run showed, and what it was told.
 
     ``times`` says when messages entered: as measured, or drawn evenly over the window with
-    ``seed``. They follow each other ``speed`` times as fast.
+    ``seed``. They follow each other ``speed`` times as fast. ``naive`` is a run with the same
+    messages by content-based routing alone, of a plan whose delivery leaves less to brokers;
+    ``notes`` say what is simulated then.
     """
 
     result: SimulationResult
@@ -42,6 +44,8 @@ class Simulated:
     speed: float
     seed: int
     agreement: Agreement
+    naive: SimulationResult | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool | None:
@@ -51,6 +55,7 @@ class Simulated:
     def summary(self) -> dict[str, Any]:
         """All figures that are one number, as JSON."""
         drawn = {"seed": self.seed} if self.times == "drawn" else {}
+        beside = {} if self.naive is None else {"naive": self.naive.summary()}
         return {
             **asdict(self.params),
             "times": self.times,
@@ -63,6 +68,7 @@ class Simulated:
             "agrees": self.agrees,
             "compared": list(self.agreement.compared),
             "differences": list(self.agreement.differences),
+            **beside,
         }
 
     @property
@@ -124,6 +130,10 @@ def simulate(
     params = SimulationParams(kind, latency_ms, match_ms, forward_ms, unit_ms)
     stored = load_plan(Path(plan))
     require_sense(stored, dataset, speed)
+    if stored.record.delivery:
+        from fanplan.api.delivery_simulations import simulate_delivery
+
+        return simulate_delivery(stored, dataset, params, times, speed, seed, engine)
     if stored.record.groups and not stored.record.overlay:
         from fanplan.api.group_simulations import simulate_groups
 
@@ -142,7 +152,7 @@ def simulate(
 
 def require_sense(plan: StoredPlan, dataset: Dataset, speed: float) -> None:
     """A plan with an overlay or groups, for this dataset, at a speed that moves."""
-    _ = plan.record.groups or plan.overlay
+    _ = plan.record.groups or plan.record.delivery or plan.overlay
     if plan.record.input.key != dataset.manifest.key:
         what = "was planned for other input than this dataset"
         remedy = "Simulate it with the dataset it was made for"

@@ -6,6 +6,14 @@ in the old plan stays: its channels, their members, its unicasts. Afterwards all
 the new plan is there. So at any time each flow reaches all that the old plan reaches, or all that
 the new one does. Nothing is done that is not in one plan and not in the other, so that no order
 has fewer changes.
+
+A flow that goes directly, past the brokers, is on no channel, as nobody would send it there. So it
+goes directly when all its unicasts are there, and no longer when it has arrived; its unicasts end
+after that.
+
+Who goes to another multicast domain can listen to channels of one of them only. It leaves the old
+ones and joins the new ones when all that it may need has arrived there; until then nothing ends
+that brings it something.
 """
 
 from __future__ import annotations
@@ -21,25 +29,29 @@ from fanplan.evaluation.weights import Weights
 from fanplan.kernels import compiled
 from fanplan.problem.interest import Floats, Longs
 
-CARRIED, MEMBERS, UNICAST = 0, 1, 2
-RELATIONS = ("carried", "members", "unicast")
+CARRIED, MEMBERS, UNICAST, DIRECT = 0, 1, 2, 3
+RELATIONS = ("carried", "members", "unicast", "direct")
 
 # (relation, whether it is added): what is done first of what is due for a flow.
 PHASES = (
     (MEMBERS, True),
     (CARRIED, True),
     (UNICAST, True),
+    (DIRECT, True),
+    (DIRECT, False),
     (UNICAST, False),
     (CARRIED, False),
     (MEMBERS, False),
 )
-TURN = np.array([0, 1, 1, 1, 1, 2])
+TURN = np.array([0, 1, 1, 1, 1, 1, 1, 2])
 """Of the changes that are due at the same time: first joins, then flow by flow, then leaves."""
 
 FIRST = -2
 """When a unicast is due that brings what the old plan does not: somebody is missing it."""
 
-ACTIONS = ("join", "carry", "unicast", "end_unicast", "drop", "leave")
+ACTIONS = ("join", "carry", "unicast", "direct", "end_direct", "end_unicast", "drop", "leave")
+
+NOBODY = np.zeros(0, np.int64)
 
 Bools = NDArray[np.bool_]
 
@@ -48,11 +60,13 @@ Bools = NDArray[np.bool_]
 class ChannelChanges:
     """Changes in order: ``phase`` tells the action, ``key`` the pair, ``cost`` is that afterwards.
 
-    Keys are those of ``Pairs``. Costs are by Eq. 1 of Bickson et al. (2010).
+    Keys are those of ``Pairs``. Costs are by Eq. 1 of Bickson et al. (2010). ``moving`` has the
+    subscriber with whose move to another domain a change is made, else −1.
     """
 
     phase: Longs
     key: Longs
+    moving: Longs
     cost: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __len__(self) -> int:
@@ -67,17 +81,20 @@ class ChannelChanges:
         return np.array([added for _, added in PHASES])[self.phase]
 
 
-def ordered(world: ChannelWorld, weights: Weights) -> ChannelChanges:
-    """All changes, in the one of some orders of channels that is cheapest at its dearest."""
-    made = [costed(in_order(world, rank), world, weights) for rank in orders(world)]
+def ordered(world: ChannelWorld, weights: Weights, movers: Longs = NOBODY) -> ChannelChanges:
+    """All changes, in the one of some orders of channels that is cheapest at its dearest.
+
+    ``movers`` are the subscribers who go to another domain.
+    """
+    made = [costed(in_order(world, rank, movers), world, weights) for rank in orders(world)]
     return min(made, key=lambda changes: float(changes.cost.max(initial=0.0)))
 
 
 def orders(world: ChannelWorld) -> Iterator[Longs]:
     """Places of channels: by number; by what making them ready adds, least first; and last."""
     yield np.arange(world.channels)
-    messages, users = world.truth.messages, len(world.truth.subscribers)
-    joined = np.setdiff1d(world.new.members, world.old.members) // users
+    messages = world.truth.messages
+    joined = np.setdiff1d(world.new.members, world.old.members) // world.users
     carried = np.setdiff1d(world.new.carried, world.old.carried)
     rate, members = loads(world)
     flow, channel = carried // world.channels, carried % world.channels
@@ -93,36 +110,57 @@ def loads(world: ChannelWorld) -> tuple[Floats, Floats]:
     """Traffic and number of members of each channel in the old plan."""
     flow, channel = world.old.carried // world.channels, world.old.carried % world.channels
     rate = np.bincount(channel, world.truth.messages[flow], world.channels)
-    users = max(1, len(world.truth.subscribers))
-    members = np.bincount(world.old.members // users, minlength=world.channels)
+    members = np.bincount(world.old.members // world.users, minlength=world.channels)
     return rate.astype(np.float64), members.astype(np.float64)
 
 
-def in_order(world: ChannelWorld, rank: Longs) -> ChannelChanges:
+def in_order(world: ChannelWorld, rank: Longs, movers: Longs = NOBODY) -> ChannelChanges:
     """Changes by the time at which they are due; ``rank`` is the place of each channel."""
-    channels, users = world.channels, max(1, len(world.truth.subscribers))
+    channels, users = world.channels, world.users
     keys = [differing(world, relation, added) for relation, added in PHASES]
-    joins, carries, unicasts, ends, drops, leaves = keys
+    joins, carries, unicasts, begins, ends, halts, drops, leaves = keys
     ready = np.full(channels, -1, np.int64)
     for touched in (joins // users, carries % channels):
         ready[touched] = rank[touched]
     arrival = latest(world.new.carried // channels, ready[world.new.carried % channels], world)
+    # Three times after all channels are ready: unicasts are there, who moves has moved, the rest.
+    there, move, last = channels + np.arange(3)
+    held = held_flows(world, movers)
+    arrival[held] = last
     free = np.full(channels, -1, np.int64)
     np.maximum.at(free, world.old.carried % channels, arrival[world.old.carried // channels])
     due = [
         ready[joins // users],
         ready[carries % channels],
         np.where(brought(world, unicasts, users), arrival[unicasts // users], FIRST),
-        arrival[ends // users],
+        arrival[begins],
+        arrival[ends],
+        arrival[halts // users],
         arrival[drops // channels],
         free[leaves // users],
     ]
+    due[2] = np.minimum(due[2], there)
     # Flow by flow, so that what a flow no longer needs ends before the next one is touched.
-    flow = [joins * 0, carries // channels, unicasts // users, ends // users, drops // channels]
+    flow = [joins * 0, carries // channels, unicasts // users, begins, ends, halts // users]
     phase = np.repeat(np.arange(len(PHASES)), [len(key) for key in keys])
-    key, flows = np.concatenate(keys), np.concatenate([*flow, leaves * 0])
-    order = np.lexsort((key, phase, flows, TURN[phase], np.concatenate(due)))
-    return ChannelChanges(phase[order], key[order])
+    key, times = np.concatenate(keys), np.concatenate(due)
+    flows = np.concatenate([*flow, drops // channels, leaves * 0])
+    moving = np.where(np.isin(phase, (0, len(PHASES) - 1)), key % users, -1)
+    moving[~np.isin(moving, movers)] = -1
+    times[moving >= 0] = move
+    # Who moves leaves before it joins.
+    turn = np.where(moving >= 0, -TURN[phase], TURN[phase])
+    order = np.lexsort((key, phase, flows, turn, moving, times))
+    return ChannelChanges(phase[order], key[order], moving[order])
+
+
+def held_flows(world: ChannelWorld, movers: Longs) -> Longs:
+    """Flows that somebody who moves gets by a channel, in the old plan or in the new one."""
+    found = []
+    for plan in (world.old, world.new):
+        theirs = plan.members[np.isin(plan.members % world.users, movers)] // world.users
+        found.append(plan.carried[np.isin(plan.carried % world.channels, theirs)] // world.channels)
+    return np.unique(np.concatenate(found))
 
 
 def brought(world: ChannelWorld, pairs: Longs, users: int) -> Bools:
@@ -151,10 +189,10 @@ def latest(flow: Longs, ready: Longs, world: ChannelWorld) -> Longs:
 
 def costed(changes: ChannelChanges, world: ChannelWorld, weights: Weights) -> ChannelChanges:
     """The changes with the cost after each of them."""
-    users, relation = max(1, len(world.truth.subscribers)), changes.relation
+    users, relation = world.users, changes.relation
     flow = np.where(relation == CARRIED, changes.key // world.channels, changes.key // users)
     channel = np.where(relation == CARRIED, changes.key % world.channels, changes.key // users)
-    messages = world.truth.messages[np.where(relation == MEMBERS, 0, flow)]
+    messages = world.truth.messages[np.where(np.isin(relation, (MEMBERS, DIRECT)), 0, flow)]
     sign = np.where(changes.added, 1.0, -1.0)
     rate, members = loads(world)
     unicast = float(world.truth.messages[world.old.unicast // users].sum())
@@ -186,7 +224,7 @@ def cost_curve(
         elif relation[i] == MEMBERS:
             first += sign[i] * price[0] * rate[at]
             members[at] += sign[i]
-        else:
+        elif relation[i] == UNICAST:
             first += sign[i] * price[2] * messages[i]
         cost[i] = first
     return cost

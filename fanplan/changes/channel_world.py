@@ -30,15 +30,17 @@ class Pairs:
     """channel, subscriber"""
     unicast: Longs
     """flow, subscriber"""
+    direct: Longs
+    """flow: it goes to its unicasts past the brokers, and to no channel"""
 
 
 @dataclass(frozen=True, eq=False)
 class ChannelWorld:
     """Both plans over the flows and subscribers of either.
 
-    Channels of the new plan have the numbers of the old one's that they are most alike:
-    ``running`` tells them. ``known`` says whether audiences are those of a dataset; else everybody
-    counts who gets a flow by both plans.
+    Channels of the new plan have the numbers of the old one's that they are most alike, in the same
+    multicast domain: ``running`` tells them, and ``domains`` where each number is. ``known`` says
+    whether audiences are those of a dataset; else everybody counts who gets a flow by both plans.
     """
 
     truth: Truth
@@ -47,24 +49,56 @@ class ChannelWorld:
     new: Pairs
     running: Longs
     known: bool
+    domains: tuple[str, ...]
+
+    @property
+    def users(self) -> int:
+        """The width of keys with a subscriber."""
+        return max(1, len(self.truth.subscribers))
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """What a plan decides of channels: the domain of each, and which flows go past the brokers."""
+
+    decisions: Decisions
+    domains: tuple[str, ...]
+    direct: Longs
 
 
 def channel_world(old: StoredPlan, new: StoredPlan, dataset: Path | None) -> ChannelWorld:
     """Flows count with the traffic of the dataset, or of the new plan; if gone, of the old one."""
     truth = either(old, new) if dataset is None else extended(read_truth(dataset), old, new)
-    before, after = (decided(plan, truth) for plan in (old, new))
-    sizes = (old.channels.channels, new.channels.channels)
-    return world_between(truth, before, after, sizes, dataset is not None)
+    before, after = (sent(plan, truth) for plan in (old, new))
+    return world_between(truth, before, after, dataset is not None)
 
 
-def world_between(
-    truth: Truth, before: Decisions, after: Decisions, sizes: tuple[int, int], known: bool
-) -> ChannelWorld:
-    """Decisions of two plans with so many channels, the later ones under running numbers."""
-    running = matched(before, after, sizes, len(truth.subscribers))
+def sent(plan: StoredPlan, truth: Truth) -> Sent:
+    """The tables of a plan as numbers; without a delivery channels reach everywhere."""
+    decisions = decided(plan, truth)
+    if not plan.record.delivery:
+        return Sent(decisions, ("",) * plan.channels.channels, np.zeros(0, np.int64))
+    domains = plan.read("channel_domains", ("channel", "domain")).sort_by("channel")["domain"]
+    return Sent(decisions, tuple(domains.to_pylist()), direct_flows(plan, truth))
+
+
+def direct_flows(plan: StoredPlan, truth: Truth) -> Longs:
+    """Flows of the classes that a plan sends directly."""
+    flows = plan.read("flows", ("flow", "audience_class"))
+    direct = plan.read("direct_classes", ("audience_class",))["audience_class"]
+    chosen = flows.filter(pc.is_in(flows["audience_class"], direct.combine_chunks()))
+    at = Axis("flow", truth.names).number(chosen.select(["flow"]))
+    return np.sort(at[at >= 0]).astype(np.int64)
+
+
+def world_between(truth: Truth, before: Sent, after: Sent, known: bool) -> ChannelWorld:
+    """Two plans over the same flows and subscribers, the later one under running numbers."""
+    running = matched(before, after, len(truth.subscribers))
     if not known:
-        truth = with_common_audience(truth, before, after, sizes)
-    channels = max(sizes)
+        truth = with_common_audience(truth, before, after)
+    kept = len(before.domains)
+    channels = int(max(kept, running.max(initial=-1) + 1))
+    numbers = dict(zip(running.tolist(), after.domains, strict=True))
     return ChannelWorld(
         truth,
         channels,
@@ -72,6 +106,7 @@ def world_between(
         pairs(after, running, channels, len(truth.subscribers)),
         running,
         known,
+        (*before.domains, *(numbers[number] for number in range(kept, channels))),
     )
 
 
@@ -148,8 +183,9 @@ def with_flows(truth: Truth, flows: pa.Table) -> Truth:
     )
 
 
-def pairs(found: Decisions, running: Longs, channels: int, subscribers: int) -> Pairs:
+def pairs(plan: Sent, running: Longs, channels: int, subscribers: int) -> Pairs:
     """Keys of all pairs, channels under their running numbers."""
+    found = plan.decisions
     flows, carried = both(found.channels)
     channel, member = both(found.members)
     flow, receiver = both(found.unicast)
@@ -157,6 +193,7 @@ def pairs(found: Decisions, running: Longs, channels: int, subscribers: int) -> 
         np.sort(flows * channels + running[carried]),
         np.sort(running[channel] * subscribers + member),
         np.sort(flow * subscribers + receiver),
+        plan.direct,
     )
 
 
@@ -173,35 +210,39 @@ def matrix(relation: Relation, width: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((ones, relation.right, relation.starts), shape=shape)
 
 
-def matched(old: Decisions, new: Decisions, sizes: tuple[int, int], subscribers: int) -> Longs:
+def matched(old: Sent, new: Sent, subscribers: int) -> Longs:
     """The old number for each new channel, so that the fewest pairs change; then others from there.
 
-    An assignment problem: pairs that both have are saved. Of equal answers the one that keeps
-    most numbers is taken.
+    An assignment problem: pairs that both have are saved, and channels of other domains have
+    nothing to do with each other. Of equal answers the one that keeps most numbers is taken.
     """
-    members = [matrix(found.members, subscribers) for found in (old, new)]
-    carried = [matrix(f.channels, size) for f, size in zip((old, new), sizes, strict=True)]
+    both = (old, new)
+    sizes = [len(plan.domains) for plan in both]
+    members = [matrix(plan.decisions.members, subscribers) for plan in both]
+    carried = [matrix(plan.decisions.channels, len(plan.domains)) for plan in both]
     common = (members[0] @ members[1].T + carried[0].T @ carried[1]).toarray()
-    saved = common.astype(np.float64) * (max(sizes) + 1)
+    # A number alone counts too: so as many as can be are taken over in each domain.
+    saved = (common.astype(np.float64) + 1) * (max(sizes) + 1)
     np.fill_diagonal(saved, saved.diagonal() + 1)
-    rows, columns = linear_sum_assignment(saved, maximize=True)
+    alike = np.array(old.domains, object)[:, None] == np.array(new.domains, object)
+    rows, columns = linear_sum_assignment(np.where(alike, saved, 0.0), maximize=True)
+    same = alike[rows, columns].astype(bool)
     running = np.full(sizes[1], -1, np.int64)
-    running[columns] = rows
+    running[columns[same]] = rows[same]
     running[running < 0] = np.arange(sizes[0], sizes[0] + (running < 0).sum())
     return running
 
 
-def with_common_audience(
-    truth: Truth, old: Decisions, new: Decisions, sizes: tuple[int, int]
-) -> Truth:
+def with_common_audience(truth: Truth, old: Sent, new: Sent) -> Truth:
     """Everybody who gets a flow by both plans is taken to want it.
 
     Memory grows with the pairs of a flow and one who receives it.
     """
     reached = []
-    for found, channels in zip((old, new), sizes, strict=True):
+    for plan in (old, new):
+        found = plan.decisions
         members = matrix(found.members, len(truth.subscribers))
-        copies = matrix(found.channels, channels) @ members
+        copies = matrix(found.channels, len(plan.domains)) @ members
         reached.append((copies + matrix(found.unicast, len(truth.subscribers))).astype(bool))
     common = scipy.sparse.csr_array(reached[0].multiply(reached[1]))
     common.sort_indices()

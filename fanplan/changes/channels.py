@@ -12,13 +12,14 @@ import pyarrow as pa
 from fanplan.changes.channel_order import (
     ACTIONS,
     CARRIED,
+    DIRECT,
     MEMBERS,
     RELATIONS,
     UNICAST,
     ChannelChanges,
     ordered,
 )
-from fanplan.changes.channel_world import ChannelWorld, Pairs, channel_world
+from fanplan.changes.channel_world import ChannelWorld, Pairs, both, channel_world
 from fanplan.changes.steps import Staged, State, cut
 from fanplan.changes.table import unstaged
 from fanplan.evaluation.weights import Weights
@@ -75,15 +76,18 @@ def notes(
 
 def told(changes: ChannelChanges, world: ChannelWorld) -> pa.Table:
     """Changes by the names of things."""
-    channels, users = world.channels, max(1, len(world.truth.subscribers))
+    channels, users = world.channels, world.users
     relation, key = changes.relation, changes.key
-    flow = np.where(relation == CARRIED, key // channels, key // users)
+    flow = np.select(
+        [relation == CARRIED, relation == DIRECT], [key // channels, key], key // users
+    )
     channel = np.where(relation == CARRIED, key % channels, key // users)
+    no_subscriber = np.isin(relation, (CARRIED, DIRECT))
     columns = {
         "action": pa.array(ACTIONS).take(pa.array(changes.phase)),
-        "channel": pa.array(channel, mask=relation == UNICAST),
+        "channel": pa.array(channel, mask=np.isin(relation, (UNICAST, DIRECT))),
         "flow": world.truth.names.take(pa.array(flow, mask=relation == MEMBERS)),
-        "subscriber": world.truth.subscribers.take(pa.array(key % users, mask=relation == CARRIED)),
+        "subscriber": world.truth.subscribers.take(pa.array(key % users, mask=no_subscriber)),
     }
     nothing = {field.name: pa.nulls(len(changes), field.type) for field in unstaged()}
     schema = unstaged()
@@ -107,55 +111,103 @@ class Standing:
     def set(self, keys: Longs, added: np.ndarray) -> None:
         self.there[np.searchsorted(self.keys, keys)] = added
 
+    @property
+    def now(self) -> Longs:
+        return self.keys[self.there]
+
     def relation(self, height: int, width: int) -> Relation:
-        now = self.keys[self.there]
+        now = self.now
         starts = np.searchsorted(now, np.arange(height + 1) * width)
         return Relation(starts, (now % max(1, width)).astype(np.int32))
 
 
-def states_of(world: ChannelWorld, changes: ChannelChanges, step: Longs) -> Iterator[Decisions]:
-    """The old plan, and what stands after each step."""
-    standing = [Standing.of(getattr(world.old, r), getattr(world.new, r)) for r in RELATIONS]
-    flows, users = len(world.truth.names), len(world.truth.subscribers)
-    ends = np.searchsorted(step, np.arange(step.max(initial=-1) + 2))
-    relation, added = changes.relation, changes.added
-    for first, end in zip([0, *ends[:-1]], ends, strict=True):
-        for number in (CARRIED, MEMBERS, UNICAST):
-            mine = np.arange(first, end)[relation[first:end] == number]
-            standing[number].set(changes.key[mine], added[mine])
-        yield Decisions(
-            channels=standing[CARRIED].relation(flows, world.channels),
-            members=standing[MEMBERS].relation(world.channels, users),
-            unicast=standing[UNICAST].relation(flows, users),
+class ChannelStanding:
+    """What stands of channels: at first the old plan."""
+
+    def __init__(self, world: ChannelWorld, changes: ChannelChanges) -> None:
+        self.world, self.changes = world, changes
+        self.relation, self.added = changes.relation, changes.added
+        self.pairs = [Standing.of(getattr(world.old, r), getattr(world.new, r)) for r in RELATIONS]
+
+    def do(self, rows: Longs) -> None:
+        """Carry out some of the changes."""
+        for number, standing in enumerate(self.pairs):
+            mine = rows[self.relation[rows] == number]
+            standing.set(self.changes.key[mine], self.added[mine])
+
+    def decisions(self) -> Decisions:
+        flows, users = len(self.world.truth.names), len(self.world.truth.subscribers)
+        return Decisions(
+            channels=self.pairs[CARRIED].relation(flows, self.world.channels),
+            members=self.pairs[MEMBERS].relation(self.world.channels, users),
+            unicast=self.pairs[UNICAST].relation(flows, users),
         )
+
+    def direct(self) -> Longs:
+        """Flows that go past the brokers."""
+        return self.pairs[DIRECT].now
+
+
+def fed(decisions: Decisions, direct: Longs) -> Decisions:
+    """Decisions without channels of flows that go past the brokers: nobody sends those there."""
+    flow, _ = both(decisions.channels)
+    kept = ~np.isin(flow, direct)
+    starts = np.searchsorted(flow[kept], np.arange(len(decisions.channels.starts)))
+    return replace(decisions, channels=Relation(starts, decisions.channels.right[kept]))
+
+
+def states_of(
+    world: ChannelWorld, changes: ChannelChanges, step: Longs
+) -> Iterator[ChannelStanding]:
+    """The old plan, and what stands after each step."""
+    now = ChannelStanding(world, changes)
+    ends = np.searchsorted(step, np.arange(step.max(initial=-1) + 2))
+    for first, end in zip([0, *ends[:-1]], ends, strict=True):
+        now.do(np.arange(first, end))
+        yield now
 
 
 def judged(
     world: ChannelWorld, changes: ChannelChanges, step: Longs, record: ChannelsRecord
 ) -> Iterator[State]:
     """Each state by the project's own check: who is served, and what it costs."""
-    users = max(1, len(world.truth.subscribers))
-    least = np.minimum(*(reached(world, plan, users) for plan in (world.old, world.new)))
-    for decisions in states_of(world, changes, step):
-        service, findings = find_service(world.truth, decisions), Findings()
-        lost = np.flatnonzero(service.reached < least)
-        name_flows("somebody is not served any more", lost, world.truth, findings)
-        counted = count_ledger(world.truth, decisions, service)
-        joined = np.flatnonzero(np.diff(decisions.members.starts))
-        used = np.intersect1d(decisions.channels.right, joined)
-        figures = figures_of(world, record, counted) | {"channels": float(len(used))}
+    least = least_reached(world)
+    for now in states_of(world, changes, step):
+        findings, decisions = Findings(), now.decisions()
+        require_served(now, least, findings)
+        counted = count_ledger(world.truth, decisions, find_service(world.truth, decisions))
+        figures = figures_of(world, record, counted) | {"channels": channels_used(decisions)}
         yield State(figures, tuple(findings.violations))
 
 
-def reached(world: ChannelWorld, plan: Pairs, users: int) -> Longs:
+def require_served(now: ChannelStanding, least: Longs, findings: Findings) -> None:
+    """Of the audience of each flow as many are reached as by either plan."""
+    truth = now.world.truth
+    service = find_service(truth, fed(now.decisions(), now.direct()))
+    lost = np.flatnonzero(service.reached < least)
+    name_flows("somebody is not served any more", lost, truth, findings)
+
+
+def channels_used(decisions: Decisions) -> float:
+    """Channels that carry something to somebody."""
+    joined = np.flatnonzero(np.diff(decisions.members.starts))
+    return float(len(np.intersect1d(decisions.channels.right, joined)))
+
+
+def least_reached(world: ChannelWorld) -> Longs:
+    """How many of the audience of each flow both plans reach."""
+    return np.minimum(*(reached(world, plan) for plan in (world.old, world.new)))
+
+
+def reached(world: ChannelWorld, plan: Pairs) -> Longs:
     """How many of the audience of each flow a plan reaches."""
-    flows = len(world.truth.names)
+    flows, users = len(world.truth.names), world.users
     decisions = Decisions(
         Standing.of(plan.carried, plan.carried).relation(flows, world.channels),
         Standing.of(plan.members, plan.members).relation(world.channels, users),
         Standing.of(plan.unicast, plan.unicast).relation(flows, users),
     )
-    return find_service(world.truth, decisions).reached
+    return find_service(world.truth, fed(decisions, plan.direct)).reached
 
 
 def figures_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -98,7 +97,38 @@ def ledger_of(layer: str, better: dict[str, Better]) -> Iterator[Figure]:
         yield Figure(layer, name, recorded(layer, "ledger", name), which)
 
 
+def naive(plan: StoredPlan) -> float | None:
+    """What the naive system costs: the first step on the way to the plan."""
+    steps = plan.delivery.steps
+    return steps[0].cost if steps else None
+
+
+def saved_percent(plan: StoredPlan) -> float | None:
+    """What the plan saves of the naive system, marking included."""
+    first, steps = naive(plan), plan.delivery.steps
+    return 100.0 * (1.0 - steps[-1].cost / first) if first else None
+
+
+def delivery_figures() -> Iterator[Figure]:
+    """The cost of all layers together first, then what it is made of."""
+    yield Figure("delivery", "cost", recorded("delivery", "cost"), "less", weighed=True)
+    yield Figure("delivery", "saved percent", saved_percent, "more", weighed=True)
+    yield Figure("delivery", "naive system", naive, "", weighed=True)
+    yield Figure("delivery", "layer by layer", recorded("delivery", "layered"), "", weighed=True)
+    yield Figure("delivery", "bound", recorded("delivery", "bound"), "", weighed=True)
+    for part in PARTS:
+        read = recorded("delivery", "parts", part)
+        yield Figure("delivery", f"cost of {part}", read, "less", weighed=True)
+    yield Figure("delivery", "unicast_fraction", recorded("delivery", "unicast_fraction"), "less")
+    yield Figure("delivery", "classes", recorded("delivery", "classes"))
+    yield Figure("delivery", "classes sent directly", recorded("delivery", "direct"))
+
+
+PARTS = ("multicast", "last hop", "direct unicast", "forwarding", "matching", "state", "control")
+"""What the cost of a delivery is made of."""
+
 FIGURES: tuple[Figure, ...] = (
+    *delivery_figures(),
     Figure("channels", "cost", recorded("channels", "cost"), "less", weighed=True),
     Figure("channels", "excess_percent", recorded("channels", "excess_percent"), "less", True),
     Figure("channels", "bound_percent", recorded("channels", "bound_percent"), "", True),
@@ -143,6 +173,7 @@ FIGURES: tuple[Figure, ...] = (
 """All that is set side by side."""
 
 WEIGHTS = {
+    "delivery": ("prices",),
     "channels": ("weights",),
     "groups": ("prices", "rank"),
     "marking": ("raw", "sending", "storing"),
@@ -157,7 +188,7 @@ def compare_plans(plans: Sequence[StoredPlan]) -> Comparison:
     for plan in plans:
         require_untouched(plan)
     alike = same(plan.record.input.key for plan in plans)
-    weighed = {layer: same(weights_of(plan, layer) for plan in plans) for layer in WEIGHTS}
+    weighed = {layer: weighed_alike(plans, layer) for layer in WEIGHTS}
     lines = [
         line_of(figure, plans, alike and (not figure.weighed or weighed[figure.layer]))
         for figure in FIGURES
@@ -186,9 +217,11 @@ def same(values: Any) -> bool:
     return all(value == first for value in others)
 
 
-def weights_of(plan: StoredPlan, layer: str) -> tuple[Any, ...]:
-    section = getattr(plan.record, layer, None)
-    return tuple(getattr(section, name, None) for name in WEIGHTS[layer])
+def weighed_alike(plans: Sequence[StoredPlan], layer: str) -> bool:
+    """Whether all plans that have a layer weigh its costs in the same way."""
+    found = [getattr(plan.record, layer) for plan in plans if layer in plan.record.layers]
+    weights = [tuple(getattr(section, name) for name in WEIGHTS[layer]) for section in found]
+    return not weights or same(weights)
 
 
 def names_of(plans: Sequence[StoredPlan]) -> tuple[str, ...]:
@@ -204,7 +237,7 @@ def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) ->
         windows = ", ".join(f"{plan.record.input.seconds:g}" for plan in plans)
         yield f"the windows differ ({windows} seconds), so that totals do too"
     for layer, equal in weighed.items():
-        if not equal and sum(layer in plan.record.layers for plan in plans) > 1:
+        if not equal:
             yield f"costs of {layer} are weighed differently, so that no best is marked there"
     for layer in dict.fromkeys(figure.layer for figure in FIGURES):
         named = zip(names_of(plans), plans, strict=True)
@@ -214,11 +247,20 @@ def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) ->
 
 
 def differing(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
-    """Parameters that several plans have and that are not the same in all of them."""
+    """Parameters that several plans have and that are not the same in all that have them."""
     said = [dict(parameters(plan)) for plan in plans]
-    names = Counter(name for found in said for name in found)
-    rows = {name: tuple(found.get(name) for found in said) for name in names if names[name] > 1}
-    return {name: values for name, values in rows.items() if not same(values)}
+    rows = {}
+    for name in dict.fromkeys(name for found in said for name in found):
+        if not same(found[name] for found in said if name in found):
+            rows[name] = tuple(found.get(name) for found in said)
+    return rows
+
+
+NAMED = (
+    *("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank"),
+    *("domains", "fixed"),
+)
+"""Parameters that a section has by themselves."""
 
 
 def parameters(plan: StoredPlan) -> Iterator[tuple[str, Any]]:
@@ -227,7 +269,7 @@ def parameters(plan: StoredPlan) -> Iterator[tuple[str, Any]]:
     yield from (("window seconds", record.input.seconds), ("grid", record.input.grid))
     for layer in record.layers:
         section = getattr(record, layer).model_dump(mode="json")
-        for name in ("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank"):
+        for name in NAMED:
             if name in section:
                 yield f"{layer}.{name}", section[name]
         for part in ("weights", "params", "limits", "allocation", "select", "prices"):

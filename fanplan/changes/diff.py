@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.changes.channels import stage_channels
+from fanplan.changes.delivery import stage_delivery
 from fanplan.changes.groups import stage_groups
 from fanplan.changes.marking import stage_marking
 from fanplan.changes.overlay import stage_overlay
@@ -32,9 +33,13 @@ STAGES: dict[str, Stage] = {
     "channels": stage_channels,
     "overlay": stage_overlay,
     "groups": stage_groups,
+    "delivery": stage_delivery,
     "marking": stage_marking,
 }
 """How the changes of each layer are put in order."""
+
+BOUND = ("channels", "overlay", "groups")
+"""Layers that a delivery binds together: with one they change in one order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +66,7 @@ class Diff:
         """All changes in order, with their steps."""
         tables, first = [], 1
         for layer in self.layers:
-            tables.append(staged(layer.changes, layer.layer, pa.array(layer.step + first)))
+            tables.append(staged(layer.changes, pa.array(layer.step + first)))
             first += layer.steps
         return pa.concat_tables(tables)
 
@@ -113,6 +118,7 @@ def about(layer: Staged) -> dict[str, Any]:
         "peak": peaks,
         "running": {name: list(map(list, n.items())) for name, n in layer.running.items() if n},
         "notes": list(layer.notes),
+        **({"modes": [change.json() for change in layer.modes]} if layer.modes else {}),
     }
 
 
@@ -126,12 +132,22 @@ def diff_plans(old: StoredPlan, new: StoredPlan, dataset: Path | None, steps_of:
         require_untouched(plan)
     if dataset is not None:
         require_dataset_of(new, dataset)
-    names = [name for name in STAGES if name in old.record.layers and name in new.record.layers]
+    names = common_layers(old, new)
     if not names:
         what = f"has {', '.join(new.record.layers)}, the other {', '.join(old.record.layers)}"
         raise InputError(Problem(str(new.folder), what, "Name plans with a layer in common"))
     layers = tuple(STAGES[name](old, new, dataset, steps_of) for name in names)
     return Diff(str(old.folder), str(new.folder), steps_of, layers, tuple(notes(old, new)))
+
+
+def common_layers(old: StoredPlan, new: StoredPlan) -> list[str]:
+    """What is staged: a delivery with the layers that it binds, or else each layer by itself."""
+    both = [name for name in STAGES if {name} <= set(old.record.layers) & set(new.record.layers)]
+    if "delivery" not in both:
+        return both
+    same = [[name in plan.record.layers for name in BOUND] for plan in (old, new)]
+    left_out = set(BOUND) if same[0] == same[1] else {"delivery"}
+    return [name for name in both if name not in left_out]
 
 
 def notes(old: StoredPlan, new: StoredPlan) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from fanplan import __version__
+from fanplan.changes.drifted_delivery import delivery_now, groups_in_delivery
 from fanplan.changes.drifted_layers import (
     LayerNow,
     Moved,
@@ -18,6 +20,7 @@ from fanplan.changes.drifted_layers import (
     marking_now,
     overlay_now,
 )
+from fanplan.plan.channels.evidence import Truth, read_truth
 from fanplan.plan.check import check_plan
 from fanplan.plan.input import require_dataset_of
 from fanplan.plan.seal import edited
@@ -29,6 +32,7 @@ NOW: dict[str, Callable[[StoredPlan, Path], LayerNow]] = {
     "overlay": overlay_now,
     "groups": groups_now,
     "marking": marking_now,
+    "delivery": delivery_now,
 }
 """What each layer is worth on a dataset that it was not made for."""
 
@@ -97,9 +101,17 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | Non
     if not drift:
         refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
         return Verdict(tuple(refusals), ())
-    layers: dict[str, LayerNow] = {n: NOW[n](plan, dataset) for n in plan.record.layers}
+    bound = {"groups": groups_in_delivery} if plan.record.delivery else {}
+    layers: dict[str, LayerNow] = {n: (NOW | bound)[n](plan, dataset) for n in told_order(plan)}
     rows = {} if was is None else dict(moved_rows(was, dataset))
+    if was is not None and plan.record.channels:
+        rows["audiences of flows"] = moved_audiences(read_truth(was), read_truth(dataset))
     return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
+
+
+def told_order(plan: StoredPlan) -> list[str]:
+    """The layers of a plan, what binds them first."""
+    return sorted(plan.record.layers, key=lambda name: name != "delivery")
 
 
 def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:
@@ -109,6 +121,21 @@ def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:
         if all(stage in stages for stages in both):
             then, now = (distinct(folder, stage, columns) for folder in (was, dataset))
             yield what, Moved(without(now, then), without(then, now))
+
+
+def moved_audiences(was: Truth, now: Truth) -> Moved:
+    """Flows that somebody wants only then or only now, and those that others want."""
+    before, after = audiences(was), audiences(now)
+    changed = sum(before[flow] != after[flow] for flow in before.keys() & after.keys())
+    return Moved(len(after.keys() - before.keys()), len(before.keys() - after.keys()), changed)
+
+
+def audiences(truth: Truth) -> dict[str, frozenset[str]]:
+    """Who wants each flow, by names."""
+    names = truth.subscribers.to_pylist()
+    bounds = itertools.pairwise(truth.audience_starts.tolist())
+    of = [frozenset(names[s] for s in truth.audience[first:end]) for first, end in bounds]
+    return {flow: of[c] for flow, c in zip(truth.names.to_pylist(), truth.classes, strict=True)}
 
 
 ROWS = (

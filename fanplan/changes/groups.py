@@ -25,6 +25,7 @@ Groups = dict[int, "Group"]
 class Group:
     """Messages that enter at ``root`` and go to ``members`` over ``entries``.
 
+    It took ``control`` messages to set it up.
     ``cells`` tells which messages, if groups come from cells; else those for just these members.
     """
 
@@ -33,6 +34,7 @@ class Group:
     entries: frozenset[Entry]
     cells: frozenset[tuple[str, tuple[int, ...]]]
     messages: float = field(compare=False)
+    control: float = field(compare=False, default=0.0)
 
     def meets(self, other: Group) -> bool:
         """Whether a message may be in both."""
@@ -91,15 +93,38 @@ def stage_groups(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit: 
 
     Nothing of it depends on a dataset.
     """
-    before, after = groups_of(old), groups_of(new)
-    comparable = axes_of(old) == axes_of(new)
-    running = numbers(before, after, comparable)
-    after = {running[number]: group for number, group in after.items()}
-    rows = list(ordered(before, after, comparable))
+    both = GroupWorld.of(old, new)
+    rows = list(ordered(both.old, both.new, both.comparable))
     step = cut(np.arange(len(rows)), limit, "")
-    states = tuple(state.judge() for state in states_of(before, after, rows, step))
-    moved = {number: runs for number, runs in running.items() if number != runs}
-    return Staged("groups", of_rows(rows), step, states, running={"groups": moved})
+    states = tuple(state.judge() for state in states_of(both, rows, step))
+    return Staged("groups", of_rows(rows), step, states, running={"groups": both.moved})
+
+
+@dataclass(frozen=True)
+class GroupWorld:
+    """Groups of two plans under running numbers; ``moved`` has those that changed.
+
+    ``comparable``: cells of both are of one grid.
+    """
+
+    old: Groups
+    new: Groups
+    moved: dict[int, int]
+    comparable: bool
+
+    @classmethod
+    def of(cls, old: StoredPlan, new: StoredPlan) -> GroupWorld:
+        before, after = groups_of(old), groups_of(new)
+        comparable = axes_of(old) == axes_of(new)
+        running = numbers(before, after, comparable)
+        moved = {number: runs for number, runs in running.items() if number != runs}
+        runs = {running[number]: group for number, group in after.items()}
+        return cls(before, runs, moved, comparable)
+
+    def setting(self) -> Setting:
+        """The old groups."""
+        entries = {(n, *entry) for n, group in self.old.items() for entry in group.entries}
+        return Setting(self.old | self.new, entries, set(self.old))
 
 
 def groups_of(plan: StoredPlan) -> Groups:
@@ -122,8 +147,9 @@ def groups_of(plan: StoredPlan) -> Groups:
             frozenset(entries.get(row["group"], ())),
             frozenset(cells.get(row["group"], ())),
             row["messages"],
+            row["control"],
         )
-        for row in plan.read("virtual_groups", ("group", "root", "messages")).to_pylist()
+        for row in plan.read("virtual_groups", ("group", "root", "messages", "control")).to_pylist()
     }
 
 
@@ -145,13 +171,13 @@ def numbers(old: Groups, new: Groups, comparable: bool) -> dict[int, int]:
     return running
 
 
-def ordered(old: Groups, new: Groups, comparable: bool) -> Iterator[Row]:
+def ordered(old: Groups, new: Groups, comparable: bool, most: float | None = None) -> Iterator[Row]:
     """New groups best first; before each, old ones end that are in the way or leave no room.
 
-    So there are never more entries than the larger plan has.
+    So there are never more entries than ``most``, or else than the larger plan has.
     """
     going = sorted(old.keys() - new.keys())
-    room = max(size(old), size(new)) - size(old)
+    room = (max(size(old), size(new)) if most is None else most) - size(old)
     for number in sorted(new.keys() - old.keys()):
         group = new[number]
         for gone in reversed(going.copy()):
@@ -183,10 +209,9 @@ def end(number: int, group: Group) -> Iterator[Row]:
         yield {"action": "end_entry", "group": number, "from_broker": a, "to_broker": b}
 
 
-def states_of(old: Groups, new: Groups, rows: list[Row], step: np.ndarray) -> Iterator[Setting]:
+def states_of(both: GroupWorld, rows: list[Row], step: np.ndarray) -> Iterator[Setting]:
     """The old groups, and what stands after each step."""
-    entries = {(number, *entry) for number, group in old.items() for entry in group.entries}
-    now = Setting(old | new, entries, set(old))
+    now = both.setting()
     yield now
     for number in range(int(step.max(initial=-1)) + 1):
         for place in np.flatnonzero(step == number).tolist():

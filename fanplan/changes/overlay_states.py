@@ -96,7 +96,7 @@ def client_routes(problem: ClientProblem, shape: Shape, names: pa.Array) -> Rout
 
 def homes(shape: Shape, role: str, clients: pa.Array, names: pa.Array) -> Ints:
     """The position of the broker of each client; -1 if it has none."""
-    places = [min(shape.clients.get((name, role), {""})) for name in clients.to_pylist()]
+    places = [min(shape.clients.get((name, role)) or {""}) for name in clients.to_pylist()]
     return Axis("broker", names).positions(pa.array(places, pa.string()))
 
 

@@ -28,12 +28,31 @@ class State:
         return {**self.figures, "broken": list(self.broken), "exceeded": list(self.exceeded)}
 
 
+@dataclass(frozen=True)
+class ModeChange:
+    """How many audience classes and flows go from one mode of delivery to another.
+
+    A class with flows in several modes counts in each of them; ``messages`` are per window.
+    """
+
+    before: str
+    after: str
+    classes: int
+    flows: int
+    messages: float
+
+    def json(self) -> dict[str, Any]:
+        counts = {"classes": self.classes, "flows": self.flows, "messages": self.messages}
+        return {"from": self.before, "to": self.after, **counts}
+
+
 @dataclass(frozen=True, eq=False)
 class Staged:
     """The changes of a layer in order: ``step`` has the number of each one's step, from 0.
 
     ``states`` are the old plan and what stands after each step. ``running`` tells, where numbers
-    changed, the number under which an item of the new plan runs.
+    changed, the number under which an item of the new plan runs. ``modes`` tells how much of a
+    delivery goes from one mode to another.
     """
 
     layer: str
@@ -42,6 +61,7 @@ class Staged:
     states: tuple[State, ...]
     notes: tuple[str, ...] = ()
     running: dict[str, dict[int, int]] = field(default_factory=dict)
+    modes: tuple[ModeChange, ...] = ()
 
     @property
     def steps(self) -> int:

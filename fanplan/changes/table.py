@@ -14,7 +14,7 @@ CHANGES = Table(
     "what to do, in this order; columns that do not concern an action are null",
     (
         Column("step", "integer", "number of the step, from 1", required=True),
-        Column("layer", "string", "channels, overlay, groups or marking", required=True),
+        Column("layer", "string", "channels, delivery, overlay, groups or marking", required=True),
         Column("action", "string", "what is done", required=True),
         Column("channel", "integer", "number of the channel as it runs"),
         Column("flow", "string", "a flow"),
@@ -34,6 +34,8 @@ ACTIONS = {
     "join": "a subscriber joins a channel",
     "carry": "a flow is also sent to a channel",
     "unicast": "a flow is sent to a subscriber by unicast",
+    "direct": "a flow goes to its unicasts past the brokers",
+    "end_direct": "a flow goes through brokers again",
     "end_unicast": "a unicast ends",
     "drop": "a flow is no longer sent to a channel",
     "leave": "a subscriber leaves a channel",
@@ -53,6 +55,17 @@ ACTIONS = {
     "unmark": "a directed link is in no tree any more",
 }
 
+LAYERS = {
+    "channels": ("join", "carry", "unicast", "end_unicast", "drop", "leave"),
+    "delivery": ("direct", "end_direct"),
+    "overlay": ("start", "link", "unlink", "source", "attach", "move", "detach", "stop"),
+    "groups": ("entry", "use_group", "end_group", "end_entry"),
+    "marking": ("mark", "unmark"),
+}
+"""The actions of each layer."""
+
+LAYER_OF = {action: layer for layer, actions in LAYERS.items() for action in actions}
+
 Row = dict[str, Any]
 
 
@@ -66,8 +79,8 @@ def unstaged() -> pa.Schema:
     return pa.schema(list(arrow_schema(CHANGES))[2:])
 
 
-def staged(changes: pa.Table, layer: str, step: pa.Array) -> pa.Table:
-    """Changes of a layer with their steps."""
-    names = pa.array([layer] * len(changes), pa.string())
-    columns = [step.cast(pa.int32()), names, *changes.columns]
+def staged(changes: pa.Table, step: pa.Array) -> pa.Table:
+    """Changes with their steps and layers."""
+    names = [LAYER_OF[action] for action in changes["action"].to_pylist()]
+    columns = [step.cast(pa.int32()), pa.array(names, pa.string()), *changes.columns]
     return pa.table(columns, schema=arrow_schema(CHANGES))

@@ -12,17 +12,24 @@ from fanplan.changes.diff import Diff
 from fanplan.changes.drift import PLAN_ANEW, Verdict
 from fanplan.changes.drifted_layers import LayerNow, Moved
 from fanplan.changes.steps import Staged
-from fanplan.changes.table import ACTIONS
+from fanplan.changes.table import ACTIONS, LAYER_OF, LAYERS
 from fanplan.cli.show import number, show_table
 
 SHOWN = 24
 """Steps that a person is shown before the middle is left out."""
+
+NUMBERS = 12
+"""Running numbers that a person is shown."""
+
+MOST_COLUMNS = 6
+"""Actions that have a column each."""
 
 UNREACHED = {
     "channels": "pairs of a flow and a subscriber who wants it",
     "overlay": "clients without a broker that is linked",
     "groups": "pairs of a route and a broker that it must reach",
     "marking": "links where both sides do not meet",
+    "delivery": "pairs of a flow and a subscriber who is at another site now",
 }
 """What a layer counts that is not reached."""
 
@@ -79,13 +86,15 @@ def show_diff(found: Diff) -> None:
         typer.echo("Nothing changes.")
         return
     rows = [
-        (layer.layer, action, done[action], meaning)
+        (LAYER_OF[action], action, done[action], meaning)
         for layer in found.layers
         for done in (layer.counts(),)
         for action, meaning in ACTIONS.items()
         if action in done
     ]
     show_table("Changes", ("layer", "action", "changes", "meaning"), rows)
+    for layer in found.layers:
+        show_modes(layer)
     steps = list(found.steps())
     for layer in found.layers:
         show_running(layer)
@@ -98,26 +107,39 @@ def show_diff(found: Diff) -> None:
         typer.echo("Every step holds. To go back, undo the steps from the last to the first.")
 
 
+def show_modes(layer: Staged) -> None:
+    """How many classes change the way in which they are delivered."""
+    if layer.layer != "delivery":
+        return
+    typer.echo()
+    if not layer.modes:
+        typer.echo("No class changes between channel, last hop and direct.")
+        return
+    rows = [[m.before, m.after, m.classes, m.flows, m.messages] for m in layer.modes]
+    title = "Classes that change how they are delivered"
+    show_table(title, ("from", "to", "classes", "flows", "messages"), rows)
+
+
 def show_running(layer: Staged) -> None:
     for what, numbers in layer.running.items():
         if numbers:
-            told = ", ".join(f"{new} as {runs}" for new, runs in numbers.items())
-            typer.echo(f"Of the new plan's {what} these run under other numbers: {told}")
+            told = ", ".join(f"{new} as {runs}" for new, runs in list(numbers.items())[:NUMBERS])
+            more = f" and {len(numbers) - NUMBERS} more" if len(numbers) > NUMBERS else ""
+            typer.echo(f"Of the new plan's {what} these run under other numbers: {told}{more}")
 
 
 def show_steps(layer: Staged, steps: list[dict[str, Any]]) -> None:
     """What is done in each step of a layer, and what stands before and after it."""
     if not steps:
         return
-    actions = [action for action in ACTIONS if action in layer.counts()]
-    rows = [[s["step"], s["changes"], *(s["actions"].get(a, 0) for a in actions)] for s in steps]
+    columns = columns_of(layer)
+    counts = [[sum(s["actions"].get(a, 0) for a in c) for c in columns.values()] for s in steps]
+    rows = [[s["step"], s["changes"], *count] for s, count in zip(steps, counts, strict=True)]
     typer.echo()
-    show_table(
-        f"Steps of {layer.layer}", ("step", "changes", *map(spaced, actions)), shortened(rows)
-    )
-    names = [name for name in layer.states[0].figures if name != "received_wanted"]
+    show_table(f"Steps of {layer.layer}", ("step", "changes", *columns), shortened(rows))
+    names = [name for name in layer.states[0].figures if name not in LEFT_OUT]
     before = ["before", *(layer.states[0].figures[name] for name in names)]
-    rows = [[f"step {s['step']}", *(s["after"][name] for name in names)] for s in steps]
+    rows = [[f"step {s['step']}", *(s["after"].get(name, "-") for name in names)] for s in steps]
     typer.echo()
     show_table("What stands after", ("", *map(spaced, names)), [before, *shortened(rows)])
     if len(steps) > SHOWN:
@@ -126,7 +148,21 @@ def show_steps(layer: Staged, steps: list[dict[str, Any]]) -> None:
         typer.echo(f"After step {step['step']}: {'; '.join(step['after']['exceeded'])}")
 
 
+def columns_of(layer: Staged) -> dict[str, tuple[str, ...]]:
+    """A column for each action; for each layer, if there would be too many."""
+    done = layer.counts()
+    actions = [action for action in ACTIONS if action in done]
+    if len(actions) <= MOST_COLUMNS:
+        return {spaced(action): (action,) for action in actions}
+    return {name: own for name, own in LAYERS.items() if any(action in done for action in own)}
+
+
+LEFT_OUT = ("received_wanted", "matching", "state", "control", "used_channels", "direct_flows")
+"""Figures that only --out and --json have."""
+
 SHORT = {
+    "direct_unicast": "direct",
+    "forwarding": "forward",
     "received_unwanted": "unwanted",
     "sent_multicast": "multicast",
     "sent_unicast": "unicast",

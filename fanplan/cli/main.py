@@ -23,6 +23,7 @@ from fanplan.cli import (
     report,
     simulate,
 )
+from fanplan.cli.replayed import show_replay
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import FanplanError, InputError
@@ -136,12 +137,14 @@ def replay(
 
     spark = engine(master, remote, json)
     with api.dataset_of_plan(plan, workload, spark) as dataset:
-        play = api.replay_marks if load_plan(plan).record.marking else api.replay
+        record = load_plan(plan).record
+        marks_alone = record.marking and not record.delivery
+        play = api.replay_marks if marks_alone else api.replay
         result = play(plan, dataset, engine=spark)
     if json:
         show_json(result.json())
     else:
-        show_facts("Replay", result.facts())
+        show_replay(result)
     raise typer.Exit(0 if result.ok else 1)
 
 

@@ -56,6 +56,12 @@ WORDS: dict[str, str] = {
 }
 """How a person reads the figures of a run."""
 
+BESIDE = (
+    *("link_messages", "arrivals", "processed_max", "delay_mean_ms", "delay_p50_ms"),
+    *("delay_p90_ms", "delay_p99_ms", "delay_max_ms", "processing_delay_ms"),
+)
+"""What is shown of a naive system."""
+
 
 def simulate(
     plan: options.PlanFolder,
@@ -135,15 +141,27 @@ def show(
 ) -> None:
     """For a person: figures, the busiest brokers and links, and what the plan says."""
     # Only other layers send control messages.
-    hidden = ("agrees", "compared", "differences", "control_messages")
-    facts = {WORDS.get(k, k): v for k, v in made.summary().items() if k not in hidden}
+    hidden = ("agrees", "compared", "differences", "control_messages", "naive")
+    words = WORDS if made.naive is None else WORDS | {"latency_ms": "a hop takes, ms"}
+    facts = {words.get(k, k): v for k, v in made.summary().items() if k not in hidden}
     show_facts("Simulation", facts | ({} if out is None else {"tables": str(out)}))
     names = ("broker", "degree", "processed", "forwarded", "peak", "capacity", "waited_ms")
     show_rows("Busiest brokers", names, brokers)
     show_rows("Busiest links", ("a", "b", "messages", "a_to_b", "b_to_a"), links)
+    show_beside(made)
     typer.echo()
-    for line in verdict(made):
+    for line in (*made.notes, *verdict(made)):
         typer.echo(line)
+
+
+def show_beside(made: Simulated) -> None:
+    """The run beside content-based routing of everything, if there is one."""
+    if made.naive is None:
+        return
+    own, naive = made.summary(), made.naive.summary()
+    rows = [(WORDS[name], own[name], naive[name]) for name in BESIDE]
+    typer.echo()
+    show_table("Beside content-based routing of everything", ("", "plan", "naive"), rows)
 
 
 def show_rows(title: str, names: tuple[str, ...], rows: list[dict[str, Any]]) -> None:

@@ -61,7 +61,7 @@ class Derived:
             if stages.is_whole(self.dataset / name, key):
                 told.reused()
             else:
-                with self._scratch() as folder:
+                with self.scratch() as folder:
                     self._write(name, key, build(folder), schema, folder / name)
             told.rows(stages.count_rows(self.dataset / name))
 
@@ -85,7 +85,7 @@ class Derived:
             lock.release()
 
     @contextmanager
-    def _scratch(self) -> Iterator[Path]:
+    def scratch(self) -> Iterator[Path]:
         """A folder of a name that was never used: workers remember what they read by its path."""
         folder = self.dataset / f".{uuid.uuid4().hex}.tmp"
         folder.mkdir()

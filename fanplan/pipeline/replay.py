@@ -20,7 +20,7 @@ from fanplan.pipeline.contracts import coordinates
 from fanplan.pipeline.cover import cell_points
 from fanplan.pipeline.spatial import audiences, wants
 from fanplan.pipeline.traffic import GridRef, measured_traffic, with_cells, with_topic_ids
-from fanplan.plan.stored import load_plan
+from fanplan.plan.stored import StoredPlan, load_plan
 from fanplan.problem.dataset import Manifest, read_manifest
 from fanplan.progress import Progress
 
@@ -101,27 +101,39 @@ def _with_service(wants: DataFrame, plan: PlanTables) -> DataFrame:
 def replay(publications: DataFrame, interest: Interest, plan: PlanTables) -> DataFrame:
     """One row: the measured ledger of a plan."""
     traffic = measured_traffic(publications, interest.topics, interest.grid)
-    flows = _named(traffic, interest.topics).select("flow", "messages", "bytes")
+    nothing = F.lit(False).alias("direct")
+    flows = _named(traffic, interest.topics).select("flow", "messages", "bytes", nothing)
     wants = (
         _named(wanted(publications, interest), interest.topics)
         .join(interest.subscribers, on="subscriber_id", how="inner")
         .select("flow", "subscriber", "messages")
     )
+    return measured(flows, wants, plan)
+
+
+def measured(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> DataFrame:
+    """One row: the ledger of flows and of wants (flow, subscriber, messages).
+
+    Flows have flow, messages, bytes and whether their unicast is direct: of ``sent_unicast`` that
+    is ``direct``. What is wanted of a flow that is null is missed.
+    """
     served = F.coalesce("served", F.lit(False))
     arrived = _with_service(wants, plan).agg(
-        _total(F.when(served, F.col("messages"))).alias("received_wanted"),
-        _total(F.when(~served, F.col("messages"))).alias("missed"),
+        total(F.when(served, F.col("messages"))).alias("received_wanted"),
+        total(F.when(~served, F.col("messages"))).alias("missed"),
     )
     # A channel carries a flow's message once, whoever listens; unicast sends a copy to each.
     sends = F.when(F.col("unicast"), F.col("copies")).otherwise(1)
+    received = F.col("messages") * F.col("copies")
     sent = _sent(plan, flows).agg(
-        _total(F.when(~F.col("unicast"), F.col("messages"))).alias("sent_multicast"),
-        _total(F.when(F.col("unicast"), F.col("messages") * F.col("copies"))).alias("sent_unicast"),
-        _total(F.col("messages") * F.col("copies")).alias("received"),
-        _total(F.col("bytes") * sends).alias("sent_bytes"),
-        _total(F.col("bytes") * F.col("copies")).alias("received_bytes"),
+        total(F.when(~F.col("unicast"), F.col("messages"))).alias("sent_multicast"),
+        total(F.when(F.col("unicast"), received)).alias("sent_unicast"),
+        total(F.when(F.col("unicast") & F.col("direct"), received)).alias("direct"),
+        total(received).alias("received"),
+        total(F.col("bytes") * sends).alias("sent_bytes"),
+        total(F.col("bytes") * F.col("copies")).alias("received_bytes"),
     )
-    published = flows.agg(_total(F.col("messages")).alias("publications"))
+    published = flows.agg(total(F.col("messages")).alias("publications"))
     # Three one-row tables side by side.
     side = [table.withColumn("one", F.lit(1)) for table in (published, sent, arrived)]
     row = side[0].join(side[1], on="one", how="inner").join(side[2], on="one", how="inner")
@@ -129,7 +141,8 @@ def replay(publications: DataFrame, interest: Interest, plan: PlanTables) -> Dat
     return row.withColumn("received_unwanted", unwanted).drop("one", "received")
 
 
-def _total(column: Column) -> Column:
+def total(column: Column) -> Column:
+    """A sum that is 0 if there is nothing."""
     return F.coalesce(F.sum(column), F.lit(0.0))
 
 
@@ -144,18 +157,15 @@ def replay_plan(
     if plan.record.input.key != manifest.key:
         what = "was planned for other input than this dataset"
         raise InputError(Problem(str(folder), what, "Replay it on the dataset it was made for"))
-    if "publications" not in manifest.stages:
-        what = "has no publications to replay"
-        raise InputError(
-            Problem(str(dataset), what, "Ingest a workload that has a publications table")
-        )
+    require_publications(dataset, manifest)
     spark = session()
     with progress.stage("replay") as told:
-        row = replay(
+        rows = replay(
             spark.read.parquet(str(dataset / "publications")),
             _interest(spark, dataset, manifest),
-            PlanTables(*(spark.read.parquet(str(plan.path(name))) for name in _PLAN_TABLES)),
-        ).first()
+            read_tables(spark, plan),
+        )
+        row = rows.drop("direct").first()
         told.rows(int(row["publications"]))  # type: ignore[index]
     measured = row.asDict()  # type: ignore[union-attr]
     return Replayed(
@@ -167,7 +177,18 @@ def replay_plan(
     )
 
 
+def require_publications(dataset: Path, manifest: Manifest) -> None:
+    if "publications" not in manifest.stages:
+        what = "has no publications to replay"
+        remedy = "Ingest a workload that has a publications table"
+        raise InputError(Problem(str(dataset), what, remedy))
+
+
 _PLAN_TABLES = ("channel_flows", "channel_subscribers", "unicast")
+
+
+def read_tables(spark: SparkSession, plan: StoredPlan) -> PlanTables:
+    return PlanTables(*(spark.read.parquet(str(plan.path(name))) for name in _PLAN_TABLES))
 
 
 def _interest(spark: SparkSession, dataset: Path, manifest: Manifest) -> Interest:

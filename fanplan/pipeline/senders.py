@@ -1,22 +1,19 @@
-"""Stage `senders`: how much of each audience class every publisher sends."""
+"""Stages `senders` and `sender_times`: how much of each audience class who sends, and when."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fanplan.pipeline.derived import Derived
 from fanplan.pipeline.routes import advertised, measured, published, total
 from fanplan.pipeline.similarity import publisher_numbers
+from fanplan.pipeline.traffic import with_cells
 
-SENDERS = T.StructType(
-    [
-        T.StructField("publisher", T.IntegerType()),
-        T.StructField("audience_class", T.IntegerType()),
-        T.StructField("messages", T.DoubleType()),
-    ]
-)
+WHAT = [T.StructField(name, T.IntegerType()) for name in ("publisher", "audience_class")]
+SENDERS = T.StructType([*WHAT, T.StructField("messages", T.DoubleType())])
+SENDER_TIMES = T.StructType([*WHAT, T.StructField("times", T.ArrayType(T.DoubleType()))])
 
 
 def senders(source: Derived) -> None:
@@ -30,9 +27,25 @@ def _senders(source: Derived) -> DataFrame:
         if measured(source)
         else advertised(source, publisher_numbers, source.grid)
     )
+    summed = _of_classes(source, sent).agg(total(F.col("messages")).alias("m"))
+    return summed.select("publisher", "audience_class", F.col("m").alias("messages"))
+
+
+def sender_times(source: Derived) -> None:
+    """Times in seconds of what each publisher sent of each class, ascending; all must have one."""
+    source.stage("sender_times", None, SENDER_TIMES, lambda _: _sender_times(source))
+
+
+def _sender_times(source: Derived) -> DataFrame:
+    points = published(source, publisher_numbers, cells=False, carried="time")
+    times = F.sort_array(F.collect_list("time")).alias("times")
+    return _of_classes(source, with_cells(points, source.grid)).agg(times)
+
+
+def _of_classes(source: Derived, sent: DataFrame) -> GroupedData:
+    """What was sent in cells, by publisher and audience class."""
     flows = source.read("flows").filter("audience_class >= 0")
     classes = flows.select("topic_id", "cell", "audience_class")
-    own = sent.select("topic_id", "cell", F.col("source").alias("publisher"), "messages")
+    own = sent.withColumnRenamed("source", "publisher")
     found = own.join(classes, on=["topic_id", "cell"], how="inner")
-    summed = found.groupBy("publisher", "audience_class").agg(total(F.col("messages")).alias("m"))
-    return summed.select("publisher", "audience_class", F.col("m").alias("messages"))
+    return found.groupBy("publisher", "audience_class")

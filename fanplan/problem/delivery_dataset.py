@@ -86,10 +86,11 @@ def parcels(dataset: Path, interest: InterestProblem, entry: Ints) -> tuple[Ints
         lost = int(np.flatnonzero((totals <= 0) & (interest.messages > 0))[0])
         what = f"nobody is known to send what audience class {lost} wants"
         raise InputError(Problem(str(dataset), what, "Name publishers in the publications"))
-    share = np.divide(sent, totals[row], out=np.zeros_like(sent), where=totals[row] > 0)
-    used = share > 0
-    messages = share * interest.messages[row]
-    return row[used].astype(np.int32), broker[used].astype(np.int32), messages[used]
+    used = sent > 0
+    row, broker, sent = row[used], broker[used], sent[used]
+    # Where totals are the same, as with measured rates, whole numbers stay whole.
+    messages = sent * (interest.messages[row] / totals[row])
+    return row.astype(np.int32), broker.astype(np.int32), messages
 
 
 def sites_of(dataset: Path, brokers: pa.Array) -> tuple[Ints, pa.Array]:

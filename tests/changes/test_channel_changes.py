@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fanplan.changes import channels as staging
 from fanplan.changes.channel_order import ordered
-from fanplan.changes.channel_world import ChannelWorld, world_between
+from fanplan.changes.channel_world import ChannelWorld, Sent, world_between
 from fanplan.changes.channels import stage_channels
 from fanplan.errors import InputError
 from fanplan.evaluation.weights import Weights
@@ -77,8 +77,11 @@ class Two:
             audience.right,
             pa.array([f"s{i}" for i in range(users)]),
         )
-        before, after = (Decisions(*map(relation, plan)) for plan in self.plans)
-        return world_between(truth, before, after, self.sizes, known)
+        before, after = (
+            Sent(Decisions(*map(relation, plan)), ("",) * size, np.zeros(0, np.int64))
+            for plan, size in zip(self.plans, self.sizes, strict=True)
+        )
+        return world_between(truth, before, after, known)
 
 
 def relation(matrix: np.ndarray) -> Relation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,55 @@ def test_channels_across_sites_cannot_be_fixed_on_sites(
     assert "is outside the multicast domain of channel" in capsys.readouterr().err
     code, told = answer(capsys, *words, "--multicast", "everywhere")
     assert (code, told["channels"], told["domains"]) == (0, 2, [""])
+
+
+def test_designs_compare_and_become_each_other(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new, alone = (tmp_path / name for name in ("old", "new", "alone"))
+    for out, words in ((old, ("--channels", 4)), (new, ("--channels", 1, "--without", "direct"))):
+        assert run("design", enterprise, *words, "--out", out, *HERE) == 0
+    assert run("channels", enterprise, "--channels", 4, "--out", alone, *HERE) == 0
+    code, told = answer(capsys, "compare", old, new, alone)
+    first, cost = next(iter(told["figures"])), told["figures"]["delivery"]["cost"]
+    assert (code, first, cost["values"][2]) == (0, "delivery", None)
+    assert cost["best"] == ["old"], "with more channels, and direct unicast, it costs less"
+    assert told["notes"][0] == "no layer delivery in alone"
+    for words in ((), (enterprise,)):
+        code, way = answer(capsys, "diff", old, new, *words, "--steps-of", 40)
+        assert (code, way["ok"], list(way["layers"])) == (0, True, ["delivery", "marking"])
+        assert max(step["changes"] for step in way["steps"]) <= 40
+    states = [way["layers"]["delivery"]["before"], way["steps"][-1]["after"]]
+    assert [state["cost"] for state in states] == pytest.approx(cost["values"][:2])
+    modes = way["layers"]["delivery"]["modes"]
+    assert sum(m["flows"] for m in modes if m["from"] == "direct") == states[0]["direct_flows"]
+
+
+def test_a_design_on_a_workload_that_drifted(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, later = tmp_path / "plan", tmp_path / "later"
+    assert run("design", enterprise, "--channels", 4, "--out", plan, *HERE) == 0
+    assert run("apply-check", plan, enterprise, *HERE) == 0
+    shutil.copytree(enterprise, later)
+    manifest = json.loads((later / "manifest.json").read_text())
+    (later / "manifest.json").write_text(json.dumps(manifest | {"key": "another"}))
+    code, same = answer(capsys, "apply-check", plan, later, "--was", enterprise, *HERE)
+    figures = same["layers"]["delivery"]["figures"]
+    assert (code, same["reached"], same["rows"]["audiences of flows"]["changed"]) == (1, True, 0)
+    assert all(now == pytest.approx(then) for then, now in figures.values()), "only the key differs"
+    assert all(not any(moved.values()) for moved in same["layers"]["delivery"]["moved"].values())
+    (file,) = (later / "brokers").glob("*.parquet")
+    table = pq.read_table(file)
+    elsewhere = table["site"].take(np.roll(np.arange(len(table)), 2))
+    pq.write_table(table.set_column(table.column_names.index("site"), "site", elsewhere), file)
+    words = ("apply-check", plan, later, "--allow-drift", "a fire drill", *HERE)
+    code, moved = answer(capsys, *words)
+    layer = moved["layers"]["delivery"]
+    members = pq.read_table(plan / "channel_subscribers.parquet").num_rows
+    assert (code, moved["allowed_because"]) == (0, "a fire drill")
+    assert layer["moved"]["channel members"]["changed"] == members, "all sites are others"
+    assert layer["missed"] > 0
 
 
 def test_what_was_edited_does_not_hold(

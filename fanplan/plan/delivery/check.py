@@ -6,12 +6,14 @@ here is what binds them together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from fanplan.errors import InputError
 from fanplan.plan.delivery.read import StoredDelivery, read_delivery
+from fanplan.plan.delivery.record import LedgerPricesRecord
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
 from fanplan.plan.groups.read import read_groups
 from fanplan.plan.stored import StoredPlan
@@ -101,9 +103,24 @@ def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) ->
 
 def parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
     """What each part of the ledger costs."""
-    prices, near, interest = plan.delivery.prices, plan.channels.ledger, stored.problem.interest
+    interest = stored.problem.interest
     far = plan.groups.ledger if plan.record.groups else {}
     direct = float(interest.messages @ (interest.audience_sizes * stored.direct))
+    total = float(interest.messages.sum())
+    return priced(plan.delivery.prices, plan.channels.ledger, direct, far, total)
+
+
+def priced(
+    prices: LedgerPricesRecord,
+    near: Mapping[str, float],
+    direct: float,
+    far: Mapping[str, float],
+    messages: float,
+) -> dict[str, float]:
+    """The parts of the cost: ``near`` is the ledger of channels, ``far`` that of brokers, if any.
+
+    Of what is sent by unicast, ``direct`` passes no broker; ``messages`` enter.
+    """
     received = near["received_wanted"] + near["received_unwanted"] - near["sent_unicast"]
     lone = prices.sent + prices.received
     return {
@@ -111,7 +128,7 @@ def parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
         "last hop": lone * (near["sent_unicast"] - direct),
         "direct unicast": prices.direct * lone * direct,
         "forwarding": prices.forwarded * far.get("link_messages", 0.0),
-        "matching": prices.matched * far.get("matches_total", float(interest.messages.sum())),
+        "matching": prices.matched * far.get("matches_total", messages),
         "state": prices.entry * far.get("entries", 0.0),
         "control": prices.control * far.get("overhead", 0.0),
     }

@@ -1,0 +1,76 @@
+"""Pages that need no Spark: commands that exist, links that lead somewhere, a current reference."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+
+import fanplan
+from fanplan.cli.main import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^(?:\$ )?(fanplan [a-z].*)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+FORM = re.compile(r"…|\[--|\b(PLAN|WORKLOAD|KIND|OLD)\b")
+"""Lines that show the form of a command, not one to type."""
+
+
+def commands() -> list[tuple[str, str]]:
+    return [
+        (page.name, line)
+        for page in PAGES
+        for kind, block in BLOCK.findall(page.read_text())
+        for line in COMMAND.findall(block.replace("\\\n", " "))
+        if kind in ("", "console", "sh") and not FORM.search(line)
+    ]
+
+
+@pytest.mark.parametrize("page", [page.name for page in PAGES])
+def test_every_command_on_a_page_exists_with_its_options(page: str) -> None:
+    """Parsed, not run: that some are wrong on purpose does not matter here, but that they exist."""
+    group = typer.main.get_command(app)
+    for name, line in commands():
+        if name != page:
+            continue
+        words = shlex.split(line, comments=True)[1:]
+        command = group.commands[words[0]]  # type: ignore[attr-defined]
+        if hasattr(command, "commands"):
+            command, words = command.get_command(None, words[1]), words[1:]
+        known = {
+            option for param in command.params for option in (*param.opts, *param.secondary_opts)
+        }
+        given = {word.split("=")[0] for word in words[1:] if word.startswith("--")}
+        assert given <= known, line
+
+
+def test_there_are_commands_on_the_pages() -> None:
+    assert {name for name, _ in commands()} >= {"README.md", "tutorial.md", "changes.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_reference_is_that_of_the_code() -> None:
+    module = reference()
+    assert (ROOT / "docs" / "api.md").read_text() == module.page(), "Run `make docs`"
+    assert {name for names in module.VERBS.values() for name in names} == set(fanplan.__all__)
+
+
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
