@@ -21,7 +21,7 @@ import fanplan
 from fanplan.api import (
     churning,
     delivery_simulations,
-    designs,
+    design_run,
     marking_plans,
     overlay_plans,
     plans,
@@ -261,11 +261,11 @@ def later(world: World, seed: int) -> World:
 def stages_there() -> Iterator[None]:
     """Datasets made here have the stages that Spark would make."""
     makers = {
-        designs: ("make_senders",),
+        design_run: ("make_senders",),
         overlay_plans: ("make_broker_stages",),
         marking_plans: ("make_descriptors",),
         plans: ("make_descriptors",),
-        churning: ("make_senders", "make_descriptors"),
+        churning: ("make_senders",),
         delivery_simulations: ("make_traffic",),
     }
     with pytest.MonkeyPatch.context() as patch:
