@@ -36,7 +36,7 @@ def waterfall(saving: Saving) -> Picture:
         name=f"waterfall-{saving.name}",
         title=saving.title,
         content=drawing(WIDTH, height, label, *parts, *floor(saving, most, ROW * len(bars))),
-        caption=f"Plan {saving.plan}, {saving.unit}. Green is what a step saves.",
+        caption=f"{saving.plan}: {saving.unit}. Green is what a step saves.",
     )
 
 
