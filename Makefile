@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Two processes, each with a Spark of its own if it needs one (tests/conftest.py).
 TWO := -n 2
 
-.PHONY: help setup browser demo test check format bench papers docs lock clean
+.PHONY: help setup browser demo picture test check format bench papers docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -19,6 +19,9 @@ demo: $(STAMP) ## run the main job, end to end, on a generated enterprise
 
 browser: $(STAMP) ## a browser for the test of the report, unless there is one
 	@$(BIN)/python tests/browsers.py
+
+picture: demo browser ## take the picture of the report in the README anew, from the demo
+	@$(BIN)/python tests/picture.py demo/report/index.html docs/images/report.png
 
 test: browser ## run the tests
 	@$(BIN)/python -m pytest $(TWO)

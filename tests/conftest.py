@@ -63,6 +63,17 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
+def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a demo that is small, run once for all who look at what it leaves."""
+    from commands import run
+
+    folder = tmp_path_factory.mktemp("demo")
+    size = ("--sites", 2, "--users", 16, "--symbols", 12, "--publications", 1000)
+    assert run("demo", "--out", folder, *size, "--master", "local[2]") == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
 def cluster_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real standalone cluster on loopback: a master and two workers."""
     folder = tmp_path_factory.mktemp("cluster")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datasets import CLASSES, FLOWS
 from datasets import write_stage as write_parts
@@ -18,7 +20,7 @@ from overlay_worlds import random_world, write_overlay_dataset
 from overlays import write_stage
 
 import fanplan
-from fanplan.api import groups_plans, marking_plans, overlay_plans, plans
+from fanplan.api import design_run, groups_plans, marking_plans, overlay_plans, plans
 
 HOSTILE = "<script>alert('a')</script>\"&"
 """A name that must come through as it is, and do nothing."""
@@ -44,6 +46,8 @@ def stages_are_there() -> Iterator[None]:
             patch.setattr(module, "make_descriptors", lambda *_: None)
         for module in (groups_plans, plans):
             patch.setattr(module, "make_group_stages", lambda *_: None)
+        for module in (design_run, plans):
+            patch.setattr(module, "make_senders", lambda *_: None)
         yield
 
 
@@ -63,11 +67,24 @@ def write_report_world(folder: Path) -> ReportWorld:
         return ReportWorld(dataset, tuple(saved))
 
 
-def write_report_dataset(folder: Path) -> Path:
+def write_design(dataset: Path, folder: Path, **wishes: Any) -> Path:
+    """A plan of all layers, with channels on two sites; one broker is on none."""
+    with stages_are_there():
+        return fanplan.design(fanplan.open_dataset(dataset), **wishes).save(folder)
+
+
+def write_report_dataset(folder: Path, sites: Sequence[str | None] | None = None) -> Path:
+    """The dataset of all plans; with sites also of plans of all layers."""
     world = random_world(3, brokers=BROKERS, clients=24, links=True)
     write_overlay_dataset(folder, world)
     random = np.random.default_rng(5)
-    write_interest(folder, random, flows=40, subscribers=len(world.subscribers))
+    flows = 16 if sites else 40
+    messages = write_interest(folder, random, flows, subscribers=len(world.subscribers))
+    write_senders(folder, random, messages, len(world.publishers))
+    if sites:
+        path = folder / "brokers" / "part.parquet"
+        brokers = pq.read_table(path).drop_columns("site")
+        pq.write_table(brokers.append_column("site", pa.array(sites, pa.string())), path)
     counts = {f"{raw}{name}": random.integers(1, 9, BROKERS) for raw in ("", "raw_")
               for name in ("published", "subscribed")}  # fmt: skip
     write_stage(folder, "descriptors", {"broker": [f"b{i}" for i in range(BROKERS)]} | counts)
@@ -79,8 +96,24 @@ def write_report_dataset(folder: Path) -> Path:
     return folder
 
 
-def write_interest(folder: Path, random: np.random.Generator, flows: int, subscribers: int) -> None:
-    """Flows and audience classes: each flow has an audience of its own."""
+def write_senders(
+    folder: Path, random: np.random.Generator, messages: list[float], publishers: int
+) -> None:
+    """Every audience class is sent by two of the publishers, or twice by one."""
+    rows = [(int(random.integers(publishers)), c, m / 2) for c, m in enumerate(messages * 2)]
+    publisher, row, half = zip(*rows, strict=True)
+    columns = {
+        "publisher": pa.array(publisher, pa.int32()),
+        "audience_class": pa.array([c % len(messages) for c in row], pa.int32()),
+        "messages": pa.array(half, pa.float64()),
+    }
+    write_stage(folder, "senders", columns)
+
+
+def write_interest(
+    folder: Path, random: np.random.Generator, flows: int, subscribers: int
+) -> list[float]:
+    """Flows and audience classes, each flow with an audience of its own; messages of classes."""
     wanted = random.random((flows, subscribers)) < random.random((flows, 1)) * 0.6
     wanted[:, 0] |= ~wanted.any(axis=1)
     messages = random.integers(1, 50, flows).astype(float)
@@ -100,6 +133,7 @@ def write_interest(folder: Path, random: np.random.Generator, flows: int, subscr
     ]  # fmt: skip
     write_parts(folder / "flows", FLOWS, [rows])
     write_parts(folder / "classes", CLASSES, [classes])
+    return [row["messages"] for row in classes]
 
 
 def quarantine() -> dict:

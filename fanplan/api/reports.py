@@ -73,7 +73,7 @@ def report(
             curves |= {
                 plan.folder: planned_curve(plan, dataset, engine)
                 for plan in stored
-                if plan.record.channels and plan.channels.channels and not curves[plan.folder]
+                if wants_curve(plan) and not curves[plan.folder]
             }
         with engine.progress.stage("report"):
             path = None if dataset is None else dataset.path
@@ -141,19 +141,29 @@ def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
     from fanplan.reporting.curve import CurvePoint
 
     path = plan.folder.absolute().parent / "curve.json"
-    if plan.record.channels is None or not path.is_file():
+    if plan.record.channels is None or plan.record.delivery or not path.is_file():
         return []
     points = json.loads(path.read_text(encoding="utf-8"))["points"]
     folders = [path.parent / str(point["channels"]) for point in points]
     records = [load_plan(folder).channels for folder in folders]
-    return [CurvePoint(r.channels, r.cost, r.bound, r.single_bound) for r in records]
+    return [CurvePoint(r.channels, r.cost, (r.bound, r.single_bound)) for r in records]
+
+
+def wants_curve(plan: StoredPlan) -> bool:
+    """Whether the plan has channels whose number can be another."""
+    if plan.record.delivery:
+        fixed = {"channels", "groups"} & set(plan.delivery.fixed)
+        return plan.delivery.channels > 0 and not fixed
+    return bool(plan.record.channels and plan.channels.channels)
 
 
 def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
     """Plans for other numbers of channels by the same method, weights and seed; limits do not
-    apply to them."""
+    apply to them unless all layers are planned together."""
     from fanplan.reporting.curve import CurvePoint
 
+    if plan.record.delivery:
+        return designed_curve(plan, dataset)
     record = plan.channels
     method, _, second = record.method.partition("+")
     points = []
@@ -168,8 +178,17 @@ def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[Cu
             engine=engine,
             **weights,
         ).plan
-        points.append(CurvePoint(number, made.cost, made.bound.cost, made.single_bound.cost))
+        points.append(CurvePoint(number, made.cost, (made.bound.cost, made.single_bound.cost)))
     return points
+
+
+def designed_curve(plan: StoredPlan, dataset: Dataset) -> list[CurvePoint]:
+    """All layers planned together with other numbers of channels, on the plan's own trees."""
+    from fanplan.reporting.delivery_curve import delivery_curve
+    from fanplan.reporting.delivery_ways import read_ways
+
+    record, problem = plan.delivery, read_ways(plan, dataset.path).stored.problem
+    return delivery_curve(plan, problem, other_numbers(record.channels, plan.channels.flows))
 
 
 def other_numbers(channels: int, flows: int) -> list[int]:

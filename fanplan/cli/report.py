@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,5 +56,10 @@ def report(
     if json:
         show_json(made.summary())
         return
-    told = {s["layer"]: f"{s['saved_percent']:.1f} % saved, {s['unit']}" for s in made.savings}
+    several = len(plans) > 1
+    told = {f"{s['layer']}, {s['plan']}" if several else s["layer"]: saved(s) for s in made.savings}
     show_facts("Report", told | {"page": str(made.page)})
+
+
+def saved(saving: dict[str, Any]) -> str:
+    return f"{saving['saved_percent']:.1f} % saved, {saving['unit']}"

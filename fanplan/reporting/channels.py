@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from fanplan.plan.channels.record import ChannelsRecord
 from fanplan.plan.findings import Findings
 from fanplan.plan.stored import StoredPlan
 from fanplan.reporting.content import Listing, Picture, Section
-from fanplan.reporting.curve import CurvePoint, curve_picture
+from fanplan.reporting.curve import CurvePoint, CurveWords, Level, curve_picture
+from fanplan.reporting.delivery_curve import delivery_curve_picture
 from fanplan.reporting.material import NEEDS_DATASET, Planned, Told
 from fanplan.reporting.matrix import matrix_pictures
 from fanplan.reporting.numbers import percent
@@ -38,6 +40,8 @@ def tell_channels(planned: Planned) -> Told:
         decisions = read_decisions(planned.plan, truth, Findings())
         pictures += matrix_pictures(planned.name, truth, decisions)
         listing = channel_listing(planned.name, truth, decisions)
+    if planned.plan.record.delivery and any(planned.plan.delivery.domains):
+        listing = with_sites(listing, planned.plan)
     section = Section(
         planned.name, planned.title, LEAD, facts(record), pictures, [listing], tuple(notes)
     )
@@ -54,7 +58,7 @@ def saving_of(planned: Planned, record: ChannelsRecord) -> Saving:
             Step("sending all by unicast", unicast(record)),
             Step("this plan", record.cost),
         ),
-        gains=("saved by multicast",),
+        gains=("multicast",),
         least=Step("perfect multicast", record.perfect),
     )
 
@@ -85,12 +89,39 @@ def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
 def curves(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], list[str]]:
     """The picture of the curve if there is one, else how to get it."""
     points = planned.material.curves.get(planned.plan.folder, ())
+    if points and planned.plan.record.delivery:
+        return [delivery_curve_picture(planned.name, planned.plan, points)], []
     if not points:
         how = "the cost with other numbers of channels, which takes a plan for each"
         return [], [NEEDS_DATASET.format(how)] if planned.material.dataset is None else []
-    chosen = CurvePoint(record.channels, record.cost, record.bound, record.single_bound)
-    name = f"{planned.name}-curve"
-    return [curve_picture(name, points, chosen, unicast(record), record.perfect)], []
+    chosen = CurvePoint(record.channels, record.cost, (record.bound, record.single_bound))
+    return [curve_picture(f"{planned.name}-curve", points, chosen, curve_words(record))], []
+
+
+def curve_words(record: ChannelsRecord) -> CurveWords:
+    return CurveWords(
+        x_title="number of channels",
+        y_title="cost (weighted messages)",
+        caption="No plan can be below the dashed line, and none with one channel per flow below "
+        "the dotted one.",
+        beside=(
+            ("bound", "lower bound"),
+            ("single bound", "lower bound, one channel per flow"),
+        ),
+        levels=(
+            Level(unicast(record), "all by unicast", "right"),
+            Level(record.perfect, "perfect multicast", "left"),
+        ),
+    )
+
+
+def with_sites(listing: Listing, plan: StoredPlan) -> Listing:
+    """The same with the site of each channel beside its number."""
+    table = plan.read("channel_domains", ("channel", "domain"))
+    site = dict(zip(table["channel"].to_pylist(), table["domain"].to_pylist(), strict=True))
+    rows = [(row[0], site[row[0]], *row[1:]) for row in listing.rows]
+    first, *others = listing.header
+    return replace(listing, header=(first, "site", *others), rows=rows)
 
 
 def plain_listing(name: str, plan: StoredPlan) -> Listing:

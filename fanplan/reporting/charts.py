@@ -14,7 +14,7 @@ from fanplan.reporting.numbers import short
 from fanplan.reporting.svg import drawing, line, path, tag, text
 
 WIDTH, HEIGHT = 420.0, 290.0
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 12.0, 28.0, 44.0
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 18.0, 28.0, 44.0
 MOST_POINTS = 200
 """Points of a line of shares; more are not seen."""
 

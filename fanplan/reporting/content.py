@@ -13,6 +13,9 @@ from fanplan.reporting.numbers import MINUS, number
 MOST_ROWS = 2000
 """Rows of a table on the page; a browser stays quick with so many."""
 
+SHORT = 12
+"""Letters that need no room of their own in a table."""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -70,6 +73,15 @@ class Listing:
             and all(row[i] is None or is_number(row[i]) for row in self.rows)
             for i in range(len(self.header))
         ]
+
+    @property
+    def classes(self) -> list[str]:
+        """How each column is set: numbers to the right, words that need room, or just as it is."""
+        found = []
+        for i, numeric in enumerate(self.numeric):
+            longest = max((len(number(row[i])) for row in self.rows[:MOST_ROWS]), default=0)
+            found.append("number" if numeric else "words" if longest > SHORT else "")
+        return found
 
 
 @dataclass(frozen=True)

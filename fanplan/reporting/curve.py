@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from fanplan.reporting.charts import Frame, Line, chart, dot, level, lines
 from fanplan.reporting.content import Picture
@@ -14,35 +15,51 @@ from fanplan.reporting.svg import line
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What a plan with so many channels costs, and what no plan with as many can undercut.
-
-    ``single_bound`` holds for plans with one channel per flow.
-    """
+    """What a plan with so many channels costs, and ``beside`` it other costs to compare with."""
 
     channels: int
     cost: float
-    bound: float
-    single_bound: float
+    beside: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A cost that does not depend on channels."""
+
+    value: float
+    words: str
+    end: Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class CurveWords:
+    """What a curve says: ``beside`` has the class and the meaning of each line beside the plans."""
+
+    x_title: str
+    y_title: str
+    caption: str
+    beside: tuple[tuple[str, str], ...]
+    levels: tuple[Level, ...]
 
 
 def curve_picture(
-    name: str, points: Sequence[CurvePoint], chosen: CurvePoint, unicast: float, perfect: float
+    name: str, points: Sequence[CurvePoint], chosen: CurvePoint, words: CurveWords
 ) -> Picture:
     """Costs at each number, from the plans themselves; the numbers stand on a scale of factors."""
     points = sorted({p.channels: p for p in (*points, chosen)}.values(), key=lambda p: p.channels)
     low, high = math.log(points[0].channels), math.log(points[-1].channels)
+    highest = [*(one.value for one in words.levels), *(max(p.cost, *p.beside) for p in points)]
     frame = Frame(
         x=lambda k: (math.log(k) - low) / (high - low) if high > low else 0.5,
         x_ticks=[point.channels for point in points],
-        x_title="number of channels",
-        y_ticks=ticks(max(unicast, *(point.cost for point in points))),
-        y_title="cost (weighted messages)",
+        x_title=words.x_title,
+        y_ticks=ticks(max(highest)),
+        y_title=words.y_title,
     )
     tips = [f"{p.channels} channels\ncost {number(p.cost)}" for p in points]
     drawn = [
-        Line([(p.channels, p.bound) for p in points], "bound"),
-        Line([(p.channels, p.single_bound) for p in points], "single bound"),
-        Line([(p.channels, p.cost) for p in points], "planned", tips),
+        Line([(p.channels, p.beside[i]) for p in points], class_)
+        for i, (class_, _) in enumerate(words.beside)
     ]
     x, y = frame.at((chosen.channels, chosen.cost))
     _, ground = frame.at((chosen.channels, 0.0))
@@ -53,18 +70,11 @@ def curve_picture(
         content=chart(
             frame,
             f"Cost against channels; {chosen.channels} are chosen",
-            level(frame, unicast, "all by unicast", "right"),
-            level(frame, perfect, "perfect multicast", "left"),
+            *(level(frame, one.value, one.words, one.end) for one in words.levels),
             line(x, y, x, ground, "chosen"),
-            *lines(frame, drawn),
+            *lines(frame, [*drawn, Line([(p.channels, p.cost) for p in points], "planned", tips)]),
             dot(frame, (chosen.channels, chosen.cost), tip, "chosen", 7.5),
         ),
-        caption="No plan can be below the dashed line, and none with one channel per flow below "
-        "the dotted one.",
-        legend=[
-            ("planned", "plans"),
-            ("chosen", "this plan"),
-            ("bound", "lower bound"),
-            ("single bound", "lower bound, one channel per flow"),
-        ],
+        caption=words.caption,
+        legend=[("planned", "plans"), ("chosen", "this plan"), *words.beside],
     )

@@ -55,7 +55,7 @@ def saving_of(planned: Planned, record: GroupsRecord) -> Saving:
             Step("matching at every broker", record.default["matches_total"]),
             Step("this plan", record.ledger["matches_total"]),
         ),
-        gains=("saved by matching once",),
+        gains=("matching once",),
     )
 
 

@@ -44,7 +44,7 @@ def saving_of(planned: Planned, record: MarkingRecord) -> Saving:
             Step("subscriptions everywhere", record.sub_everywhere),
             Step("this plan", record.cost),
         ),
-        gains=("saved by marking links",),
+        gains=("marking links",),
         beside=(Step("publications everywhere", record.pub_everywhere),),
     )
 
@@ -66,6 +66,8 @@ def facts(record: MarkingRecord) -> list[tuple[str, Any]]:
         ("p-links", record.p_links),
         ("s-links", record.s_links),
         ("cost", record.cost),
+        ("with subscriptions everywhere", record.sub_everywhere),
+        ("with advertisements everywhere", record.pub_everywhere),
     ]
 
 

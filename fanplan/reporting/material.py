@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fanplan.plan.stored import StoredPlan
-from fanplan.reporting.content import Section
+from fanplan.reporting.content import Picture, Section
 from fanplan.reporting.curve import CurvePoint
 from fanplan.reporting.saving import Saving
 
@@ -33,6 +33,7 @@ class Planned:
     """A layer of one of the plans; ``name`` is unique on the page."""
 
     name: str
+    layer: str
     title: str
     plan: StoredPlan
     material: Material
@@ -44,7 +45,11 @@ class Planned:
 
 @dataclass(frozen=True)
 class Told:
-    """What a layer has to tell: what it saves, and its section."""
+    """What a layer has to tell: what it saves, and its section.
+
+    Pictures in ``beside`` belong to the saving.
+    """
 
     saving: Saving
     section: Section
+    beside: Sequence[Picture] = ()

@@ -34,9 +34,9 @@ def short(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share of 1 in percent, with a digit where it is small."""
+    """A share of 1 in percent, with a digit where it is small, and two where it is very small."""
     shown = 100 * value
-    digits = 1 if abs(shown) < 10 and not shown.is_integer() else 0
+    digits = 0 if abs(shown) >= 10 or shown.is_integer() else 1 if abs(shown) >= 0.1 else 2
     return f"{shown:.{digits}f} %".replace("-", MINUS)
 
 

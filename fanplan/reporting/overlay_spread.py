@@ -1,11 +1,13 @@
-"""How trees spread load and delay: the plan's own beside a random one."""
+"""How trees spread load and delay: the plan's own beside a random one, and what channels leave."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
@@ -16,6 +18,8 @@ from fanplan.plan.overlay.types import Trees, trees_of
 from fanplan.plan.stored import StoredPlan
 from fanplan.planners.overlay.similar import random_tree
 from fanplan.problem.overlay import OverlayProblem
+from fanplan.reporting.delivery_ways import Ways, read_ways
+from fanplan.reporting.passages import Passages, arriving, delivering
 from fanplan.simulation.stored import read_overlay
 
 SOURCES = 256
@@ -32,37 +36,82 @@ class Spread:
     ledger: OverlayLedger
     load: Floats
     """messages per second of each broker"""
+    rates: Floats
+    """messages per second on each link, both ways"""
     delay: Floats
     arrivals: Floats
 
 
-def spreads(plan: StoredPlan, dataset: Path) -> tuple[Spread, Spread]:
-    """The plan's trees and a random tree, drawn with the plan's seed, for the same traffic."""
+@dataclass(frozen=True)
+class Spreads:
+    """The plan's trees and a random tree for the same traffic; and the plan's with what is left.
+
+    ``left`` is what channels and direct unicast leave to brokers, without shortcuts of groups;
+    None if they leave all. ``brokers`` and ``links`` say what the numbers in the spreads mean.
+    """
+
+    brokers: pa.Array
+    links: NDArray[np.int32]
+    own: Spread
+    random: Spread
+    left: Spread | None = None
+
+
+def spreads(plan: StoredPlan, dataset: Path) -> Spreads:
+    """Count the plan's trees and a random tree, which is drawn with the plan's seed.
+
+    Arrivals are those at brokers, or in a plan of all layers deliveries to subscribers.
+    """
     stored = read_overlay(plan, dataset)
-    problem = stored.problem
+    problem, trees = stored.problem, stored.trees
     drawn = random_tree(problem, plan.record.seed)
     chance = trees_of((drawn.edges,), np.zeros(problem.size, np.int32))
-    return spread("this plan", problem, stored.trees), spread("a random tree", problem, chance)
+    ways = read_ways(plan, dataset) if plan.record.delivery else None
+    if ways is None:
+        passing, left = arriving(problem.routes), None
+    else:
+        position = positions(ways, problem)
+        passing = delivering(ways, channels=False).renumbered(position)
+        fewer = delivering(ways, channels=True).renumbered(position)
+        left = spread("this plan", left_to_brokers(ways, problem, position), trees, fewer)
+    own = spread("this tree", problem, trees, passing)
+    random = spread("a random tree", problem, chance, passing)
+    return Spreads(problem.brokers, trees.links, own, random, left)
 
 
-def spread(words: str, problem: OverlayProblem, trees: Trees) -> Spread:
+def positions(ways: Ways, problem: OverlayProblem) -> NDArray[np.int64]:
+    """Of each broker that delivery numbers its position in the overlay, which may use only some."""
+    found = pc.index_in(ways.stored.problem.brokers, problem.brokers).fill_null(-1)
+    return found.to_numpy().astype(np.int64)
+
+
+def left_to_brokers(
+    ways: Ways, problem: OverlayProblem, position: NDArray[np.int64]
+) -> OverlayProblem:
+    """The same overlay with the traffic that channels and direct unicast do not carry."""
+    at, routes = position.astype(np.int32), ways.routes
+    return replace(
+        problem, routes=replace(routes, source=at[routes.source], brokers=at[routes.brokers])
+    )
+
+
+def spread(words: str, problem: OverlayProblem, trees: Trees, passing: Passages) -> Spread:
     ledger = trees_ledger(problem, trees)
-    delay, arrivals = delays(problem, trees)
-    return Spread(words, ledger, ledger.processed / problem.seconds, delay, arrivals)
+    delay, arrivals = delays(problem, trees, passing)
+    load, rates = ledger.processed / problem.seconds, ledger.link.sum(axis=1) / problem.seconds
+    return Spread(words, ledger, load, rates, delay, arrivals)
 
 
-def delays(problem: OverlayProblem, trees: Trees) -> tuple[Floats, Floats]:
+def delays(problem: OverlayProblem, trees: Trees, passing: Passages) -> tuple[Floats, Floats]:
     """Different delays on an idle network, ascending, and the arrivals that take them."""
-    routes, latency = problem.routes, problem.latencies(trees.links)
-    route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
-    source, messages = routes.source[route], routes.messages[route]
-    taken = np.zeros(len(route))
+    source, target = passing.source, passing.target
+    latency, taken = problem.latencies(trees.links), np.zeros(len(source))
     for number, member in enumerate(trees.members):
         graph = as_graph(trees.links[member], latency[member], problem.size)
         mine = np.flatnonzero(trees.of[source] == number)
-        taken[mine] = distances(graph, source[mine], routes.brokers[mine])
+        taken[mine] = distances(graph, source[mine], target[mine])
     different, where = np.unique(np.round(taken, 6), return_inverse=True)
-    return different, np.bincount(where, messages, len(different)).astype(np.float64)
+    return different, np.bincount(where, passing.arrivals, len(different)).astype(np.float64)
 
 
 def as_graph(links: np.ndarray, latency: Floats, size: int) -> csr_array:

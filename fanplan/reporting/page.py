@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,6 +14,7 @@ from fanplan.folder import REPORT, whole_folder
 from fanplan.problem.dataset import read_manifest
 from fanplan.reporting.channels import tell_channels
 from fanplan.reporting.content import Section
+from fanplan.reporting.delivery import tell_delivery
 from fanplan.reporting.glossary import glossary_section
 from fanplan.reporting.groups import tell_groups
 from fanplan.reporting.inputs import inputs_section
@@ -23,8 +25,10 @@ from fanplan.reporting.origin import origin_section
 from fanplan.reporting.overlay import tell_overlay
 from fanplan.reporting.saving import Saving
 from fanplan.reporting.savings import savings_section
+from fanplan.reporting.waterfall import waterfall
 
 LAYERS: Mapping[str, tuple[str, Callable[[Planned], Told]]] = {
+    "delivery": ("Delivery", tell_delivery),
     "channels": ("Channels", tell_channels),
     "overlay": ("Overlay", tell_overlay),
     "groups": ("Groups", tell_groups),
@@ -32,18 +36,36 @@ LAYERS: Mapping[str, tuple[str, Callable[[Planned], Told]]] = {
 }
 """How each layer of a plan is told, in the order of the page."""
 
+OWN_WATERFALLS = ("channels", "groups")
+"""Layers of a plan of all layers that have a waterfall in their section, in their own unit."""
 
-def write_report(material: Material, out: Path, replace: bool = False) -> list[Saving]:
+
+def write_report(material: Material, out: Path, over: bool = False) -> list[Saving]:
     """Write index.html and report.json into a folder, whole or not at all."""
-    told = [how(planned) for planned, how in layers_of(material)]
-    savings = [one.saving for one in told]
-    sections = [savings_section(savings), *(one.section for one in told), *others(material)]
-    with whole_folder(out, REPORT, replace) as folder:
+    layers = [(planned, how(planned)) for planned, how in layers_of(material)]
+    first = [told for planned, told in layers if leads(planned)]
+    savings = [told.saving for told in first]
+    own = [section_of(planned, told) for planned, told in layers]
+    sections = [savings_section(first), *own, *others(material)]
+    with whole_folder(out, REPORT, over) as folder:
         page = render(title_of(material), plan_names(material), savings, sections)
         (folder / "index.html").write_text(page, encoding="utf-8")
         figures = {"savings": [saving.json() for saving in savings]}
         (folder / "report.json").write_text(json.dumps(figures, indent=2) + "\n")
     return savings
+
+
+def leads(planned: Planned) -> bool:
+    """Whether a layer has a headline: a plan of all layers has one for all of them."""
+    return planned.layer == "delivery" or planned.plan.record.delivery is None
+
+
+def section_of(planned: Planned, told: Told) -> Section:
+    """The section of a layer, with what it saves by itself if it has no headline for that."""
+    section = told.section
+    if leads(planned) or planned.layer not in OWN_WATERFALLS:
+        return section
+    return replace(section, pictures=[waterfall(told.saving), *section.pictures])
 
 
 def layers_of(material: Material) -> list[tuple[Planned, Callable[[Planned], Told]]]:
@@ -56,7 +78,7 @@ def layers_of(material: Material) -> list[tuple[Planned, Callable[[Planned], Tol
                 several = count[layer] > 1
                 words = f"{title}: {plan.folder.name}" if several else title
                 name = f"{layer}-{i}" if several else layer
-                found.append((Planned(name, words, plan, material), how))
+                found.append((Planned(name, layer, words, plan, material), how))
     return found
 
 

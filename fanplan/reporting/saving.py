@@ -7,6 +7,9 @@ from typing import Any
 
 from fanplan.reporting.numbers import number, percent
 
+MOST_COMPARED = 2
+"""Systems on the way to the plan that the words behind a headline name; the tables have all."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -20,7 +23,7 @@ class Step:
 class Saving:
     """A layer's figures in one unit: ``steps`` lead from the naive system to the plan.
 
-    ``gains`` say what each step after the first does. ``least`` is a cost that no plan can
+    ``gains`` say what each step after the first is due to. ``least`` is a cost that no plan can
     undercut. ``beside`` are other systems to compare with.
     """
 
@@ -32,6 +35,10 @@ class Saving:
     gains: tuple[str, ...]
     least: Step | None = None
     beside: tuple[Step, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"{self.layer}: from naive to planned"
 
     @property
     def naive(self) -> Step:
@@ -60,7 +67,8 @@ class Saving:
     def detail(self) -> str:
         """The figures behind the headline, beside other systems and the least possible."""
         told = [f"{number(self.result.value)} instead of {number(self.naive.value)}"]
-        told += [compared(self.result, step) for step in (*self.steps[1:-1], *self.beside)]
+        others = (*self.steps[1:-1][:MOST_COMPARED], *self.beside)
+        told += [compared(self.result, step) for step in others]
         told += [compared(self.result, self.least)] if self.least else []
         return "; ".join(filter(None, told))
 

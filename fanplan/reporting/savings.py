@@ -5,20 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from fanplan.reporting.content import Listing, Section
+from fanplan.reporting.material import Told
 from fanplan.reporting.saving import Saving, Step
 from fanplan.reporting.waterfall import waterfall
 
+LEAD = "From the naive system to the plan: what each step saves."
+SEVERAL = " Layers count different things, so each has its own unit."
 
-def savings_section(savings: list[Saving]) -> Section:
+
+def savings_section(layers: list[Told]) -> Section:
     """From the naive system to the plan, layer by layer, and every baseline as a table."""
-    lead = (
-        "From the naive system to the plan: what each step saves. Layers count different things, "
-        "so each has its own unit."
-    )
-    rows = [row for saving in savings for row in systems(saving)]
-    header = ("layer", "system", "value", "of naive %", "unit", "plan")
+    lead = LEAD + (SEVERAL if len({told.saving.unit for told in layers}) > 1 else "")
+    rows = [row for told in layers for row in systems(told.saving)]
+    header: tuple[str, ...] = ("system", "value", "of naive %", "layer", "unit", "plan")
+    if len(layers) == 1:
+        rows, header = [row[:3] for row in rows], header[:3]
     listing = Listing("systems", "The plan beside other systems", header, rows)
-    pictures = [waterfall(saving) for saving in savings]
+    pictures = [one for told in layers for one in (waterfall(told.saving), *told.beside)]
     return Section("savings", "What it saves", lead, pictures=pictures, listings=[listing])
 
 
@@ -26,7 +29,7 @@ def systems(saving: Saving) -> list[tuple[Any, ...]]:
     """Every system with its cost, dearest first."""
     known = [*saving.steps, *saving.beside, *([saving.least] if saving.least else [])]
     return [
-        (saving.layer, step.words, step.value, of_naive(step, saving), saving.unit, saving.plan)
+        (step.words, step.value, of_naive(step, saving), saving.layer, saving.unit, saving.plan)
         for step in sorted(known, key=lambda step: -step.value)
     ]
 

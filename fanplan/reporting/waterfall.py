@@ -12,6 +12,8 @@ from fanplan.reporting.saving import Saving
 from fanplan.reporting.svg import drawing, line, tag, text
 
 WIDTH, ROW, BAR = 420.0, 46.0, 20.0
+LETTER = 8.0
+"""At most so wide is a letter of small text, on average."""
 
 
 class Bar(NamedTuple):
@@ -32,9 +34,9 @@ def waterfall(saving: Saving) -> Picture:
     label = f"{saving.layer}: {saving.headline} {saving.against}"
     return Picture(
         name=f"waterfall-{saving.name}",
-        title=f"{saving.layer}: {saving.unit}",
+        title=saving.title,
         content=drawing(WIDTH, height, label, *parts, *floor(saving, most, ROW * len(bars))),
-        caption=saving.plan,
+        caption=f"{saving.plan}: {saving.unit}. Green is what a step saves.",
     )
 
 
@@ -46,6 +48,7 @@ def bars_of(saving: Saving) -> list[Bar]:
         change = after.value - before.value
         share = percent(change / first.value) if first.value else ""
         kind = "saved" if change <= 0 else "added"
+        words = f"{kind} by {words}"
         figure = f"{number(change)} ({share})"
         low, high = sorted((before.value, after.value))
         bars.append(Bar(words, figure, low, high, kind))
@@ -67,9 +70,9 @@ def floor(saving: Saving, most: float, bottom: float) -> list[Markup]:
     if saving.least is None:
         return []
     at = saving.least.value / most * WIDTH
-    anchor = "start" if at < WIDTH / 2 else "end"
     words = f"{saving.least.words}: {number(saving.least.value)}"
+    start = max(min(at, WIDTH - LETTER * len(words)), 0.0)
     return [
         line(at, bottom - ROW + 18, at, bottom + 8, "floor"),
-        text(at, bottom + 22, words, "note", anchor),
+        text(start, bottom + 22, words, "note"),
     ]

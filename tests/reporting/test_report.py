@@ -104,7 +104,8 @@ def test_channels_add_up_to_the_ledger(world: ReportWorld) -> None:
 
 def test_loads_and_delays_are_those_of_the_ledger(world: ReportWorld) -> None:
     plan = load_plan(world.plans[1])
-    own, random = spreads(plan, world.dataset)
+    found = spreads(plan, world.dataset)
+    own, random = found.own, found.random
     ledger = plan.overlay.ledger
     assert own.ledger.link_messages == ledger["link_messages"]
     assert (own.delay @ own.arrivals, own.arrivals.sum()) == pytest.approx(
@@ -160,7 +161,7 @@ def test_extreme_plans_are_reported(world: ReportWorld, tmp_path: Path, method: 
 
 def test_several_trees_are_reported(world: ReportWorld, tmp_path: Path) -> None:
     plan = fanplan.overlay(fanplan.open_dataset(world.dataset), trees=2).save(tmp_path / "plan")
-    own, _ = spreads(load_plan(plan), world.dataset)
+    own = spreads(load_plan(plan), world.dataset).own
     ledger = load_plan(plan).overlay.ledger
     assert own.delay @ own.arrivals == pytest.approx(ledger["delay"])
     assert fanplan.report(plan, tmp_path / "out").savings[0]["layer"] == "Overlay"
