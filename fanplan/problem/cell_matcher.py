@@ -1,6 +1,6 @@
 """The runtime matcher: a publication's point to its group, or to default routing.
 
-A point has one cell of its topic's grid (docs/design.md, "Coordinates"), and a cell has at most one
+A point has one cell of its topic's grid (docs/architecture.md, "Coordinates"), and a cell has at most one
 group on a tree. So matching once is a look into a hash table of cells, whatever the number of
 subscriptions and groups.
 """

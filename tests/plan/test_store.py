@@ -20,6 +20,7 @@ from fanplan.plan.store import load_plan, save_plan
 from fanplan.plan.tables import (
     CELL_TABLES,
     CHANNEL_TABLES,
+    DELIVERY_TABLES,
     GROUPS_TABLES,
     MARKING_TABLES,
     OVERLAY_TABLES,
@@ -210,7 +211,7 @@ def test_pairs_are_ascending_and_each_once():
 
 
 ALL_TABLES = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES + MARKING_TABLES
-ALL_TABLES += GROUPS_TABLES + CELL_TABLES
+ALL_TABLES += GROUPS_TABLES + CELL_TABLES + DELIVERY_TABLES
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
