@@ -23,10 +23,10 @@ from fanplan.problem.delivery import DeliveryProblem
 ROUNDS = 3
 """Most times that entries and groups are priced again."""
 
-DEARER = (1.0, 1.5, 2.0)
-"""What unicast is taken to cost when channels are planned, as whom they leave out needs brokers."""
+DEARER = (1.5, 2.0)
+"""How much dearer unicast is made when channels are planned: whom they leave out needs brokers."""
 
-PRICES = 12
+PRICES = 8
 """Prices of unicast that are tried to keep its limit."""
 
 
@@ -50,7 +50,9 @@ def joint_delivery(
     """The best delivery found, and the one that the layers one after the other come to."""
     first = judge(problem, params, layer_by_layer(problem, params, seed, stop))
     best = improve(problem, params, first, stop)
-    for dearer in DEARER[1:] if params.channels and problem.domains else ():
+    # A limit makes unicast dear enough by itself.
+    again = params.channels and problem.domains and params.unicast_limit is None
+    for dearer in DEARER if again else ():
         if stop(best.cost):
             break
         start = judge(problem, params, layer_by_layer(problem, params, seed, stop, dearer))

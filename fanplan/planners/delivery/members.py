@@ -43,7 +43,7 @@ def regroup(
     want, rank = np.zeros(len(at_home)), np.zeros(len(at_home), np.int64)
     for j in range(len(sizes)):
         segments = on[starts[j] : starts[j + 1]]
-        runs, rate = runs_on(wishes, segments, row)
+        runs, rate = runs_on(wishes, segments, row, len(network.domain))
         first = 0
         changed = False
         while first < len(runs):
@@ -83,19 +83,21 @@ def users_of(state: State, row: Longs, channels: int) -> tuple[Longs, Longs]:
 
 
 @compiled
-def runs_on(wishes: Wishes, segments: Longs, row: Longs) -> tuple[Longs, float]:
+def runs_on(wishes: Wishes, segments: Longs, row: Longs, brokers: int) -> tuple[Longs, float]:
     """Runs of the segments with their segments, broker by broker; and messages of all."""
-    count, rate = 0, 0.0
+    rate, starts = 0.0, np.zeros(brokers + 1, np.int64)
     for k in segments:
-        count += wishes.runs[k + 1] - wishes.runs[k]
         rate += wishes.total[row[k]]
-    found, at = np.empty((count, 2), np.int64), 0
+        for r in range(wishes.runs[k], wishes.runs[k + 1]):
+            starts[wishes.broker[r] + 1] += 1
+    starts = np.cumsum(starts)
+    found = np.empty((starts[-1], 2), np.int64)
     for k in segments:
         for r in range(wishes.runs[k], wishes.runs[k + 1]):
+            at = starts[wishes.broker[r]]
             found[at, 0], found[at, 1] = r, k
-            at += 1
-    order = np.argsort(wishes.broker[found[:, 0]], kind="mergesort")
-    return found[order], rate
+            starts[wishes.broker[r]] += 1
+    return found, rate
 
 
 @compiled
