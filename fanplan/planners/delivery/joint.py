@@ -26,7 +26,7 @@ ROUNDS = 3
 DEARER = (1.5, 2.0)
 """How much dearer unicast is made when channels are planned: whom they leave out needs brokers."""
 
-PRICES = 8
+PRICES = 16
 """Prices of unicast that are tried to keep its limit."""
 
 
@@ -50,9 +50,7 @@ def joint_delivery(
     """The best delivery found, and the one that the layers one after the other come to."""
     first = judge(problem, params, layer_by_layer(problem, params, seed, stop))
     best = improve(problem, params, first, stop)
-    # A limit makes unicast dear enough by itself.
-    again = params.channels and problem.domains and params.unicast_limit is None
-    for dearer in DEARER if again else ():
+    for dearer in DEARER if params.channels and problem.domains else ():
         if stop(best.cost):
             break
         start = judge(problem, params, layer_by_layer(problem, params, seed, stop, dearer))
