@@ -1,4 +1,4 @@
-"""Imports point one way, as the table in docs/architecture.md says, and the command line loads little."""
+"""Imports point one way, as docs/architecture.md says, and the command line loads little."""
 
 from __future__ import annotations
 

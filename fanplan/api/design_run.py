@@ -198,7 +198,7 @@ class Designing:
         plan = self.fixed["channels"]
         map, domain = fixed_channels(plan, self.dataset.path, problem)
         params = replace(params, channels=int(np.bincount(domain, minlength=1).max()))
-        best, first = delivery_on_channels(problem, params, map, domain)
+        best, first = delivery_on_channels(problem, params, map, domain, stop)
         if not keeps(best, params):
             what = f"the channels of {plan.folder} leave {best.ledger.unicast_fraction:.3g} of it"
             raise InputError(Problem("unicast_limit", what, "Raise it, or plan channels again"))

@@ -1,8 +1,8 @@
 """The runtime matcher: a publication's point to its group, or to default routing.
 
-A point has one cell of its topic's grid (docs/architecture.md, "Coordinates"), and a cell has at most one
-group on a tree. So matching once is a look into a hash table of cells, whatever the number of
-subscriptions and groups.
+A point has one cell of its topic's grid (docs/architecture.md, "Coordinates"), and a cell has at
+most one group on a tree. So matching once is a look into a hash table of cells, whatever the number
+of subscriptions and groups.
 """
 
 from __future__ import annotations

@@ -5,25 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.plan.channels.types import ChannelMap
-from fanplan.planners.delivery.decide import Shadow, decide
-from fanplan.planners.delivery.joint import Judged, improves, judge
+from fanplan.planners.delivery.joint import Judged, better, judge, shared, without_channels
 from fanplan.planners.delivery.layers import with_groups
-from fanplan.planners.delivery.options import options_of
 from fanplan.planners.delivery.params import DeliveryParams
+from fanplan.planners.delivery.refine import Search, Shadow
+from fanplan.planners.stop import Stop
 from fanplan.problem.delivery import DeliveryProblem
 from fanplan.problem.interest import Ints
 
 
 def delivery_on_channels(
-    problem: DeliveryProblem, params: DeliveryParams, map: ChannelMap, domain: Ints
+    problem: DeliveryProblem, params: DeliveryParams, map: ChannelMap, domain: Ints, stop: Stop
 ) -> tuple[Judged, Judged]:
     """The best delivery found on these channels, and the one where nothing is sent directly."""
     nobody = np.zeros(problem.interest.size, bool)
     first = judge(problem, params, with_groups(problem, params, map, domain, nobody))
-    options = options_of(problem, map, domain, params.prices)
-    # Today's channels are all there is to choose, beside going past them.
-    options.cost[:, 1:] = np.inf
+    # A class that is on no channel decides as if there were none.
     free = map.assigned.counts(problem.interest.size) == 0
-    direct = decide(problem, options, params, Shadow()).direct & free
+    alone = Search(problem, params, without_channels(problem, params))
+    direct = alone.at(Shadow(shared=shared(first.delivery)), stop).direct & free
     found = judge(problem, params, with_groups(problem, params, map, domain, direct))
-    return (found if improves(found, first, params) else first), first
+    return better(first, found, params), first
