@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 
 import fanplan
-from fanplan.api.design_layers import planned_trees, tree_table
+from fanplan.api.design_layers import marked_overlay, planned_trees
+from fanplan.api.design_run import has_brokers
 from fanplan.api.design_steps import flat_steps, flooding
-from fanplan.api.designs import has_brokers
 from fanplan.api.engine import EMBEDDED
 from fanplan.api.marking_plans import mark_tree
 from fanplan.api.overlay_stages import make_senders
@@ -159,11 +159,11 @@ class World:
     def descriptors(self) -> tuple[float, float] | None:
         """What descriptors cost if subscriptions go everywhere, and with marks, on the naive tree.
 
-        None where nobody advertises, or the workload does not say where clients are.
+        None without brokers.
         """
-        if not self.brokers or self.random_layer.record.clients == "allocated":
+        if not self.brokers:
             return None
-        record = mark_tree(self.dataset, tree_table(self.random_layer), EMBEDDED).record
+        record = mark_tree(self.dataset, marked_overlay(self.random_layer), EMBEDDED).record
         return record.sub_everywhere, record.cost
 
     @property

@@ -50,12 +50,17 @@ def joint_delivery(
     """The best delivery found, and the one that the layers one after the other come to."""
     first = judge(problem, params, layer_by_layer(problem, params, seed, stop))
     best = improve(problem, params, first, stop)
-    for dearer in DEARER if params.channels and problem.domains else ():
+    for dearer in DEARER if starts_again(problem, params) else ():
         if stop(best.cost):
             break
         start = judge(problem, params, layer_by_layer(problem, params, seed, stop, dearer))
         best = better(best, improve(problem, params, start, stop), params)
     return best, first
+
+
+def starts_again(problem: DeliveryProblem, params: DeliveryParams) -> bool:
+    """Other starts are for channels, and only where each does not take many searches."""
+    return bool(params.channels and problem.domains and params.unicast_limit is None)
 
 
 def without_channels(problem: DeliveryProblem, params: DeliveryParams) -> Delivery:
@@ -81,7 +86,8 @@ def better(one: Judged, other: Judged, params: DeliveryParams) -> Judged:
 def improve(problem: DeliveryProblem, params: DeliveryParams, start: Judged, stop: Stop) -> Judged:
     """Refine a delivery; then again, with entries and groups at the prices that it has."""
     best = start
-    for _ in range(ROUNDS):
+    # A price of unicast takes many searches, and further rounds gain next to nothing then.
+    for _ in range(ROUNDS if params.unicast_limit is None else 1):
         shadow = Shadow(entry_price(best.delivery, params), 0.0, shared(best.delivery))
         found = better(best, limited(problem, params, best, shadow, stop), params)
         if found is best:
