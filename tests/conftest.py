@@ -1,4 +1,4 @@
-"""Fixtures that the whole suite shares: one embedded Spark, one cluster, one Connect server."""
+"""Fixtures that tests of a process share: one embedded Spark, one cluster, one Connect server."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyspark
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
-from xdist.scheduler import LoadScopeScheduling
 
 from fanplan.pipeline import spark as sparks
 from fanplan.pipeline.java import java_home
@@ -28,27 +26,6 @@ START_SECONDS = 120
 # examples every time: a failure on one machine is a failure on all.
 settings.register_profile("fanplan", deadline=None, derandomize=True)
 settings.load_profile("fanplan")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Where tests run in several processes, those that need Spark share one of them."""
-    return SparkTogether(config, log)
-
-
-class SparkTogether(LoadScopeScheduling):
-    """Files that import PySpark are two units of work, every other file is one of its own.
-
-    A unit runs in one process and shares a Spark: one has the tests of the pipeline, one the rest.
-    Groups by mark would say it more directly, but xdist 3.8 does not heed them under pytest 9.2.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.split("::", 1)[0]
-        source = (self.config.rootpath / file).read_text(encoding="utf-8")
-        if "pyspark" not in source:
-            return file
-        return "spark, pipeline" if file.startswith("tests/pipeline/") else "spark, the rest"
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,9 @@ from fanplan.problem.overlay import Links
 from fanplan.workload.generators.transit_stub import TransitStubParams, draw
 
 DOCS = Path(__file__).parent.parent / "docs"
-FILE = re.compile(r"`desk/([\w.]+)`[^`]*```\w+\n(.*?)```", re.DOTALL)
+FILE = re.compile(r"`((?:desk|firm)/[\w.]+)`(?:(?!```).)*```\w+\n(.*?)```", re.DOTALL)
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
-USES_SPARK = ("ingest", "replay")
+USES_SPARK = ("ingest", "replay", "design", "report")
 
 
 def squeezed(text: str) -> list[str]:
@@ -67,12 +67,12 @@ def test_the_tutorial_says_what_happens(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "desk").mkdir()
     text = (DOCS / "tutorial.md").read_text()
     files = dict(FILE.findall(text))
-    assert files.keys() == {"subscriptions.csv", "publications.csv", "workload.toml"}
+    assert len(files) == 3 + 5
     for name, content in files.items():
-        (tmp_path / "desk" / name).write_text(content)
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
     text += (DOCS / "changes.md").read_text()
     for kind, block in BLOCK.findall(text):
         run_console(block, capsys) if kind == "console" else run_python(block)

@@ -108,12 +108,12 @@ def replayed_is_measured(capsys: pytest.CaptureFixture[str], out: Path, dataset:
     assert told["unwanted"] > 0
 
 
-def test_a_workload_folder_can_be_planned_and_checked_without_ingesting_first(
-    spark: SparkSession, desk: Path, tmp_path: Path
+def test_a_workload_folder_can_be_planned_without_ingesting_first(
+    dataset: Path, spark: SparkSession, desk: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "plan"
     assert plan(desk, out, "--master", "local[2]") == 0
-    assert run("check", out, desk, "--master", "local[2]") == 0
+    assert run("check", out, dataset) == 0
 
 
 def test_a_broken_plan_fails_check_and_replay(

@@ -125,17 +125,38 @@ def embedded(spark: SparkSession, desk: Path) -> dict[str, Any]:
     return results(out)
 
 
-def fanplan_json(conf: dict[str, str], *words: object) -> dict[str, Any]:
+# Commands that name the same Spark share its session: a cluster starts executors once.
+COMMANDS = """
+import json, sys
+from fanplan.cli.main import main
+
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["fanplan", *words, "--json"]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
+def answers(conf: dict[str, str], *commands: tuple[object, ...]) -> list[dict[str, Any]]:
+    """What commands say, one after the other in one process."""
     settings = " ".join(f"'{name}={value}'" for name, value in conf.items())
+    words = json.dumps([[str(word) for word in command] for command in commands])
     result = subprocess.run(
-        [sys.executable, "-m", "fanplan", *map(str, words), "--json"],
+        [sys.executable, "-c", COMMANDS, words],
         env=os.environ | {sparks.EXTRA: settings},
         capture_output=True,
         text=True,
         timeout=SECONDS,
     )
     assert (result.returncode, result.stderr) == (0, ""), result.stdout
-    return dict(json.loads(result.stdout))
+    told, rest = [], result.stdout.strip()
+    while rest:
+        answer, end = json.JSONDecoder().raw_decode(rest)
+        told, rest = [*told, answer], rest[end:].strip()
+    return told
 
 
 @pytest.mark.parametrize("option", ["--master", "--remote"])
@@ -150,9 +171,12 @@ def test_files_become_the_same_dataset_and_replay_wherever_spark_runs(
     fixture = {"--master": "cluster_master", "--remote": "connect_remote"}[option]
     where = (option, request.getfixturevalue(fixture))
     conf = cluster_conf | {"spark.sql.shuffle.partitions": "3"}
-    fanplan_json(conf, "ingest", desk, "--out", tmp_path / "dataset", *where)
-    assert results(tmp_path / "dataset") == embedded
-    plan = ("channels", tmp_path / "dataset", "--channels", 2, "--out", tmp_path / "plan")
-    fanplan_json(conf, *plan)
-    replayed = fanplan_json(conf, "replay", tmp_path / "plan", tmp_path / "dataset", *where)
+    dataset, plan = tmp_path / "dataset", tmp_path / "plan"
+    *_, replayed = answers(
+        conf,
+        ("ingest", desk, "--out", dataset, *where),
+        ("channels", dataset, "--channels", 2, "--out", plan),
+        ("replay", plan, dataset, *where),
+    )
+    assert results(dataset) == embedded
     assert (replayed["ok"], replayed["publications"], replayed["missed"]) == (True, 320, 0)

@@ -16,7 +16,6 @@ from fanplan.workload.generators import load
 from fanplan.workload.generators.clients import ClientsParams
 from fanplan.workload.generators.enterprise import EnterpriseParams
 from fanplan.workload.generators.generated import write
-from fanplan.workload.generators.market import MarketParams
 
 HERE = ("--master", "local[2]")
 
@@ -201,21 +200,6 @@ def test_what_was_edited_does_not_hold(
     said = capsys.readouterr().out
     assert "delivery.parts.forwarding" in said
     assert "a member is in another domain" in said
-
-
-def test_without_brokers_it_is_channels(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    params = MarketParams(flows=60, users=20, markets=5, markets_per_user=2)
-    write(load("market").generate(params, 1), tmp_path / "market")
-    dataset = tmp_path / "dataset"
-    assert run("ingest", tmp_path / "market", "--out", dataset, *HERE) == 0
-    assert run("design", dataset, "--out", tmp_path / "plan", *HERE) == 2
-    assert "there are no brokers, and no multicast is allowed" in capsys.readouterr().err
-    words = ("design", dataset, "--channels", 8, "--out", tmp_path / "plan", *HERE)
-    code, told = answer(capsys, *words)
-    assert (code, told["layers"]) == (0, ["channels", "delivery"])
-    assert run("check", tmp_path / "plan", dataset, *HERE) == 0
 
 
 def test_clients_who_need_brokers_get_them_and_marks_count_where_they_are(

@@ -11,8 +11,6 @@ from browsers import MISSING, find_browser
 from pages import Opened, cells, empty_pictures, opened, pictures, started, switch_theme, unreadable
 from playwright.sync_api import Browser
 
-# The demo is run by the shared Spark of pyspark's tests (conftest.py).
-
 PICTURES = [
     *("waterfall-delivery", "delivery-parts", "delivery-people", "delivery-brokers"),
     *("waterfall-channels", "channels-curve", "channels-before", "channels-after"),
