@@ -208,8 +208,9 @@ def told(system: str, judged: Judged, descriptors: float) -> Row:
 
 def naive(world: World) -> Row:
     if not world.brokers:
-        return Row("naive", flat_steps(world.random, world.params)[0][1], 0.0)
-    return Row("naive", flooding(world.random, world.params) + world.everywhere, 1.0)
+        return Row("naive", sum(flat_steps(world.random, world.params)[0][1].values()), 0.0)
+    parts = flooding(world.random, world.params)
+    return Row("naive", sum(parts.values()) + world.everywhere, 1.0)
 
 
 def routed(problem: DeliveryProblem, params: DeliveryParams) -> Judged:

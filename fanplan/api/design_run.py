@@ -21,9 +21,9 @@ from fanplan.api.design_layers import (
 from fanplan.api.design_steps import (
     Steps,
     broker_steps,
-    channel_steps,
+    delivery_steps,
     flat_steps,
-    with_descriptors,
+    marked_steps,
 )
 from fanplan.api.engine import Engine
 from fanplan.api.marking_plans import mark_tree
@@ -160,8 +160,7 @@ class Designing:
             best, first, params = self.delivery(problem, params, self.watch.telling(stage))
             stage.rows(problem.interest.size)
         marks, notes = self.marking(tree)
-        steps = [*steps, *channel_steps(problem, params, first)]
-        steps += [("layer by layer", first.cost), ("all together", best.cost)]
+        steps = [*steps, *delivery_steps(problem, params, first, best)]
         settled = Settled(
             limits=params,
             prices=params.prices,
@@ -223,5 +222,4 @@ class Designing:
         if marks is None:
             return steps
         price, record = self.params.prices.control, marks.record
-        before = with_descriptors(steps, price * record.sub_everywhere)
-        return [*before, ("marking", steps[-1][1] + price * record.cost)]
+        return marked_steps(steps, price * record.sub_everywhere, price * record.cost)

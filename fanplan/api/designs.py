@@ -39,9 +39,8 @@ class Design:
         """The figures of the plan, as JSON."""
         record = self.delivery.record
         told = record.model_dump() | {"layers": [layer.layer for layer in self.layers]}
-        steps = [(step.name, step.cost) for step in record.steps]
         early = {"ended_early_by": self.ended} if self.ended else {}
-        return told | {"steps": savings(steps), **early}
+        return told | {"steps": savings(record.steps), **early}
 
     def save(self, out: PathLike, replace: bool = False) -> Path:
         """Write the plan folder: checked, and whole or not at all."""

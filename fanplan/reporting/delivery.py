@@ -12,8 +12,7 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.problem.dataset import read_stage
 from fanplan.reporting.bars import Stack, stacked
 from fanplan.reporting.content import Listing, Picture, Section
-from fanplan.reporting.delivery_steps import LEAST, UNIT, saving_of
-from fanplan.reporting.delivery_systems import SUBSCRIPTIONS, systems
+from fanplan.reporting.delivery_steps import LEAST, UNIT, saving_of, stacks_of
 from fanplan.reporting.delivery_ways import (
     BETWEEN,
     CHANNEL,
@@ -42,7 +41,7 @@ PARTS = {
     "matching": "matching",
     "state": "state",
     "control": "control",
-    SUBSCRIPTIONS: "subscriptions",
+    "subscriptions": "subscriptions",
 }
 """The colours of parts of the cost."""
 
@@ -53,7 +52,7 @@ BROKERS = dict(zip(BETWEEN, ("group", "matching", "entry", "direct"), strict=Tru
 def tell_delivery(planned: Planned) -> Told:
     plan, dataset = planned.plan, planned.material.dataset
     ways = None if dataset is None else read_ways(plan, dataset)
-    steps = systems(plan, dataset, ways.stored.problem if ways else None)
+    steps = stacks_of(plan.delivery)
     pictures, listings, notes = [], [parts_listing(planned.name, steps)], list(warnings(plan))
     if ways is None or dataset is None:
         notes.append(NEEDS_DATASET.format("how traffic reaches people by site and audience class"))

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fanplan.evaluation.prices import LedgerPrices
+from fanplan.plan.delivery.record import DeliveryRecord
 from fanplan.plan.stored import StoredPlan
 from fanplan.planners.delivery.joint import joint_delivery
+from fanplan.planners.delivery.params import DeliveryParams
 from fanplan.planners.stop import never
 from fanplan.problem.delivery import DeliveryProblem
 from fanplan.reporting.content import Picture
 from fanplan.reporting.curve import CurvePoint, CurveWords, Level, curve_picture
 from fanplan.reporting.delivery_steps import LEAST
-from fanplan.reporting.delivery_systems import params_of, subscriptions
 
 CAPTION = (
     "On the same tree and with the same limits. No plan on any tree can be below the dotted line, "
@@ -50,5 +52,18 @@ def delivery_curve_picture(name: str, plan: StoredPlan, points: Sequence[CurvePo
     return curve_picture(f"{name}-curve", points, chosen, words)
 
 
+def params_of(record: DeliveryRecord) -> DeliveryParams:
+    """What delivery was planned with."""
+    return DeliveryParams(
+        channels=record.channels,
+        entries=record.entries,
+        unicast_limit=record.unicast_limit,
+        direct=record.direct_allowed,
+        prices=LedgerPrices(**record.prices.model_dump()),
+    )
+
+
 def marking_cost(plan: StoredPlan) -> float:
-    return sum(subscriptions(plan, marked=True).values())
+    """What descriptors cost as they are marked."""
+    marking = plan.record.marking
+    return plan.delivery.prices.control * marking.cost if marking else 0.0

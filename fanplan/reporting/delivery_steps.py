@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fanplan.plan.delivery.record import DeliveryRecord
 from fanplan.plan.stored import StoredPlan
+from fanplan.reporting.bars import Stack
 from fanplan.reporting.material import Planned
 from fanplan.reporting.saving import Saving, Step
 
@@ -44,6 +45,12 @@ def saving_of(planned: Planned) -> Saving:
         gains=tuple(gain(step.name, planned.plan) for step in record.steps[1:]),
         least=Step(LEAST, record.bound),
     )
+
+
+def stacks_of(record: DeliveryRecord) -> list[Stack]:
+    """What the cost consists of at every step."""
+    named = zip(words_of(record), record.steps, strict=True)
+    return [Stack(words, step.parts) for words, step in named]
 
 
 def words_of(record: DeliveryRecord) -> list[str]:

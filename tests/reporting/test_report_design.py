@@ -15,7 +15,7 @@ from fanplan.api import reports
 from fanplan.plan.stored import StoredPlan, load_plan
 from fanplan.reporting.delivery import class_listing, domain_listing
 from fanplan.reporting.delivery_curve import delivery_curve
-from fanplan.reporting.delivery_systems import systems
+from fanplan.reporting.delivery_steps import stacks_of
 from fanplan.reporting.delivery_ways import CHANNEL, DIRECT, GROUP, HOP, NOWHERE, Ways, read_ways
 from fanplan.reporting.overlay_spread import spreads
 from fanplan.reporting.passages import delivering
@@ -64,16 +64,14 @@ def test_all_layers_have_one_headline(
     assert "east, 3 channels inside" in text
 
 
-def test_every_step_is_counted_anew(world: DesignWorld) -> None:
-    """Parts come to what the plan says of each step: else the step would be left out."""
-    found = systems(world.plan, world.dataset, world.ways.stored.problem)
+def test_every_step_has_its_parts(world: DesignWorld) -> None:
+    found = stacks_of(world.plan.delivery)
     assert [stack.total for stack in found] == pytest.approx(
         [step.cost for step in world.plan.delivery.steps]
     )
     assert found[-1].words == "this plan"
-    (alone, own) = systems(world.plan, None, None)
-    assert own.parts == found[-1].parts
-    assert alone.parts == found[-2].parts
+    own = {name: cost for name, cost in found[-1].parts.items() if name != "subscriptions"}
+    assert own == pytest.approx(world.plan.delivery.parts)
 
 
 def test_ways_add_up_to_the_ledger(world: DesignWorld) -> None:
@@ -168,5 +166,4 @@ def test_designs_with_less_are_reported(world: DesignWorld, tmp_path: Path, wish
     plan = load_plan(write_design(world.dataset, tmp_path / "plan", **wishes))
     made = fanplan.report(plan.folder, tmp_path / "out", workload=world.dataset, curve=False)
     assert made.savings[0]["steps"][-1]["value"] == plan.delivery.steps[-1].cost
-    found = systems(plan, world.dataset, read_ways(plan, world.dataset).stored.problem)
-    assert len(found) == len(plan.delivery.steps)
+    assert stacks_of(plan.delivery)[-1].total == pytest.approx(plan.delivery.steps[-1].cost)

@@ -31,7 +31,7 @@ class Limits(Protocol):
 class Settled:
     """What was asked for and what came of it, as the plan records it.
 
-    ``steps`` are names and costs on the way from the naive system to the plan.
+    ``steps`` are systems on the way from the naive one to the plan: names, and parts of the cost.
     """
 
     limits: Limits
@@ -40,7 +40,7 @@ class Settled:
     fixed: tuple[str, ...]
     layered: float
     bound: float
-    steps: tuple[tuple[str, float], ...]
+    steps: tuple[tuple[str, dict[str, float]], ...]
     warnings: tuple[str, ...]
 
 
@@ -68,7 +68,10 @@ def delivery_layer(
         cost=sum(parts.values()),
         layered=settled.layered,
         bound=settled.bound,
-        steps=tuple(StepRecord(name=name, cost=cost) for name, cost in settled.steps),
+        steps=tuple(
+            StepRecord(name=name, cost=sum(parts.values()), parts=parts)
+            for name, parts in settled.steps
+        ),
         warnings=settled.warnings,
     )
     names = pa.array(settled.domains, pa.string())

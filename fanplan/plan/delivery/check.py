@@ -95,6 +95,9 @@ def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) ->
     if record.steps:
         what = "plan.json: delivery.steps, the last"
         require_close(what, record.steps[-1].cost, last, total, findings)
+    for step in record.steps:
+        what, own = f"plan.json: delivery.steps, {step.name}", sum(step.parts.values())
+        require_close(what, step.cost, own, total, findings)
     order = (("bound", record.bound, record.cost), ("layered", record.cost, record.layered))
     for name, low, high in order:
         if low > high * (1 + TOLERANCE):

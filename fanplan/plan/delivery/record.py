@@ -24,12 +24,13 @@ class LedgerPricesRecord(BaseModel):
 
 
 class StepRecord(BaseModel):
-    """What the system costs at one step from the naive one to the plan."""
+    """What the system costs at one step from the naive one to the plan, and in which parts."""
 
     model_config = STRICT
 
     name: str
     cost: Amount
+    parts: dict[str, Amount]
 
 
 class DeliveryRecord(BaseModel):
