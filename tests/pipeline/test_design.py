@@ -13,7 +13,6 @@ from commands import answer, run
 from pyspark.sql import SparkSession
 
 from fanplan.workload.generators import load
-from fanplan.workload.generators.clients import ClientsParams
 from fanplan.workload.generators.enterprise import EnterpriseParams
 from fanplan.workload.generators.generated import write
 
@@ -200,21 +199,3 @@ def test_what_was_edited_does_not_hold(
     said = capsys.readouterr().out
     assert "delivery.parts.forwarding" in said
     assert "a member is in another domain" in said
-
-
-def test_clients_who_need_brokers_get_them_and_marks_count_where_they_are(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    params = ClientsParams(advertisements=8, rate=4000.0, brokers=40)
-    write(load("clients").generate(params, 1), tmp_path / "clients")
-    dataset, plan = tmp_path / "dataset", tmp_path / "plan"
-    assert run("ingest", tmp_path / "clients", "--out", dataset, *HERE) == 0
-    code, told = answer(capsys, "design", dataset, "--channels", 3, "--out", plan, *HERE)
-    assert (code, told["layers"][3]) == (0, "marking")
-    assert run("check", plan, dataset, *HERE) == 0
-    clients = pq.read_table(plan / "clients.parquet").to_pylist()
-    at = {row["client"]: row["broker"] for row in clients if row["role"] == "subscriber"}
-    wanted = pq.read_table(tmp_path / "clients" / "subscriptions.parquet")["subscriber"].to_pylist()
-    record = json.loads((plan / "plan.json").read_text())["marking"]
-    assert record["subscribed"] == len(wanted)
-    assert record["subscribers"] == len({at[client] for client in wanted})

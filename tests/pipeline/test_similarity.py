@@ -323,6 +323,21 @@ def test_an_unknown_broker_is_named(measured: Derived, tmp_path: Path) -> None:
 MADE = ("similarity", "routes", "client_overlap", "client_interest", "client_routes")
 
 
+def marked_where_clients_are(plan: Path, dataset: Path) -> None:
+    """All regions count, each at the broker that its client was allocated to."""
+    regions = read_stage(dataset, "client_descriptors", ("client", "role", "regions")).to_pylist()
+    at = {
+        (row["client"], row["role"]): row["broker"]
+        for row in pa.parquet.read_table(plan / "clients.parquet").to_pylist()
+    }
+    record = json.loads((plan / "plan.json").read_text())["marking"]
+    for role, count in (("publisher", "published"), ("subscriber", "subscribed")):
+        own = [row for row in regions if row["role"] == role]
+        assert record[count] == sum(row["regions"] for row in own)
+        assert record[f"{role}s"] == len({at[row["client"], role] for row in own})
+    assert record["subscribed"] == len(read_stage(dataset, "regions", ("subscription",)))
+
+
 def test_commands_make_the_stages_that_they_need(
     measured: Derived, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -338,8 +353,14 @@ def test_commands_make_the_stages_that_they_need(
     share = ("--lcf", 1, "--stable")
     code, told = answer(capsys, "allocate", dataset, "--out", fewer, *share, *spark)
     assert (code, told["clients"]) == (0, 16)
-    for plan in (mesh, fewer):
+    whole = tmp_path / "whole"
+    fixed = ("--fix", f"overlay={fewer}", "--without", "direct")
+    code, told = answer(capsys, "design", dataset, *fixed, "--out", whole, *spark)
+    assert (code, told["layers"][3]) == (0, "marking")
+    marked_where_clients_are(whole, dataset)
+    for plan in (mesh, fewer, whole):
         assert run("check", plan, dataset, *spark) == 0
+    for plan in (mesh, fewer):
         code, told = answer(capsys, "simulate", plan, dataset, *spark)
         assert (code, told["publications"], told["agrees"]) == (0, PUBLICATIONS, True)
     (dataset / "manifest.json").write_text((measured.dataset / "manifest.json").read_text())
