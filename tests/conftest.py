@@ -20,8 +20,8 @@ from fanplan.pipeline import spark as sparks
 from fanplan.pipeline.java import java_home
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Queries of tests are small: to compile each takes longer than to run it. Spark compiles those of the
-# cluster and the Connect server, as it does for users.
+# Queries of tests are small: to compile each takes longer than to run it. Those of the cluster and
+# of the Connect server are compiled, as they are for users.
 INTERPRETED = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN"
 START_SECONDS = 120
 
