@@ -20,9 +20,6 @@ from fanplan.pipeline import spark as sparks
 from fanplan.pipeline.java import java_home
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Queries of tests are small: to compile each takes longer than to run it. Those of the cluster and
-# of the Connect server are compiled, as they are for users.
-INTERPRETED = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN"
 START_SECONDS = 120
 
 # The first example of a test may compile a kernel or start a job: time says nothing here. The same
@@ -35,7 +32,7 @@ settings.load_profile("fanplan")
 def spark() -> Iterator[SparkSession]:
     """One embedded Spark for all tests, with a JVM that starts in half the time."""
     # Through the environment, so that a command with `--master local[2]` shares the session.
-    conf = f"spark.driver.extraJavaOptions='{QUICK_JVM}' spark.driver.memory=2g {INTERPRETED}"
+    conf = f"spark.driver.extraJavaOptions='{QUICK_JVM}' spark.driver.memory=2g"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(sparks.EXTRA, conf)
         with sparks.running(master="local[2]") as session:
