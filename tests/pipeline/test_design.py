@@ -47,7 +47,7 @@ def test_all_layers_in_one_plan(
 
 @pytest.fixture(scope="module")
 def designed(enterprise: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plan of all layers."""
+    """A plan of all layers, with four channels on each site."""
     plan = tmp_path_factory.mktemp("designed") / "plan"
     assert run("design", enterprise, "--channels", 4, "--out", plan, *HERE) == 0
     return plan
@@ -128,25 +128,17 @@ def test_channels_across_sites_cannot_be_fixed_on_sites(
     assert (code, told["channels"], told["domains"]) == (0, 2, [""])
 
 
-@pytest.fixture(scope="module")
-def four(enterprise: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plan with four channels on each site."""
-    plan = tmp_path_factory.mktemp("plans") / "four"
-    assert run("design", enterprise, "--channels", 4, "--out", plan, *HERE) == 0
-    return plan
-
-
 def test_designs_compare_and_become_each_other(
-    enterprise: Path, four: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old, new, alone = four, tmp_path / "new", tmp_path / "alone"
+    old, new, alone = designed, tmp_path / "new", tmp_path / "alone"
     words = ("--channels", 1, "--without", "direct", "--out", new)
     assert run("design", enterprise, *words, *HERE) == 0
     assert run("channels", enterprise, "--channels", 4, "--out", alone, *HERE) == 0
     code, told = answer(capsys, "compare", old, new, alone)
     first, cost = next(iter(told["figures"])), told["figures"]["delivery"]["cost"]
     assert (code, first, cost["values"][2]) == (0, "delivery", None)
-    assert cost["best"] == ["four"], "with more channels, and direct unicast, it costs less"
+    assert cost["best"] == ["plan"], "with more channels, and direct unicast, it costs less"
     assert told["notes"][0] == "no layer delivery in alone"
     for words in ((), (enterprise,)):
         code, way = answer(capsys, "diff", old, new, *words, "--steps-of", 40)
@@ -159,9 +151,9 @@ def test_designs_compare_and_become_each_other(
 
 
 def test_a_design_on_a_workload_that_drifted(
-    enterprise: Path, four: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan, later = four, tmp_path / "later"
+    plan, later = designed, tmp_path / "later"
     assert run("apply-check", plan, enterprise, *HERE) == 0
     shutil.copytree(enterprise, later)
     manifest = json.loads((later / "manifest.json").read_text())
