@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba.core.caching import ZipCacheLocator
+from numba.core.compiler_lock import global_compiler_lock
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,5 +38,47 @@ if not Path(__file__).exists():
 
 def compiled(function: F | None = None, **options: Any) -> Any:
     """Compile with numba, without the GIL, keeping the machine code between runs."""
-    options = {"nogil": True, "cache": True, **options}
-    return numba.njit(**options) if function is None else numba.njit(**options)(function)
+    if function is None:
+        return partial(compiled, **options)
+    return alone(numba.njit(**{"nogil": True, "cache": True, **options})(function))
+
+
+def alone(kernel: Any) -> Any:
+    """Let one process at a time compile a kernel: others wait, and take what it has kept.
+
+    Tasks of Spark come to a kernel together. All of them would compile it, and of two that keep
+    their code at the same time numba forgets one.
+    """
+    compile_now = kernel.compile
+
+    def compile_alone(signature: Any) -> Any:
+        # Numba's own lock first, in the order in which a kernel that calls this one takes them.
+        with global_compiler_lock, locked(kernel):
+            return compile_now(signature)
+
+    kernel.compile = compile_alone
+    return kernel
+
+
+_held: set[str] = set()
+
+
+@contextmanager
+def locked(kernel: Any) -> Iterator[None]:
+    """Hold the lock of a kernel, next to its machine code; it ends with the process at the latest.
+
+    Where no lock can be had, on a folder that is read-only or far away, work goes on without.
+    """
+    name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+    if name in _held:
+        yield
+        return
+    with ExitStack() as stack:
+        with suppress(OSError):
+            folder = Path(kernel.stats.cache_path)
+            folder.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context((folder / f"{name}.lock").open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        _held.add(name)
+        stack.callback(_held.discard, name)
+        yield

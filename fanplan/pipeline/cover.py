@@ -7,7 +7,7 @@ wants every cell that its region meets, so nobody is missed. With *full* (Zhang 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,31 +19,27 @@ from fanplan.pipeline.traffic import Batches, GridRef
 from fanplan.workload.description import CoverMode
 
 
-def _snapped(grid: GridRef, full: bool) -> Callable[[Batches], Batches]:
-    """A batch function that turns boxes of coordinates into boxes of cell numbers."""
-
-    def snap(batches: Batches) -> Batches:
-        edges = grid.load()
-        for batch in batches:
-            lo, hi = batch.column("lo"), batch.column("hi")
-            ends = [np.array(side.flatten().to_numpy(), np.float64) for side in (lo, hi)]
-            offsets = lo.offsets.to_numpy() - lo.offsets[0].as_py()
-            topic = batch.column("topic_id").to_numpy()
-            cells_of_boxes(edges.start, edges.count, edges.values, topic, offsets, *ends, full)
-            lists = [pa.ListArray.from_arrays(pa.array(offsets), pa.array(side)) for side in ends]
-            yield pa.record_batch(
-                [*(batch.column(name) for name in batch.schema.names[:3]), *lists],
-                names=batch.schema.names,
-            )
-
-    return snap
+def _snapped(grid: GridRef, full: bool, batches: Batches) -> Batches:
+    """Turn boxes of coordinates into boxes of cell numbers."""
+    edges = grid.load()
+    for batch in batches:
+        lo, hi = batch.column("lo"), batch.column("hi")
+        ends = [np.array(side.flatten().to_numpy(), np.float64) for side in (lo, hi)]
+        offsets = lo.offsets.to_numpy() - lo.offsets[0].as_py()
+        topic = batch.column("topic_id").to_numpy()
+        cells_of_boxes(edges.start, edges.count, edges.values, topic, offsets, *ends, full)
+        lists = [pa.ListArray.from_arrays(pa.array(offsets), pa.array(side)) for side in ends]
+        yield pa.record_batch(
+            [*(batch.column(name) for name in batch.schema.names[:3]), *lists],
+            names=batch.schema.names,
+        )
 
 
 def cover(regions: DataFrame, grid: GridRef, mode: CoverMode) -> DataFrame:
     """Regions as boxes of cell numbers; a region that covers no cell is left out."""
     if grid.dimensions == 0:
         return regions
-    snapped = regions.mapInArrow(_snapped(grid, mode == "full"), regions.schema)
+    snapped = regions.mapInArrow(partial(_snapped, grid, mode == "full"), regions.schema)
     holds_cells = F.forall(F.arrays_zip("lo", "hi"), lambda end: end["lo"] < end["hi"])
     return snapped.filter(holds_cells)
 

@@ -7,8 +7,9 @@ again writes the same rows, and the number of partitions does not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,7 @@ def draw(
     """The publications as a DataFrame; ``shared`` is the law's file, which tasks read."""
     tasks = partitions or max(1, -(-sample.rows // ROWS_PER_TASK))
     numbers = spark.range(0, sample.rows, 1, tasks)
-    step = drawn(shared, law.message_bytes, law.axes, sample)
+    step = partial(drawn, shared, law.message_bytes, law.axes, sample)
     return numbers.mapInArrow(step, schema(law.axes))
 
 
@@ -113,31 +114,27 @@ def write_law(law: PublicationLaw, path: Path) -> None:
 
 
 def drawn(
-    shared: str, message_bytes: int, axes: tuple[Axis, ...], sample: Sample
-) -> Callable[[Batches], Batches]:
-    """A batch function that turns row numbers into publications."""
+    shared: str, message_bytes: int, axes: tuple[Axis, ...], sample: Sample, batches: Batches
+) -> Batches:
+    """Turn row numbers into publications."""
     keys = np.random.SeedSequence(sample.seed).generate_state(AXES + len(axes), np.uint64)
-
-    def step(batches: Batches) -> Batches:
-        law = pa.parquet.read_table(shared).combine_chunks()
-        share = law["share"].to_numpy()
-        for batch in batches:
-            row = batch.column(0).to_numpy()
-            topic = np.searchsorted(share, uniform(keys[TOPIC], row), side="right")
-            columns = [
-                pa.array((row + uniform(keys[TIME], row)) * (sample.seconds / sample.rows)),
-                law["publisher"].chunk(0).take(pa.array(topic)),
-                law["topic"].chunk(0).take(pa.array(topic)),
-                pa.array(sizes(uniform(keys[BYTES], row), message_bytes)),
-                *(
-                    values(axis, uniform(key, row), ends(law, i, topic))
-                    for i, (axis, key) in enumerate(zip(axes, keys[AXES:], strict=True))
-                ),
-            ]
-            names = ["time", "publisher", "topic", "bytes", *(a.attribute.name for a in axes)]
-            yield pa.RecordBatch.from_arrays(columns, names)
-
-    return step
+    law = pa.parquet.read_table(shared).combine_chunks()
+    share = law["share"].to_numpy()
+    for batch in batches:
+        row = batch.column(0).to_numpy()
+        topic = np.searchsorted(share, uniform(keys[TOPIC], row), side="right")
+        columns = [
+            pa.array((row + uniform(keys[TIME], row)) * (sample.seconds / sample.rows)),
+            law["publisher"].chunk(0).take(pa.array(topic)),
+            law["topic"].chunk(0).take(pa.array(topic)),
+            pa.array(sizes(uniform(keys[BYTES], row), message_bytes)),
+            *(
+                values(axis, uniform(key, row), ends(law, i, topic))
+                for i, (axis, key) in enumerate(zip(axes, keys[AXES:], strict=True))
+            ),
+        ]
+        names = ["time", "publisher", "topic", "bytes", *(a.attribute.name for a in axes)]
+        yield pa.RecordBatch.from_arrays(columns, names)
 
 
 @compiled
