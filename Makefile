@@ -4,8 +4,8 @@
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 STAMP := .venv/.installed
-# Two processes, each with a Spark of its own, take file by file, in order: small files come last.
-TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# Two processes: one has the embedded Spark and takes all tests on it, the other file by file.
+TWO := -n 2 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help setup browser demo picture test check format bench papers docs lock clean
 

@@ -40,7 +40,8 @@ def compiled(function: F | None = None, **options: Any) -> Any:
     """Compile with numba, without the GIL, keeping the machine code between runs."""
     if function is None:
         return partial(compiled, **options)
-    return alone(numba.njit(**{"nogil": True, "cache": True, **options})(function))
+    kernel = numba.njit(**{"nogil": True, "cache": True, **options})(function)
+    return alone(kernel) if kernel.stats.cache_path else kernel
 
 
 def alone(kernel: Any) -> Any:

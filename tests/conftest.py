@@ -28,6 +28,16 @@ settings.register_profile("fanplan", deadline=None, derandomize=True)
 settings.load_profile("fanplan")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give files with tests on the embedded Spark to one process, first; others as they come."""
+    on_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path not in on_spark)
+    for item in items:
+        group = "spark" if item.path in on_spark else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One embedded Spark for all tests, with a JVM that starts in half the time."""
