@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 STAMP := .venv/.installed
 # Two processes: one has the embedded Spark and takes all tests on it, the other file by file.
-TWO := -n 2 --dist loadgroup --no-loadscope-reorder
+TWO := -n 2 --no-loadscope-reorder
 
 .PHONY: help setup browser demo picture test check format bench papers docs lock clean
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pyspark
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from fanplan.pipeline import spark as sparks
 from fanplan.pipeline.java import java_home
@@ -28,14 +31,27 @@ settings.register_profile("fanplan", deadline=None, derandomize=True)
 settings.load_profile("fanplan")
 
 
-@pytest.hookimpl(tryfirst=True)
+def needs_spark(file: Path) -> bool:
+    """Whether a file has tests on the embedded Spark: one of its fixtures is an argument."""
+    return re.search(r"\b(spark: SparkSession|demo: Path)\b", file.read_text()) is not None
+
+
+class OneSpark(LoadScopeScheduling):
+    """Files to processes as they come, but all that need the embedded Spark to the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "spark" if needs_spark(self.config.rootpath / file) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSpark:
+    return OneSpark(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give files with tests on the embedded Spark to one process, first; others as they come."""
-    on_spark = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: item.path not in on_spark)
-    for item in items:
-        group = "spark" if item.path in on_spark else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Tests on Spark come first: they are the largest part that one process must do."""
+    first = {path for path in {item.path for item in items} if needs_spark(path)}
+    items.sort(key=lambda item: item.path not in first)
 
 
 @pytest.fixture(scope="session")
