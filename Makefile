@@ -4,8 +4,9 @@
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 STAMP := .venv/.installed
-# Two processes: one has the embedded Spark and takes all tests on it, the other file by file.
-TWO := -n 2 --no-loadscope-reorder
+# Three processes keep two cores busy: one has the embedded Spark and takes all tests on it, the
+# others go file by file.
+SHARED := -n 3 --no-loadscope-reorder
 
 .PHONY: help setup browser demo picture test check format bench papers docs lock clean
 
@@ -24,13 +25,13 @@ picture: demo browser ## take the picture of the report in the README anew, from
 	@$(BIN)/python tests/picture.py demo/report/index.html docs/images/report.png
 
 test: browser ## run the tests
-	@$(BIN)/python -m pytest $(TWO)
+	@$(BIN)/python -m pytest $(SHARED)
 
 check: browser ## what must hold before a change goes in: style, types, tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(TWO)
+	$(BIN)/python -m pytest $(SHARED)
 
 format: $(STAMP) ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix

@@ -22,7 +22,9 @@ from xdist.scheduler import LoadScopeScheduling
 from fanplan.pipeline import spark as sparks
 from fanplan.pipeline.java import java_home
 
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# A JVM without its second compiler starts in half the time. It would keep little room for machine
+# code, and throw out of it what the next test needs.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 START_SECONDS = 120
 
 # The first example of a test may compile a kernel or start a job: time says nothing here. The same
@@ -56,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One embedded Spark for all tests, with a JVM that starts in half the time."""
+    """One embedded Spark for all tests."""
     # Through the environment, so that a command with `--master local[2]` shares the session.
     conf = f"spark.driver.extraJavaOptions='{QUICK_JVM}' spark.driver.memory=2g"
     with pytest.MonkeyPatch.context() as patch:
