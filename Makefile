@@ -4,9 +4,8 @@
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 STAMP := .venv/.installed
-# Three processes keep two cores busy: one has the embedded Spark and takes all tests on it, the
-# others go file by file.
-SHARED := -n 3 --no-loadscope-reorder
+# Two processes: one has the embedded Spark and takes all tests on it, the other file by file.
+SHARED := -n 2 --no-loadscope-reorder
 
 .PHONY: help setup browser demo picture test check format bench papers docs lock clean
 

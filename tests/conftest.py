@@ -25,6 +25,10 @@ from fanplan.pipeline.java import java_home
 # A JVM without its second compiler starts in half the time. It would keep little room for machine
 # code, and throw out of it what the next test needs.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+
+# Queries over a few rows take longer to compile than to run. Those of a cluster and of commands in
+# processes of their own are compiled, as users' are, and must give the same.
+INTERPRETED = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN"
 START_SECONDS = 120
 
 # The first example of a test may compile a kernel or start a job: time says nothing here. The same
@@ -60,9 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     """One embedded Spark for all tests."""
     # Through the environment, so that a command with `--master local[2]` shares the session.
-    conf = f"spark.driver.extraJavaOptions='{QUICK_JVM}' spark.driver.memory=2g"
+    jvm = f"spark.driver.extraJavaOptions='{QUICK_JVM}' spark.driver.memory=2g"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(sparks.EXTRA, conf)
+        patch.setenv(sparks.EXTRA, f"{jvm} {INTERPRETED}")
         with sparks.running(master="local[2]") as session:
             yield session
 

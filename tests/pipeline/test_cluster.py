@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from fanplan.api import Dataset
 from fanplan.pipeline import spark as sparks
-from fanplan.pipeline.ingest import ingest_workload
-from fanplan.progress import quiet
 
 # A machine that has never run Fanplan compiles the kernels first.
 SECONDS = 400
@@ -118,13 +115,6 @@ def results(dataset: Path) -> dict[str, Any]:
     return {**tables, "hits": hits, "key": Dataset(dataset).manifest.key}
 
 
-@pytest.fixture(scope="module")
-def embedded(spark: SparkSession, desk: Path) -> dict[str, Any]:
-    out = desk.parent / "embedded"
-    ingest_workload(lambda: spark, desk, out, {}, quiet())
-    return results(out)
-
-
 # Commands that name the same Spark share its session: a cluster starts executors once.
 COMMANDS = """
 import json, sys
@@ -157,6 +147,13 @@ def answers(conf: dict[str, str], *commands: tuple[object, ...]) -> list[dict[st
         answer, end = json.JSONDecoder().raw_decode(rest)
         told, rest = [*told, answer], rest[end:].strip()
     return told
+
+
+@pytest.fixture(scope="module")
+def embedded(desk: Path, cluster_conf: dict[str, str]) -> dict[str, Any]:
+    out = desk.parent / "embedded"
+    answers(cluster_conf, ("ingest", desk, "--out", out))
+    return results(out)
 
 
 @pytest.mark.parametrize("option", ["--master", "--remote"])
