@@ -26,8 +26,8 @@ from fanplan.pipeline.java import java_home
 # code, and throw out of it what the next test needs.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
-# Queries over a few rows take longer to compile than to run. Those of a cluster and of commands in
-# processes of their own are compiled, as users' are, and must give the same.
+# Queries over a few rows take longer to compile than to run. The tests of a cluster compile theirs,
+# as users do, from files to a replayed plan.
 INTERPRETED = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN"
 START_SECONDS = 120
 
