@@ -50,6 +50,7 @@ class OneSpark(LoadScopeScheduling):
         return "spark" if needs_spark(self.config.rootpath / file) else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSpark:
     return OneSpark(config, log)
 
