@@ -48,7 +48,7 @@ def alone(kernel: Any) -> Any:
     """Let one process at a time compile a kernel: others wait, and take what it has kept.
 
     Tasks of Spark come to a kernel together. All of them would compile it, and of two that keep
-    their code at the same time numba forgets one.
+    their code at the same time numba may forget one.
     """
     compile_now = kernel.compile
 

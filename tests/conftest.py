@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pyspark
@@ -37,6 +38,7 @@ settings.register_profile("fanplan", deadline=None, derandomize=True)
 settings.load_profile("fanplan")
 
 
+@cache
 def needs_spark(file: Path) -> bool:
     """Whether a file has tests on the embedded Spark: one of its fixtures is an argument."""
     return re.search(r"\b(spark: SparkSession|demo: Path)\b", file.read_text()) is not None
