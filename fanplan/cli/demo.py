@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from fanplan.api import Dataset, Design, Engine
+from fanplan.cli.run import rehearsing
 from fanplan.cli.show import show_facts, show_json
 
 CHANNELS = 16
@@ -30,8 +31,10 @@ class Size:
 
 def run_demo(out: Path, size: Size, seed: int, json: bool, engine: Engine) -> None:
     """Generate, ingest, design, prove, compare, and write the report."""
-    dataset = make_dataset(out, size, seed, engine)
-    before = designed(dataset, out / "before", CHANNELS // 2, ("groups", "direct"), seed, engine)
+    with rehearsing():
+        dataset = make_dataset(out, size, seed, engine)
+        smaller = ("groups", "direct")
+        before = designed(dataset, out / "before", CHANNELS // 2, smaller, seed, engine)
     made = designed(dataset, out / "plan", CHANNELS, (), seed, engine)
     proof = proved(dataset, out, engine)
     told = summary(size, before, made, proof) | {"report": reported(dataset, out, engine)}

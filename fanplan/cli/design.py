@@ -9,7 +9,7 @@ import typer
 
 from fanplan.cli import options
 from fanplan.cli.groups import priced
-from fanplan.cli.run import engine, named_by_flag
+from fanplan.cli.run import engine, named_by_flag, rehearsing
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.errors import InputError, Problem
 from fanplan.folder import PLAN, require_free
@@ -76,7 +76,12 @@ def design(
 
     require_free(out, PLAN, replace)
     run = engine(master, remote, json)
-    with named_by_flag(FLAGS), api.as_dataset(workload, run) as dataset, Interrupt() as stop:
+    with (
+        rehearsing(),
+        named_by_flag(FLAGS),
+        api.as_dataset(workload, run) as dataset,
+        Interrupt() as stop,
+    ):
         began = clock.perf_counter()
         made = api.design(
             dataset,

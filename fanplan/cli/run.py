@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,3 +35,16 @@ def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
         raise InfeasibleError(
             error.limit, error.value, replace(error.problem, where=where)
         ) from None
+
+
+@contextmanager
+def rehearsing() -> Iterator[subprocess.Popen[bytes]]:
+    """Beside a design: another process compiles its kernels while Spark has the data in hand."""
+    words = (sys.executable, "-P", "-m", "fanplan.planners.rehearsal")
+    nowhere = subprocess.DEVNULL
+    process = subprocess.Popen(words, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()

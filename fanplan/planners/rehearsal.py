@@ -1,0 +1,133 @@
+"""A design of a tiny network, for the sake of its kernels: what it calls is compiled and kept.
+
+Compiling takes longer than a small design itself. Run beside a design, it has kernels ready before
+Spark has the data for them: ``python -m fanplan.planners.rehearsal``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.planners.delivery.joint import joint_delivery
+from fanplan.planners.delivery.params import DeliveryParams
+from fanplan.planners.marking.marking import exact_marking
+from fanplan.planners.overlay.improve import ImproveParams, improved_tree
+from fanplan.planners.overlay.similar import random_tree
+from fanplan.planners.stop import never
+from fanplan.problem import matching
+from fanplan.problem.build import from_pairs
+from fanplan.problem.delivery import DeliveryProblem
+from fanplan.problem.descriptors import uncovered
+from fanplan.problem.extents import make_extents
+from fanplan.problem.group_building import hung_at
+from fanplan.problem.interest import Floats, Ints
+from fanplan.problem.marking import Network
+from fanplan.problem.marking_trees import given_shared_problem
+from fanplan.problem.overlay import Links, OverlayProblem, Routes, no_similarity
+from fanplan.problem.similarity import interest, overlap
+
+BROKERS = 8
+SUBSCRIBERS = 24
+FLOWS = 40
+BOXES = 60
+NAMES = pa.array([f"b{b}" for b in range(BROKERS)])
+PEOPLE = [f"s{s}" for s in range(SUBSCRIBERS)]
+
+
+def rehearse(seed: int = 0) -> None:
+    """All layers, in the order in which a design comes to their kernels."""
+    draw = np.random.default_rng(seed)
+    match(draw)
+    compare(draw)
+    tree = connect(draw)
+    deliver(draw, tree)
+    mark(draw, tree)
+
+
+def boxes(draw: np.random.Generator) -> tuple[Floats, Floats]:
+    """Boxes with two axes."""
+    lo = draw.random((BOXES, 2)) / 2
+    return lo, lo + draw.random((BOXES, 2)) / 2
+
+
+def match(draw: np.random.Generator) -> None:
+    """Who wants a publication."""
+    topic, owner = draw.integers(0, 3, BOXES), draw.integers(0, SUBSCRIBERS, BOXES)
+    index = matching.build_index(
+        topic, np.full(BOXES, 2, np.int32), *boxes(draw), owner, np.arange(BOXES)
+    )
+    points, weight, hits = draw.random((BOXES, 2)), np.ones(BOXES), np.zeros(BOXES)
+    matching.count_hits(index, topic, points, weight, hits)
+    matching.candidates(index, topic, points)
+    matching.audiences(index, topic, points)
+    # Weights come from Arrow, which lets nobody write them; to numba that is another type.
+    matching.wants(index, topic, points, pa.array(weight).to_numpy(), topic, 3)
+
+
+def compare(draw: np.random.Generator) -> None:
+    """How alike brokers are, and which of their regions others cover."""
+    owner, topic = draw.integers(0, BROKERS, BOXES), draw.integers(0, 3, BOXES)
+    lo, hi = boxes(draw)
+    extents = make_extents(owner, np.arange(BOXES), topic, lo, hi)
+    overlap(extents, extents)
+    interest(extents, extents)
+    uncovered(owner, lo, hi)
+
+
+def connect(draw: np.random.Generator) -> Ints:
+    """A tree of brokers that all send to some; links are given. Returns its links."""
+    arrive = np.sort(np.argsort(draw.random((FLOWS, BROKERS)), axis=1)[:, :3], axis=1)
+    routes = Routes(
+        source=draw.integers(0, BROKERS, FLOWS).astype(np.int32),
+        starts=3 * np.arange(FLOWS + 1),
+        brokers=arrive.ravel().astype(np.int32),
+        messages=draw.random(FLOWS),
+        deliveries=draw.random(FLOWS),
+    )
+    a, b = (end.astype(np.int32) for end in np.triu_indices(BROKERS, 1))
+    ones = np.ones(len(a))
+    problem = OverlayProblem(
+        brokers=NAMES,
+        capacity=np.full(BROKERS, np.inf),
+        cost=np.ones(BROKERS),
+        routes=routes,
+        similarity=no_similarity(BROKERS),
+        links=Links(a, b, draw.random(len(a)), ones * np.inf, ones),
+        seconds=1.0,
+        source="",
+    )
+    random_tree(problem, 0)
+    return improved_tree(problem, ImproveParams(), 0, never).tree.edges
+
+
+def deliver(draw: np.random.Generator, tree: Ints) -> None:
+    """Channels on two sites, groups and unicast, on a tree hung at every broker."""
+    flow, who = np.nonzero(draw.random((FLOWS, SUBSCRIBERS)) < 0.3)
+    wanted = from_pairs(flow, who, draw.random(FLOWS), names=PEOPLE)
+    roots = np.arange(BROKERS, dtype=np.int32)
+    problem = DeliveryProblem(
+        interest=wanted,
+        brokers=NAMES,
+        trees=hung_at(tree, roots, BROKERS),
+        home=draw.integers(0, BROKERS, SUBSCRIBERS).astype(np.int32),
+        domain=roots % 2,
+        row=np.arange(wanted.size, dtype=np.int32),
+        tree=draw.integers(0, BROKERS, wanted.size).astype(np.int32),
+        messages=wanted.messages,
+    )
+    joint_delivery(problem, DeliveryParams(channels=3), 0, never)
+
+
+def mark(draw: np.random.Generator, tree: Ints) -> None:
+    """Marks on the tree."""
+    parent = hung_at(tree, np.zeros(1, np.int32), BROKERS).parent[0]
+    child = np.flatnonzero(parent >= 0)
+    ends = {"root": 0 * child, "parent": parent[child], "child": child}
+    table = pa.table({name: NAMES.take(pa.array(place)) for name, place in ends.items()})
+    published, subscribed = draw.integers(1, 9, (2, BROKERS))
+    exact_marking(given_shared_problem(Network(NAMES, published, subscribed), table))
+
+
+if __name__ == "__main__":
+    rehearse()
