@@ -7,8 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import fanplan
 from fanplan.errors import InfeasibleError, InputError
 
 if TYPE_CHECKING:
@@ -37,14 +39,36 @@ def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
         ) from None
 
 
+PACKAGE = Path(next(iter(fanplan.__path__)))
+REHEARSED = ("brokers", "delivery")
+"""Parts of a rehearsal."""
+
+
 @contextmanager
-def rehearsing() -> Iterator[subprocess.Popen[bytes]]:
-    """Beside a design: another process compiles its kernels while Spark has the data in hand."""
-    words = (sys.executable, "-P", "-m", "fanplan.planners.rehearsal")
-    nowhere = subprocess.DEVNULL
-    process = subprocess.Popen(words, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+def rehearsing(
+    stamps: Path = PACKAGE / "__pycache__",
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Beside a design: other processes compile its kernels while Spark has the data in hand.
+
+    Each leaves a stamp. A part is not rehearsed again before a source changes.
+    """
+    changed = max(file.stat().st_mtime for file in PACKAGE.rglob("*.py"))
+    files = {part: stamps / f"rehearsed-{part}" for part in REHEARSED}
+    processes = [
+        started("fanplan.planners.rehearsal", part, str(file))
+        for part, file in files.items()
+        if not file.is_file() or file.stat().st_mtime < changed
+    ]
     try:
-        yield process
+        yield processes
     finally:
-        process.terminate()
-        process.wait()
+        for process in processes:
+            process.terminate()
+            process.wait()
+
+
+def started(*words: str) -> subprocess.Popen[bytes]:
+    """A module of Fanplan in a process that tells nothing."""
+    command = (sys.executable, "-P", "-m", *words)
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)

@@ -1,10 +1,13 @@
 """A design of a tiny network, for the sake of its kernels: what it calls is compiled and kept.
 
 Compiling takes longer than a small design itself. Run beside a design, it has kernels ready before
-Spark has the data for them: ``python -m fanplan.planners.rehearsal``.
+Spark has the data for them: ``python -m fanplan.planners.rehearsal PART STAMP``.
 """
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +24,7 @@ from fanplan.problem.delivery import DeliveryProblem
 from fanplan.problem.descriptors import uncovered
 from fanplan.problem.extents import make_extents
 from fanplan.problem.group_building import hung_at
-from fanplan.problem.interest import Floats, Ints
+from fanplan.problem.interest import Floats
 from fanplan.problem.marking import Network
 from fanplan.problem.marking_trees import given_shared_problem
 from fanplan.problem.overlay import Links, OverlayProblem, Routes, no_similarity
@@ -33,16 +36,24 @@ FLOWS = 40
 BOXES = 60
 NAMES = pa.array([f"b{b}" for b in range(BROKERS)])
 PEOPLE = [f"s{s}" for s in range(SUBSCRIBERS)]
+TREE = np.array([(b // 2, b) for b in range(1, BROKERS)], np.int32)
 
 
-def rehearse(seed: int = 0) -> None:
-    """All layers, in the order in which a design comes to their kernels."""
-    draw = np.random.default_rng(seed)
+def rehearse_brokers(draw: np.random.Generator) -> None:
+    """What a design comes to first: who wants what, and a tree of brokers."""
     match(draw)
     compare(draw)
-    tree = connect(draw)
-    deliver(draw, tree)
-    mark(draw, tree)
+    connect(draw)
+
+
+def rehearse_delivery(draw: np.random.Generator) -> None:
+    """What it comes to then, on a tree."""
+    deliver(draw)
+    mark(draw)
+
+
+PARTS = {"brokers": rehearse_brokers, "delivery": rehearse_delivery}
+"""Parts that have few kernels in common, so that two processors are busy."""
 
 
 def boxes(draw: np.random.Generator) -> tuple[Floats, Floats]:
@@ -75,8 +86,8 @@ def compare(draw: np.random.Generator) -> None:
     uncovered(owner, lo, hi)
 
 
-def connect(draw: np.random.Generator) -> Ints:
-    """A tree of brokers that all send to some; links are given. Returns its links."""
+def connect(draw: np.random.Generator) -> None:
+    """A tree of brokers that all send to some; links are given."""
     arrive = np.sort(np.argsort(draw.random((FLOWS, BROKERS)), axis=1)[:, :3], axis=1)
     routes = Routes(
         source=draw.integers(0, BROKERS, FLOWS).astype(np.int32),
@@ -98,10 +109,10 @@ def connect(draw: np.random.Generator) -> Ints:
         source="",
     )
     random_tree(problem, 0)
-    return improved_tree(problem, ImproveParams(), 0, never).tree.edges
+    improved_tree(problem, ImproveParams(), 0, never)
 
 
-def deliver(draw: np.random.Generator, tree: Ints) -> None:
+def deliver(draw: np.random.Generator) -> None:
     """Channels on two sites, groups and unicast, on a tree hung at every broker."""
     flow, who = np.nonzero(draw.random((FLOWS, SUBSCRIBERS)) < 0.3)
     wanted = from_pairs(flow, who, draw.random(FLOWS), names=PEOPLE)
@@ -109,7 +120,7 @@ def deliver(draw: np.random.Generator, tree: Ints) -> None:
     problem = DeliveryProblem(
         interest=wanted,
         brokers=NAMES,
-        trees=hung_at(tree, roots, BROKERS),
+        trees=hung_at(TREE, roots, BROKERS),
         home=draw.integers(0, BROKERS, SUBSCRIBERS).astype(np.int32),
         domain=roots % 2,
         row=np.arange(wanted.size, dtype=np.int32),
@@ -119,9 +130,9 @@ def deliver(draw: np.random.Generator, tree: Ints) -> None:
     joint_delivery(problem, DeliveryParams(channels=3), 0, never)
 
 
-def mark(draw: np.random.Generator, tree: Ints) -> None:
+def mark(draw: np.random.Generator) -> None:
     """Marks on the tree."""
-    parent = hung_at(tree, np.zeros(1, np.int32), BROKERS).parent[0]
+    parent = hung_at(TREE, np.zeros(1, np.int32), BROKERS).parent[0]
     child = np.flatnonzero(parent >= 0)
     ends = {"root": 0 * child, "parent": parent[child], "child": child}
     table = pa.table({name: NAMES.take(pa.array(place)) for name, place in ends.items()})
@@ -130,4 +141,6 @@ def mark(draw: np.random.Generator, tree: Ints) -> None:
 
 
 if __name__ == "__main__":
-    rehearse()
+    part, stamp = sys.argv[1:]
+    PARTS[part](np.random.default_rng(0))
+    Path(stamp).touch()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
-from fanplan.cli.run import rehearsing
+from fanplan.cli.run import REHEARSED, rehearsing
+from fanplan.planners.rehearsal import PARTS
 
 SCRIPT = """
 import json, sys
+
+import numpy as np
 
 from fanplan import api
 from fanplan.planners import rehearsal
@@ -31,7 +34,8 @@ def known():
     return {kernel.__name__: len(kernel.signatures) for kernel in LONG}
 
 
-rehearsal.rehearse()
+for part in rehearsal.PARTS.values():
+    part(np.random.default_rng(0))
 rehearsed = known()
 api.design(api.open_dataset(sys.argv[1]), channels=3)
 print(json.dumps([rehearsed, known()]))
@@ -46,8 +50,23 @@ def test_a_design_finds_its_kernels_compiled(demo: Path) -> None:
     assert set(rehearsed.values()) == {1}
 
 
-def test_a_rehearsal_ends_with_the_work() -> None:
-    with pytest.raises(KeyboardInterrupt), rehearsing() as process:
-        assert process.poll() is None
+def test_a_rehearsal_ends_with_the_work(tmp_path: Path) -> None:
+    with suppress(KeyboardInterrupt), rehearsing(tmp_path) as processes:
+        assert [process.poll() for process in processes] == [None, None]
         raise KeyboardInterrupt
-    assert process.poll() is not None
+    assert None not in [process.poll() for process in processes]
+
+
+def test_what_was_rehearsed_is_not_again(tmp_path: Path) -> None:
+    with rehearsing(tmp_path) as processes:
+        assert [process.wait() for process in processes] == [0, 0]
+    with rehearsing(tmp_path) as processes:
+        assert not processes
+    # As if a source had changed since.
+    os.utime(tmp_path / "rehearsed-brokers", (0, 0))
+    with rehearsing(tmp_path) as processes:
+        assert len(processes) == 1
+
+
+def test_every_part_is_rehearsed() -> None:
+    assert tuple(PARTS) == REHEARSED
