@@ -74,8 +74,8 @@ logger.resources.level = warn
 """
 
 
-# Only code that runs for minutes is worth the JVM's optimising compiler: with its own thresholds,
-# a tenth of these, it takes a sixth of all processor time of a short job.
+# A short job is over before the work of the JVM's optimising compiler pays: it starts at ten times
+# its usual thresholds.
 PATIENT = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
