@@ -374,11 +374,16 @@ def _end_jvm() -> None:
     gateway = SparkContext._gateway
     if gateway is None or gateway.proc is None:
         return
-    gateway.shutdown()
-    gateway.proc.stdin.close()
+    # A thread of py4j tells the JVM which objects Python has dropped. If it comes too late, which is
+    # rare, it would log a stack trace.
+    logging.disable(logging.CRITICAL)
     try:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
         gateway.proc.wait(timeout=30)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
+    finally:
+        logging.disable(logging.NOTSET)
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = SparkSession._activeSession = None
