@@ -374,8 +374,8 @@ def _end_jvm() -> None:
     gateway = SparkContext._gateway
     if gateway is None or gateway.proc is None:
         return
-    # A thread of py4j tells the JVM which objects Python has dropped. If it comes too late, which is
-    # rare, it would log a stack trace.
+    # A thread of py4j tells the JVM which objects Python has dropped. Now and then it comes too
+    # late, and would log a stack trace.
     logging.disable(logging.CRITICAL)
     try:
         gateway.shutdown()
