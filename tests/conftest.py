@@ -27,9 +27,12 @@ from fanplan.pipeline.java import java_home
 # code, and throw out of it what the next test needs.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
-# Queries over a few rows take longer to compile than to run. The tests of a cluster compile theirs,
-# as users do, from files to a replayed plan.
-INTERPRETED = "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN"
+# Queries over a few rows take longer to compile than to run, and need no tables of 64 MB. The tests
+# of a cluster are as users have it, from files to a replayed plan.
+SMALL = (
+    "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN "
+    "spark.buffer.pageSize=2m"
+)
 START_SECONDS = 120
 
 # The first example of a test may compile a kernel or start a job: time says nothing here. The same
@@ -69,7 +72,7 @@ def spark() -> Iterator[SparkSession]:
     # Through the environment, so that a command with `--master local[2]` shares the session.
     jvm = f"spark.driver.extraJavaOptions='{QUICK_JVM}' spark.driver.memory=2g"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(sparks.EXTRA, f"{jvm} {INTERPRETED}")
+        patch.setenv(sparks.EXTRA, f"{jvm} {SMALL}")
         with sparks.running(master="local[2]") as session:
             yield session
 

@@ -83,6 +83,9 @@ PATIENT = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
+# PySpark asks for these classes once per column, and for most the JVM searches all its jars.
+ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -192,6 +195,8 @@ def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
+    for name in ASKED_OFTEN:
+        setattr(spark._jvm, name, getattr(spark._jvm, name))
     _on_interrupt(_interrupt)
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
@@ -229,6 +234,8 @@ def _jvm_settings(folder: Path) -> dict[str, str]:
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # PySpark would tell the JVM the line of each column that is named, at ten calls for one.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.local.dir": str(folder),

@@ -1,4 +1,7 @@
-"""The same code on a real cluster and through a real Connect server, both on loopback."""
+"""The same code on a real cluster and through a real Connect server, both on loopback.
+
+From files to a replayed plan, and by tasks that import the package that was shipped to them.
+"""
 
 from __future__ import annotations
 
@@ -16,72 +19,6 @@ from fanplan.pipeline import spark as sparks
 
 # A machine that has never run Fanplan compiles the kernels first.
 SECONDS = 400
-
-# Runs in an interpreter of its own: a process is either a classic or a Connect client.
-JOB = """
-import json, sys
-from collections.abc import Iterator
-from fanplan.pipeline import spark as sparks
-
-def report(batches: Iterator) -> Iterator:
-    import os
-    import fanplan.kernels
-    import numpy as np
-    import pyarrow as pa
-    from fanplan.planners.channels.kmodes.assign import weighted_sum
-    numbers = [batch.column(0).to_numpy().astype(float) for batch in batches]
-    total = sum(int(weighted_sum(x, np.full(len(x), 2.0))) for x in numbers)
-    row = {"folder": [os.getcwd()], "file": [fanplan.kernels.__file__], "total": [total]}
-    yield pa.RecordBatch.from_pydict(row)
-
-with sparks.running(**json.loads(sys.argv[1])) as spark:
-    rows = spark.range(1000, numPartitions=4).mapInArrow(
-        report, "folder string, file string, total long"
-    )
-    batch = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
-    print(json.dumps({"rows": [row.asDict() for row in rows.collect()], "batch": batch}))
-"""
-
-
-def run_job(folder: Path, **arguments: object) -> list[dict[str, Any]]:
-    """What the tasks of the job report. Its stdout holds nothing else, its folder stays empty."""
-    result = subprocess.run(
-        [sys.executable, "-c", JOB, json.dumps(arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert list(folder.iterdir()) == []
-    told = json.loads(result.stdout)
-    assert told["batch"] == sparks.QUERIES["spark.sql.execution.arrow.maxRecordsPerBatch"]
-    return list(told["rows"])
-
-
-def check_rows(rows: list[dict[str, Any]]) -> None:
-    assert sum(row["total"] for row in rows) == sum(2 * x for x in range(1000))
-    assert all("fanplan.zip" in row["file"] for row in rows)
-
-
-def test_executors_of_a_cluster_import_the_shipped_package(
-    cluster_master: str, cluster_conf: dict[str, str], tmp_path: Path
-) -> None:
-    # The job starts when both workers have an executor, so that both take part.
-    together = {"spark.cores.max": "2", "spark.scheduler.minRegisteredResourcesRatio": "1.0"}
-    rows = run_job(tmp_path, master=cluster_master, conf=cluster_conf | together)
-    check_rows(rows)
-    assert len({row["folder"] for row in rows}) == 2
-
-
-def test_a_connect_server_imports_the_shipped_package(
-    connect_remote: str, cluster_conf: dict[str, str], tmp_path: Path
-) -> None:
-    # Settings of a JVM are the server's own: they are passed over without a warning.
-    check_rows(run_job(tmp_path, remote=connect_remote, conf=cluster_conf))
-
-
-# ---- the whole way, from files to a replayed plan
 
 TOML = """
 topic_syntax = "nats"
@@ -117,33 +54,60 @@ def results(dataset: Path) -> dict[str, Any]:
     return {**tables, "hits": hits, "key": Dataset(dataset).manifest.key}
 
 
-# Commands that name the same Spark share its session: a cluster starts executors once.
+# Runs in an interpreter of its own: a process is either a classic or a Connect client. Commands
+# that name the same Spark share its session: a cluster starts executors once.
 COMMANDS = """
 import json, sys
+from collections.abc import Iterator
 from fanplan.cli.main import main
+from fanplan.pipeline import spark as sparks
 
-for words in json.loads(sys.argv[1]):
+def report(batches: Iterator) -> Iterator:
+    import os
+    import fanplan.kernels
+    import numpy as np
+    import pyarrow as pa
+    from fanplan.planners.channels.kmodes.assign import weighted_sum
+    numbers = [batch.column(0).to_numpy().astype(float) for batch in batches]
+    total = sum(int(weighted_sum(x, np.full(len(x), 2.0))) for x in numbers)
+    row = {"folder": [os.getcwd()], "file": [fanplan.kernels.__file__], "total": [total]}
+    yield pa.RecordBatch.from_pydict(row)
+
+commands, where = map(json.loads, sys.argv[1:])
+for words in commands:
     sys.argv = ["fanplan", *words, "--json"]
     try:
         main()
     except SystemExit as end:
         if end.code:
             raise
+spark = sparks.session(**where)
+batch = spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch")
+columns = "folder string, file string, total long"
+rows = spark.range(1000, numPartitions=4).mapInArrow(report, columns).collect()
+print(json.dumps({"batch": batch, "rows": [row.asDict() for row in rows]}))
 """
 
 
-def answers(conf: dict[str, str], *commands: tuple[object, ...]) -> list[dict[str, Any]]:
-    """What commands say, one after the other in one process."""
+def answers(
+    conf: dict[str, str], folder: Path, where: dict[str, str], *commands: tuple[object, ...]
+) -> list[dict[str, Any]]:
+    """What commands say, one after the other in one process, and then tasks of a job.
+
+    Their stdout holds nothing else, and their folder stays empty.
+    """
     settings = " ".join(f"'{name}={value}'" for name, value in conf.items())
     words = json.dumps([[str(word) for word in command] for command in commands])
     result = subprocess.run(
-        [sys.executable, "-c", COMMANDS, words],
+        [sys.executable, "-c", COMMANDS, words, json.dumps(where)],
+        cwd=folder,
         env=os.environ | {sparks.EXTRA: settings},
         capture_output=True,
         text=True,
         timeout=SECONDS,
     )
     assert (result.returncode, result.stderr) == (0, ""), result.stdout
+    assert list(folder.iterdir()) == []
     told, rest = [], result.stdout.strip()
     while rest:
         answer, end = json.JSONDecoder().raw_decode(rest)
@@ -152,13 +116,15 @@ def answers(conf: dict[str, str], *commands: tuple[object, ...]) -> list[dict[st
 
 
 @pytest.fixture(scope="module")
-def embedded(desk: Path, cluster_conf: dict[str, str]) -> dict[str, Any]:
+def embedded(
+    desk: Path, cluster_conf: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     out = desk.parent / "embedded"
-    answers(cluster_conf, ("ingest", desk, "--out", out))
+    answers(cluster_conf, tmp_path_factory.mktemp("here"), {}, ("ingest", desk, "--out", out))
     return results(out)
 
 
-@pytest.mark.parametrize("option", ["--master", "--remote"])
+@pytest.mark.parametrize("option", ["master", "remote"])
 def test_files_become_the_same_dataset_and_replay_wherever_spark_runs(
     option: str,
     request: pytest.FixtureRequest,
@@ -167,15 +133,28 @@ def test_files_become_the_same_dataset_and_replay_wherever_spark_runs(
     cluster_conf: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    fixture = {"--master": "cluster_master", "--remote": "connect_remote"}[option]
-    where = (option, request.getfixturevalue(fixture))
-    conf = cluster_conf | {"spark.sql.shuffle.partitions": "3"}
-    dataset, plan = tmp_path / "dataset", tmp_path / "plan"
-    *_, replayed = answers(
+    address = request.getfixturevalue(
+        {"master": "cluster_master", "remote": "connect_remote"}[option]
+    )
+    where = (f"--{option}", address)
+    # A job starts when both workers have an executor, so that both take part. A Connect server has
+    # settings of its own: these are passed over without a warning.
+    together = {"spark.cores.max": "2", "spark.scheduler.minRegisteredResourcesRatio": "1.0"}
+    conf = cluster_conf | together | {"spark.sql.shuffle.partitions": "3"}
+    dataset, plan, here = (tmp_path / name for name in ("dataset", "plan", "here"))
+    here.mkdir()
+    *_, replayed, job = answers(
         conf,
+        here,
+        {option: address},
         ("ingest", desk, "--out", dataset, *where),
         ("channels", dataset, "--channels", 2, "--out", plan),
         ("replay", plan, dataset, *where),
     )
     assert results(dataset) == embedded
     assert (replayed["ok"], replayed["publications"], replayed["missed"]) == (True, 320, 0)
+    assert job["batch"] == sparks.QUERIES["spark.sql.execution.arrow.maxRecordsPerBatch"]
+    assert sum(row["total"] for row in job["rows"]) == sum(2 * x for x in range(1000))
+    assert all("fanplan.zip" in row["file"] for row in job["rows"])
+    workers = {row["folder"] for row in job["rows"]}
+    assert len(workers) == 2 or option == "remote"
