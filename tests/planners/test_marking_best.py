@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -65,8 +66,9 @@ def optima(problem: MarkingProblem) -> tuple[float, np.ndarray]:
 # ---- figures
 
 
-@pytest.mark.parametrize("problem", [shared_problem(figure_2(), "B"), source_problem(figure_2())])
-def test_figure_2_costs_8_6_and_5(problem: MarkingProblem) -> None:
+@pytest.mark.parametrize("make", [partial(shared_problem, core="B"), source_problem])
+def test_figure_2_costs_8_6_and_5(make: Callable[..., MarkingProblem]) -> None:
+    problem = make(figure_2())
     counts, best = descriptor_counts(problem), exact_marking(problem)
     told = sub_everywhere(problem, counts), pub_everywhere(problem, counts), best.cost
     assert told == (8, 6, 5)
@@ -118,11 +120,11 @@ def test_greedy_is_best_on_shared_trees() -> None:
 
 
 @pytest.mark.parametrize(
-    "problem", [figure_7(), random_shared_problem(0, priced=True)], ids=["sources", "prices"]
+    "make", [figure_7, partial(random_shared_problem, 0, priced=True)], ids=["sources", "prices"]
 )
-def test_greedy_refuses_what_it_cannot_solve(problem: MarkingProblem) -> None:
+def test_greedy_refuses_what_it_cannot_solve(make: Callable[[], MarkingProblem]) -> None:
     with pytest.raises(InputError, match="cannot be decided each on its own"):
-        shared_marking(problem)
+        shared_marking(make())
 
 
 @pytest.mark.parametrize("make", MAKERS)
