@@ -88,7 +88,7 @@ def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real standalone cluster on loopback: a master and two workers."""
     folder = tmp_path_factory.mktemp("cluster")
@@ -117,7 +117,7 @@ def cluster_conf() -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def connect_remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real Spark Connect server on loopback, with two cores."""
     folder = tmp_path_factory.mktemp("connect")
