@@ -155,7 +155,11 @@ def test_from_files_to_a_replayed_plan_wherever_spark_runs(
     where = (f"--{option}", address)
     # A job starts when both workers have an executor, so that both take part. A Connect server has
     # settings of its own: these are passed over without a warning.
-    together = {"spark.cores.max": "2", "spark.scheduler.minRegisteredResourcesRatio": "1.0"}
+    together = {
+        "spark.cores.max": "2",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{SECONDS}s",
+    }
     conf = cluster_conf | together | {"spark.sql.shuffle.partitions": "3"}
     dataset, plan, here = (tmp_path / name for name in ("dataset", "plan", "here"))
     here.mkdir()
