@@ -31,10 +31,12 @@ attributes = ["price", "venue"]
 grid = { price = 4 }
 [topics.alerts]
 """
-
-
-WANTED = [("ann", "q.*", "price > 30"), ("bob", "q.ibm", "venue = 'N'"), ("carol", ">", "")]
-WANTED += [("ann", "alerts", "")]
+WANTED = [
+    ("ann", "q.*", "price > 30"),
+    ("bob", "q.ibm", "venue = 'N'"),
+    ("carol", ">", ""),
+    ("ann", "alerts", ""),
+]
 QUOTES = [(f"q.{'ibm' if i % 3 else 'sun'}", i % 101, "NQ"[i % 2]) for i in range(300)]
 ALERTS = 20
 
