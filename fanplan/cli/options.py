@@ -18,7 +18,10 @@ Remote = Annotated[
 ]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace what is there.")]
 Out = Annotated[Path, typer.Option(help="Folder to write; it appears whole or not at all.")]
-Workload = Annotated[Path, typer.Argument(help="Workload folder, or a dataset that ingest wrote.")]
+Workload = Annotated[
+    Path,
+    typer.Argument(metavar="WORKLOAD", help="Workload folder, or a dataset that ingest wrote."),
+]
 PlanFolder = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan folder.")]
 Grid = Annotated[str | None, typer.Option(help="uniform, atomic or quantile.")]
 Cover = Annotated[str | None, typer.Option(help="overlap or full.")]

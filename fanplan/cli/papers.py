@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def papers(
-    name: Annotated[str | None, typer.Argument(help="Paper; without one, they are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Paper; without one, they are listed.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder to write; whole or not at all.", show_default="papers-NAME"),

@@ -12,7 +12,7 @@ from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json
 
 Plans = Annotated[
-    list[Path], typer.Argument(metavar="PLAN…", help="Plan folders, all made for one dataset.")
+    list[Path], typer.Argument(metavar="PLAN", help="Plan folders, all made for one dataset.")
 ]
 Workload = Annotated[
     Path | None,
