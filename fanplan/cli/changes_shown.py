@@ -223,7 +223,7 @@ def served(found: Verdict) -> str:
     missed = {name: layer.missed for name, layer in found.layers.items() if layer.missed}
     if not missed:
         return "Everybody who wants something is still reached."
-    parts = ", ".join(f"{number(count)} {UNREACHED[name]}" for name, count in missed.items())
+    parts = "; ".join(f"{UNREACHED[name]} ({number(count)})" for name, count in missed.items())
     return f"Not everybody is reached any more: {parts}."
 
 

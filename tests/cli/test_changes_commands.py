@@ -106,7 +106,7 @@ def test_apply_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("apply-check", "broadcast", "later") == 1
     said = capsys.readouterr().out
     assert "Drifted: the input has the key key-2, not key-1" in said
-    assert "1 pairs of a flow and a subscriber who wants it" in said
+    assert "pairs of a flow and a subscriber who wants it (1)" in said
     assert "Plan again, starting from this plan" in said
     assert run("apply-check", "broadcast", "later", "--allow-drift", "s3 is a test") == 0
     assert "Allowed: s3 is a test" in capsys.readouterr().out
