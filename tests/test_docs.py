@@ -7,17 +7,9 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 from commands import run
 from pyspark.sql import SparkSession
-
-from fanplan.evaluation.marking_cost import descriptor_counts, pub_everywhere, sub_everywhere
-from fanplan.planners.marking.marking import exact_marking
-from fanplan.problem.marking import Network
-from fanplan.problem.marking_trees import source_problem
-from fanplan.problem.overlay import Links
-from fanplan.workload.generators.transit_stub import TransitStubParams, draw
 
 DOCS = Path(__file__).parent.parent / "docs"
 FILE = re.compile(r"`((?:desk|firm)/[\w.]+)`(?:(?!```).)*```\w+\n(.*?)```", re.DOTALL)
@@ -63,34 +55,32 @@ def run_python(block: str) -> None:
     assert runner.summarize().failed == 0
 
 
-def test_the_tutorial_says_what_happens(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_tutorial_says_what_happens(
+    spark: SparkSession, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = (DOCS / "tutorial.md").read_text()
     files = dict(FILE.findall(text))
     assert len(files) == 3 + 5
     for name, content in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(content)
-    text += "".join((DOCS / f"{name}.md").read_text() for name in ("changes", "report"))
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text(content)
+    others = ("channels", "genetic", "changes", "report")
+    text += "".join((DOCS / f"{name}.md").read_text() for name in others)
     for kind, block in BLOCK.findall(text):
         run_console(block, capsys) if kind == "console" else run_python(block)
 
 
 @pytest.mark.parametrize("pages", ["overlay simulation", "allocation", "groups", "marking"])
 def test_commands_on_the_pages_of_layers_say_what_they_show(
-    pages: str,
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    pages: str, spark: SparkSession, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A page may go on with what the page before it made."""
-    monkeypatch.chdir(tmp_path)
     for page in pages.split():
         for kind, block in BLOCK.findall((DOCS / f"{page}.md").read_text()):
             if kind == "console":
@@ -106,20 +96,3 @@ def test_python_on_a_page_runs_as_it_stands(page: str) -> None:
     assert len(blocks) > 1
     for block in blocks:
         exec(block, names)
-
-
-def test_costs_on_the_page_on_marking_are_those_of_its_network() -> None:
-    """Without Spark."""
-    text = (DOCS / "marking.md").read_text()
-    world = draw(TransitStubParams(), seed=4)
-    ones = np.ones(len(world.a))
-    links = Links(world.a, world.b, world.latency_ms, ones, ones)
-    problem = source_problem(Network(world.nodes, world.published, world.subscribed, links))
-    counts = descriptor_counts(problem)
-    told = re.findall(r"^(\w[\w ]*?) +([\d.]+) +[\d.]+ +[\d.]+$", text, re.MULTILINE)
-    costs = {
-        "publications everywhere": pub_everywhere(problem, counts),
-        "subscriptions everywhere": sub_everywhere(problem, counts),
-        "best": exact_marking(problem).cost,
-    }
-    assert {name: float(cost) for name, cost in told} == costs
