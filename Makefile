@@ -48,8 +48,8 @@ docs: $(STAMP) ## write the reference of the Python interface anew
 
 # The stamp is written last. Without it an install was never finished, and starts from nothing.
 # PySpark comes as source: the setuptools that builds it is the locked one, installed first.
-# The lock is complete, so pip need not look for what packages need. It compiles them one by one;
-# compileall does on all cores what is ever imported. What does not compile fails when imported.
+# The lock is complete, so pip only checks at the end that nothing lacks. It would compile packages
+# one by one; compileall does what is ever imported on all cores. What fails there fails when imported.
 $(STAMP): requirements.lock pyproject.toml
 	@echo "Setting up .venv with $(PYTHON)"
 	@test -n "$(PYTHON)" || { echo "Fanplan needs Python 3.11 or newer as python3.11 or python3, with venv" >&2; exit 1; }
@@ -62,6 +62,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 	@echo "Installing fanplan"
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check
 	@touch $(STAMP)
 
 PYTHON = $(shell for python in python3.11 python3; do \
