@@ -16,20 +16,20 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from fanplan.changes.channel_order import ChannelChanges, costed, ordered
-from fanplan.changes.channel_world import ChannelWorld, world_between
-from fanplan.changes.channels import states_of
-from fanplan.evaluation.ledger import cost
-from fanplan.evaluation.weights import Weights
-from fanplan.plan.channels.analytic import analytic_ledger
-from fanplan.plan.channels.evidence import Decisions, Relation, Truth
-from fanplan.plan.channels.service import find_service
-from fanplan.plan.channels.types import ChannelMap, Pairs
-from fanplan.planners.methods import find_method
-from fanplan.planners.stop import never
-from fanplan.problem.build import from_generated
-from fanplan.problem.dataset import Manifest
-from fanplan.problem.interest import InterestProblem
+from fanplan.core.ledger import cost
+from fanplan.core.stop import never
+from fanplan.core.weights import Weights
+from fanplan.data.build import from_generated
+from fanplan.data.interest import InterestProblem
+from fanplan.data.reader import Manifest
+from fanplan.layers.channels.changes.changes import states_of
+from fanplan.layers.channels.changes.order import ChannelChanges, costed, ordered
+from fanplan.layers.channels.changes.world import ChannelWorld, world_between
+from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
+from fanplan.layers.channels.check.service import find_service
+from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.map import ChannelMap, Pairs
+from fanplan.layers.channels.methods import find_method
 from fanplan.workload.generators import load
 
 W = Weights()

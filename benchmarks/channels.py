@@ -25,19 +25,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fanplan.evaluation.ledger import cost
-from fanplan.evaluation.weights import Weights
-from fanplan.kernels import compiled
-from fanplan.plan.channels.analytic import analytic_ledger, perfect
-from fanplan.plan.channels.types import ChannelMap
-from fanplan.planners.channels.kmodes import KmodesParams, kmodes
-from fanplan.planners.genetic import AtomicParams, GeneticParams, genetic, genetic_atomic
-from fanplan.planners.methods import find_method
-from fanplan.planners.stop import never
-from fanplan.planners.unicast import MOVES
-from fanplan.problem.build import from_generated
-from fanplan.problem.generated_subscriptions import from_generated as subscriptions_of
-from fanplan.problem.interest import InterestProblem
+from fanplan.core.kernels import compiled
+from fanplan.core.ledger import cost
+from fanplan.core.stop import never
+from fanplan.core.weights import Weights
+from fanplan.data.build import from_generated
+from fanplan.data.interest import InterestProblem
+from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.methods import find_method
+from fanplan.layers.channels.published.genetic import (
+    AtomicParams,
+    GeneticParams,
+    genetic,
+    genetic_atomic,
+)
+from fanplan.layers.channels.published.genetic.generated import from_generated as subscriptions_of
+from fanplan.layers.channels.published.second_step import MOVES
+from fanplan.layers.channels.search import KmodesParams, kmodes
 from fanplan.workload.generators import load
 
 W = Weights()

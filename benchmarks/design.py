@@ -32,31 +32,35 @@ from typing import Any
 import numpy as np
 
 import fanplan
-from fanplan.api.design_layers import marked_overlay, planned_trees
-from fanplan.api.design_run import has_brokers
-from fanplan.api.design_steps import flat_steps, flooding
-from fanplan.api.engine import EMBEDDED
-from fanplan.api.marking_plans import mark_tree
-from fanplan.api.overlay_stages import make_senders
-from fanplan.evaluation.weights import Weights
-from fanplan.plan.channels.analytic import analytic_ledger
-from fanplan.plan.channels.types import ChannelMap, pairs
-from fanplan.plan.delivery.types import Delivery
-from fanplan.plan.delivery.ways import groups_of
-from fanplan.plan.overlay.types import OverlayLayer
-from fanplan.planners.channels.hybrid_params import HybridParams
-from fanplan.planners.delivery.joint import Judged, judge, without_channels
-from fanplan.planners.delivery.layers import completed, joined, with_groups
-from fanplan.planners.delivery.params import DeliveryParams
-from fanplan.planners.genetic import GeneticParams, genetic
-from fanplan.planners.groups.choose import choose_groups
-from fanplan.planners.methods import find_method
-from fanplan.planners.stop import never
-from fanplan.problem.delivery import DeliveryProblem, Local, local_interest
-from fanplan.problem.delivery_dataset import EVERYWHERE, load_delivery, load_flat, sites_of
-from fanplan.problem.groups import Bools
-from fanplan.problem.overlay_dataset import distinct, read_brokers
-from fanplan.problem.subscriptions import SubscriptionProblem, lists, load_subscriptions
+from fanplan.core.stop import never
+from fanplan.core.weights import Weights
+from fanplan.data.engine import EMBEDDED
+from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.methods import find_method
+from fanplan.layers.channels.published.genetic import GeneticParams, genetic
+from fanplan.layers.channels.published.genetic.problem import (
+    SubscriptionProblem,
+    lists,
+    load_subscriptions,
+)
+from fanplan.layers.channels.published.params import HybridParams
+from fanplan.layers.delivery.design import has_brokers
+from fanplan.layers.delivery.params import DeliveryParams
+from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat, sites_of
+from fanplan.layers.delivery.problem.delivery import DeliveryProblem, Local, local_interest
+from fanplan.layers.delivery.search.in_turn import completed, joined, with_groups
+from fanplan.layers.delivery.search.joint import Judged, judge, without_channels
+from fanplan.layers.delivery.sections import marked_overlay, planned_trees
+from fanplan.layers.delivery.steps import flat_steps, flooding
+from fanplan.layers.delivery.types import Delivery
+from fanplan.layers.delivery.ways import groups_of
+from fanplan.layers.groups.problem.groups import Bools
+from fanplan.layers.groups.search.choose import choose_groups
+from fanplan.layers.marking.command import mark_tree
+from fanplan.layers.overlay.types import OverlayLayer
+from fanplan.network.dataset import distinct, read_brokers
+from fanplan.verbs.stages import make_senders
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from fanplan.planners.groups.choose import GroupsParams, Top, choose_groups
-from fanplan.problem.group_building import exact_groups
-from fanplan.problem.groups import Bools, BrokerTrees, GroupsProblem
-from fanplan.problem.overlay import Routes
-from fanplan.simulation.group_protocol.churn import GroupsChurn, groups_churn
-from fanplan.simulation.group_protocol.root import HOLD
+from fanplan.layers.groups.problem.build import exact_groups
+from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
+from fanplan.layers.groups.protocol.root import HOLD
+from fanplan.layers.groups.search.choose import GroupsParams, Top, choose_groups
+from fanplan.network.brokers import Routes
 from fanplan.workload.generators.tree_grid import TreeGridParams, draw
 
 COLUMNS = ("in_groups", "matches", "link_messages", "delay_mean_ms", "delay_max_ms", "held")

@@ -27,21 +27,21 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from rtree import index as rtree_index
 
-from fanplan.evaluation.groups_ledger import groups_ledger
-from fanplan.kernels import compiled
+from fanplan.core.kernels import compiled
+from fanplan.data.spark import session
+from fanplan.layers.groups.ledger import groups_ledger
+from fanplan.layers.groups.problem.build import exact_groups, hung_at
+from fanplan.layers.groups.problem.cell_matcher import grid_of
+from fanplan.layers.groups.problem.class_matcher import class_matcher, match_class
+from fanplan.layers.groups.problem.exact_matcher import exact_matcher, match_exact
+from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.problem.regions import BrokerRegions
+from fanplan.layers.groups.problem.signatures import broker_words
+from fanplan.layers.groups.search.benefit import candidates_of
+from fanplan.layers.groups.stages.cell_marks import marked
+from fanplan.layers.groups.stages.grid import GroupGrid
+from fanplan.network.brokers import Routes
 from fanplan.papers.hyper.samples import at_equal_state, cost, paper_problem
-from fanplan.pipeline.cell_marks import marked
-from fanplan.pipeline.group_grid import GroupGrid
-from fanplan.pipeline.spark import session
-from fanplan.planners.groups.benefit import candidates_of
-from fanplan.problem.broker_regions import BrokerRegions
-from fanplan.problem.cell_matcher import grid_of
-from fanplan.problem.class_matcher import class_matcher, match_class
-from fanplan.problem.exact_matcher import exact_matcher, match_exact
-from fanplan.problem.group_building import exact_groups, hung_at
-from fanplan.problem.groups import GroupsProblem
-from fanplan.problem.overlay import Routes
-from fanplan.problem.signatures import broker_words
 from fanplan.workload.generators.draws import names
 from fanplan.workload.generators.tree_grid import TreeGridParams, draw
 

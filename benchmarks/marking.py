@@ -21,7 +21,8 @@ import networkx
 import numpy as np
 import pyarrow as pa
 
-from fanplan.evaluation.marking_cost import (
+from fanplan.data.interest import Longs
+from fanplan.layers.marking.ledger import (
     Bools,
     Counts,
     descriptor_counts,
@@ -30,17 +31,16 @@ from fanplan.evaluation.marking_cost import (
     sub_everywhere,
     violations,
 )
-from fanplan.evaluation.marking_merged import merged_counts
-from fanplan.planners.marking.cut import largest_closure
-from fanplan.planners.marking.figure6 import repaired_marking
-from fanplan.planners.marking.marking import Marking, exact_marking, gains
-from fanplan.planners.marking.relation import relation_of
-from fanplan.problem.descriptors import covering_nodes, uncovered
-from fanplan.problem.interest import Longs
-from fanplan.problem.marking import MarkingProblem, Network
-from fanplan.problem.marking_covers import BothCovers, Covers
-from fanplan.problem.marking_trees import source_problem
-from fanplan.problem.overlay import Links
+from fanplan.layers.marking.merged import merged_counts
+from fanplan.layers.marking.problem.covers import BothCovers, Covers
+from fanplan.layers.marking.problem.descriptors import covering_nodes, uncovered
+from fanplan.layers.marking.problem.marking import MarkingProblem, Network
+from fanplan.layers.marking.problem.trees import source_problem
+from fanplan.layers.marking.published import repaired_marking
+from fanplan.layers.marking.search.cut import largest_closure
+from fanplan.layers.marking.search.marking import Marking, exact_marking, gains
+from fanplan.layers.marking.search.relation import relation_of
+from fanplan.network.brokers import Links
 from fanplan.workload.generators.draws import names
 from fanplan.workload.generators.transit_stub import TransitStubParams, draw, draw_counts
 

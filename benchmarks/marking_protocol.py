@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.problem.marking import Network
-from fanplan.problem.overlay import Links
-from fanplan.simulation.marking_protocol.churn import MarkingChurn
-from fanplan.simulation.marking_protocol.messages import MESSAGES
-from fanplan.simulation.marking_protocol.run import marking_churn
+from fanplan.layers.marking.problem.marking import Network
+from fanplan.layers.marking.protocol.churn import MarkingChurn
+from fanplan.layers.marking.protocol.messages import MESSAGES
+from fanplan.layers.marking.protocol.run import marking_churn
+from fanplan.network.brokers import Links
 from fanplan.workload.generators.transit_stub import TransitStubParams, draw
 
 FIGURES = (

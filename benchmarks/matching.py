@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from fanplan.pipeline import spatial
-from fanplan.pipeline.spark import session
-from fanplan.pipeline.spatial import PointFiles
-from fanplan.problem import matching
+from fanplan.boxes import matching
+from fanplan.data.ingest import joins as spatial
+from fanplan.data.ingest.joins import PointFiles
+from fanplan.data.spark import session
 
 TOPICS, DIMS, CELLS, SUBSCRIBERS = 20, 3, 10, 10_000
 MATCHES = 18.0

@@ -25,30 +25,30 @@ import pyarrow.parquet as pq
 import scipy.sparse
 from pyspark.sql import DataFrame, SparkSession
 
-from fanplan.evaluation.overlay_ledger import OverlayLedger, overlay_ledger
-from fanplan.pipeline.extents import Chunks, write_chunks
-from fanplan.pipeline.similarity import covers, interests, overlaps
-from fanplan.pipeline.spark import running
-from fanplan.planners.allocation.allocation import Allocation, AllocationParams, Load
-from fanplan.planners.allocation.best import best_allocation
-from fanplan.planners.allocation.bound import fewest_brokers
-from fanplan.planners.allocation.greedy import ranked_allocation
-from fanplan.planners.allocation.phases import deployed_overlay
-from fanplan.planners.allocation.ranking import Ranking
-from fanplan.planners.overlay.improve import ImproveParams, improved_tree
-from fanplan.planners.overlay.similar import (
+from fanplan.boxes.extents import Extents, make_extents
+from fanplan.core.stop import never
+from fanplan.data.ingest.extents import Chunks, write_chunks
+from fanplan.data.spark import running
+from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams, Load
+from fanplan.layers.overlay.allocation.best import best_allocation
+from fanplan.layers.overlay.allocation.bound import fewest_brokers
+from fanplan.layers.overlay.allocation.phases import deployed_overlay
+from fanplan.layers.overlay.allocation.published import ranked_allocation
+from fanplan.layers.overlay.allocation.ranking import Ranking
+from fanplan.layers.overlay.problem.similarity import broker_similarity, client_similarity
+from fanplan.layers.overlay.published.similar import (
     cover_tree,
     hybrid_tree,
     interest_tree,
     overlap_tree,
     random_tree,
 )
-from fanplan.planners.overlay.tree import Tree
-from fanplan.planners.stop import never
-from fanplan.problem.extents import Extents, make_extents
-from fanplan.problem.generated_routes import broker_routes, client_routes
-from fanplan.problem.overlay import ClientProblem, OverlayProblem, Routes, Similarity
-from fanplan.problem.similarity import broker_similarity, client_similarity
+from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
+from fanplan.layers.overlay.stages.similarity import covers, interests, overlaps
+from fanplan.network.brokers import ClientProblem, OverlayProblem, Routes, Similarity
+from fanplan.network.carried import OverlayLedger, overlay_ledger
+from fanplan.network.generated import broker_routes, client_routes
+from fanplan.network.trees import Tree
 from fanplan.workload.generators import brokers, clients
 from fanplan.workload.generators.draws import names
 from fanplan.workload.generators.population import Regions

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from fanplan.problem.generated_routes import broker_routes
+from fanplan.network.generated import broker_routes
 from fanplan.simulation.messages import Messages, publications
 from fanplan.simulation.params import Congestion, SimulationParams
 from fanplan.simulation.simulate import run

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """# Python interface
 
 `import fanplan` gives the verbs below; it costs nothing until one is used. Errors are
-`fanplan.errors.FanplanError`: `InputError` has `problems`, each with the item, what is wrong and
+`fanplan.core.errors.FanplanError`: `InputError` has `problems`, each with the item, what is wrong and
 the remedy. This page is written by `make docs` from the code.
 """
 VERBS = {
@@ -37,11 +37,11 @@ VERBS = {
 }  # fmt: skip
 ANSWERS = {
     "fanplan.plan.findings": ("CheckResult",),
-    "fanplan.evaluation.replayed": ("Replayed",),
-    "fanplan.changes.compare": ("Comparison",),
-    "fanplan.changes.diff": ("Diff",),
-    "fanplan.changes.drift": ("Verdict",),
-    "fanplan.errors": ("FanplanError", "InputError", "CheckError", "Problem"),
+    "fanplan.plan.replayed": ("Replayed",),
+    "fanplan.verbs.compare": ("Comparison",),
+    "fanplan.verbs.diff": ("Diff",),
+    "fanplan.verbs.drift": ("Verdict",),
+    "fanplan.core.errors": ("FanplanError", "InputError", "CheckError", "Problem"),
 }
 """What verbs return and raise, beside what `fanplan` has itself."""
 

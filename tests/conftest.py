@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from fanplan.pipeline import spark as sparks
-from fanplan.pipeline.java import java_home
+from fanplan.data import spark as sparks
+from fanplan.data.java import java_home
 
 # A JVM without its second compiler starts in half the time. It would keep little room for machine
 # code, and throw out of it what the next test needs.

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from fanplan.plan.channels.types import ChannelLayer
-from fanplan.planners.methods import METHODS, find_method, plan_channels
-from fanplan.problem.interest import InterestProblem, load_interest
+from fanplan.data.interest import InterestProblem, load_interest
+from fanplan.layers.channels.map import ChannelLayer
+from fanplan.layers.channels.methods import METHODS, find_method, plan_channels
 
 unhurried = settings(deadline=None)
 """The first call of a kernel compiles it, which takes longer than Hypothesis expects."""

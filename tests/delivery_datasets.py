@@ -18,14 +18,12 @@ import pytest
 from overlays import write_manifest, write_stage
 
 import fanplan
-from fanplan.api import (
-    churning,
-    delivery_simulations,
-    design_run,
-    marking_plans,
-    overlay_plans,
-    plans,
-)
+from fanplan.layers.delivery import delivery_simulations
+from fanplan.layers.delivery import design as design_run
+from fanplan.layers.marking import command as marking_plans
+from fanplan.layers.overlay import command as overlay_plans
+from fanplan.verbs import churn as churning
+from fanplan.verbs import replay as plans
 
 EDGES = [0.0, 50.0, 100.0]
 SITES = {"b0": "east", "b1": "east", "b2": "west", "b3": "west", "b4": None, "b5": "west"}

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 from overlays import routes_of
 
-from fanplan.planners.groups.choose import GroupsParams, Top, choose_groups
-from fanplan.problem.group_building import exact_groups, hung_at
-from fanplan.problem.groups import GroupsProblem
-from fanplan.simulation.group_protocol.churn import GroupsChurn, stir
-from fanplan.simulation.group_protocol.links import Link
-from fanplan.simulation.group_protocol.messages import DEFAULT, KINDS, Message, Publication
-from fanplan.simulation.group_protocol.system import System
+from fanplan.layers.groups.problem.build import exact_groups, hung_at
+from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.protocol.churn import GroupsChurn, stir
+from fanplan.layers.groups.protocol.links import Link
+from fanplan.layers.groups.protocol.messages import DEFAULT, KINDS, Message, Publication
+from fanplan.layers.groups.protocol.system import System
+from fanplan.layers.groups.search.choose import GroupsParams, Top, choose_groups
 
 LATE_MS = 100.0
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from group_worlds import CELLS, EDGES, World, routes_of
 from overlays import route_columns, write_manifest, write_stage
 
-from fanplan.problem.overlay import Routes
+from fanplan.network.brokers import Routes
 from fanplan.simulation.traffic import merged
 
 Pair = tuple[int, int]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.problem.group_building import Cells, hung_at
-from fanplan.problem.groups import BrokerTrees, GroupsProblem
-from fanplan.problem.overlay import Routes
+from fanplan.layers.groups.problem.build import Cells, hung_at
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.network.brokers import Routes
 
 EDGES = np.array([0.0, 2.0, 4.0, 6.0])
 """Both axes; boxes end at multiples of a half."""

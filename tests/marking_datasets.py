@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from overlays import write_manifest, write_stage
 
-from fanplan.problem.marking import Network
+from fanplan.layers.marking.problem.marking import Network
 
 COVERS = {"publishes": pa.bool_(), "broker": pa.string()}
 COVERS |= {"coverers": pa.list_(pa.string()), "regions": pa.int64()}

@@ -10,6 +10,8 @@ import itertools
 import numpy as np
 import pyarrow as pa
 
+from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SourceTrees
+from fanplan.layers.marking.problem.trees import given_problem, shared_problem
 from fanplan.papers.matchmaker.examples import FIGURE_7_LINKS as FIGURE_7_LINKS
 from fanplan.papers.matchmaker.examples import figure_2 as figure_2
 from fanplan.papers.matchmaker.examples import figure_5 as figure_5
@@ -17,8 +19,6 @@ from fanplan.papers.matchmaker.examples import figure_7 as figure_7
 from fanplan.papers.matchmaker.examples import links as links
 from fanplan.papers.matchmaker.examples import network as network
 from fanplan.papers.matchmaker.examples import tree_table as tree_table
-from fanplan.problem.marking import MarkingProblem, Network, SourceTrees
-from fanplan.problem.marking_trees import given_problem, shared_problem
 
 Edge = tuple[int, int]
 

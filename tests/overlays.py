@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse
 
-from fanplan.plan.overlay.build import Decided, overlay_layer
-from fanplan.plan.overlay.record import AllocationRecord, LimitsRecord
-from fanplan.plan.overlay.types import Trees
-from fanplan.plan.overlay.write import write_overlay
+from fanplan.data.reader import read_manifest
+from fanplan.layers.overlay.build import Decided, overlay_layer
+from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord
+from fanplan.layers.overlay.types import Trees
+from fanplan.layers.overlay.write import write_overlay
+from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.plan.seal import file_hashes, write_record
-from fanplan.plan.store import plan_record
-from fanplan.problem.dataset import read_manifest
-from fanplan.problem.overlay import Links, OverlayProblem, Routes, no_similarity
+from fanplan.verbs.save import plan_record
 
 KEY = "key-1"
 

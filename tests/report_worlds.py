@@ -20,7 +20,11 @@ from overlay_worlds import random_world, write_overlay_dataset
 from overlays import write_stage
 
 import fanplan
-from fanplan.api import design_run, groups_plans, marking_plans, overlay_plans, plans
+from fanplan.layers.delivery import design as design_run
+from fanplan.layers.groups import command as groups_plans
+from fanplan.layers.marking import command as marking_plans
+from fanplan.layers.overlay import command as overlay_plans
+from fanplan.verbs import replay as plans
 
 HOSTILE = "<script>alert('a')</script>\"&"
 """A name that must come through as it is, and do nothing."""

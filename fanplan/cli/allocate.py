@@ -10,7 +10,7 @@ import typer
 from fanplan.cli import options, tree_options
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
-from fanplan.folder import PLAN, require_free
+from fanplan.core.folder import PLAN, require_free
 
 RANKINGS = "gli,gi,gig,baseline"
 
@@ -71,7 +71,7 @@ def allocate(
 ) -> None:
     """Decide how many brokers are needed, which client goes where, and link those brokers."""
     from fanplan import api
-    from fanplan.planners.stop import Interrupt
+    from fanplan.core.stop import Interrupt
 
     require_free(out, PLAN, replace)
     run = engine(master, remote, json)

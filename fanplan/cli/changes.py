@@ -11,7 +11,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_json
-from fanplan.folder import CHANGES, require_free
+from fanplan.core.folder import CHANGES, require_free
 
 Plans = Annotated[list[Path], typer.Argument(metavar="PLAN", help="Two plans or more.")]
 Old = Annotated[Path, typer.Argument(metavar="OLD", help="The plan that is in place.")]

@@ -7,13 +7,13 @@ from typing import Any
 
 import typer
 
-from fanplan.changes.compare import Comparison
-from fanplan.changes.diff import Diff
-from fanplan.changes.drift import PLAN_ANEW, Verdict
-from fanplan.changes.drifted_layers import LayerNow, Moved
-from fanplan.changes.steps import Staged
-from fanplan.changes.table import ACTIONS, LAYER_OF, LAYERS
 from fanplan.cli.show import number, show_table
+from fanplan.plan.changes import ACTIONS, LAYER_OF, LAYERS
+from fanplan.plan.drift import LayerNow, Moved
+from fanplan.plan.steps import Staged
+from fanplan.verbs.compare import Comparison
+from fanplan.verbs.diff import Diff
+from fanplan.verbs.drift import PLAN_ANEW, Verdict
 
 SHOWN = 24
 """Steps that a person is shown before the middle is left out."""

@@ -11,8 +11,8 @@ from fanplan.cli import options
 from fanplan.cli.groups import priced
 from fanplan.cli.run import engine, named_by_flag, rehearsing
 from fanplan.cli.show import show_facts, show_json, show_table
-from fanplan.errors import InputError, Problem
-from fanplan.folder import PLAN, require_free
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import PLAN, require_free
 
 Channels = Annotated[
     int, typer.Option(help="Multicast groups there are, on each site if sites are known.", min=0)
@@ -72,7 +72,7 @@ def design(
 ) -> None:
     """Plan every layer that the workload allows, each knowing what the others cost."""
     from fanplan import api
-    from fanplan.planners.stop import Interrupt
+    from fanplan.core.stop import Interrupt
 
     require_free(out, PLAN, replace)
     run = engine(master, remote, json)

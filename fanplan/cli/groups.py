@@ -11,8 +11,8 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import number, show_facts, show_json, show_table
-from fanplan.errors import InputError, Problem
-from fanplan.folder import PLAN, require_free
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import PLAN, require_free
 
 if TYPE_CHECKING:
     from fanplan.api import GroupsPlan

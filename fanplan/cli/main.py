@@ -11,7 +11,6 @@ import typer
 from fanplan.cli import (
     allocate,
     changes,
-    channels,
     churn,
     design,
     generate,
@@ -23,10 +22,11 @@ from fanplan.cli import (
     report,
     simulate,
 )
+from fanplan.cli import plan as channels
 from fanplan.cli.replayed import show_replay
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
-from fanplan.errors import FanplanError, InputError
+from fanplan.core.errors import FanplanError, InputError
 
 app = typer.Typer(
     name="fanplan",

@@ -10,7 +10,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
-from fanplan.folder import PLAN, require_free
+from fanplan.core.folder import PLAN, require_free
 
 Trees = Annotated[
     str,
@@ -71,7 +71,7 @@ def mark(
 ) -> None:
     """Mark links so that the fewest descriptors are sent and stored."""
     from fanplan import api
-    from fanplan.problem.marking_dataset import MarkingWishes
+    from fanplan.layers.marking.problem.dataset import MarkingWishes
 
     require_free(out, PLAN, replace)
     run = engine(master, remote, json)

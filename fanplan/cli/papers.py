@@ -10,7 +10,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
-from fanplan.folder import require_free
+from fanplan.core.folder import require_free
 from fanplan.papers import PAPERS, load
 
 if TYPE_CHECKING:

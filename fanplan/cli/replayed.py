@@ -9,10 +9,10 @@ import typer
 from fanplan.cli.show import show_facts
 
 if TYPE_CHECKING:
-    from fanplan.evaluation.replayed import Replayed
-    from fanplan.evaluation.replayed_groups import ReplayedGroups
-    from fanplan.evaluation.replayed_marks import ReplayedMarks
-    from fanplan.plan.delivery.replayed import ReplayedDelivery
+    from fanplan.layers.delivery.replayed import ReplayedDelivery
+    from fanplan.layers.groups.replayed import ReplayedGroups
+    from fanplan.layers.marking.replayed_marks import ReplayedMarks
+    from fanplan.plan.replayed import Replayed
 
 
 def show_replay(result: Replayed | ReplayedGroups | ReplayedMarks | ReplayedDelivery) -> None:

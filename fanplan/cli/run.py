@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import fanplan
-from fanplan.errors import InfeasibleError, InputError
+from fanplan.core.errors import InfeasibleError, InputError
 
 if TYPE_CHECKING:
     from fanplan.api import Engine
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def engine(master: str | None, remote: str | None, quiet: bool) -> Engine:
     from fanplan.api import Engine
-    from fanplan.progress import progress
+    from fanplan.core.progress import progress
 
     return Engine(master, remote, progress(quiet))
 
@@ -55,7 +55,7 @@ def rehearsing(
     changed = max(file.stat().st_mtime for file in PACKAGE.rglob("*.py"))
     files = {part: stamps / f"rehearsed-{part}" for part in REHEARSED}
     processes = [
-        started("fanplan.planners.rehearsal", part, str(file))
+        started("fanplan.verbs.rehearsal", part, str(file))
         for part, file in files.items()
         if not file.is_file() or file.stat().st_mtime < changed
     ]

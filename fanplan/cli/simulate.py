@@ -10,7 +10,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
-from fanplan.folder import SIMULATION, require_free
+from fanplan.core.folder import SIMULATION, require_free
 
 if TYPE_CHECKING:
     import pyarrow as pa

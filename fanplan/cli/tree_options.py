@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fanplan.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem
 
 Metric = Annotated[
     str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fanplan.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from fanplan.papers.experiment import Experiment

@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fanplan.errors import InputError, Problem
-from fanplan.folder import Kind, whole_folder
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import Kind, whole_folder
 from fanplan.papers.experiment import Experiment, Item, Row, Samples, Study, item_rows, judge
 from fanplan.papers.plots import draw_item
 

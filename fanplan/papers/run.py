@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fanplan.data.tasks import run_tasks
 from fanplan.papers.experiment import Experiment, Sample, Samples, Study
-from fanplan.pipeline.tasks import run_tasks
 
 
 def draw(sample: Sample, item: dict[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fanplan.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.reader import read_manifest
 from fanplan.plan.stored import StoredPlan
-from fanplan.problem.dataset import read_manifest
 
 
 def require_dataset_of(plan: StoredPlan, dataset: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from fanplan.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem
 from fanplan.plan.stored import PLAN_AGAIN, PlanRecord, StoredPlan
 
 RECORD = "plan.json"

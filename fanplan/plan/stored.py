@@ -10,13 +10,14 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fanplan.errors import InputError, Problem
-from fanplan.plan.channels.record import ChannelsRecord
-from fanplan.plan.delivery.record import DeliveryRecord
-from fanplan.plan.groups.record import GroupsRecord
-from fanplan.plan.marking.record import MarkingRecord
-from fanplan.plan.overlay.record import OverlayRecord
-from fanplan.plan.record import Count, Positive
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.reader import read_parquet
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.groups.record import GroupsRecord
+from fanplan.layers.marking.record import MarkingRecord
+from fanplan.layers.overlay.record import OverlayRecord
+from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.tables import (
     CELL_TABLES,
     CHANNEL_TABLES,
@@ -26,7 +27,6 @@ from fanplan.plan.tables import (
     OVERLAY_TABLES,
     TREE_TABLES,
 )
-from fanplan.problem.dataset import read_parquet
 from fanplan.workload.tables import Table
 
 FORMAT: Literal[3] = 3

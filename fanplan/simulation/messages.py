@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.errors import InputError, Problem
-from fanplan.problem.interest import Floats, Longs
-from fanplan.problem.overlay import Routes
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Longs
+from fanplan.network.brokers import Routes
 
 
 @dataclass(frozen=True, eq=False)

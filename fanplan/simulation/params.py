@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from fanplan.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem
 
 Congestion = Literal["rule", "queue", "none"]
 CONGESTION: tuple[Congestion, ...] = ("none", "rule", "queue")

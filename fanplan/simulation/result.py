@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.evaluation.overlay_ledger import Counts, ratio
-from fanplan.problem.interest import Floats, Ints, Longs
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.network.carried import Counts, ratio
 
 PERCENTILES = (50, 90, 99)
 

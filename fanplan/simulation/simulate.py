@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.errors import InputError, Problem
-from fanplan.plan.overlay.types import Trees
-from fanplan.problem.interest import Floats, Ints
-from fanplan.problem.overlay import OverlayProblem
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Ints
+from fanplan.layers.overlay.types import Trees
+from fanplan.network.brokers import OverlayProblem
 from fanplan.simulation.events import SIZE, empty_queue, has_room, roomier
+from fanplan.simulation.loop import EVENTS, Costs, State, loop, start, still
 from fanplan.simulation.messages import Messages
-from fanplan.simulation.overlay import EVENTS, Costs, State, loop, start, still
 from fanplan.simulation.params import CONGESTION, SimulationParams
 from fanplan.simulation.result import SimulationResult
 from fanplan.simulation.spread import Network, Spread, Tree, spread

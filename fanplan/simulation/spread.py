@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.errors import InputError, Problem
-from fanplan.evaluation.overlay_ledger import Rooted, rooted_at
-from fanplan.kernels import compiled
-from fanplan.problem.interest import Floats, Ints, Longs
-from fanplan.problem.overlay import Routes
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.network.brokers import Routes
+from fanplan.network.carried import Rooted, rooted_at
 
 
 @dataclass(frozen=True, eq=False)

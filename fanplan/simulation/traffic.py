@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.errors import InputError, Problem
-from fanplan.problem.dataset import INGEST_AGAIN, read_manifest, read_stage, stage_batches
-from fanplan.problem.interest import Floats, Ints, Longs
-from fanplan.problem.overlay import Routes
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage, stage_batches
+from fanplan.network.brokers import Routes
 
 BATCH = 1 << 20
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
-from fanplan.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem
 from fanplan.workload.description_schema import (
     FILE,
     AttributeKind,

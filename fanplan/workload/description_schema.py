@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from fanplan.errors import Problem
+from fanplan.core.errors import Problem
 from fanplan.workload.topics import TopicSyntax
 
 FILE = "workload.toml"

@@ -10,8 +10,8 @@ import pytest
 from commands import answer, run
 from datasets import Flow, World, plan_dataset, write_dataset, write_manifest
 
-from fanplan.changes.table import ACTIONS, CHANGES
-from fanplan.plan.store import save_plan
+from fanplan.plan.changes import ACTIONS, CHANGES
+from fanplan.verbs.save import save_plan
 from fanplan.workload.tables import as_markdown
 
 WORLD = World(

@@ -11,7 +11,10 @@ from marking_datasets import write_marking_dataset
 from marking_worlds import figure_2, tree_table
 from overlays import routes_of
 
-from fanplan.api import churning, groups_plans, marking_plans, plans
+from fanplan.layers.groups import command as groups_plans
+from fanplan.layers.marking import command as marking_plans
+from fanplan.verbs import churn as churning
+from fanplan.verbs import replay as plans
 
 LINKS = [(0, 1), (0, 2), (1, 3), (1, 4), (2, 5), (2, 6)]
 NAMES = [f"b{i}" for i in range(7)]

@@ -12,7 +12,7 @@ import pytest
 from commands import answer, run
 from pyspark.sql import SparkSession
 
-from fanplan.planners.methods import METHODS
+from fanplan.layers.channels.methods import METHODS
 
 TOML = """
 topic_syntax = "nats"

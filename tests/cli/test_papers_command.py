@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from fanplan.cli.papers import papers
-from fanplan.errors import InputError
+from fanplan.core.errors import InputError
 from fanplan.papers import PAPERS, load
 
 app = typer.Typer()

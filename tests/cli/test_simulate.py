@@ -17,11 +17,11 @@ from overlays import broker_columns, problem_of, routes_of, write_manifest, writ
 from pyspark.sql import SparkSession
 
 from fanplan.cli.main import main
-from fanplan.pipeline.derived import Derived
-from fanplan.pipeline.routes import client_sendings
-from fanplan.plan.overlay.types import trees_of
-from fanplan.problem.dataset import read_stage
-from fanplan.progress import quiet
+from fanplan.core.progress import quiet
+from fanplan.data.ingest.derived import Derived
+from fanplan.data.reader import read_stage
+from fanplan.layers.overlay.stages.routes import client_sendings
+from fanplan.layers.overlay.types import trees_of
 
 BROKERS = 3
 TOPICS = ("alerts", "quotes")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from fanplan.errors import InputError
+from fanplan.core.errors import InputError
 from fanplan.papers import report
 from fanplan.papers.experiment import (
     Experiment,
@@ -141,7 +141,7 @@ def test_results_are_the_same_however_the_tasks_are_spread(
     experiment = tiny(sample)
     expected = [numbers({"salt": 1}, seed)["a"] for seed in (5, 6, 7)]
     for slots in (1, 4):
-        monkeypatch.setattr("fanplan.pipeline.tasks.task_slots", lambda _, n=slots: n)
+        monkeypatch.setattr("fanplan.data.tasks.task_slots", lambda _, n=slots: n)
         samples = run_study(spark, experiment, experiment.full, 3, 5)
         assert samples["s", "a"].tolist() == expected
         write_results(experiment, experiment.full, samples, tmp_path / str(slots))

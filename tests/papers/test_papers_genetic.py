@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
 from fanplan.papers.experiment import Item, Study, judge
 from fanplan.papers.genetic import EXPERIMENT, study
 from fanplan.papers.genetic.samples import METHODS, desired, draw, notifications, sample
 from fanplan.papers.genetic.settings import GROUPS, RICH, SCENARIOS, Sizes, efficiency
-from fanplan.plan.channels.analytic import analytic_ledger
-from fanplan.plan.channels.types import NO_PAIRS, ChannelMap, pairs
 
 TINY = study(Sizes((8,), (12,), (8, GROUPS)), 1)
 CONTENT = efficiency("content", RICH, 8, (8, GROUPS))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fanplan.layers.overlay.published.similar import hybrid_tree
 from fanplan.papers.experiment import Samples, Study, judge
 from fanplan.papers.overlay import EXPERIMENT, study
 from fanplan.papers.overlay.drawn import Steps
@@ -17,7 +18,6 @@ from fanplan.papers.overlay.hybrid_table import PUBLISHED
 from fanplan.papers.overlay.samples import sample
 from fanplan.papers.overlay.settings import ALPHAS, FULL, MIXED, Sizes, bias_name, clients_name
 from fanplan.papers.overlay.trees import FREE, LATENCY, MESSAGES, draw, links_of
-from fanplan.planners.overlay.similar import hybrid_tree
 from fanplan.simulation.simulate import simulate
 
 SMALL = Sizes(

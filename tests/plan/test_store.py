@@ -10,13 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Flow, World, plan_dataset, write_dataset
 
-from fanplan.errors import CheckError, InputError
-from fanplan.evaluation.ledger import Ledger
-from fanplan.plan.channels import write
-from fanplan.plan.channels.types import NO_PAIRS, pairs
-from fanplan.plan.check import check_plan
+from fanplan.core.errors import CheckError, InputError
+from fanplan.core.ledger import Ledger
+from fanplan.layers.channels import write
+from fanplan.layers.channels.map import NO_PAIRS, pairs
 from fanplan.plan.seal import edited
-from fanplan.plan.store import load_plan, save_plan
 from fanplan.plan.tables import (
     CELL_TABLES,
     CHANNEL_TABLES,
@@ -27,6 +25,8 @@ from fanplan.plan.tables import (
     TREE_TABLES,
     arrow_schema,
 )
+from fanplan.verbs.check import check_plan
+from fanplan.verbs.save import load_plan, save_plan
 from fanplan.workload.tables import as_markdown
 
 WORLD = World(

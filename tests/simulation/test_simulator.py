@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanplan.errors import InputError
-from fanplan.evaluation.overlay_ledger import overlay_ledger
-from fanplan.problem.overlay import Links, OverlayProblem, Routes, no_similarity
+from fanplan.core.errors import InputError
+from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
+from fanplan.network.carried import overlay_ledger
 from fanplan.simulation.messages import Messages, publications, publications_of
 from fanplan.simulation.params import CONGESTION, SimulationParams
 from fanplan.simulation.result import SimulationResult

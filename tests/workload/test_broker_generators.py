@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fanplan.errors import InputError
-from fanplan.problem.generated_routes import broker_routes, client_routes
+from fanplan.core.errors import InputError
+from fanplan.network.generated import broker_routes, client_routes
 from fanplan.workload.description import parse_description, to_toml
 from fanplan.workload.generators import brokers, clients
 from fanplan.workload.generators.brokers import BrokersParams

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanplan.errors import InputError
+from fanplan.core.errors import InputError
 from fanplan.workload.description import (
     Description,
     Limits,

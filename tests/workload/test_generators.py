@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fanplan.errors import InputError
+from fanplan.core.errors import InputError
+from fanplan.core.options import Params
 from fanplan.workload.description import parse_description
 from fanplan.workload.generators import KINDS, generated, load
 from fanplan.workload.generators.brokers import BrokersParams
@@ -30,7 +31,6 @@ from fanplan.workload.generators.draws import choose, keep, streams, zipf
 from fanplan.workload.generators.enterprise import EnterpriseParams
 from fanplan.workload.generators.law import Axis, PublicationLaw
 from fanplan.workload.generators.market import MarketParams
-from fanplan.workload.generators.params import Params
 from fanplan.workload.generators.random import RandomParams
 from fanplan.workload.generators.subjects import SubjectsParams
 from fanplan.workload.generators.transit_stub import TransitStubParams

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from scipy import stats
 
-from fanplan.errors import InputError
+from fanplan.core.errors import InputError
 from fanplan.workload.description import parse_description, to_toml
 from fanplan.workload.generators import transit_stub
 from fanplan.workload.generators.transit_stub import TransitStub, TransitStubParams, draw, generate

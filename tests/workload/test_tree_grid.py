@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fanplan.errors import InputError
+from fanplan.core.errors import InputError
 from fanplan.workload.generators.tree_grid import TreeGridParams, draw, generate
 from fanplan.workload.selector import compile_selector
 

@@ -14,21 +14,26 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.evaluation.weights import Weights
+from fanplan.core.stop import never
+from fanplan.core.weights import Weights
+from fanplan.data.interest import InterestProblem
+from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.published.genetic import (
+    AtomicParams,
+    GeneticParams,
+    genetic,
+    genetic_atomic,
+)
+from fanplan.layers.channels.published.genetic.generated import from_generated
+from fanplan.layers.channels.published.genetic.genes import map_costs, subscription_genes
+from fanplan.layers.channels.published.genetic.plan import map_rest, map_subscriptions
+from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
+from fanplan.layers.channels.published.genetic.selection import heavy_subscriptions, wanted_of
+from fanplan.layers.channels.published.genetic.weight import row_weight
+from fanplan.layers.channels.search import KmodesParams, kmodes
 from fanplan.papers.genetic.settings import size_name
 from fanplan.papers.genetic.tables import table_costs
-from fanplan.plan.channels.analytic import analytic_ledger
-from fanplan.plan.channels.types import ChannelMap
-from fanplan.planners.channels.kmodes import KmodesParams, kmodes
-from fanplan.planners.genetic import AtomicParams, GeneticParams, genetic, genetic_atomic
-from fanplan.planners.genetic.genes import map_costs, subscription_genes
-from fanplan.planners.genetic.plan import map_rest, map_subscriptions
-from fanplan.planners.genetic.selection import heavy_subscriptions, wanted_of
-from fanplan.planners.genetic.weight import row_weight
-from fanplan.planners.stop import never
-from fanplan.problem.generated_subscriptions import from_generated
-from fanplan.problem.interest import InterestProblem
-from fanplan.problem.subscriptions import SubscriptionProblem
 from fanplan.workload.generators import load
 
 NOTIFICATIONS = 1000

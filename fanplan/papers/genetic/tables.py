@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fanplan.planners.genetic.genes import map_costs, subscription_genes
-from fanplan.planners.genetic.quality import used_channels
-from fanplan.problem.build import from_pairs
-from fanplan.problem.subscriptions import SubscriptionProblem, lists, one_per_subscriber
+from fanplan.data.build import from_pairs
+from fanplan.layers.channels.published.genetic.genes import map_costs, subscription_genes
+from fanplan.layers.channels.published.genetic.problem import (
+    SubscriptionProblem,
+    lists,
+    one_per_subscriber,
+)
+from fanplan.layers.channels.published.genetic.quality import used_channels
 
 SUBSCRIPTIONS = {
     "a": "ABG",

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.plan.channels.analytic import perfect
-from fanplan.plan.channels.types import ChannelMap
-from fanplan.planners.channels.hybrid_params import HybridParams
-from fanplan.planners.stop import never
-from fanplan.planners.unicast.delivery import COST, UNICAST, deliver
-from fanplan.planners.unicast.greedy import greedy_path
-from fanplan.planners.unicast.order import order_path
-from fanplan.planners.unicast.two_step import GREEDY, ORDERS
-from fanplan.problem.interest import Floats, InterestProblem
+from fanplan.core.stop import never
+from fanplan.data.interest import Floats, InterestProblem
+from fanplan.layers.channels.ledger import perfect
+from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.published.params import HybridParams
+from fanplan.layers.channels.published.second_step.greedy import greedy_path
+from fanplan.layers.channels.published.second_step.order import order_path
+from fanplan.layers.channels.published.second_step.served import COST, UNICAST, deliver
+from fanplan.layers.channels.published.second_step.two_step import GREEDY, ORDERS
 
 
 class Curve(NamedTuple):

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.evaluation.ledger import cost
-from fanplan.evaluation.weights import Weights
+from fanplan.core.ledger import cost
+from fanplan.core.stop import never
+from fanplan.core.weights import Weights
+from fanplan.data.build import from_generated
+from fanplan.data.interest import InterestProblem
+from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.methods import find_method
+from fanplan.layers.channels.published.params import HybridParams
+from fanplan.layers.channels.search import KmodesParams
 from fanplan.papers.hybrid.curves import Curve, at, cheapest, second_step_curve
 from fanplan.papers.hybrid.settings import DRAWN, LIMIT, SECOND_STEPS, SHARES
-from fanplan.plan.channels.analytic import analytic_ledger, perfect
-from fanplan.plan.channels.types import ChannelMap
-from fanplan.planners.channels.hybrid_params import HybridParams
-from fanplan.planners.channels.kmodes import KmodesParams
-from fanplan.planners.methods import find_method
-from fanplan.planners.stop import never
-from fanplan.problem.build import from_generated
-from fanplan.problem.interest import InterestProblem
 from fanplan.workload.generators import load
 
 WEIGHTS = Weights()

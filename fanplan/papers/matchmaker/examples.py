@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from fanplan.evaluation.marking_cost import Counts, pub_everywhere, sub_everywhere
+from fanplan.layers.marking.ledger import Counts, pub_everywhere, sub_everywhere
+from fanplan.layers.marking.problem.marking import MarkingProblem, Network
+from fanplan.layers.marking.problem.trees import given_problem, source_problem
+from fanplan.layers.marking.search.marking import exact_marking
+from fanplan.network.brokers import Links
 from fanplan.papers.experiment import Item, Line, Point, Statement
 from fanplan.papers.matchmaker.settings import EXAMPLES
-from fanplan.planners.marking.marking import exact_marking
-from fanplan.problem.marking import MarkingProblem, Network
-from fanplan.problem.marking_trees import given_problem, source_problem
-from fanplan.problem.overlay import Links
 
 FIGURE_7_LINKS = {"PX": "a", "XY": "b", "QP": "c", "YZ": "d", "YS": "e", "ZS": "f", "PT": "g"}
 """The paper's letters. Its text fixes them: σ, τ and the pairs of L follow."""

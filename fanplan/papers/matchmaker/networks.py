@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.problem.marking import Network
-from fanplan.problem.overlay import Links
+from fanplan.layers.marking.problem.marking import Network
+from fanplan.network.brokers import Links
 from fanplan.workload.generators.transit_stub import TransitStubParams, draw
 
 CORE = 0

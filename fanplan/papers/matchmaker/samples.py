@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.evaluation.marking_cost import (
+from fanplan.data.interest import Floats
+from fanplan.layers.marking.ledger import (
     Bools,
     Counts,
     pub_everywhere,
     sub_everywhere,
     violations,
 )
+from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SourceTrees
+from fanplan.layers.marking.problem.trees import shared_problem, source_problem
+from fanplan.layers.marking.search.marking import Marking, exact_marking, shared_marking
 from fanplan.papers.matchmaker.examples import examples
 from fanplan.papers.matchmaker.networks import CORE, drawn_network
 from fanplan.papers.matchmaker.settings import CLIENTS, COSTS, EXAMPLES, RATIOS, SCHEMES
 from fanplan.papers.matchmaker.signalling import signalling
-from fanplan.planners.marking.marking import Marking, exact_marking, shared_marking
-from fanplan.problem.interest import Floats
-from fanplan.problem.marking import MarkingProblem, Network, SourceTrees
-from fanplan.problem.marking_trees import shared_problem, source_problem
 
 
 def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:

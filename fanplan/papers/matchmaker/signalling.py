@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from fanplan.layers.marking.protocol.churn import MarkingChurn
+from fanplan.layers.marking.protocol.messages import MESSAGES
+from fanplan.layers.marking.protocol.node import Scheme
+from fanplan.layers.marking.protocol.run import marking_churn
 from fanplan.papers.matchmaker.networks import CORE, drawn_network
-from fanplan.simulation.marking_protocol.churn import MarkingChurn
-from fanplan.simulation.marking_protocol.messages import MESSAGES
-from fanplan.simulation.marking_protocol.node import Scheme
-from fanplan.simulation.marking_protocol.run import marking_churn
 
 NAMES: dict[str, Scheme] = {"PubE": "pub_everywhere", "SubE": "sub_everywhere", "MCM": "best"}
 

@@ -7,17 +7,17 @@ from typing import Any, get_args
 
 import numpy as np
 
+from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams, Load
+from fanplan.layers.overlay.allocation.best import best_allocation
+from fanplan.layers.overlay.allocation.bound import fewest_brokers
+from fanplan.layers.overlay.allocation.phases import deployed_overlay
+from fanplan.layers.overlay.allocation.published import ranked_allocation
+from fanplan.layers.overlay.allocation.ranking import Ranking
+from fanplan.layers.overlay.problem.similarity import client_similarity
+from fanplan.layers.overlay.published.similar import overlap_tree, random_tree
+from fanplan.network.brokers import ClientProblem
+from fanplan.network.generated import client_routes
 from fanplan.papers.overlay.drawn import PUBLISHING, Steps, extents_of, links_of, messages_of
-from fanplan.planners.allocation.allocation import Allocation, AllocationParams, Load
-from fanplan.planners.allocation.best import best_allocation
-from fanplan.planners.allocation.bound import fewest_brokers
-from fanplan.planners.allocation.greedy import ranked_allocation
-from fanplan.planners.allocation.phases import deployed_overlay
-from fanplan.planners.allocation.ranking import Ranking
-from fanplan.planners.overlay.similar import overlap_tree, random_tree
-from fanplan.problem.generated_routes import client_routes
-from fanplan.problem.overlay import ClientProblem
-from fanplan.problem.similarity import client_similarity
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.result import SimulationResult

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.planners.overlay.tree import Tree
-from fanplan.problem.extents import Extents, make_extents
-from fanplan.problem.interest import Ints
+from fanplan.boxes.extents import Extents, make_extents
+from fanplan.data.interest import Ints
+from fanplan.network.trees import Tree
 from fanplan.simulation.messages import Messages, publications
 from fanplan.workload.generators.population import Regions, Sent
 

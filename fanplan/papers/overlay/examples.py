@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.problem.extents import make_extents
-from fanplan.problem.overlay import OverlayProblem, Routes, no_similarity
-from fanplan.problem.similarity import overlap
+from fanplan.boxes.extents import make_extents
+from fanplan.layers.overlay.problem.similarity import overlap
+from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
 from fanplan.simulation.messages import publications
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import simulate

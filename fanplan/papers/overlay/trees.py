@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from fanplan.core.stop import never
+from fanplan.layers.overlay.problem.similarity import broker_similarity
+from fanplan.layers.overlay.published.similar import (
+    cover_tree,
+    hybrid_tree,
+    overlap_tree,
+    random_tree,
+)
+from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
+from fanplan.layers.overlay.search.limits import TreeLimits
+from fanplan.network.brokers import OverlayProblem
+from fanplan.network.generated import broker_routes
+from fanplan.network.trees import Tree
 from fanplan.papers.overlay.drawn import PUBLISHING, extents_of, links_of, messages_of
-from fanplan.planners.overlay.improve import ImproveParams, improved_tree
-from fanplan.planners.overlay.limits import TreeLimits
-from fanplan.planners.overlay.similar import cover_tree, hybrid_tree, overlap_tree, random_tree
-from fanplan.planners.overlay.tree import Tree
-from fanplan.planners.stop import never
-from fanplan.problem.generated_routes import broker_routes
-from fanplan.problem.overlay import OverlayProblem
-from fanplan.problem.similarity import broker_similarity
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.result import SimulationResult

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from fanplan.errors import InputError, Problem
-from fanplan.workload.generators.params import Kind
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.options import Kind
 
 KINDS = (
     "market",

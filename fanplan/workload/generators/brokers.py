@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.errors import Problem
+from fanplan.core.errors import Problem
+from fanplan.core.options import Kind, option
 from fanplan.workload.generators.draws import names, streams, with_mean
 from fanplan.workload.generators.generated import Generated
-from fanplan.workload.generators.params import Kind, option
 from fanplan.workload.generators.population import (
     Population,
     Regions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from fanplan.kernels import compiled
+from fanplan.core.kernels import compiled
 
 
 def streams(seed: int, purposes: int) -> list[np.random.Generator]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from fanplan.errors import Problem
+from fanplan.core.errors import Problem
+from fanplan.core.options import Kind, option
 from fanplan.workload.description import PLAIN, Description, TopicEntry
 from fanplan.workload.generators.draws import choose, keep, names, streams, zipf
 from fanplan.workload.generators.generated import Generated, advertisements, subscriptions
@@ -24,7 +25,6 @@ from fanplan.workload.generators.market import (
     market_starts,
     want_chances,
 )
-from fanplan.workload.generators.params import Kind, option
 from fanplan.workload.space import CategoryAttribute, NumberAttribute, Space
 
 VENUE = CategoryAttribute("venue", ("N", "Q", "Z"))

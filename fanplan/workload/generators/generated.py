@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.folder import WORKLOAD, whole_folder
+from fanplan.core.folder import WORKLOAD, whole_folder
 from fanplan.workload.description import Description, to_toml
 from fanplan.workload.generators.law import PublicationLaw
 from fanplan.workload.generators.tables import TableFormat, write_table

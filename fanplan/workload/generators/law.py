@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem
 from fanplan.workload.space import Attribute, CategoryAttribute
 
 

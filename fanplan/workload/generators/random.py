@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.options import Kind, Params, option
 from fanplan.workload.description import Description
 from fanplan.workload.generators.draws import keep, names, streams
 from fanplan.workload.generators.generated import Generated, advertisements, subscriptions
 from fanplan.workload.generators.law import PublicationLaw
-from fanplan.workload.generators.params import Kind, Params, option
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fanplan.errors import Problem
-from fanplan.workload.generators.params import Params, option
+from fanplan.core.errors import Problem
+from fanplan.core.options import Params, option
 from fanplan.workload.generators.population import RangeShape
 
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.errors import Problem
+from fanplan.core.errors import Problem
+from fanplan.core.options import Kind, Params, option
 from fanplan.workload.description import Description
 from fanplan.workload.generators.draws import choose, names, streams, with_mean
 from fanplan.workload.generators.generated import Generated, advertisements, subscriptions
 from fanplan.workload.generators.law import Axis, PublicationLaw
-from fanplan.workload.generators.params import Kind, Params, option
 
 
 @dataclass(frozen=True)

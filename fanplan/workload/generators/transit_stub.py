@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from fanplan.errors import InputError, Problem
-from fanplan.kernels import compiled
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.kernels import compiled
+from fanplan.core.options import Kind, Params, option
 from fanplan.workload.generators.draws import names, streams
 from fanplan.workload.generators.generated import Generated
-from fanplan.workload.generators.params import Kind, Params, option
 from fanplan.workload.generators.population import Population, Regions, tables_of
 
 DRAWS = 1000

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from fanplan.errors import Problem
+from fanplan.core.errors import Problem
+from fanplan.core.options import Kind, Params, option
 from fanplan.workload.generators.draws import names, streams, with_mean
 from fanplan.workload.generators.generated import Generated
-from fanplan.workload.generators.params import Kind, Params, option
 from fanplan.workload.generators.population import Population, Regions, attributes, tables_of
 from fanplan.workload.space import PLAIN, Space, just_above
 

@@ -1,0 +1,91 @@
+"""The Python interface: a few verbs over datasets and plans.
+
+>>> import fanplan
+>>> dataset = fanplan.ingest("desk", "desk.dataset")
+>>> plan = fanplan.channels(dataset, 100)
+>>> folder = plan.save("desk.plan")
+>>> fanplan.check(folder, dataset).ok
+True
+>>> fanplan.replay(folder, dataset).ledger.missed
+0.0
+
+Spark starts for ``generate`` with publications, ``ingest``, ``replay``, ``channels`` with restarts,
+and for stages that ``overlay``, ``allocate``, ``groups``, ``mark``, ``simulate``, ``diff`` or
+``apply_check`` find missing.
+"""
+
+from __future__ import annotations
+
+from fanplan.data.engine import Engine
+from fanplan.layers.channels.command import (
+    ChannelPlan,
+    channels,
+    compare_methods,
+    require_methods,
+    require_names,
+)
+from fanplan.layers.channels.curves import Curve, curve
+from fanplan.layers.delivery.command import Design, design
+from fanplan.layers.groups.command import GroupsPlan, groups
+from fanplan.layers.groups.params import require_groups
+from fanplan.layers.marking.command import MarkingPlan, mark
+from fanplan.layers.marking.replayed import replay_marks
+from fanplan.layers.overlay.allocate import allocate
+from fanplan.layers.overlay.command import OverlayPlan, compare_trees, overlay, require_metrics
+from fanplan.layers.overlay.rankings import compare_rankings, require_rankings
+from fanplan.verbs.changes import apply_check, compare, diff
+from fanplan.verbs.churn import Churned, churn
+from fanplan.verbs.datasets import (
+    Dataset,
+    as_dataset,
+    dataset_of_plan,
+    generate,
+    ingest,
+    open_dataset,
+)
+from fanplan.verbs.replay import check, replay
+from fanplan.verbs.report import Report, report
+from fanplan.verbs.simulate import Simulated, simulate
+
+__all__ = [
+    "ChannelPlan",
+    "Churned",
+    "Curve",
+    "Dataset",
+    "Design",
+    "Engine",
+    "GroupsPlan",
+    "MarkingPlan",
+    "OverlayPlan",
+    "Report",
+    "Simulated",
+    "allocate",
+    "apply_check",
+    "as_dataset",
+    "channels",
+    "check",
+    "churn",
+    "compare",
+    "compare_methods",
+    "compare_rankings",
+    "compare_trees",
+    "curve",
+    "dataset_of_plan",
+    "design",
+    "diff",
+    "generate",
+    "groups",
+    "ingest",
+    "mark",
+    "open_dataset",
+    "overlay",
+    "replay",
+    "replay_marks",
+    "report",
+    "require_groups",
+    "require_methods",
+    "require_metrics",
+    "require_names",
+    "require_rankings",
+    "simulate",
+]

@@ -1,0 +1,222 @@
+"""Sums over pairs of extents that meet: overlap and interest, and covering by several boxes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.boxes.covering import Known, no_volumes, signature
+from fanplan.boxes.extents import (
+    BLOCK,
+    Extents,
+    Index,
+    Tiles,
+    meets,
+    near_blocks,
+    shared_volumes,
+)
+from fanplan.boxes.pairs import Pairs, append_row, start_pairs
+from fanplan.boxes.volumes import union_volume
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Ints, Longs
+
+WHOLE = 1.0 - 1e-12
+"""Share of an extent that must lie in another to be covered: sums of volumes are not exact."""
+
+
+class Arrays(NamedTuple):
+    """Extents as compiled code takes them."""
+
+    place: Ints
+    weight: Floats
+    volume: Floats
+    starts: Longs
+    lo: Floats
+    hi: Floats
+
+
+def arrays(extents: Extents) -> Arrays:
+    return Arrays(
+        extents.place,
+        extents.weight,
+        extents.volume,
+        extents.starts,
+        extents.lo,
+        extents.hi,
+    )
+
+
+class Scratch(NamedTuple):
+    """Room for one extent at a time: ``total`` and ``shared`` are zero between two."""
+
+    blocks: Ints
+    part: Floats
+    total: Floats
+    shared: Floats
+    met: Ints
+
+
+@compiled
+def _scratch(y: Arrays, index: Index) -> Scratch:
+    return Scratch(
+        np.empty(index.hull_lo.shape[1], np.int32),
+        np.empty(BLOCK),
+        np.zeros(BLOCK),
+        np.zeros(len(y.place)),
+        np.empty(len(y.place), np.int32),
+    )
+
+
+@compiled
+def meeting_sums(
+    x: Arrays, tiles: Tiles, y: Arrays, index: Index, owners: int, both: bool
+) -> Pairs:
+    """Sums over extents of α/A_x, and with ``both`` of α/A_x · α/A_y, by pairs of owners.
+
+    Where both have one box, a tile of one owner is compared with a block, so that the block stays
+    in the cache and its extents' sums are added to their owners' once.
+    """
+    room, sums = _scratch(y, index), np.zeros(owners)
+    out, used, tile = start_pairs(), 0, 0
+    simple = np.all(index.single)
+    for e in range(len(x.place)):
+        while (
+            tile + 1 < len(tiles.starts) and x.place[tiles.extent[tiles.starts[tile]]] == x.place[e]
+        ):
+            _add_tile(x, tiles, tile, index, room, sums, both)
+            tile += 1
+        if not simple or x.starts[e + 1] - x.starts[e] > 1:
+            _add_extent(x, e, y, index, room, sums, both)
+        if e + 1 == len(x.place) or x.place[e + 1] != x.place[e]:
+            out, used = append_row(sums, x.place[e], out, used)
+    return out[0][:used], out[1][:used], out[2][:used]
+
+
+@compiled
+def _add_tile(
+    x: Arrays, tiles: Tiles, tile: int, index: Index, room: Scratch, sums: Floats, both: bool
+) -> None:
+    """Add what extents of one box have in common with others of one box."""
+    extents = tiles.extent[tiles.starts[tile] : tiles.starts[tile + 1]]
+    for b in range(near_blocks(index, tiles.lo[tile], tiles.hi[tile], room.blocks)):
+        block = room.blocks[b]
+        if index.single[block]:
+            for e in extents:
+                box = x.starts[e]
+                if meets(index.hull_lo, index.hull_hi, block, x.lo[box], x.hi[box]):
+                    _add_block(x, e, index, block, room, both)
+            for k in range(min(BLOCK, len(index.place) - block * BLOCK)):
+                at = block * BLOCK + k
+                per = index.per_volume[at] if both else index.per_volume[at] * index.volume[at]
+                sums[index.place[at]] += room.total[k] * per
+                room.total[k] = 0.0
+
+
+@compiled
+def _add_block(x: Arrays, e: int, index: Index, block: int, room: Scratch, both: bool) -> None:
+    box, per_volume = x.starts[e], x.weight[e] / x.volume[e]
+    for k in range(shared_volumes(index, block, x.lo[box], x.hi[box], room.part)):
+        share = room.part[k] * per_volume
+        # The product of two small volumes might vanish, so one is divided first.
+        room.total[k] += share * room.part[k] if both else share
+
+
+@compiled
+def _add_extent(
+    x: Arrays, e: int, y: Arrays, index: Index, room: Scratch, sums: Floats, both: bool
+) -> None:
+    """Add what an extent has in common with those that it meets, unless both have one box."""
+    for k in range(_meet(x, e, index, room, x.starts[e + 1] - x.starts[e] == 1)):
+        f = room.met[k]
+        value = x.weight[e] * y.weight[f] * (room.shared[f] / x.volume[e])
+        sums[y.place[f]] += value * (room.shared[f] / y.volume[f] if both else 1.0)
+        room.shared[f] = 0.0
+
+
+@compiled
+def _meet(x: Arrays, e: int, index: Index, room: Scratch, several: bool) -> int:
+    """List the extents that one meets, with the volumes it shares; returns how many they are.
+
+    Extents may have several boxes, and volumes are summed before they are squared (Eq. 4.1). With
+    ``several`` blocks of extents of one box are left out.
+    """
+    count = 0
+    for box in range(x.starts[e], x.starts[e + 1]):
+        for b in range(near_blocks(index, x.lo[box], x.hi[box], room.blocks)):
+            block = room.blocks[b]
+            if several and index.single[block]:
+                continue
+            for k in range(shared_volumes(index, block, x.lo[box], x.hi[box], room.part)):
+                if room.part[k] > 0.0:
+                    extent = index.extent[block * BLOCK + k]
+                    if room.shared[extent] == 0.0:
+                        room.met[count] = extent
+                        count += 1
+                    room.shared[extent] += room.part[k]
+    return count
+
+
+@compiled
+def meeting_cover(x: Arrays, chosen: Longs, y: Arrays, index: Index, sizes: Floats) -> Pairs:
+    """Sums over chosen extents x of Eq. 4.3, by pairs of owners."""
+    room, sums, known = _scratch(y, index), np.zeros(len(sizes)), no_volumes()
+    out, used = start_pairs(), 0
+    for n in range(len(chosen)):
+        e = chosen[n]
+        covered = _covered(x, e, y, index, room)
+        first = 0
+        for k in range(1, len(covered) + 1):
+            if k < len(covered) and y.place[covered[k]] == y.place[covered[first]]:
+                continue
+            j = y.place[covered[first]]
+            # Eq. 4.3: merged volume of what is covered, times the share of subscriptions covered.
+            value = _merged_once(y, covered[first:k], known) / x.volume[e]
+            value *= y.weight[covered[first:k]].sum() / sizes[j]
+            sums[j] += x.weight[e] * value
+            first = k
+        if n + 1 == len(chosen) or x.place[chosen[n + 1]] != x.place[e]:
+            out, used = append_row(sums, x.place[e], out, used)
+    return out[0][:used], out[1][:used], out[2][:used]
+
+
+@compiled
+def _covered(x: Arrays, e: int, y: Arrays, index: Index, room: Scratch) -> Ints:
+    """The extents that extent e covers, ascending, so that an owner's are together."""
+    sure = 0
+    for k in range(_meet(x, e, index, room, False)):
+        f = room.met[k]
+        if room.shared[f] >= WHOLE * y.volume[f]:
+            room.met[sure] = f
+            sure += 1
+        room.shared[f] = 0.0
+    return np.sort(room.met[:sure])
+
+
+@compiled
+def _merged_once(y: Arrays, extents: Ints, known: Known) -> float:
+    """Volume that extents fill together; the same sets come again and again."""
+    if len(extents) == 1:
+        return y.volume[extents[0]]
+    numbers = extents.astype(np.uint64)
+    key = signature(numbers, np.uint64(1)), signature(numbers, np.uint64(2))
+    if key in known:
+        return known[key]
+    volume = _merged(y, extents)
+    known[key] = volume
+    return volume
+
+
+@compiled
+def _merged(y: Arrays, extents: Ints) -> float:
+    """Volume that extents fill together."""
+    boxes = 0
+    for e in extents:
+        boxes += y.starts[e + 1] - y.starts[e]
+    lo, hi = np.empty((boxes, y.lo.shape[1])), np.empty((boxes, y.lo.shape[1]))
+    at = 0
+    for e in extents:
+        for box in range(y.starts[e], y.starts[e + 1]):
+            lo[at], hi[at] = y.lo[box], y.hi[box]
+            at += 1
+    return union_volume(lo, hi)

@@ -1,0 +1,95 @@
+"""Stages made on demand from a finished dataset, and kept beside its own.
+
+They are found again as long as the dataset stays what it is: a new ingest puts a new folder in its
+place, without them.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from fanplan.core.progress import Progress
+from fanplan.data.ingest import store as stages
+from fanplan.data.ingest.traffic import GridRef
+from fanplan.data.reader import Manifest, read_manifest
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A finished dataset, and how to add stages to it. ``session`` is asked for when needed."""
+
+    session: Callable[[], SparkSession]
+    dataset: Path
+    progress: Progress
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        return read_manifest(self.dataset)
+
+    @property
+    def grid(self) -> GridRef:
+        known = self.manifest
+        path = str(self.dataset / "grid")
+        return GridRef(path, known.key, known.stages["topics"], known.dimensions)
+
+    def read(self, name: str) -> DataFrame:
+        """A stage of the dataset."""
+        return self.session().read.parquet(stages.escaped(self.dataset / name))
+
+    def has(self, name: str) -> bool:
+        return name in self.manifest.stages
+
+    def stage(
+        self, name: str, params: Any, schema: T.StructType, build: Callable[[Path], DataFrame]
+    ) -> None:
+        """Make a stage unless it is there with the same parameters.
+
+        ``build`` gets an empty folder for tables on the way; it is removed at the end.
+        """
+        key = stages.stage_key(name, 1, {"": params}, [self.manifest.inputs], schema, False)
+        with self.progress.stage(name) as told, self._locked():
+            if stages.is_whole(self.dataset / name, key):
+                told.reused()
+            else:
+                with self.scratch() as folder:
+                    self._write(name, key, build(folder), schema, folder / name)
+            told.rows(stages.count_rows(self.dataset / name))
+
+    def _write(
+        self, name: str, key: str, rows: DataFrame, schema: T.StructType, aside: Path
+    ) -> None:
+        stages.check_schema(name, rows.schema, schema, exact=True)
+        rows.write.parquet(str(aside))
+        stages.ensure_file(aside, schema)
+        record = {"key": key, "files": stages.file_sizes(aside)}
+        stages.write_whole(aside / stages.RECORD, json.dumps(record))
+        stages.remove(self.dataset / name)
+        aside.rename(self.dataset / name)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock = stages.Lock(self.dataset.with_name(self.dataset.name + ".lock"))
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder of a name that was never used: workers remember what they read by its path."""
+        folder = self.dataset / f".{uuid.uuid4().hex}.tmp"
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            stages.remove(folder)

@@ -1,0 +1,180 @@
+"""Extents of subscriptions and advertisements on Spark: boxes by owner, in chunks of owners.
+
+A chunk is a folder of Parquet files with all extents of some owners, so that every pair of owners
+belongs to one pair of chunks. Tasks are given the chunks' path and numbers and read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from fanplan.boxes.extents import Extents, make_extents
+from fanplan.data.ingest import cover, regions
+from fanplan.data.ingest import joins as spatial
+from fanplan.data.ingest.derived import Derived
+from fanplan.data.numbering import numbered
+from fanplan.data.subscription_cells import padded
+from fanplan.workload.description import CoverMode
+
+CHUNK = 32_768
+"""Extents that a chunk has on average: small tasks, and sums that stay in a core's cache."""
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Where extents lie, which chunks there are, and the number of axes of their boxes."""
+
+    path: str
+    numbers: tuple[int, ...]
+    axes: int
+
+    def load(self, number: int) -> Extents:
+        return _load(self.path, number, self.axes)
+
+    def load_all(self, numbers: tuple[int, ...]) -> Extents:
+        """Several chunks as one."""
+        return _load_all(self.path, numbers, self.axes)
+
+
+@lru_cache(maxsize=4)
+def _load(path: str, number: int, axes: int) -> Extents:
+    """A chunk, read once by each worker that needs it."""
+    return _read(path, (number,), axes)
+
+
+@lru_cache(maxsize=1)
+def _load_all(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
+    """Many chunks, kept by a worker from one task to the next."""
+    return _read(path, numbers, axes)
+
+
+def _read(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
+    parts = (pq.read_table(f"{path}/chunk={number}", partitioning=None) for number in numbers)
+    table = pa.concat_tables(parts).combine_chunks()
+    lists = table["boxes"].combine_chunks()
+    boxes = lists.flatten()
+    counts = pc.list_value_length(lists).fill_null(0).to_numpy()
+    lo, hi = (
+        padded(pa.chunked_array([boxes.field(name)]), axes, fill)
+        for name, fill in (("lo", 0.0), ("hi", 1.0))
+    )
+    return make_extents(
+        table["owner"].to_numpy(),
+        np.repeat(np.arange(len(table)), counts),
+        boxes.field("topic_id").to_numpy(),
+        lo,
+        hi,
+        table["weight"].to_numpy(),
+    )
+
+
+def write_chunks(owned: DataFrame, boxes: DataFrame, axes: int, path: Path) -> Chunks:
+    """Write extents in chunks; ``owned`` has subscription, owner and weight, ``boxes`` regions.
+
+    Equal extents of an owner become one with their weights added up. That changes no metric: sums
+    scale with weights, and a union does not see that a box comes twice.
+    """
+    lists = boxes.groupBy("subscription").agg(
+        F.array_sort(F.collect_list(F.struct("topic_id", "lo", "hi"))).alias("boxes")
+    )
+    joined = owned.join(lists, on="subscription", how="left")
+    merged = joined.groupBy("owner", "boxes").agg(F.sum("weight").alias("weight")).persist()
+    count = -(-merged.count() // CHUNK)
+    chunk = F.pmod("owner", F.lit(max(count, 1)))
+    rows = merged.withColumn("chunk", chunk).repartition("chunk")
+    rows.sortWithinPartitions("chunk", "owner", "boxes").write.partitionBy("chunk").parquet(
+        str(path)
+    )
+    merged.unpersist()
+    found = sorted(int(folder.name.partition("=")[2]) for folder in path.glob("chunk=*"))
+    return Chunks(str(path), tuple(found), axes)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a volume is: of space, or with ``traffic`` the messages that were sent there.
+
+    With ``rates`` an advertisement counts as often as it is published on (Tajuddin 2011, 4.3).
+    """
+
+    traffic: bool = False
+    rates: bool = False
+
+
+def subscription_chunks(source: Derived, owner: DataFrame, measure: Measure, path: Path) -> Chunks:
+    """Extents of all subscriptions; ``owner`` has subscription and owner."""
+    owned = owner.withColumn("weight", F.lit(1.0))
+    if not measure.traffic:
+        return write_chunks(owned, source.read("regions"), _axes(source), path)
+    boxes = by_traffic(source, source.read("cover"), path.with_name(path.name + ".boxes"))
+    return write_chunks(owned, boxes, 1, path)
+
+
+def advertisements(source: Derived) -> DataFrame:
+    """Advertisements, equal ones as one: subscription (a number), publisher, …, rate, copies."""
+    key = ("publisher", "topic", "filter", "broker")
+    # Reading comes first: it starts Spark, without which there are no columns.
+    rows = source.read("advertisements").groupBy(*key)
+    rate = F.coalesce("rate", F.lit(1.0)).cast("decimal(28,12)")
+    sums = rows.agg(
+        F.sum(rate).cast("double").alias("rate"), F.count(F.lit(1)).cast("double").alias("copies")
+    )
+    return sums.withColumn("subscription", numbered(*key).cast("long"))
+
+
+def advertised_regions(source: Derived, rows: DataFrame) -> DataFrame:
+    """The boxes of advertisements, in the columns of the stage `regions`."""
+    numbers = rows.select("topic", "filter", "subscription").withColumn("subscriber_id", F.lit(0))
+    return regions.regions(numbers, source.read("patterns"), source.read("filters"))
+
+
+def advertisement_chunks(source: Derived, owned: DataFrame, measure: Measure, path: Path) -> Chunks:
+    """Extents of advertisements; ``owned`` has all their columns, owner and weight."""
+    boxes = advertised_regions(source, owned)
+    own = owned.select("subscription", "owner", "weight")
+    if not measure.traffic:
+        return write_chunks(own, boxes, _axes(source), path)
+    mode: CoverMode = "full" if source.manifest.cover == "full" else "overlap"
+    cells = cover.cover(boxes, source.grid, mode)
+    held = by_traffic(source, cells, path.with_name(path.name + ".boxes"))
+    return write_chunks(own, held, 1, path)
+
+
+def _axes(source: Derived) -> int:
+    return max(source.manifest.dimensions, 1)
+
+
+def by_traffic(source: Derived, boxes: DataFrame, path: Path) -> DataFrame:
+    """Boxes of cell numbers as sets of the cells with traffic that they hold.
+
+    A cell becomes a topic of its own with one box as long as it has messages. So volumes of
+    extents, of what they share and of what they fill together are all counted in messages.
+    """
+    flows = source.read("flows").filter("messages > 0")
+    cells = flows.select(
+        "topic_id", "cell", "messages", numbered("topic_id", "cell").alias("flow_id")
+    )
+    number = numbered("subscription").alias("subscriber_id")
+    names = boxes.select("subscription").distinct().select("subscription", number)
+    boxes.drop("subscriber_id").join(names, on="subscription", how="inner").select(
+        *boxes.columns
+    ).write.parquet(str(path))
+    dimensions = source.manifest.dimensions
+    points = cover.cell_points(cells, dimensions)
+    held = spatial.audiences(points, str(path), dimensions, ["flow_id", "messages"])
+    rows = held.select("flow_id", "messages", F.explode("subscribers").alias("subscriber_id"))
+    return rows.join(names, on="subscriber_id", how="inner").select(
+        F.col("flow_id").alias("topic_id"),
+        "subscription",
+        F.array(F.lit(0.0)).alias("lo"),
+        F.array("messages").alias("hi"),
+    )

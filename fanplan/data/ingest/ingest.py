@@ -1,0 +1,260 @@
+"""From a workload folder to a dataset: every stage, in order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from fanplan import __version__
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.progress import Progress
+from fanplan.data import contracts
+from fanplan.data.ingest import regions, topics
+from fanplan.data.ingest.interest import Inputs, Interest, build_interest
+from fanplan.data.ingest.points import mark_topics, to_points, with_space
+from fanplan.data.ingest.run import Run
+from fanplan.data.ingest.store import Stage, StageStore
+from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
+from fanplan.data.read.sources import TableSource, find_sources
+from fanplan.data.reader import read_manifest
+from fanplan.workload import tables
+from fanplan.workload.description import load_description, to_toml, with_overrides
+from fanplan.workload.topics import is_pattern
+
+
+def ingest_workload(
+    session: Callable[[], SparkSession],
+    workload: Path,
+    out: Path,
+    overrides: Mapping[str, Any],
+    progress: Progress,
+) -> None:
+    """Run every stage whose inputs changed and put the dataset in its place."""
+    asked = {name: value for name, value in overrides.items() if value is not None}
+    description = with_overrides(load_description(workload), **asked)
+    with progress.stage("find and hash files"):
+        sources = find_sources(workload, description.attributes)
+    if sources["subscriptions"].rows == 0:
+        raise InputError(Problem("subscriptions", "there are no rows", "Say who wants what"))
+    inputs_key = key_of(__version__, to_toml(description), *(s.key for s in sources.values()))
+    if is_current(out, inputs_key):
+        return
+    with StageStore(out, progress) as store, naming_files(sources.values()):
+        run = Run(session(), store, description, sources)
+        inputs = read_inputs(run)
+        interest = build_interest(run, inputs)
+        quarantine(run, inputs)
+        store.finish({**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked})
+
+
+@contextmanager
+def naming_files(sources: Collection[TableSource]) -> Iterator[None]:
+    """A job that fails because of an input file is an input error with that file's name."""
+    try:
+        yield
+    except PySparkException as error:
+        raise as_input_error(error, sources) or error from error
+
+
+def key_of(*parts: str) -> str:
+    """A hash of texts."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+
+def is_current(out: Path, inputs_key: str) -> bool:
+    """Whether the dataset is there already, made from the same input by the same version."""
+    try:
+        return read_manifest(out).inputs == inputs_key
+    except InputError:
+        return False
+
+
+def read_inputs(run: Run) -> Inputs:
+    """Read every table, quarantining what cannot be understood."""
+    read = publications(run) | networks(run)
+    interest = {table.name: rows.persist() for table, rows in interest_rows(run)}
+    known = known_topics(run, read, interest)
+    meaning = filters_meaning(run, interest, known)
+    for name, rows in interest.items():
+        read[name] = checked_interest(run, name, rows, meaning)
+        rows.unpersist()
+    return Inputs(read, known, *meaning)
+
+
+def interest_rows(run: Run) -> Iterator[tuple[tables.Table, DataFrame]]:
+    """Subscriptions and advertisements; no filter is the empty filter."""
+    yield tables.SUBSCRIPTIONS, run.rows(tables.SUBSCRIPTIONS).fillna("", "filter")
+    if tables.ADVERTISEMENTS.name in run.sources:
+        rows = run.rows(tables.ADVERTISEMENTS).fillna("", "filter")
+        yield tables.ADVERTISEMENTS, mark_topics(rows, run.description.topic_syntax)
+
+
+def publications(run: Run) -> dict[str, Stage]:
+    """Publications as points of their topics' spaces, in one pass over the files."""
+    table = tables.PUBLICATIONS
+    if table.name not in run.sources:
+        return {}
+    schema = contracts.publications(run.description.dimensions)
+    build = partial(_points, run)
+    return {table.name: run.table_stage(table.name, table, build, schema)}
+
+
+def _points(run: Run) -> DataFrame:
+    return to_points(run.rows(tables.PUBLICATIONS), run.description)
+
+
+def networks(run: Run) -> dict[str, Stage]:
+    """Brokers, and the links and trees between them."""
+    found: dict[str, Stage] = {}
+    for table, schema, nodes in (
+        (tables.BROKERS, contracts.BROKERS, ()),
+        (tables.LINKS, contracts.LINKS, ("a", "b")),
+        (tables.TREES, contracts.TREES, ("root", "parent", "child")),
+    ):
+        if table.name in run.sources:
+            brokers = [found["brokers"]] if "brokers" in found else []
+            build = partial(_known_nodes, run, table, nodes, brokers)
+            found[table.name] = run.table_stage(table.name, table, build, schema, brokers)
+    return found
+
+
+def _known_nodes(
+    run: Run, table: tables.Table, nodes: Sequence[str], brokers: Sequence[Stage]
+) -> DataFrame:
+    """Rows of a network table; where there are brokers, its nodes must be among them."""
+    rows = run.rows(table)
+    for stage in brokers:
+        for node in nodes:
+            rows = mark_unknown(rows, node, run.read(stage).select("broker"), "brokers")
+    return rows
+
+
+def known_topics(run: Run, read: Mapping[str, Stage], interest: Mapping[str, DataFrame]) -> Stage:
+    """Declared topics and those that are sent on; only if there are none, those asked for."""
+    senders: list[Stage | TableSource] = [read[n] for n in ("publications",) if n in read]
+    senders += [run.sources[n] for n in ("advertisements",) if n in run.sources]
+    askers = [] if senders or run.description.topics else [run.sources["subscriptions"]]
+    return run.stage(
+        "topics",
+        lambda: topics.number_topics(list(_named_topics(run, read, interest, bool(askers)))),
+        contracts.TOPICS,
+        [*senders, *askers],
+        params=run.reading,
+    )
+
+
+def _named_topics(
+    run: Run, read: Mapping[str, Stage], interest: Mapping[str, DataFrame], asked: bool
+) -> Iterator[DataFrame]:
+    """Tables of (topic, space) that say which topics there are."""
+    syntax = run.description.topic_syntax
+    exact = [e.pattern for e in run.description.topics if not is_pattern(e.pattern, syntax)]
+    named = [run.spark.createDataFrame([(name,) for name in exact], "topic string")]
+    if "publications" in read:
+        named.append(run.read(read["publications"]))
+    for name in ("advertisements", *(["subscriptions"] if asked else [])):
+        if name in interest:
+            named.append(interest[name].filter("_reason IS NULL"))
+    for rows in named:
+        known = with_space(rows.select("topic").distinct(), run.description)
+        yield known.filter("space IS NOT NULL").select("topic", "space")
+
+
+def filters_meaning(
+    run: Run, interest: Mapping[str, DataFrame], known: Stage
+) -> tuple[Stage, Stage]:
+    """Which topics each pattern means, and the boxes of each filter in each space it meets."""
+    sources = [run.sources[name] for name in interest]
+    patterns = run.stage(
+        "patterns",
+        lambda: topics.topics_of_patterns(
+            all_of(rows.select(F.col("topic").alias("pattern")) for rows in interest.values()),
+            run.read(known),
+            run.description.topic_syntax,
+        ),
+        contracts.PATTERNS,
+        [known, *sources],
+    )
+    filters = run.stage(
+        "filters",
+        lambda: regions.compile_filters(
+            all_of(regions.spaces_used(rows, run.read(patterns)) for rows in interest.values()),
+            run.description,
+        ),
+        contracts.FILTERS,
+        [patterns, *sources],
+        params=run.reading,
+    )
+    return patterns, filters
+
+
+def all_of(frames: Iterable[DataFrame]) -> DataFrame:
+    """The different rows of several tables."""
+    return reduce(DataFrame.unionByName, frames).distinct()
+
+
+def checked_interest(run: Run, name: str, rows: DataFrame, meaning: tuple[Stage, Stage]) -> Stage:
+    """Subscriptions or advertisements whose topic is known and whose filter has boxes."""
+    build = lambda: regions.check_filters(rows, *map(run.read, meaning))  # noqa: E731
+    if name == "advertisements":
+        table, schema = tables.ADVERTISEMENTS, contracts.ADVERTISEMENTS
+        return run.table_stage(name, table, build, schema, meaning)
+    table, schema = tables.SUBSCRIPTIONS, contracts.CHECKED_SUBSCRIPTIONS
+    stage = run.table_stage("checked_subscriptions", table, build, schema, meaning)
+    if stage.rows == 0:
+        what = f"none of the {stage.quarantined} rows can be used"
+        row = quarantined(stage.read_quarantined(run.spark), name).head(1)[0]
+        reason = f"the first: {row['source']}, line {row['line']}: {row['reason']}"
+        raise InputError(Problem("subscriptions", what, f"Mend them; {reason}"))
+    return stage
+
+
+def quarantine(run: Run, inputs: Inputs) -> Stage:
+    """What was set aside from all tables, in one table."""
+    stages = {name: stage for name, stage in inputs.tables.items() if stage.quarantined}
+
+    def gather() -> DataFrame:
+        parts = [
+            quarantined(stage.read_quarantined(run.spark), name) for name, stage in stages.items()
+        ]
+        return reduce(
+            DataFrame.unionByName, parts, quarantined_files(run.spark, run.sources.values())
+        )
+
+    looked_at: list[Stage | TableSource] = [*stages.values(), *run.sources.values()]
+    return run.stage("quarantine", gather, contracts.QUARANTINE, looked_at)
+
+
+def manifest(run: Run, inputs: Inputs, interest: Interest) -> dict[str, Any]:
+    """What a dataset says about itself."""
+    description = run.description
+    planned = [interest.stages[name].key for name in ("flows", "classes", "subscribers")]
+    return {
+        "format": 1,
+        "name": description.name,
+        "key": key_of(*planned, str(interest.seconds)),
+        "seconds": interest.seconds,
+        "grid": description.grid,
+        "cover": description.cover,
+        "rates": interest.rates,
+        "exact": interest.exact,
+        "dimensions": description.dimensions,
+        "tables": {
+            name: {
+                "rows": run.sources[name].rows,
+                "kept": stage.rows,
+                "quarantined": stage.quarantined,
+                "notes": list(run.sources[name].notes),
+                "key": run.sources[name].key,
+            }
+            for name, stage in inputs.tables.items()
+        },
+    }

@@ -1,0 +1,250 @@
+"""The stages behind the interest problem: from checked tables to audience classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data import contracts
+from fanplan.data.ingest import audience, cover, grid, regions, traffic
+from fanplan.data.ingest import joins as spatial
+from fanplan.data.ingest.run import Run
+from fanplan.data.ingest.store import Stage
+from fanplan.data.ingest.traffic import GridRef
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The input tables, read and checked, and what their topics and filters mean."""
+
+    tables: Mapping[str, Stage]
+    topics: Stage
+    patterns: Stage
+    filters: Stage
+
+
+@dataclass(frozen=True)
+class Interest:
+    """The finished stages, where the rates come from, and the window in seconds.
+
+    ``exact`` says that no region cuts a cell: topics are plain, or the grid is atomic.
+    """
+
+    stages: Mapping[str, Stage]
+    rates: str
+    seconds: float
+    exact: bool
+
+
+def build_interest(run: Run, inputs: Inputs) -> Interest:
+    """All stages in order."""
+    rates = choose_rates(run, inputs)
+    exact = run.description.grid == "atomic" or run.description.dimensions == 0
+    built = region_stages(run, inputs)
+    built |= traffic_stages(run, inputs, built, rates)
+    built |= audience_stages(run, inputs, built)
+    if rates == "measured":
+        built["hits"] = hits_stage(run, inputs, built, exact)
+    return Interest(built, rates, window(run, inputs, rates), exact)
+
+
+def choose_rates(run: Run, inputs: Inputs) -> str:
+    """What the description asks for; else the best that the tables allow."""
+    sources = {"measured": "publications", "advertised": "advertisements"}
+    asked = run.description.rates
+    if asked and sources[asked] not in inputs.tables:
+        what = f"rates are to be {asked}, but there is no table {sources[asked]}"
+        raise InputError(Problem("rates", what, f"Add {sources[asked]}, or leave rates out"))
+    found = (rates for rates, table in sources.items() if table in inputs.tables)
+    return asked or next(found, "assumed")
+
+
+def window(run: Run, inputs: Inputs, rates: str) -> float:
+    """The length of the observed time; one second where nothing says how long it was."""
+    if run.description.seconds or rates != "measured":
+        return run.description.seconds or 1.0
+    times = run.read(inputs.tables["publications"]).agg(F.max("time") - F.min("time"))
+    return float(times.first()[0] or 1.0)  # type: ignore[index]
+
+
+def region_stages(run: Run, inputs: Inputs) -> dict[str, Stage]:
+    """Numbered subscribers and subscriptions, and the boxes they stand for."""
+    checked = inputs.tables["subscriptions"]
+    subscribers = run.stage(
+        "subscribers",
+        lambda: regions.number_subscribers(run.read(checked)),
+        contracts.SUBSCRIBERS,
+        [checked],
+    )
+    subscriptions = run.stage(
+        "subscriptions",
+        lambda: regions.number_subscriptions(run.read(checked), run.read(subscribers)),
+        contracts.SUBSCRIPTIONS,
+        [checked, subscribers],
+    )
+    boxes = run.stage(
+        "regions",
+        lambda: regions.regions(*map(run.read, (subscriptions, inputs.patterns, inputs.filters))),
+        contracts.REGIONS,
+        [subscriptions, inputs.patterns, inputs.filters],
+    )
+    return {"subscribers": subscribers, "subscriptions": subscriptions, "regions": boxes}
+
+
+def grid_ref(inputs: Inputs, laid: Stage, run: Run) -> GridRef:
+    return GridRef(str(laid.path), laid.key, inputs.topics.rows, run.description.dimensions)
+
+
+def traffic_stages(
+    run: Run, inputs: Inputs, built: Mapping[str, Stage], rates: str
+) -> dict[str, Stage]:
+    """The grid, the advertised boxes where rates need them, and the traffic of each cell."""
+    laid = grid_stage(run, inputs, built)
+    ref = grid_ref(inputs, laid, run)
+    if rates == "measured":
+        published = inputs.tables["publications"]
+        build = lambda: traffic.measured_traffic(  # noqa: E731
+            run.read(published), run.read(inputs.topics), ref
+        )
+        sources = [published]
+        extra = {}
+    else:
+        boxes = advertised_stage(run, inputs, rates)
+        require_few_cells(run, laid, inputs)
+        build = lambda: traffic.advertised_traffic(run.read(boxes), ref)  # noqa: E731
+        sources = [boxes]
+        extra = {"advertised": boxes}
+    sent = run.stage(
+        "traffic",
+        lambda: traffic.with_quiet_topics(build(), run.read(inputs.topics)),
+        contracts.TRAFFIC,
+        [*sources, inputs.topics, laid],
+    )
+    return {"grid": laid, "traffic": sent, **extra}
+
+
+def grid_stage(run: Run, inputs: Inputs, built: Mapping[str, Stage]) -> Stage:
+    """The grid the description asks for, from what that kind of grid looks at."""
+    spaces, topics = run.description.spaces, inputs.topics
+    kind = run.description.grid
+    if kind == "quantile" and "publications" not in inputs.tables:
+        what = "a quantile grid follows the traffic, but there is no table publications"
+        raise InputError(Problem("grid", what, "Add publications, or use uniform or atomic"))
+    looks_at = {
+        "uniform": [],
+        "atomic": [built["regions"]],
+        "quantile": [inputs.tables["publications"]] if kind == "quantile" else [],
+    }[kind]
+
+    def lay() -> DataFrame:
+        known = run.read(topics)
+        if kind == "uniform":
+            return grid.uniform_grid(known, spaces)
+        looked = run.read(looks_at[0])
+        if kind == "atomic":
+            return grid.atomic_grid(known, spaces, looked)
+        return grid.quantile_grid(known, spaces, traffic.with_topic_ids(looked, known))
+
+    cells = [space.cells for space in spaces]
+    return run.stage(
+        "grid", lay, contracts.GRID, [topics, *looks_at], params=[kind, cells, run.reading]
+    )
+
+
+def advertised_stage(run: Run, inputs: Inputs, rates: str) -> Stage:
+    """Boxes with rates: as advertised, or one message a second on every topic."""
+    meaning = (inputs.patterns, inputs.filters)
+    if rates == "assumed":
+        build = partial(regions.assumed, run.read(inputs.topics), run.description.spaces)
+        return run.stage(
+            "advertised", build, contracts.ADVERTISED, [inputs.topics], params=run.reading
+        )
+    table = inputs.tables["advertisements"]
+    return run.stage(
+        "advertised",
+        lambda: regions.advertised(run.read(table), *map(run.read, meaning)),
+        contracts.ADVERTISED,
+        [table, *meaning],
+    )
+
+
+def require_few_cells(run: Run, laid: Stage, inputs: Inputs) -> None:
+    """Rates are spread over all cells of a topic, so these must not be too many."""
+    sizes = (
+        run.read(laid)
+        .groupBy("topic_id")
+        .agg(F.product(F.size("edges") - 1).alias("cells"))
+        .join(run.read(inputs.topics), on="topic_id", how="inner")
+    )
+    worst = sizes.orderBy(F.desc("cells"), "topic").first()
+    limit = run.description.limits.max_cells
+    if worst and worst["cells"] > limit:
+        what = f"its grid has {worst['cells']:,.0f} cells, more than limits.max_cells = {limit:,}"
+        remedy = (
+            "Use fewer cells, give publications so that only used cells count, or raise the limit"
+        )
+        raise InputError(Problem(f"topic {worst['topic']}", what, remedy))
+
+
+def audience_stages(run: Run, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
+    """Who wants each cell, and the classes of cells that the same subscribers want."""
+    ref = grid_ref(inputs, built["grid"], run)
+    mode = run.description.cover
+    covered = run.stage(
+        "cover",
+        lambda: cover.cover(run.read(built["regions"]), ref, mode),
+        contracts.REGIONS,
+        [built["regions"], built["grid"]],
+        params=mode,
+    )
+    keep = ["topic_id", "cell", "messages", "bytes"]
+    heard = run.stage(
+        "audiences",
+        lambda: spatial.audiences(
+            cover.cell_points(run.read(built["traffic"]), ref.dimensions),
+            str(covered.path),
+            ref.dimensions,
+            keep,
+        ),
+        contracts.AUDIENCES,
+        [built["traffic"], covered],
+    )
+    classes = run.stage(
+        "classes", lambda: audience.classes(run.read(heard)), contracts.CLASSES, [heard]
+    )
+    flows = run.stage(
+        "flows",
+        lambda: audience.flows(*map(run.read, (heard, classes, inputs.topics))),
+        contracts.FLOWS,
+        [heard, classes, inputs.topics],
+    )
+    return {"cover": covered, "audiences": heard, "classes": classes, "flows": flows}
+
+
+def hits_stage(run: Run, inputs: Inputs, built: Mapping[str, Stage], exact: bool) -> Stage:
+    """How many publications each subscription asked for.
+
+    Where no region cuts a cell the cells stand for their publications, and there are fewer of them.
+    """
+    dimensions = run.description.dimensions
+    topics, published = inputs.topics, inputs.tables["publications"]
+
+    def count() -> DataFrame:
+        known = run.read(topics)
+        uncut = known if exact else known.filter("space = 0")
+        cells = run.read(built["traffic"]).join(uncut, on="topic_id", how="left_semi")
+        points = cover.cell_points(cells, dimensions)
+        hits = spatial.count_hits(points, str(built["cover"].path), dimensions)
+        if not exact:
+            cut = traffic.with_topic_ids(run.read(published), known.filter("space > 0"))
+            others = spatial.count_hits(cut, str(built["regions"].path), dimensions)
+            hits = hits.unionByName(others).groupBy("subscription").agg(F.sum("hits").alias("hits"))
+        return hits.select("subscription", F.col("hits").cast("long"))
+
+    inputs_ = [built["traffic"], built["cover"], built["regions"], topics, published]
+    return run.stage("hits", count, contracts.HITS, inputs_, params=exact)

@@ -1,0 +1,85 @@
+"""What every step of one ingest shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from fanplan.data.ingest.store import Stage, StageStore
+from fanplan.data.read.rows import read_table
+from fanplan.data.read.sources import TableSource
+from fanplan.workload.description import Description, to_toml
+from fanplan.workload.tables import Table
+
+
+@dataclass(frozen=True)
+class Run:
+    """What every step of one ingest shares."""
+
+    spark: SparkSession
+    store: StageStore
+    description: Description
+    sources: Mapping[str, TableSource]
+
+    @property
+    def reading(self) -> str:
+        """The part of the description that reading depends on: grid choices do not matter to it."""
+        spaces = tuple(replace(s, cells=(1,) * s.dimensions) for s in self.description.spaces)
+        return to_toml(
+            replace(
+                self.description,
+                name="",
+                spaces=spaces,
+                grid="uniform",
+                cover="overlap",
+                rates=None,
+                seconds=None,
+            )
+        )
+
+    def stage(
+        self,
+        name: str,
+        build: Callable[[], DataFrame],
+        schema: T.StructType,
+        inputs: Sequence[Stage | TableSource],
+        *,
+        params: Any = None,
+    ) -> Stage:
+        """A stage of ours: its key follows from its inputs and parameters."""
+        keys = [item.key for item in inputs]
+        return self.store.run(
+            name, version=1, params={"": params}, inputs=keys, build=build, schema=schema
+        )
+
+    def table_stage(
+        self,
+        name: str,
+        table: Table,
+        build: Callable[[], DataFrame],
+        schema: T.StructType,
+        inputs: Sequence[Stage] = (),
+    ) -> Stage:
+        """An input table: its rows are kept or quarantined, and none is lost."""
+        source = self.sources[table.name]
+        return self.store.run(
+            name,
+            version=1,
+            params={"": self.reading},
+            inputs=[source.key, *(stage.key for stage in inputs)],
+            build=build,
+            schema=schema,
+            split=True,
+            rows_in=source.rows,
+        )
+
+    def read(self, stage: Stage) -> DataFrame:
+        return stage.read(self.spark)
+
+    def rows(self, table: Table) -> DataFrame:
+        """The annotated rows of an input table."""
+        return read_table(self.spark, self.sources[table.name], table, self.description)

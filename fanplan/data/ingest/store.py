@@ -1,0 +1,328 @@
+"""The stage store: a dataset under construction, one finished and checked table at a time.
+
+The work is done in ``DATASET.partial``. A stage is written aside and renamed when whole; its
+``_stage.json`` holds its key and its files. A later run reuses a stage with the same key, from the
+unfinished work of a killed run or from the finished dataset. ``finish`` renames the folder, so a
+dataset is there whole or not at all. Names that begin with ``_`` are skipped by Parquet readers,
+so a stage's folder can be read as it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from fanplan.core.errors import InputError, Problem, StageError
+from fanplan.core.progress import Progress
+from fanplan.data.read.rows import parted, parted_schema
+
+RECORD = "_stage.json"
+QUARANTINED = "_quarantined"
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A finished stage: ``rows`` rows in ``path``, and ``quarantined`` more set apart."""
+
+    name: str
+    key: str
+    path: Path
+    schema: T.StructType
+    rows: int
+    quarantined: int
+    reused: bool
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The kept rows."""
+        return spark.read.schema(self.schema).parquet(escaped(self.path))
+
+    def read_quarantined(self, spark: SparkSession) -> DataFrame:
+        """The rows set apart, as `reading.quarantined` takes them."""
+        schema = parted_schema(self.schema)
+        return spark.read.schema(schema).parquet(escaped(self.path / QUARANTINED))
+
+
+class StageStore:
+    """Stages on their way to a dataset. Use it in a ``with`` block: it holds a lock."""
+
+    def __init__(self, out: Path, progress: Progress) -> None:
+        self.out = out.absolute()
+        self.folder = self.out.with_name(self.out.name + ".partial")
+        self.old = self.out.with_name(self.out.name + ".old")
+        self.progress = progress
+        self.stages: dict[str, Stage] = {}
+
+    def __enter__(self) -> StageStore:
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        self.lock = Lock(self.out.with_name(self.out.name + ".lock"))
+        try:
+            self._recover()
+            self._refuse_other_folders()
+            self.folder.mkdir(exist_ok=True)
+        except BaseException:
+            self.lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.lock.release()
+
+    def run(
+        self,
+        name: str,
+        *,
+        version: int,
+        params: Mapping[str, Any],
+        inputs: Sequence[str],
+        build: Callable[[], DataFrame],
+        schema: T.StructType,
+        split: bool = False,
+        rows_in: int | None = None,
+    ) -> Stage:
+        """The stage with this key: found, or built, checked and written.
+
+        With ``split`` the rows are annotated: those with a reason are written apart, in the same
+        pass. With ``rows_in`` kept and quarantined rows must add up to that number.
+        """
+        key = stage_key(name, version, params, inputs, schema, split)
+        with self.progress.stage(name) as told:
+            found = self._found(name, key)
+            if found:
+                told.reused()
+            else:
+                self._write(name, key, build(), schema, split, rows_in)
+            record = read_record(self.folder / name) or {}
+            stage = Stage(name, key, self.folder / name, schema, **record["counts"], reused=found)
+            told.rows(stage.rows)
+        self.stages[name] = stage
+        return stage
+
+    def finish(self, manifest: Mapping[str, Any]) -> None:
+        """Turn the work into the dataset: only the stages of this run, the manifest last.
+
+        An older dataset stays until the new one takes its name; one that is equal stays for good.
+        """
+        for path in self.folder.iterdir():
+            if path.name not in self.stages:
+                remove(path)
+        stages = {name: {"key": s.key, "rows": s.rows} for name, s in self.stages.items()}
+        text = json.dumps({**manifest, "stages": stages}, indent=2, sort_keys=True) + "\n"
+        if same_text(self.out / MANIFEST, text):
+            remove(self.folder)
+            return
+        write_whole(self.folder / MANIFEST, text)
+        self._refuse_other_folders()
+        if self.out.exists():
+            self.out.rename(self.old)
+        self.folder.rename(self.out)
+        remove(self.old)
+
+    def _recover(self) -> None:
+        """After a run that was killed between the two renames of `finish`."""
+        if self.old.exists() and not self.out.exists():
+            self.old.rename(self.out)
+        remove(self.old)
+
+    def _refuse_other_folders(self) -> None:
+        if self.out.exists() and not (self.out / MANIFEST).is_file():
+            if self.out.is_dir() and not any(self.out.iterdir()):
+                self.out.rmdir()
+                return
+            what = "is there and is no dataset"
+            raise InputError(Problem(str(self.out), what, "Give another --out, or remove it"))
+
+    def _found(self, name: str, key: str) -> bool:
+        """Whether the stage is there; one of the finished dataset is linked, not moved."""
+        here = self.folder / name
+        if is_whole(here, key):
+            return True
+        remove(here)
+        if is_whole(self.out / name, key):
+            aside = self._aside(name)
+            shutil.copytree(self.out / name, aside, copy_function=link)
+            aside.rename(here)
+            return True
+        return False
+
+    def _aside(self, name: str) -> Path:
+        """A name of this process alone: a killed run's JVM may still write under its own."""
+        aside = self.folder / f".{name}.{os.getpid()}.tmp"
+        remove(aside)
+        return aside
+
+    def _write(
+        self,
+        name: str,
+        key: str,
+        rows: DataFrame,
+        schema: T.StructType,
+        split: bool,
+        rows_in: int | None,
+    ) -> None:
+        aside = self._aside(name)
+        check_schema(name, rows.schema, schema, exact=not split)
+        if split:
+            write_parted(parted(rows, schema), aside, schema)
+        else:
+            rows.write.parquet(str(aside))
+            ensure_file(aside, schema)
+        for extra in (*aside.rglob(".*.crc"), *aside.rglob("_SUCCESS")):
+            extra.unlink()
+        counts = {"rows": count_rows(aside), "quarantined": count_rows(aside / QUARANTINED)}
+        if rows_in not in (None, sum(counts.values())):
+            raise StageError(f"stage {name}: {rows_in} rows in, but {counts} out")
+        record = {"key": key, "counts": counts, "files": file_sizes(aside)}
+        write_whole(aside / RECORD, json.dumps(record))
+        aside.rename(self.folder / name)
+
+
+class Lock:
+    """One run at a time may work on an output. The lock of a process that died is free."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = self._open()
+        while not self._is_current():
+            self.file.close()
+            self.file = self._open()
+        self.file.truncate(0)
+        self.file.write(f"{os.getpid()}\n")
+        self.file.flush()
+
+    def _open(self) -> IO[str]:
+        file = self.path.open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            what = f"another run (process {file.read().strip()}) is writing this output"
+            file.close()
+            remedy = "Wait until it has ended, or give another --out"
+            raise InputError(Problem(str(self.path), what, remedy)) from None
+        return file
+
+    def _is_current(self) -> bool:
+        """Whether the file locked is still the one of that name: its last owner removes it."""
+        try:
+            return os.path.samestat(os.fstat(self.file.fileno()), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def release(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.file.close()
+
+
+def stage_key(
+    name: str,
+    version: int,
+    params: Mapping[str, Any],
+    inputs: Sequence[str],
+    schema: T.StructType,
+    split: bool,
+) -> str:
+    """A hash of all that a stage's rows depend on."""
+    parts = [name, version, params, list(inputs), schema.simpleString(), split]
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def check_schema(name: str, found: T.StructType, schema: T.StructType, exact: bool) -> None:
+    """Names and types as the contract says; annotated rows may have more columns."""
+    there = {field.name: field.dataType.simpleString() for field in found}
+    wanted = {field.name: field.dataType.simpleString() for field in schema}
+    compared = there if exact else {key: there[key] for key in wanted if key in there}
+    if list(compared.items()) != list(wanted.items()):
+        raise StageError(f"stage {name}: columns are {compared}, but must be {wanted}")
+
+
+def write_parted(rows: DataFrame, folder: Path, schema: T.StructType) -> None:
+    """Write kept and quarantined rows in one pass, then give each its place."""
+    rows.write.partitionBy("ok").parquet(str(folder))
+    bad = folder / QUARANTINED
+    bad.mkdir()
+    for part, place in ((folder / "ok=true", folder), (folder / "ok=false", bad)):
+        for file in part.glob("*.parquet"):
+            file.rename(place / file.name)
+        remove(part)
+        ensure_file(place, parted_schema(schema))
+
+
+def ensure_file(folder: Path, schema: T.StructType) -> None:
+    """A table without rows still has a file, which tells its columns."""
+    if not any(folder.glob("*.parquet")):
+        pq.write_table(to_arrow_schema(schema).empty_table(), folder / "part-empty.parquet")
+
+
+def count_rows(folder: Path) -> int:
+    """Rows by the footers of the files."""
+    return sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+
+
+def file_sizes(folder: Path) -> dict[str, int]:
+    files = sorted(path for path in folder.rglob("*.parquet"))
+    return {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    try:
+        record: dict[str, Any] = json.loads((folder / RECORD).read_text())
+        return record
+    except (OSError, ValueError):
+        return None
+
+
+def is_whole(folder: Path, key: str) -> bool:
+    """Whether a folder holds the finished stage with this key, with all of its files."""
+    record = read_record(folder)
+    return bool(record and record["key"] == key and record["files"] == file_sizes(folder))
+
+
+def same_text(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+def write_whole(path: Path, text: str) -> None:
+    aside = path.with_name(f".{path.name}.tmp")
+    aside.write_text(text, encoding="utf-8")
+    aside.rename(path)
+
+
+def link(source: str, target: str) -> None:
+    """A second name for a file, which nobody changes; a copy where links are not possible."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def escaped(path: Path) -> str:
+    """A path for Spark's readers, which take some characters as patterns."""
+    return re.sub(r"([\\*?\[\]{},])", r"\\\1", str(path))

@@ -1,0 +1,412 @@
+"""Formats: how a task turns splits of CSV, JSON lines and Parquet into Arrow batches of one layout.
+
+What is wrong with the shape of a row (its encoding, quotes, number of fields, JSON) is its *fault*
+and is found here; what the values mean is checked later, in Spark (`reading`). No Spark in here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from fanplan.data.read.splits import UNREADABLE, Split, SplitError, blocks, line_ends
+from fanplan.workload.tables import ColumnType
+
+Physical = Literal["string", "double", "bigint"]
+
+BATCH_ROWS = 1 << 16
+# RFC 4180: a field has no quote at all, or begins and ends with one and doubles those inside.
+RFC_4180 = r'^(?:[^",]*|"(?:[^"]|"")*")(?:,(?:[^",]*|"(?:[^"]|"")*"))*$'
+ARROW_TYPES = {"string": pa.string(), "double": pa.float64(), "bigint": pa.int64()}
+TEXT_KINDS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
+# Numbers stay as they were written, so that a reason can show them.
+JSON = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What tasks deliver: a table's columns with their types, and attribute values."""
+
+    columns: Mapping[str, tuple[ColumnType, Physical]]
+    attributes: Mapping[str, Physical]
+    max_field_chars: int
+    parquet: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        fields = [("_source", pa.string()), ("_line", pa.int64())]
+        fields += [("_raw", pa.string()), ("_fault", pa.string())]
+        fields += [(name, ARROW_TYPES[type_]) for name, (_, type_) in self.columns.items()]
+        types = self.attributes.values()
+        fields += [(attribute_column(i), ARROW_TYPES[type_]) for i, type_ in enumerate(types)]
+        return pa.schema(fields)
+
+
+def attribute_column(position: int) -> str:
+    """Where the value of the description's n-th attribute is, as it came."""
+    return f"_attribute{position}"
+
+
+@dataclass
+class Rows:
+    """Rows of one block: text and place of each, values by name, faults by position."""
+
+    line: np.ndarray
+    raw: pa.Array
+    faults: dict[int, str]
+    values: dict[str, pa.Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def fault(self, wrong: pa.Array | np.ndarray, reason: Callable[[int], str]) -> None:
+        """Note a reason where ``wrong`` is true and nothing is noted yet."""
+        for i in np.flatnonzero(np.asarray(wrong)):
+            if int(i) not in self.faults:
+                self.faults[int(i)] = reason(int(i))
+
+    @property
+    def good(self) -> np.ndarray:
+        good = np.ones(len(self), dtype=bool)
+        good[list(self.faults)] = False
+        return good
+
+
+def read_splits(splits: Iterable[Split], layout: Layout) -> Iterator[pa.RecordBatch]:
+    """All rows of some splits; a file that cannot be read is named."""
+    for split in splits:
+        try:
+            yield from read_split(split, layout)
+        except UNREADABLE as error:
+            raise SplitError(f"{split.name}: {error}") from error
+
+
+def read_split(split: Split, layout: Layout) -> Iterator[pa.RecordBatch]:
+    """All rows of a split, in order, a few MB at a time."""
+    read = {"csv": csv_rows, "json": json_rows, "parquet": parquet_rows}[split.format]
+    for rows in read(split, layout):
+        take_attributes(rows, layout)
+        limit_lengths(rows, layout)
+        keep_text(rows)
+        yield to_batch(rows, split, layout)
+
+
+def to_batch(rows: Rows, split: Split, layout: Layout) -> pa.RecordBatch:
+    """The rows as the layout says; a row with a fault has no values."""
+    good = pa.array(rows.good)
+    schema = layout.schema
+    columns = {
+        "_source": pa.repeat(pa.scalar(split.name), len(rows)),
+        "_line": pa.array(rows.line),
+        "_raw": rows.raw,
+        "_fault": pa.array(map(rows.faults.get, range(len(rows))), pa.string()),
+    }
+    for name in schema.names[4:]:
+        type_ = schema.field(name).type
+        value = rows.values.get(name)
+        columns[name] = (
+            pa.nulls(len(rows), type_)
+            if value is None
+            else pc.if_else(good, value, pa.scalar(None, type_))
+        )
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+# ---- text
+
+
+def text_rows(split: Split) -> Iterator[Rows]:
+    """The lines that are not blank, without their line ends, as text."""
+    first = split.first_line
+    for block in blocks(split):
+        ends = line_ends(block)
+        offsets = np.concatenate(([0], ends)).astype(np.int32)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
+        lines = pa.Array.from_buffers(pa.string(), len(ends), buffers)
+        lines = pc.ascii_rtrim(lines, characters="\r\n")
+        filled = pc.not_equal(pc.binary_length(lines), 0)
+        rows = Rows(np.flatnonzero(filled) + first, lines.filter(filled), {})
+        rows.raw = readable(rows.raw, rows)
+        rows.fault(pc.match_substring(rows.raw, "\0"), lambda i: "the line has a null character")
+        first += len(ends)
+        yield rows
+
+
+def readable(texts: pa.Array, rows: Rows) -> pa.Array:
+    """Text that is UTF-8; what is not becomes a fault, and readable as Latin-1."""
+    try:
+        texts.validate(full=True)
+        return texts
+    except pa.ArrowInvalid:
+        values = texts.cast(pa.binary()).to_pylist()
+    for i, value in enumerate(values):
+        try:
+            values[i] = value if value is None else value.decode()
+        except UnicodeDecodeError as error:
+            values[i] = value.decode("latin-1")
+            rows.faults.setdefault(i, f"not UTF-8: byte {error.start + 1} of the text is wrong")
+    return pa.array(values, pa.string())
+
+
+# ---- CSV
+
+
+def csv_rows(split: Split, layout: Layout) -> Iterator[Rows]:
+    """Lines of comma-separated values; one record a line."""
+    for rows in text_rows(split):
+        find_csv_faults(rows, len(split.columns))
+        good = rows.good
+        place = pa.array(np.cumsum(good) - 1, mask=~good)
+        for name, values in parse_csv(rows.raw.filter(pa.array(good)), split, layout).items():
+            rows.values[name] = values.take(place)
+        yield rows
+
+
+def find_csv_faults(rows: Rows, fields: int) -> None:
+    """Rows that are not ``fields`` fields by RFC 4180. Afterwards the parser cannot fail."""
+    rows.fault(pc.match_substring(rows.raw, "\r"), lambda i: "a carriage return inside the line")
+    outside = rows.raw
+    if pc.any(pc.match_substring(rows.raw, '"')).as_py():
+        broken = pc.invert(pc.match_substring_regex(rows.raw, RFC_4180))
+        rows.fault(broken, lambda i: "broken quote: a field is not closed, or has text beside it")
+        outside = pc.replace_substring_regex(rows.raw, '"[^"]*"', "")
+    found = np.asarray(pc.count_substring(outside, ",")) + 1
+    rows.fault(
+        found != fields,
+        lambda i: f"{found[i]} fields, but the header has {fields} (quote a value with a comma)",
+    )
+
+
+def parse_csv(lines: pa.Array, split: Split, layout: Layout) -> dict[str, pa.Array]:
+    """The wanted columns of well-formed lines, as text."""
+    wanted = wanted_columns(split.columns, layout)
+    if not len(lines):
+        return {name: pa.nulls(0, pa.string()) for name in wanted}
+    one = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    data = pc.binary_join(one, "\n")[0].as_buffer()
+    table = pa.csv.read_csv(
+        pa.BufferReader(data),
+        pa.csv.ReadOptions(
+            column_names=list(split.columns), block_size=data.size + 1, use_threads=False
+        ),
+        pa.csv.ParseOptions(ignore_empty_lines=False),
+        pa.csv.ConvertOptions(
+            include_columns=wanted,
+            column_types=dict.fromkeys(wanted, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+    return {name: table[name].combine_chunks() for name in wanted}
+
+
+def wanted_columns(present: Sequence[str], layout: Layout) -> list[str]:
+    names = wanted_names(layout)
+    return [name for name in present if name in names]
+
+
+def wanted_names(layout: Layout) -> list[str]:
+    """Everything that a layout is made from."""
+    whole = ["attributes"] if layout.attributes else []
+    return list(dict.fromkeys([*layout.columns, *layout.attributes, *whole]))
+
+
+# ---- JSON lines
+
+
+def json_rows(split: Split, layout: Layout) -> Iterator[Rows]:
+    """Lines of one JSON object each."""
+    names = wanted_names(layout)
+    for rows in text_rows(split):
+        records = [json_object(text, i, rows) for i, text in enumerate(rows.raw.to_pylist())]
+        for name in names:
+            values = [json_text(record.get(name)) for record in records]
+            rows.values[name] = pa.array(values, pa.string())
+        yield rows
+
+
+def json_object(text: str, position: int, rows: Rows) -> dict[str, Any]:
+    """The object in a line; empty, with a fault, if there is none."""
+    if position in rows.faults:
+        return {}
+    try:
+        record = JSON.decode(text)
+        if "\\u" in text:
+            json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        rows.faults[position] = "half of a surrogate pair is no character"
+        return {}
+    except (ValueError, RecursionError) as error:
+        rows.faults[position] = f"broken JSON: {shortened(str(error))}"
+        return {}
+    if not isinstance(record, dict):
+        rows.faults[position] = "not a JSON object: one {…} a line is expected"
+        return {}
+    return record
+
+
+def json_text(value: Any) -> str | None:
+    """A value as text: strings and numbers as they are, the rest as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def shortened(text: str, limit: int = 80) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+# ---- Parquet
+
+
+def parquet_rows(split: Split, layout: Layout) -> Iterator[Rows]:
+    """Rows of the row groups ``start`` to ``stop``, in batches."""
+    file = pq.ParquetFile(split.path)
+    wanted = wanted_columns(split.columns, layout)
+    first = split.first_line
+    groups = list(range(split.start, split.stop))
+    for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=wanted):
+        count = batch.num_rows
+        rows = Rows(np.arange(first, first + count), pa.nulls(count, pa.string()), {})
+        for name in wanted:
+            rows.values[name] = to_physical(batch.column(name), target(name, layout), rows)
+        first += count
+        yield rows
+
+
+def target(name: str, layout: Layout) -> Physical:
+    """The type that a column is delivered in; the map of attributes comes as text first."""
+    if name in layout.columns:
+        return layout.columns[name][1]
+    return layout.attributes.get(name, "string")
+
+
+def physical_type(type_: pa.DataType, wanted: ColumnType) -> Physical:
+    """The type that a Parquet column is delivered in: numbers stay numbers, the rest is text."""
+    whole = pa.types.is_integer(type_) and type_ != pa.uint64()
+    if wanted == "integer" and whole:
+        return "bigint"
+    if wanted in ("number", "time") and (whole or pa.types.is_floating(type_)):
+        return "double"
+    return "double" if wanted == "time" and pa.types.is_timestamp(type_) else "string"
+
+
+def to_physical(values: pa.Array, physical: Physical, rows: Rows) -> pa.Array:
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if physical == "string":
+        return to_text(values, rows)
+    if pa.types.is_timestamp(values.type):
+        return to_seconds(values)
+    return pc.cast(values, ARROW_TYPES[physical], safe=False)
+
+
+def to_seconds(times: pa.Array) -> pa.Array:
+    """Seconds since 1970. Whole seconds apart: a double cannot hold so many nanoseconds."""
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[times.type.unit]
+    ticks = times.cast(pa.int64())
+    whole = pc.divide(ticks, per_second)
+    rest = pc.subtract(ticks, pc.multiply(whole, per_second))
+    return pc.add(pc.cast(whole, pa.float64()), pc.divide(pc.cast(rest, pa.float64()), per_second))
+
+
+def to_text(values: pa.Array, rows: Rows) -> pa.Array:
+    """Values of any Parquet type as text: nested ones as JSON."""
+    type_ = values.type
+    if any(is_kind(type_) for is_kind in TEXT_KINDS):
+        return readable(pc.cast(values, pa.binary()).view(pa.string()), rows)
+    if pa.types.is_nested(type_):
+        return pa.array(map(nested_text, values.to_pylist(maps_as_pydicts="lossy")), pa.string())
+    return pc.cast(values, pa.string())
+
+
+def nested_text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def keep_text(rows: Rows) -> None:
+    """A Parquet row with a fault is shown as JSON, made here since its values go no further."""
+    if rows.raw.null_count and rows.faults:
+        raw: list[str | None] = [None] * len(rows)
+        for i in rows.faults:
+            values = {name: column[i].as_py() for name, column in rows.values.items()}
+            raw[i] = nested_text(values)
+        rows.raw = pa.array(raw, pa.string())
+
+
+# ---- attributes and limits
+
+
+def take_attributes(rows: Rows, layout: Layout) -> None:
+    """Each attribute's value, from the column of its name or from the map ``attributes``."""
+    maps = attribute_maps(rows) if layout.attributes else None
+    for i, (name, physical) in enumerate(layout.attributes.items()):
+        values = None if name in layout.columns else rows.values.get(name)
+        if maps is not None:
+            values = merged(name, values, maps, rows)
+        if values is not None:
+            rows.values[attribute_column(i)] = pc.cast(values, ARROW_TYPES[physical])
+
+
+def attribute_maps(rows: Rows) -> list[dict[str, Any]] | None:
+    """The objects in column ``attributes``; None if no row has one."""
+    texts = rows.values.get("attributes")
+    if texts is None or texts.null_count == len(texts):
+        return None
+    return [attribute_map(text, i, rows) for i, text in enumerate(texts.to_pylist())]
+
+
+def attribute_map(text: str | None, position: int, rows: Rows) -> dict[str, Any]:
+    try:
+        found = JSON.decode(text) if text else {}
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return found
+    rows.faults.setdefault(position, f"attributes: {shortened(text or '')!r} is no JSON object")
+    return {}
+
+
+def merged(name: str, column: pa.Array | None, maps: list[dict[str, Any]], rows: Rows) -> pa.Array:
+    """The value that is there; two that differ are a fault, since neither can be believed."""
+    inner = pa.array([json_text(found.get(name)) for found in maps], pa.string())
+    if column is None:
+        return inner
+    column = pc.cast(column, pa.string())
+    differ = pc.fill_null(pc.not_equal(column, inner), False)
+    rows.fault(differ, lambda i: f"{name}: {column[i]} as a column, {inner[i]} in attributes")
+    return pc.coalesce(column, inner)
+
+
+def limit_lengths(rows: Rows, layout: Layout) -> None:
+    """A text that is too long is a fault: no value of ours is megabytes long."""
+    for name in layout.schema.names[4:]:
+        values = rows.values.get(name)
+        if values is None or not pa.types.is_string(values.type):
+            continue
+        length = pc.fill_null(pc.binary_length(values), 0)
+        if (pc.max(length).as_py() or 0) > layout.max_field_chars:
+            chars = np.asarray(pc.fill_null(pc.utf8_length(values), 0))
+            note_lengths(rows, name, chars, layout)
+
+
+def note_lengths(rows: Rows, name: str, chars: np.ndarray, layout: Layout) -> None:
+    shown = list(layout.attributes)
+    label = next((a for i, a in enumerate(shown) if attribute_column(i) == name), name)
+    most = layout.max_field_chars
+    rows.fault(chars > most, lambda i: f"{label}: {chars[i]} characters, at most {most} allowed")

@@ -1,0 +1,356 @@
+"""Reading tables: typed rows, each with its place in the input and what is wrong with it.
+
+**Annotated rows** are a table's columns and four more: ``_source`` (file), ``_line`` (line in the
+file from 1, header included; row number for Parquet), ``_raw`` (the text, or the values of a
+Parquet row: see `raw_text`) and ``_reason`` (null while nothing is wrong). A check is a step that
+sets ``_reason`` where none is set, so a row has one reason, the first found. No row is dropped:
+kept and quarantined rows are parted when written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from fanplan.core.errors import InputError
+from fanplan.data.contracts import QUARANTINE
+from fanplan.data.read import formats
+from fanplan.data.read.formats import Layout, Physical, attribute_column, physical_type
+from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable
+from fanplan.data.read.splits import Split, SplitError
+from fanplan.workload import tables
+from fanplan.workload.description import Description
+from fanplan.workload.space import Attribute, NumberAttribute
+from fanplan.workload.tables import Table
+
+ANNOTATIONS = ("_source", "_line", "_raw", "_reason")
+REASON_CHARS = 200
+INFINITY = float("inf")
+NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+ISO_8601 = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
+
+
+def read_table(
+    spark: SparkSession, source: TableSource, table: Table, description: Description
+) -> DataFrame:
+    """Annotated rows of a table, checked value by value."""
+    layout = layout_of(source, table, description)
+    rows = read_splits(spark, source.splits, layout)
+    if table.name == tables.PUBLICATIONS.name:
+        return typed(rows, table, layout)
+    return checked_keys(typed(rows, table, layout), table)
+
+
+# ---- from files to text
+
+
+def layout_of(source: TableSource, table: Table, description: Description) -> Layout:
+    """The columns that tasks deliver, in one type each for all files."""
+    columns = {
+        column.name: (column.type, _physical(source, column.name, column.type))
+        for column in table.columns
+        if column.type != "map"
+    }
+    publications = table.name == tables.PUBLICATIONS.name
+    attributes = description.attributes if publications else {}
+    return Layout(
+        columns,
+        {name: attribute_type(source, name, kind) for name, kind in attributes.items()},
+        description.limits.max_field_chars,
+        parquet=any(file.format == "parquet" for file in source.files),
+    )
+
+
+def attribute_type(source: TableSource, name: str, attribute: Attribute) -> Physical:
+    """Numbers that come in a column of numbers stay numbers."""
+    if any("attributes" in file.columns for file in source.files):
+        return "string"
+    is_number = isinstance(attribute, NumberAttribute)
+    return _physical(source, name, "number" if is_number else "string")
+
+
+def _physical(source: TableSource, name: str, wanted: tables.ColumnType) -> Physical:
+    """The type of a Parquet column if it is the same in all files that have it, else text."""
+    found = {
+        physical_type(type_, wanted)
+        for file in source.files
+        for column, type_ in zip(file.columns, file.types, strict=False)
+        if column == name
+    }
+    return found.pop() if len(found) == 1 else "string"
+
+
+def read_splits(spark: SparkSession, parts: Sequence[Split], layout: Layout) -> DataFrame:
+    """Rows as text with their faults. Each task reads its own share of the files."""
+    shares = list(packed(parts))
+    schema = T.StructType([_spark_field(field) for field in layout.schema])
+    if not shares:
+        return spark.createDataFrame([], schema)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from formats.read_splits(shares[number], layout)
+
+    return spark.range(0, len(shares), 1, len(shares)).mapInArrow(read, schema)
+
+
+def packed(parts: Sequence[Split], size: int = SPLIT_BYTES) -> Iterator[list[Split]]:
+    """Small splits together, in order, so that a task is worth its start."""
+    share: list[Split] = []
+    for split in parts:
+        if share and sum(other.size for other in share) + split.size > size:
+            yield share
+            share = []
+        share.append(split)
+    if share:
+        yield share
+
+
+def _spark_field(field: pa.Field) -> T.StructField:
+    types = {pa.string(): T.StringType(), pa.float64(): T.DoubleType(), pa.int64(): T.LongType()}
+    return T.StructField(field.name, types[field.type])
+
+
+# ---- from text to values
+
+
+def typed(rows: DataFrame, table: Table, layout: Layout) -> DataFrame:
+    """The table's columns in their own types, and the first reason found in each row.
+
+    In two steps: a value that is read in one and used in the other is read only once.
+    """
+    columns = [column for column in table.columns if column.type != "map"]
+    values = [Value(column, layout.columns[column.name][1]) for column in columns]
+    attributes = [attribute_column(i) for i in range(len(layout.attributes))]
+    raw = raw_values(layout) if layout.parquet else F.col("_raw")
+    read = rows.select("*", raw.alias("_told"), *(v.read.alias(v.place) for v in values))
+    return read.select(
+        *(value.kept.alias(value.column.name) for value in values),
+        *attributes,
+        "_source",
+        "_line",
+        F.col("_told").alias("_raw"),
+        F.coalesce("_fault", *(value.reason for value in values)).alias("_reason"),
+    )
+
+
+def raw_values(layout: Layout) -> Column:
+    """A Parquet row as it came. It has no text, and one is made only if it is quarantined."""
+    attributes = [F.col(attribute_column(i)).alias(n) for i, n in enumerate(layout.attributes)]
+    return F.struct(F.col("_raw").alias("_text"), *layout.columns, *attributes)
+
+
+def raw_text(rows: DataFrame) -> Column:
+    """The text of annotated rows, whatever they came from."""
+    raw = F.col("_raw")
+    if isinstance(rows.schema["_raw"].dataType, T.StructType):
+        return F.coalesce(raw["_text"], F.to_json(raw))
+    return raw
+
+
+@dataclass(frozen=True)
+class Value:
+    """One column of a table: what it came as, what it becomes, and why it cannot."""
+
+    column: tables.Column
+    physical: Physical
+
+    @property
+    def given(self) -> Column:
+        given = F.col(self.column.name)
+        return F.nullif(given, F.lit("")) if self.physical == "string" else given
+
+    @property
+    def read(self) -> Column:
+        return READERS[self.column.type](self.given, self.physical)
+
+    @property
+    def place(self) -> str:
+        """Where the value is once it is read."""
+        return f"_read_{self.column.name}"
+
+    @property
+    def kept(self) -> Column:
+        """The value, or the default that the table gives for a missing number."""
+        if self.column.type not in ("number", "integer") or not self.column.default:
+            return F.col(self.place)
+        type_ = "double" if self.column.type == "number" else "bigint"
+        return F.coalesce(self.place, F.lit(float(self.column.default)).cast(type_))
+
+    @property
+    def reason(self) -> Column:
+        """Null if the value is as it must be."""
+        found = F.lit(None)
+        if self.column.type != "string":
+            right = F.coalesce(self._in_bounds(), F.lit(False))
+            reason = told(f"{self.column.name}: not {self._expected}", self.given)
+            found = F.when(self.given.isNotNull() & ~right, reason)
+        if self.column.required:
+            missing = F.lit(f"{self.column.name}: no value")
+            found = F.coalesce(F.when(self.given.isNull(), missing), found)
+        return found
+
+    def _in_bounds(self) -> Column:
+        """Spark's NaN is greater than infinity, so this leaves out both."""
+        value = F.col(self.place)
+        low = -INFINITY if self.column.at_least is None else self.column.at_least
+        above = value > 0.0 if self.column.positive else value >= low
+        return above & (value < INFINITY) & (value > -INFINITY)
+
+    @property
+    def _expected(self) -> str:
+        kinds = {"number": "a finite number", "integer": "a whole number"}
+        kind = kinds.get(self.column.type, "a time in seconds or ISO 8601")
+        if self.column.positive:
+            return f"{kind} above 0"
+        return kind if self.column.at_least is None else f"{kind} from {self.column.at_least:g}"
+
+
+def as_text(given: Column, physical: Physical) -> Column:
+    return given
+
+
+def as_number(given: Column, physical: Physical) -> Column:
+    """A double. Java would also take ``1d`` and ``0x1p3``, which no table means as numbers."""
+    if physical != "string":
+        return given.cast("double")
+    return F.when(given.rlike(NUMBER), given.try_cast("double"))
+
+
+def as_integer(given: Column, physical: Physical) -> Column:
+    """A whole number, also one written as ``12.0``, as tables with gaps often are."""
+    if physical == "bigint":
+        return given
+    number = as_number(given, physical)
+    whole = F.when(number % 1 == 0, number.try_cast("bigint"))
+    return F.coalesce(given.try_cast("bigint"), whole) if physical == "string" else whole
+
+
+def as_time(given: Column, physical: Physical) -> Column:
+    """Seconds; a date without a zone is in UTC, as the session is."""
+    if physical != "string":
+        return given.cast("double")
+    iso = F.when(given.rlike(ISO_8601), given.try_cast("timestamp").cast("double"))
+    return F.coalesce(as_number(given, physical), iso)
+
+
+READERS: Mapping[str, Callable[[Column, Physical], Column]] = {
+    "string": as_text,
+    "number": as_number,
+    "integer": as_integer,
+    "time": as_time,
+}
+
+
+def told(reason: str, value: Column) -> Column:
+    """A reason with the value it is about, last: `parted` may cut it short.
+
+    Kept this small since every check of a job is compiled into one method, and Java runs a method
+    of more than 8,000 bytes several times slower.
+    """
+    return F.concat(F.lit(f"{reason}: "), value)
+
+
+# ---- checks
+
+
+def mark(rows: DataFrame, condition: Column, reason: Column | str) -> DataFrame:
+    """Set the reason where the condition holds and none is set: the verb of all checks."""
+    said = F.lit(reason) if isinstance(reason, str) else reason
+    return rows.withColumn("_reason", F.coalesce("_reason", F.when(condition, said)))
+
+
+def checked_keys(rows: DataFrame, table: Table) -> DataFrame:
+    """Checks across a table's columns and rows."""
+    if table.name == tables.LINKS.name:
+        rows = mark(rows, F.col("a") == F.col("b"), "a link joins a broker to itself")
+        return mark_duplicates(rows, [F.least("a", "b"), F.greatest("a", "b")])
+    if table.name == tables.TREES.name:
+        rows = mark(rows, F.col("parent") == F.col("child"), "a node is its own parent")
+    return mark_duplicates(rows, table.key)
+
+
+def mark_duplicates(rows: DataFrame, key: Sequence[Column | str]) -> DataFrame:
+    """Rows with the key of an earlier row; missing values are equal.
+
+    Rows that have a reason already are no duplicates of anything, and are spread evenly.
+    """
+    apart = F.when(F.col("_reason").isNotNull(), F.xxhash64("_source", "_line"))
+    window = Window.partitionBy(*key, apart).orderBy("_source", "_line")
+    first = F.first(F.struct("_source", "_line")).over(window)
+    found = rows.withColumn("_first", first)
+    is_first = F.col("_first") == F.struct("_source", "_line")
+    earlier = F.concat(F.col("_first._source"), F.lit(", line "), F.col("_first._line"))
+    return mark(found, ~is_first, F.concat(F.lit("duplicate of "), earlier)).drop("_first")
+
+
+def mark_unknown(rows: DataFrame, column: str, known: DataFrame, what: str) -> DataFrame:
+    """Rows whose value is not in ``known``, a table of one column of different values.
+
+    A missing value is not unknown. ``what`` names the table, as in "not in brokers".
+    """
+    listed = known.toDF("_known")
+    joined = rows.join(listed, on=rows[column] == listed["_known"], how="left")
+    unknown = F.col("_known").isNull() & F.col(column).isNotNull()
+    reason = told(f"{column}: not in {what}", F.col(column))
+    return mark(joined, unknown, reason).drop("_known")
+
+
+# ---- kept and quarantined
+
+
+def parted(rows: DataFrame, schema: T.StructType) -> DataFrame:
+    """Rows to write once, divided by ``ok``: kept ones have values, quarantined ones a story."""
+    fine = F.col("_reason").isNull()
+    story = F.struct(
+        F.col("_source").alias("source"),
+        F.col("_line").alias("line"),
+        raw_text(rows).alias("raw"),
+        F.substring("_reason", 1, REASON_CHARS).alias("reason"),
+    )
+    return rows.select(
+        *(F.when(fine, F.col(name)).alias(name) for name in schema.names),
+        F.when(~fine, story).alias("_quarantined"),
+        fine.alias("ok"),
+    )
+
+
+def parted_schema(schema: T.StructType) -> T.StructType:
+    """The columns of the files that hold parted rows."""
+    told = T.StructType(QUARANTINE.fields[1:])
+    return T.StructType([*schema.fields, T.StructField("_quarantined", told)])
+
+
+def quarantined(rows: DataFrame, table: str) -> DataFrame:
+    """The quarantine of a table, from its stage's quarantined rows."""
+    return rows.select(F.lit(table).alias("table"), "_quarantined.*")
+
+
+def quarantined_files(spark: SparkSession, sources: Iterable[TableSource]) -> DataFrame:
+    """Files that hold nothing at all: no rows are lost, but somebody meant to give some."""
+    entries = [
+        (source.table, name, None, None, "the file is empty")
+        for source in sources
+        for name in source.empty
+    ]
+    return spark.createDataFrame(entries, QUARANTINE)
+
+
+# ---- files that fail later
+
+
+def as_input_error(error: BaseException, sources: Iterable[TableSource]) -> InputError | None:
+    """The input error behind a failed Spark job, if the failure names one of the files."""
+    text = str(error)
+    for file in (file for source in sources for file in source.files):
+        told = re.search(rf"{SplitError.__name__}: {re.escape(file.name)}: (.*)", text)
+        if told or file.path in text:
+            return InputError(unreadable(file.name, OSError(told[1] if told else text.strip())))
+    return None

@@ -1,0 +1,168 @@
+"""Reading a dataset: its manifest and its tables, with pyarrow alone (no JVM)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fanplan.core.errors import InputError, Problem
+
+INGEST_AGAIN = "Write the dataset again with `fanplan ingest`"
+
+
+@dataclass(frozen=True)
+class TableCount:
+    """Rows of an input table: every one was kept or quarantined. ``key`` hashes its files."""
+
+    name: str
+    rows: int
+    kept: int
+    quarantined: int
+    notes: tuple[str, ...] = ()
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a dataset says about itself. Totals in its tables are over ``seconds``.
+
+    ``exact``: no region cuts a cell. ``parameters`` are the options to ingest it alike again.
+    ``stages`` has the number of rows of each stage. ``key`` is a hash of what can be planned;
+    ``inputs`` of all that went in.
+    """
+
+    key: str
+    seconds: float
+    cover: str
+    grid: str
+    exact: bool
+    parameters: dict[str, Any]
+    name: str = ""
+    rates: str = "measured"
+    dimensions: int = 0
+    tables: tuple[TableCount, ...] = ()
+    stages: dict[str, int] = field(default_factory=dict)
+    inputs: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to know first."""
+        counted = ("topics", "subscribers", "subscriptions", "regions", "flows", "classes")
+        facts = {name: self.stages[name] for name in counted if name in self.stages}
+        grid = {"grid": self.grid, "cover": self.cover} if self.dimensions else {}
+        return facts | grid | {"rates": self.rates, "window seconds": self.seconds}
+
+    def summary(self) -> dict[str, Any]:
+        """The same and more, as JSON."""
+        return {
+            "name": self.name,
+            "key": self.key,
+            "seconds": self.seconds,
+            "grid": self.grid,
+            "cover": self.cover,
+            "rates": self.rates,
+            "exact": self.exact,
+            "stages": self.stages,
+            "tables": {
+                t.name: {"rows": t.rows, "kept": t.kept, "quarantined": t.quarantined}
+                for t in self.tables
+            },
+        }
+
+
+def read_manifest(dataset: Path) -> Manifest:
+    """Read ``manifest.json``, which ``ingest`` writes last: without it a dataset is unfinished."""
+    path = dataset / "manifest.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        manifest = Manifest(
+            key=str(content["key"]),
+            seconds=float(content["seconds"]),
+            cover=str(content["cover"]),
+            grid=str(content["grid"]),
+            exact=bool(content["exact"]),
+            parameters=dict(content.get("parameters", {})),
+            name=str(content.get("name", "")),
+            rates=str(content.get("rates", "measured")),
+            dimensions=int(content.get("dimensions", 0)),
+            tables=tuple(table_count(*item) for item in content.get("tables", {}).items()),
+            inputs=str(content.get("inputs", "")),
+            stages={name: int(s["rows"]) for name, s in content.get("stages", {}).items()},
+        )
+    except FileNotFoundError:
+        raise InputError(Problem(str(dataset), "no manifest.json here", INGEST_AGAIN)) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"cannot be understood ({error!r})"
+        raise InputError(Problem(str(path), what, INGEST_AGAIN)) from error
+    if not (math.isfinite(manifest.seconds) and manifest.seconds > 0):
+        what = f"seconds is {manifest.seconds}, not a positive number"
+        raise InputError(Problem(str(path), what, INGEST_AGAIN))
+    return manifest
+
+
+def table_count(name: str, counts: dict[str, Any]) -> TableCount:
+    rows, kept, quarantined = (int(counts[key]) for key in ("rows", "kept", "quarantined"))
+    notes, key = tuple(counts.get("notes", ())), str(counts.get("key", ""))
+    return TableCount(name, rows, kept, quarantined, notes, key)
+
+
+def stage_files(dataset: Path, stage: str) -> list[Path]:
+    """The Parquet files of a stage in stored order, which is the order of their names."""
+    files = sorted((dataset / stage).glob("*.parquet"))
+    if not files:
+        raise InputError(Problem(str(dataset / stage), "no Parquet files here", INGEST_AGAIN))
+    return files
+
+
+def read_stage(dataset: Path, stage: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """A stage's rows in stored order; the named columns, or all."""
+    files = stage_files(dataset, stage)
+    return pa.concat_tables([read_parquet(path, columns, INGEST_AGAIN) for path in files])
+
+
+def stage_batches(
+    dataset: Path, stage: str, columns: Sequence[str], rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The named columns of a stage in batches of at most ``rows``, in stored order."""
+    for path in stage_files(dataset, stage):
+        file = open_parquet(path, columns, INGEST_AGAIN)
+        try:
+            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(path, error, INGEST_AGAIN) from error
+
+
+def read_parquet(
+    path: Path, columns: Sequence[str] | None, remedy: str, codes: Sequence[str] = ()
+) -> pa.Table:
+    """One file's columns; those in ``codes`` come as dictionary codes instead of strings."""
+    file = open_parquet(path, columns or (), remedy, codes)
+    try:
+        return file.read(columns=list(columns) if columns else None)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error, remedy) from error
+
+
+def open_parquet(
+    path: Path, columns: Sequence[str], remedy: str, codes: Sequence[str] = ()
+) -> pq.ParquetFile:
+    """Open a file and make sure that it has the columns: pyarrow itself leaves out missing ones."""
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, error, remedy) from error
+    missing = [name for name in columns if name not in file.schema_arrow.names]
+    if missing:
+        raise InputError(Problem(str(path), f"no column {', '.join(missing)}", remedy))
+    return pq.ParquetFile(path, read_dictionary=list(codes), metadata=file.metadata)
+
+
+def unreadable(path: Path, error: Exception, remedy: str) -> InputError:
+    """The error for a file that is missing, truncated or not Parquet."""
+    return InputError(Problem(str(path), f"cannot be read ({error})", remedy))

@@ -1,0 +1,396 @@
+"""The one place where Spark is started, set up and stopped.
+
+``session()`` is an embedded Spark on this machine's cores; ``session(master="spark://…")`` runs on
+a cluster and ``session(remote="sc://…")`` through a Spark Connect server. Code that gets a session
+cannot tell which: it uses DataFrames only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import fanplan
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.java import java_home
+
+EXTRA = "FANPLAN_SPARK_CONF"
+REACH_SECONDS = 10
+MASTERS = ("local", "spark://", "k8s://", "yarn")
+
+# Settings of queries: the same everywhere, and all that a Connect client may choose.
+QUERIES = {
+    # A cast or sum that cannot be done right stops the job. Readers that expect bad values say so
+    # with try_cast; elsewhere a silent NULL would be a wrong count.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Large batches give compiled kernels long runs; the limit in bytes holds for long rows.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+    # Writing a table split by a column of few values needs no sort.
+    "spark.sql.maxConcurrentOutputFileWriters": "16",
+}
+
+# stderr is the user's: it shows errors, and the one warning that explains an endless wait.
+LOGGING = """\
+status = error
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark %p: %m%n%ex{short}
+# PySpark would raise the level to this logger's own, and say so.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+logger.resources.name = org.apache.spark.scheduler.TaskSchedulerImpl
+logger.resources.level = warn
+"""
+
+
+# A short job is over before the work of the JVM's optimising compiler pays: it starts at ten times
+# its usual thresholds.
+PATIENT = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+
+# PySpark asks for these classes once per column, and for most the JVM searches all its jars.
+ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a caller asked for: two equal wishes share a session."""
+
+    master: str | None
+    remote: str | None
+    conf: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Running:
+    """The session of this process, and the folder that goes away with it."""
+
+    asked: Asked
+    spark: SparkSession
+    folder: Path
+    interrupt: Any
+
+
+_running: Running | None = None
+
+
+def session(
+    master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The Spark session of this process: the one there is if asked for alike, else a new one.
+
+    ``conf`` goes before the settings in the environment variable FANPLAN_SPARK_CONF, and these
+    before the settings chosen here. A session that was asked for otherwise is stopped first.
+    """
+    global _running
+    _check_address(master, remote)
+    asked = Asked(master, remote, tuple(sorted({**environment_conf(), **(conf or {})}.items())))
+    if _running and _running.asked == asked and _alive(_running.spark):
+        return _running.spark
+    stop()
+    if SparkContext._active_spark_context is not None:
+        raise InputError(
+            Problem("Spark", "this process has a session made elsewhere", "Stop it: spark.stop()")
+        )
+    folder = Path(tempfile.mkdtemp(prefix="fanplan-spark-"))
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder)
+    except BaseException:
+        _end_jvm()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    _running = Running(asked, spark, folder, interrupt)
+    return spark
+
+
+@contextmanager
+def running(
+    master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session for the length of a ``with`` block; afterwards no JVM is left."""
+    try:
+        yield session(master, remote, conf)
+    finally:
+        stop()
+
+
+def stop() -> None:
+    """Stop the session of this process, its jobs and its JVM, and remove its files."""
+    global _running
+    if _running is None:
+        return
+    old, _running = _running, None
+    try:
+        # A JVM that died cannot be asked to stop.
+        if _alive(old.spark):
+            old.spark.stop()
+    finally:
+        _end_jvm()
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+        shutil.rmtree(old.folder, ignore_errors=True)
+        _on_interrupt(old.interrupt)
+
+
+atexit.register(stop)
+
+
+def environment_conf() -> dict[str, str]:
+    """Settings from FANPLAN_SPARK_CONF: ``key=value`` with spaces between, quoted as in sh."""
+    pairs = [pair.partition("=") for pair in shlex.split(os.environ.get(EXTRA, ""))]
+    wrong = [key for key, equals, _ in pairs if not (equals and key.startswith("spark."))]
+    if wrong:
+        raise InputError(
+            Problem(EXTRA, f"{key!r} is not a setting", "Write spark.NAME=VALUE") for key in wrong
+        )
+    return {key: value for key, _, value in pairs}
+
+
+def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
+    """A session with its driver in this process's own JVM."""
+    local = master is None or master.startswith("local")
+    settings = QUERIES | _jvm_settings(folder)
+    settings |= _local_settings() if local else _cluster_settings(str(master))
+    settings |= dict(asked.conf)
+    for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+        os.environ.pop(name, None)
+    os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
+    os.environ["JAVA_HOME"] = str(java_home())
+    if local or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
+    spark = _create(builder, settings, master or "local[*]")
+    for name in ASKED_OFTEN:
+        setattr(spark._jvm, name, getattr(spark._jvm, name))
+    _on_interrupt(_interrupt)
+    if not local:
+        spark.addArtifacts(str(package_zip(folder)), pyfile=True)
+    return spark
+
+
+def _connect(remote: str, asked: Asked, folder: Path) -> SparkSession:
+    """A session of a Connect server, which has settings of its own for all but queries."""
+    settings = QUERIES | {key: value for key, value in asked.conf if key.startswith("spark.sql.")}
+    spark = _create(SparkSession.builder.remote(remote), settings, remote)
+    spark.addArtifacts(str(package_zip(folder)), pyfile=True)
+    return spark
+
+
+def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str) -> SparkSession:
+    for key, value in settings.items():
+        builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            Problem(where, f"Spark did not start ({reason})", "Check the address and the settings")
+        ) from error
+    finally:
+        # PySpark has one builder per process, which remembers a session's options.
+        builder._options.clear()
+
+
+def _jvm_settings(folder: Path) -> dict[str, str]:
+    """Nothing is left in the user's current folder, nothing but errors is printed."""
+    levels = folder / "log4j2.properties"
+    levels.write_text(LOGGING)
+    files = f'"-Dlog4j2.configurationFile={levels.as_uri()}" "-Djava.io.tmpdir={folder}"'
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # PySpark would tell the JVM the line of each column that is named, at ten calls for one.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.local.dir": str(folder),
+        "spark.driver.defaultJavaOptions": " ".join((files, *PATIENT)),
+        "spark.executorEnv.PYTHONHASHSEED": "0",
+        # A task has one core: libraries inside it must not start threads of their own.
+        "spark.executorEnv.OMP_NUM_THREADS": "1",
+    }
+
+
+def _local_settings() -> dict[str, str]:
+    """Sized to the machine. Workers import the very files of this process: no copy, one cache."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": f"{driver_megabytes(machine_bytes())}m",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+        "spark.executorEnv.PYTHONPATH": str(package_folder().parent),
+    }
+
+
+def _cluster_settings(master: str) -> dict[str, str]:
+    """Executors call back to the address by which this machine reaches the master."""
+    return {"spark.driver.host": _reach_master(master)} if master.startswith("spark://") else {}
+
+
+def machine_bytes() -> int:
+    """Memory of the machine, or of the container if that is less."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.is_file() else "max"
+    return min(machine, int(text)) if text.isdigit() else machine
+
+
+def driver_megabytes(memory: int) -> int:
+    """Heap for an embedded Spark: two fifths of the machine, from 1 GB to 31 GB.
+
+    The rest is for Python workers, Arrow buffers and the file cache. Above 31 GB a JVM's pointers
+    double in size.
+    """
+    return min(max(memory * 2 // 5 >> 20, 1 << 10), 31 << 10)
+
+
+def package_folder() -> Path:
+    """Where this process imported Fanplan from."""
+    return Path(next(iter(fanplan.__path__))).resolve()
+
+
+def package_zip(folder: Path) -> Path:
+    """Fanplan's own modules as a zip for executors: the same bytes for the same sources."""
+    root = package_folder()
+    target = folder / "fanplan.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for file in sorted(root.rglob("*.py")):
+            name = file.relative_to(root.parent).as_posix()
+            archive.writestr(zipfile.ZipInfo(name), file.read_bytes())
+    return target
+
+
+def _check_address(master: str | None, remote: str | None) -> None:
+    """Fail at once where Spark would try for minutes, and before a session that runs is stopped."""
+    if master and remote:
+        raise InputError(Problem("--master and --remote", "exclude each other", "Give one of them"))
+    if remote and not remote.startswith("sc://"):
+        raise InputError(Problem(remote, "is no Spark Connect address", "Write sc://HOST:PORT"))
+    if master and not master.startswith(MASTERS):
+        raise InputError(Problem(master, "is no Spark master", "Write spark://HOST:PORT"))
+    if remote:
+        _reach_server(remote)
+    if master and master.startswith("spark://"):
+        _reach_master(master)
+
+
+def _reach_master(master: str) -> str:
+    """This machine's address on the way to the first master that answers."""
+    for host in master.removeprefix("spark://").split(","):
+        try:
+            address = urlsplit(f"//{host}")
+            target = (address.hostname or "", address.port or 7077)
+            with socket.create_connection(target, timeout=REACH_SECONDS) as connection:
+                return str(connection.getsockname()[0])
+        except (OSError, ValueError):
+            continue
+    raise _unreachable(master, "a Spark master")
+
+
+def _reach_server(remote: str) -> None:
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    try:
+        with DefaultChannelBuilder(remote).toChannel() as channel:
+            grpc.channel_ready_future(channel).result(timeout=REACH_SECONDS)
+    except (grpc.FutureTimeoutError, PySparkException, ValueError) as error:
+        raise _unreachable(remote, "a Spark Connect server") from error
+
+
+def _unreachable(address: str, what: str) -> InputError:
+    remedy = f"Start {what} there or correct the address; without one, Spark runs on this machine"
+    return InputError(Problem(address, f"{what} does not answer", remedy))
+
+
+def _alive(spark: SparkSession) -> bool:
+    """Whether nobody stopped the session behind our back, and its JVM did not die."""
+    if hasattr(spark, "is_stopped"):
+        return not spark.is_stopped
+    process = SparkContext._gateway and SparkContext._gateway.proc
+    running = process is None or process.poll() is None
+    return running and SparkContext._active_spark_context is not None
+
+
+def _on_interrupt(handler: Any) -> None:
+    """Set what Ctrl-C does. Only the main thread can; a session in another goes without."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Ctrl-C ends a job under way together with its JVM; the next call of ``session`` starts anew.
+
+    Cancelling the job and going on with the same JVM is not dependable: after a call that was
+    broken off, py4j now and then fails in the next one, and it logs stack traces.
+    """
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("py4j."):
+            _kill_jvm()
+            break
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _kill_jvm() -> None:
+    process = SparkContext._gateway and SparkContext._gateway.proc
+    if process is not None:
+        process.kill()
+        process.wait()
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt while" not in str(record.msg))
+
+
+def _end_jvm() -> None:
+    """End the JVM that PySpark would keep for the next session, with the old memory settings."""
+    gateway = SparkContext._gateway
+    if gateway is None or gateway.proc is None:
+        return
+    # A thread of py4j tells the JVM which objects Python has dropped. Now and then it comes too
+    # late, and would log a stack trace.
+    logging.disable(logging.CRITICAL)
+    try:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+    finally:
+        logging.disable(logging.NOTSET)
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None

@@ -1,0 +1,1 @@
+"""Channel planners: one file per method; the table of methods is in `fanplan.layers.channels.methods`."""

@@ -1,0 +1,224 @@
+"""From one channel plan to another: who joins and leaves, which flows move, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.core.weights import Weights
+from fanplan.data.interest import Longs
+from fanplan.layers.channels.changes.order import (
+    ACTIONS,
+    CARRIED,
+    DIRECT,
+    MEMBERS,
+    RELATIONS,
+    UNICAST,
+    ChannelChanges,
+    ordered,
+)
+from fanplan.layers.channels.changes.world import ChannelWorld, Pairs, both, channel_world
+from fanplan.layers.channels.check.check import costs, name_flows
+from fanplan.layers.channels.check.evidence import Decisions, Relation
+from fanplan.layers.channels.check.service import count_ledger, find_service
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.plan.changes import unstaged
+from fanplan.plan.findings import TOLERANCE, Findings
+from fanplan.plan.steps import Staged, State, cut
+from fanplan.plan.stored import StoredPlan
+
+
+def stage_channels(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit: int) -> Staged:
+    """All changes from the old plan to the new one, at most ``limit`` a step, each state checked.
+
+    With a dataset a state must serve whom the dataset says wants a flow, as far as the old plan
+    does; without one, everybody who gets a flow by both plans.
+    """
+    world = channel_world(old, new, dataset)
+    changes = ordered(world, Weights(**new.channels.weights.model_dump()))
+    made = stage(world, changes, new.channels, limit)
+    return replace(made, notes=tuple(notes(old, new, world, changes)))
+
+
+def stage(
+    world: ChannelWorld, changes: ChannelChanges, record: ChannelsRecord, limit: int
+) -> Staged:
+    """Ordered changes in steps, each state checked; costs are by the weights of the record."""
+    step = cut(np.arange(len(changes)), limit, "")
+    states = tuple(judged(world, changes, step, record))
+    running = {"channels": renumbered(world.running)}
+    return Staged("channels", told(changes, world), step, states, running=running)
+
+
+def renumbered(running: Longs) -> dict[int, int]:
+    """New channels that run under another number."""
+    pairs = enumerate(running.tolist())
+    return {number: runs for number, runs in pairs if number != runs}
+
+
+def notes(
+    old: StoredPlan, new: StoredPlan, world: ChannelWorld, changes: ChannelChanges
+) -> Iterator[str]:
+    if old.channels.weights != new.channels.weights:
+        yield "the plans weigh costs differently; all costs here are by the weights of the new plan"
+    ends = max(old.channels.cost, new.channels.cost)
+    most = float(changes.cost.max(initial=0.0))
+    if old.record.input.key == new.record.input.key and most > ends * (1 + TOLERANCE):
+        at = int(changes.cost.argmax()) + 1
+        yield f"at its dearest, after change {at:,} of {len(changes):,}, it costs {most:,.1f}"
+    if not world.known:
+        yield "without the workload nobody may lose what both plans bring, wanted or not"
+
+
+def told(changes: ChannelChanges, world: ChannelWorld) -> pa.Table:
+    """Changes by the names of things."""
+    channels, users = world.channels, world.users
+    relation, key = changes.relation, changes.key
+    flow = np.select(
+        [relation == CARRIED, relation == DIRECT], [key // channels, key], key // users
+    )
+    channel = np.where(relation == CARRIED, key % channels, key // users)
+    no_subscriber = np.isin(relation, (CARRIED, DIRECT))
+    columns = {
+        "action": pa.array(ACTIONS).take(pa.array(changes.phase)),
+        "channel": pa.array(channel, mask=np.isin(relation, (UNICAST, DIRECT))),
+        "flow": world.truth.names.take(pa.array(flow, mask=relation == MEMBERS)),
+        "subscriber": world.truth.subscribers.take(pa.array(key % users, mask=no_subscriber)),
+    }
+    nothing = {field.name: pa.nulls(len(changes), field.type) for field in unstaged()}
+    schema = unstaged()
+    return pa.table(
+        [(nothing | columns)[field.name].cast(field.type) for field in schema], schema=schema
+    )
+
+
+@dataclass
+class Standing:
+    """What stands of the pairs of both plans: ascending keys, and which of them are there."""
+
+    keys: Longs
+    there: np.ndarray
+
+    @classmethod
+    def of(cls, old: Longs, new: Longs) -> Standing:
+        keys = np.union1d(old, new)
+        return cls(keys, np.isin(keys, old, assume_unique=True))
+
+    def set(self, keys: Longs, added: np.ndarray) -> None:
+        self.there[np.searchsorted(self.keys, keys)] = added
+
+    @property
+    def now(self) -> Longs:
+        return self.keys[self.there]
+
+    def relation(self, height: int, width: int) -> Relation:
+        now = self.now
+        starts = np.searchsorted(now, np.arange(height + 1) * width)
+        return Relation(starts, (now % max(1, width)).astype(np.int32))
+
+
+class ChannelStanding:
+    """What stands of channels: at first the old plan."""
+
+    def __init__(self, world: ChannelWorld, changes: ChannelChanges) -> None:
+        self.world, self.changes = world, changes
+        self.relation, self.added = changes.relation, changes.added
+        self.pairs = [Standing.of(getattr(world.old, r), getattr(world.new, r)) for r in RELATIONS]
+
+    def do(self, rows: Longs) -> None:
+        """Carry out some of the changes."""
+        for number, standing in enumerate(self.pairs):
+            mine = rows[self.relation[rows] == number]
+            standing.set(self.changes.key[mine], self.added[mine])
+
+    def decisions(self) -> Decisions:
+        flows, users = len(self.world.truth.names), len(self.world.truth.subscribers)
+        return Decisions(
+            channels=self.pairs[CARRIED].relation(flows, self.world.channels),
+            members=self.pairs[MEMBERS].relation(self.world.channels, users),
+            unicast=self.pairs[UNICAST].relation(flows, users),
+        )
+
+    def direct(self) -> Longs:
+        """Flows that go past the brokers."""
+        return self.pairs[DIRECT].now
+
+
+def fed(decisions: Decisions, direct: Longs) -> Decisions:
+    """Decisions without channels of flows that go past the brokers: nobody sends those there."""
+    flow, _ = both(decisions.channels)
+    kept = ~np.isin(flow, direct)
+    starts = np.searchsorted(flow[kept], np.arange(len(decisions.channels.starts)))
+    return replace(decisions, channels=Relation(starts, decisions.channels.right[kept]))
+
+
+def states_of(
+    world: ChannelWorld, changes: ChannelChanges, step: Longs
+) -> Iterator[ChannelStanding]:
+    """The old plan, and what stands after each step."""
+    now = ChannelStanding(world, changes)
+    ends = np.searchsorted(step, np.arange(step.max(initial=-1) + 2))
+    for first, end in zip([0, *ends[:-1]], ends, strict=True):
+        now.do(np.arange(first, end))
+        yield now
+
+
+def judged(
+    world: ChannelWorld, changes: ChannelChanges, step: Longs, record: ChannelsRecord
+) -> Iterator[State]:
+    """Each state by the project's own check: who is served, and what it costs."""
+    least = least_reached(world)
+    for now in states_of(world, changes, step):
+        findings, decisions = Findings(), now.decisions()
+        require_served(now, least, findings)
+        counted = count_ledger(world.truth, decisions, find_service(world.truth, decisions))
+        figures = figures_of(world, record, counted) | {"channels": channels_used(decisions)}
+        yield State(figures, tuple(findings.violations))
+
+
+def require_served(now: ChannelStanding, least: Longs, findings: Findings) -> None:
+    """Of the audience of each flow as many are reached as by either plan."""
+    truth = now.world.truth
+    service = find_service(truth, fed(now.decisions(), now.direct()))
+    lost = np.flatnonzero(service.reached < least)
+    name_flows("somebody is not served any more", lost, truth, findings)
+
+
+def channels_used(decisions: Decisions) -> float:
+    """Channels that carry something to somebody."""
+    joined = np.flatnonzero(np.diff(decisions.members.starts))
+    return float(len(np.intersect1d(decisions.channels.right, joined)))
+
+
+def least_reached(world: ChannelWorld) -> Longs:
+    """How many of the audience of each flow both plans reach."""
+    return np.minimum(*(reached(world, plan) for plan in (world.old, world.new)))
+
+
+def reached(world: ChannelWorld, plan: Pairs) -> Longs:
+    """How many of the audience of each flow a plan reaches."""
+    flows, users = len(world.truth.names), world.users
+    decisions = Decisions(
+        Standing.of(plan.carried, plan.carried).relation(flows, world.channels),
+        Standing.of(plan.members, plan.members).relation(world.channels, users),
+        Standing.of(plan.unicast, plan.unicast).relation(flows, users),
+    )
+    return find_service(world.truth, fed(decisions, plan.direct)).reached
+
+
+def figures_of(
+    world: ChannelWorld, record: ChannelsRecord, counted: dict[str, float]
+) -> dict[str, float]:
+    """The ledger's words; wanted and unwanted only where it is known who wants what."""
+    cost = costs(record, world.truth, counted)
+    figures = {"cost": cost["cost"]}
+    if world.known:
+        figures |= {"excess_percent": cost["excess_percent"], "missed": counted["missed"]}
+        figures |= {name: counted[name] for name in ("received_wanted", "received_unwanted")}
+    else:
+        figures["received"] = counted["received_wanted"] + counted["received_unwanted"]
+    return figures | {name: counted[name] for name in ("sent_multicast", "sent_unicast")}

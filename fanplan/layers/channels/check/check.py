@@ -1,0 +1,212 @@
+"""The check of channels: is every interested subscriber served, at the cost that is stated?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fanplan.layers.channels.check.evidence import (
+    Decisions,
+    Ints,
+    Longs,
+    Relation,
+    Truth,
+    read_decisions,
+    read_truth,
+)
+from fanplan.layers.channels.check.service import (
+    DOUBLE,
+    UNWANTED,
+    Service,
+    count_ledger,
+    find_service,
+)
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.plan.axis import Axis, whole
+from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
+from fanplan.plan.stored import StoredPlan
+
+Flags = NDArray[np.bool_]
+
+
+def check_channels(
+    plan: StoredPlan, dataset: Path, findings: Findings
+) -> tuple[int, tuple[tuple[str, str], ...]]:
+    """Add what is wrong; the (flow, interested subscriber) pairs not served, and the first of them.
+
+    Time is linear in flows times audience and in the plan's tables, memory in the latter.
+    """
+    record, truth = plan.channels, read_truth(dataset)
+    check_sizes(record, truth, findings)
+    check_flows(plan, truth, findings)
+    decisions = read_decisions(plan, truth, findings)
+    service = find_service(truth, decisions)
+    missed, unserved = check_served(truth, service, findings)
+    check_costs(record, truth, decisions, service, findings)
+    warn_of_waste(record, truth, decisions, service, findings)
+    return missed, unserved
+
+
+def check_sizes(record: ChannelsRecord, truth: Truth, findings: Findings) -> None:
+    expected = {
+        "flows": len(truth.messages),
+        "audience_classes": len(truth.audience_starts) - 1,
+        "seconds": truth.manifest.seconds,
+    }
+    for name, value in expected.items():
+        require_close(f"plan.json: {name}", getattr(record, name), value, 0.0, findings)
+
+
+def check_flows(plan: StoredPlan, truth: Truth, findings: Findings) -> None:
+    """The plan's flows must be exactly the dataset's wanted flows, each once and unchanged."""
+    columns = ("flow", "topic", "cell", "rate", "bytes_rate", "audience_class")
+    table = plan.read("flows", columns)
+    axis = Axis("flow", truth.names)
+    numbers = axis.number(table)
+    unknown = table["flow"].filter(pa.array(numbers < 0)).to_pylist()
+    findings.violate(
+        "flows: not a wanted flow of the dataset", len(unknown), list(map(repr, unknown))
+    )
+    times = np.bincount(numbers[numbers >= 0], minlength=len(truth.names))
+    for what, wrong in (("missing", times == 0), ("given twice", times > 1)):
+        name_flows(f"flows: {what}", np.flatnonzero(wrong), truth, findings)
+    known = table.filter(pa.array(numbers >= 0))
+    check_flow_columns(known, numbers[numbers >= 0], truth, findings)
+
+
+def check_flow_columns(table: pa.Table, numbers: Ints, truth: Truth, findings: Findings) -> None:
+    """Topic, cell, rates and class of each flow must be the dataset's."""
+    own = truth.flows.take(pa.array(numbers))
+    seconds = truth.manifest.seconds
+    differs = {
+        "topic": differing(table["topic"], own["topic"]),
+        "cell": differing_cells(table["cell"], own["cell"]),
+        "rate": ~np.isclose(table["rate"], pc.divide(own["messages"], seconds), TOLERANCE, 0.0),
+        "bytes_rate": ~np.isclose(
+            table["bytes_rate"], pc.divide(own["bytes"], seconds), TOLERANCE, 0.0
+        ),
+        "audience_class": differing(table["audience_class"], own["audience_class"]),
+    }
+    for name, wrong in differs.items():
+        name_flows(f"flows: {name} differs from the dataset", numbers[wrong], truth, findings)
+
+
+def differing(a: pa.ChunkedArray, b: pa.ChunkedArray) -> Flags:
+    """Where two columns differ; a null differs from everything."""
+    return pc.not_equal(a, b).fill_null(True).to_numpy()
+
+
+def differing_cells(stored: pa.ChunkedArray, own: pa.ChunkedArray) -> Flags:
+    """Where two lists of cell numbers differ; null stands for the empty list."""
+    stored, own = whole(stored), whole(own)
+    sizes = [pc.list_value_length(cells).fill_null(0).to_numpy() for cells in (stored, own)]
+    wrong = sizes[0] != sizes[1]
+    same = pa.array(~wrong)
+    values = [cells.filter(same).flatten().to_numpy() for cells in (stored, own)]
+    row = np.repeat(np.flatnonzero(~wrong), sizes[0][~wrong])
+    wrong[row[values[0] != values[1]]] = True
+    return wrong
+
+
+def name_flows(what: str, numbers: Ints | Longs, truth: Truth, findings: Findings) -> None:
+    examples = [repr(truth.names[int(number)].as_py()) for number in numbers[:EXAMPLES]]
+    findings.violate(what, len(numbers), examples)
+
+
+def check_served(
+    truth: Truth, service: Service, findings: Findings
+) -> tuple[int, tuple[tuple[str, str], ...]]:
+    """Every interested subscriber must be served: how many are not, and the first of them."""
+    audiences = np.diff(truth.audience_starts)[truth.classes]
+    missed = int((audiences - service.reached).sum())
+    unserved = tuple(
+        (truth.names[int(flow)].as_py(), truth.subscribers[int(subscriber)].as_py())
+        for flow, subscriber in service.unserved[:missed]
+    )
+    examples = [f"flow {flow!r} for subscriber {subscriber!r}" for flow, subscriber in unserved]
+    findings.violate("not served", missed, examples)
+    return missed, unserved
+
+
+def check_costs(
+    record: ChannelsRecord, truth: Truth, decisions: Decisions, service: Service, findings: Findings
+) -> None:
+    """The ledger and the costs in plan.json must be those counted here."""
+    counted = count_ledger(truth, decisions, service)
+    received = counted["received_wanted"] + counted["received_unwanted"]
+    entries = record.ledger | dict.fromkeys(counted.keys() - record.ledger.keys(), float("nan"))
+    for name, stated in entries.items():
+        require_close(f"ledger: {name}", stated, counted.get(name, 0.0), received, findings)
+    for name, value in costs(record, truth, counted).items():
+        stated = getattr(record, name)
+        scale = record.cost if name in ("cost", "perfect") else 100.0
+        require_close(f"plan.json: {name}", stated, value, scale, findings)
+    check_bounds(record, bool((np.diff(decisions.channels.starts) > 1).any()), findings)
+
+
+def check_bounds(record: ChannelsRecord, multiple: bool, findings: Findings) -> None:
+    """No bound may lie above the cost; one for plans with one channel per flow binds only those."""
+    binding = {"bound": record.bound} | ({} if multiple else {"single_bound": record.single_bound})
+    for name, bound in binding.items():
+        if bound > record.cost * (1 + TOLERANCE):
+            what = f"{bound} lies above the cost {record.cost}"
+            findings.violate(f"plan.json: {name}", 1, [what])
+
+
+def costs(record: ChannelsRecord, truth: Truth, counted: dict[str, float]) -> dict[str, float]:
+    """Eq. 1 of Bickson et al. (2010) and what follows from it."""
+    w = record.weights
+    unicast, multicast = counted["sent_unicast"], counted["sent_multicast"]
+    joined = counted["received_wanted"] + counted["received_unwanted"] - unicast
+    cost = w.w1 * joined + w.w2 * multicast + w.w3 * (w.w1 + w.w2) * unicast
+    audiences = np.diff(truth.audience_starts)[truth.classes]
+    perfect = float((truth.messages * (w.w2 + w.w1 * audiences)).sum())
+    return {
+        "cost": cost,
+        "perfect": perfect,
+        "excess_percent": percent_above(cost, perfect),
+        "bound_percent": percent_above(record.bound, perfect),
+        "single_bound_percent": percent_above(record.single_bound, perfect),
+        "unicast_fraction": unicast / (unicast + multicast) if unicast + multicast else 0.0,
+    }
+
+
+def percent_above(cost: float, perfect: float) -> float:
+    return 100.0 * (cost - perfect) / perfect if perfect else 0.0
+
+
+def warn_of_waste(
+    record: ChannelsRecord, truth: Truth, decisions: Decisions, service: Service, findings: Findings
+) -> None:
+    """What could be left out of the plan without anybody missing anything."""
+    flow = Axis("flow", truth.names)
+    subscriber = Axis("subscriber", truth.subscribers)
+    channel = Axis("channel", pa.array(np.arange(record.channels)))
+    use = service.unicast_use
+    for what, relation, left, right, wrong in (
+        ("no member wants it", decisions.channels, flow, channel, service.useful_channels == 0),
+        (
+            "member needs nothing",
+            decisions.members,
+            channel,
+            subscriber,
+            service.useful_members == 0,
+        ),
+        ("unicast not wanted", decisions.unicast, flow, subscriber, use == UNWANTED),
+        ("unicast and channel", decisions.unicast, flow, subscriber, use == DOUBLE),
+    ):
+        warn_pairs(what, relation, left, right, np.flatnonzero(wrong), findings)
+
+
+def warn_pairs(
+    what: str, relation: Relation, left: Axis, right: Axis, wrong: Longs, findings: Findings
+) -> None:
+    """Name the pairs at these positions."""
+    few = wrong[:EXAMPLES]
+    pairs = zip(relation.left(few), relation.right[few], strict=True)
+    examples = [f"{left.label(i)} with {right.label(j)}" for i, j in pairs]
+    findings.warn(f"waste: {what}", len(wrong), examples)

@@ -1,0 +1,150 @@
+"""What the check goes by: the dataset's tables and the plan's tables, as numbers.
+
+Shares no code with planners, cost models or plan types: it reads the stored tables itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.reader import INGEST_AGAIN, Manifest, read_manifest, read_stage
+from fanplan.plan.axis import Axis, whole
+from fanplan.plan.findings import EXAMPLES, Findings
+from fanplan.plan.stored import StoredPlan
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The dataset: every wanted flow with its traffic and audience, and all subscribers."""
+
+    manifest: Manifest
+    flows: pa.Table
+    names: pa.Array
+    messages: Floats
+    bytes: Floats
+    classes: Ints
+    audience_starts: Longs
+    audience: Ints
+    subscribers: pa.Array
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Ascending (left, right) pairs: those of left number ``i`` lie from ``starts[i]`` on."""
+
+    starts: Longs
+    right: Ints
+
+    def left(self, positions: Longs) -> Longs:
+        """The left numbers of the pairs at these positions."""
+        return np.searchsorted(self.starts, positions, side="right") - 1
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The plan's tables as numbers; rows with unknown items are left out."""
+
+    channels: Relation
+    """flow → channel"""
+    members: Relation
+    """channel → subscriber"""
+    unicast: Relation
+    """flow → subscriber"""
+
+
+def read_truth(dataset: Path) -> Truth:
+    columns = ("flow", "topic", "cell", "messages", "bytes", "audience_class")
+    flows = read_stage(dataset, "flows", columns)
+    flows = flows.filter(pc.greater_equal(flows["audience_class"], 0)).combine_chunks()
+    classes = read_stage(dataset, "classes", ("audience_class", "subscribers"))
+    audiences = whole(classes.sort_by("audience_class")["subscribers"])
+    subscribers = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
+    truth = Truth(
+        manifest=read_manifest(dataset),
+        flows=flows,
+        names=whole(flows["flow"].cast(pa.large_string())),
+        messages=flows["messages"].to_numpy(),
+        bytes=flows["bytes"].to_numpy(),
+        classes=flows["audience_class"].to_numpy(),
+        audience_starts=np.append(0, np.cumsum(audiences.value_lengths().to_numpy())),
+        audience=audiences.flatten().to_numpy(zero_copy_only=False),
+        subscribers=whole(subscribers.sort_by("subscriber_id")["subscriber"]),
+    )
+    require_numbered(dataset / "classes", classes["audience_class"], len(classes))
+    require_numbered(dataset / "subscribers", subscribers["subscriber_id"], len(subscribers))
+    require_known(dataset / "flows", truth.classes, len(classes))
+    require_known(dataset / "classes", truth.audience, len(subscribers))
+    return truth
+
+
+def require_numbered(where: Path, ids: pa.ChunkedArray, count: int) -> None:
+    """Ids must be the numbers below their count, each once: the rows' positions stand for them."""
+    require_known(where, ids.to_numpy(), count)
+    if pc.count_distinct(ids).as_py() != count:
+        raise InputError(Problem(str(where), "an id is given twice", INGEST_AGAIN))
+
+
+def require_known(where: Path, ids: Ints, count: int) -> None:
+    """Ids must lie below the count of what they name."""
+    if len(ids) and not 0 <= ids.min() <= ids.max() < count:
+        raise InputError(Problem(str(where), f"an id is not below {count}", INGEST_AGAIN))
+
+
+def read_decisions(plan: StoredPlan, truth: Truth, findings: Findings) -> Decisions:
+    """The plan's tables as numbers; what they name that does not exist becomes a violation."""
+    flow = Axis("flow", truth.names)
+    subscriber = Axis("subscriber", truth.subscribers)
+    channel = Axis("channel", pa.array(np.arange(plan.channels.channels, dtype=np.int64)))
+    return Decisions(
+        channels=read_relation(plan, "channel_flows", flow, channel, findings),
+        members=read_relation(plan, "channel_subscribers", channel, subscriber, findings),
+        unicast=read_relation(plan, "unicast", flow, subscriber, findings),
+    )
+
+
+def read_relation(
+    plan: StoredPlan, name: str, left: Axis, right: Axis, findings: Findings
+) -> Relation:
+    """A table of two columns as ascending pairs; unknown values and doubles are violations."""
+    columns = (left.column, right.column)
+    table = plan.read(name, columns, codes=tuple(c for c in columns if c != "channel"))
+    numbers = [left.number(table), right.number(table)]
+    for axis, found in zip((left, right), numbers, strict=True):
+        report_unknown(table, name, axis, found, findings)
+    known = (numbers[0] >= 0) & (numbers[1] >= 0)
+    width = max(len(right.values), 1)
+    keys = numbers[0][known].astype(np.int64) * width + numbers[1][known]
+    if np.any(keys[1:] <= keys[:-1]):
+        keys = report_doubles(np.sort(keys), name, left, right, findings)
+    starts = np.searchsorted(keys, np.arange(len(left.values) + 1) * width)
+    return Relation(starts, (keys % width).astype(np.int32))
+
+
+def report_unknown(
+    table: pa.Table, name: str, axis: Axis, numbers: Ints, findings: Findings
+) -> None:
+    """Values that the dataset, or the plan's number of channels, does not know."""
+    unknown = table[axis.column].filter(pa.array(numbers < 0)).unique().to_pylist()
+    examples = [f"{axis.column} {value!r}" for value in unknown[:EXAMPLES]]
+    findings.violate(f"{name}: unknown {axis.column}", len(unknown), examples)
+
+
+def report_doubles(keys: Longs, name: str, left: Axis, right: Axis, findings: Findings) -> Longs:
+    """Each sorted key once; keys that come again are violations."""
+    again = keys[1:] == keys[:-1]
+    width = max(len(right.values), 1)
+    pairs = (divmod(int(key), width) for key in keys[1:][again][:EXAMPLES])
+    examples = [f"{left.label(i)} with {right.label(j)}" for i, j in pairs]
+    findings.violate(f"{name}: row given twice", int(again.sum()), examples)
+    return np.append(keys[:1], keys[1:][~again])

@@ -1,0 +1,97 @@
+"""The ledger of a channel map, computed from the interest problem alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.core.ledger import Ledger
+from fanplan.core.weights import Weights
+from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.layers.channels.bitmap import Bitmap, has_bit
+from fanplan.layers.channels.map import ChannelMap
+
+
+def analytic_ledger(problem: InterestProblem, map: ChannelMap) -> Ledger:
+    """What the map costs over the window; exact when totals are whole numbers.
+
+    Time is linear in the audiences times the channels per row, plus the map; memory is the map
+    and one bit per channel and subscriber.
+    """
+    channels = map.assigned.counts(problem.size)
+    unicast = map.unicast.counts(problem.size)
+    received = received_copies(problem, map) + unicast
+    reached = reached_subscribers(problem, map)
+    return Ledger(
+        sent_multicast=total(problem.messages, channels),
+        sent_unicast=total(problem.messages, unicast),
+        received_wanted=total(problem.messages, reached),
+        received_unwanted=total(problem.messages, received - reached),
+        missed=total(problem.messages, problem.audience_sizes - reached),
+        sent_bytes=total(problem.bytes, channels + unicast),
+        received_bytes=total(problem.bytes, received),
+    )
+
+
+def perfect(problem: InterestProblem, weights: Weights) -> float:
+    """Cost of perfect multicast: each flow sent once and received by its audience alone."""
+    receptions = total(problem.messages, problem.audience_sizes)
+    return weights.w1 * receptions + weights.w2 * float(problem.messages.sum())
+
+
+def total(amount: Floats, times: Longs) -> float:
+    return float(np.dot(amount, times.astype(np.float64)))
+
+
+def received_copies(problem: InterestProblem, map: ChannelMap) -> Longs:
+    """How many subscribers each row reaches through channels, counting each copy."""
+    sizes = map.members.counts(map.channels)
+    copies = np.zeros(problem.size, dtype=np.int64)
+    np.add.at(copies, map.assigned.left, sizes[map.assigned.right])
+    return copies
+
+
+def reached_subscribers(problem: InterestProblem, map: ChannelMap) -> Longs:
+    """How many of each row's audience get it at least once."""
+    return count_reached(
+        problem.indptr,
+        problem.audience,
+        map.assigned.starts(problem.size),
+        map.assigned.right,
+        map.member_bits(len(problem.subscribers)),
+        map.unicast.starts(problem.size),
+        map.unicast.right,
+    )
+
+
+@compiled
+def count_reached(
+    indptr: Longs,
+    audience: Ints,
+    channel_starts: Longs,
+    channels: Ints,
+    members: Bitmap,
+    unicast_starts: Longs,
+    unicast: Ints,
+) -> Longs:
+    """Per row, walk its audience and its unicast list together; both ascend."""
+    reached = np.zeros(len(indptr) - 1, dtype=np.int64)
+    for row in range(len(indptr) - 1):
+        u, end = unicast_starts[row], unicast_starts[row + 1]
+        row_channels = channels[channel_starts[row] : channel_starts[row + 1]]
+        for subscriber in audience[indptr[row] : indptr[row + 1]]:
+            while u < end and unicast[u] < subscriber:
+                u += 1
+            by_unicast = u < end and unicast[u] == subscriber
+            if by_unicast or joined_any(members, row_channels, subscriber):
+                reached[row] += 1
+    return reached
+
+
+@compiled
+def joined_any(members: Bitmap, channels: Ints, subscriber: int) -> bool:
+    """Whether the subscriber is a member of any of the channels."""
+    for channel in channels:  # noqa: SIM110 - numba compiles no generator expressions
+        if has_bit(members, channel, subscriber):
+            return True
+    return False

@@ -1,0 +1,121 @@
+"""What users say about single flows, subscribers and older plans, as parameters of a planner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.verbs.datasets import Dataset, PathLike
+
+if TYPE_CHECKING:
+    from fanplan.data.interest import Rows
+    from fanplan.layers.channels.methods import Method
+    from fanplan.layers.channels.start import Start
+
+PER_FLOW = ("pinned", "off_multicast", "max_channel_rate", "start")
+"""Options that speak of single flows: a class of flows must not be decided as one then."""
+
+
+def require_options(method: Method, options: Mapping[str, Any]) -> None:
+    """Every option must be one of the method's."""
+    known = {item.name for item in fields(method.params)}
+    problems = [
+        Problem(name, f"is not an option of the method {method.name}", "Leave it out")
+        for name in options
+        if name not in known
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def rows_for(method: Method, options: Mapping[str, Any]) -> Rows:
+    """What a row of the problem must be."""
+    return "flow" if any(name in options for name in PER_FLOW) else method.rows
+
+
+def translate(dataset: Dataset, channels: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options in the numbers of the problem: names become rows, rates totals."""
+    result = dict(options)
+    seconds = dataset.manifest.seconds
+    if "max_channel_rate" in result:
+        result["max_channel_rate"] = float(result["max_channel_rate"]) * seconds
+    if "max_channels_per_subscriber" in result:
+        limit = result["max_channels_per_subscriber"]
+        result["max_channels_per_subscriber"] = subscriber_limits(dataset, channels, limit)
+    if "start" in result:
+        result["start"] = load_start(dataset, channels, result["start"]).map
+    return result | pins(dataset, options)
+
+
+def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plan records of the options: as the user gave them, not as rows and totals.
+
+    Of an older plan only that there was one: where it lay is no part of the plan.
+    """
+    told = {name: options[name] for name in ("max_channel_rate",) if name in options}
+    for name in ("pinned", "off_multicast"):
+        if name in options:
+            told[name] = sorted(options[name])
+    limits = options.get("max_channels_per_subscriber")
+    if limits is not None and not isinstance(limits, int):
+        given = limits if isinstance(limits, Mapping) else read_limits_of(limits)
+        told["max_channels_per_subscriber"] = dict(sorted(given.items()))
+    return told
+
+
+def read_limits_of(path: PathLike) -> Mapping[str, int]:
+    from fanplan.layers.channels.problem_limits import read_limits
+
+    return read_limits(Path(path))
+
+
+def pins(dataset: Dataset, options: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Rows of the flows that must, and that must not, go by multicast."""
+    from fanplan.layers.channels.names import FlowNames
+
+    given: dict[str, Iterable[str]] = {
+        name: options[name] for name in ("pinned", "off_multicast") if name in options
+    }
+    if not given:
+        return {}
+    names = FlowNames(dataset.path)
+    rows = {option: names.require_rows(wanted, option) for option, wanted in given.items()}
+    both = sorted(set(rows.get("pinned", ())) & set(rows.get("off_multicast", ())))
+    if both:
+        flow = names.wanted["flow"][both[0]].as_py()
+        what = f"flow {flow!r} must go by multicast and must not"
+        raise InputError(Problem("pinned", what, "Take it out of one of the two lists"))
+    if rows.get("off_multicast") and options.get("unicast_limit") == 0:
+        flow = names.wanted["flow"][rows["off_multicast"][0]].as_py()
+        what = f"flow {flow!r} must go by unicast, but the unicast limit is 0"
+        raise InputError(Problem("off_multicast", what, "Leave it out, or raise the limit"))
+    return {option: tuple(found) for option, found in rows.items()}
+
+
+def subscriber_limits(
+    dataset: Dataset, channels: int, limit: int | Mapping[str, int] | PathLike
+) -> int | list[int]:
+    """A number for all, or one for each from a mapping or a file."""
+    from fanplan.layers.channels.problem_limits import limits_in_order
+    from fanplan.layers.channels.write import subscriber_names
+
+    if isinstance(limit, int):
+        return limit
+    option = "max_channels_per_subscriber"
+    given = limit if isinstance(limit, Mapping) else read_limits_of(limit)
+    return limits_in_order(given, subscriber_names(dataset.path), channels, option)
+
+
+def load_start(dataset: Dataset, channels: int, folder: PathLike) -> Start:
+    """The map of an older plan, which must not have more channels than there are now."""
+    from fanplan.layers.channels.start import start_of
+    from fanplan.plan.stored import load_plan
+
+    plan = load_plan(Path(folder))
+    if plan.channels.channels > channels:
+        what = f"has {plan.channels.channels} channels, and {channels} are allowed now"
+        raise InputError(Problem(str(folder), what, f"Allow {plan.channels.channels}"))
+    return start_of(plan, dataset.path)

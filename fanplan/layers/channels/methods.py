@@ -1,0 +1,158 @@
+"""The table of channel methods, and how one is run on a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fanplan import __version__
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Stop, never
+from fanplan.data.interest import InterestProblem, Rows, load_interest
+from fanplan.layers.channels.bounds.dual import best_bounds
+from fanplan.layers.channels.channels_params import (
+    ChannelParams,
+    UnicastParams,
+    require_enough_flows,
+    require_traffic,
+)
+from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.map import ChannelLayer, ChannelMap
+from fanplan.layers.channels.published.bmd import bmd
+from fanplan.layers.channels.published.broadcast import broadcast
+from fanplan.layers.channels.published.exact import ExactParams, exact
+from fanplan.layers.channels.published.flow_merge import flow_merge
+from fanplan.layers.channels.published.genetic import (
+    AtomicParams,
+    GeneticParams,
+    genetic,
+    genetic_atomic,
+)
+from fanplan.layers.channels.published.genetic.problem import (
+    SubscriptionProblem,
+    load_subscriptions,
+)
+from fanplan.layers.channels.published.interior_point import interior_point
+from fanplan.layers.channels.published.merges import user_merge
+from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
+from fanplan.layers.channels.published.plain import random_map
+from fanplan.layers.channels.published.round_robin import round_robin
+from fanplan.layers.channels.published.second_step import find_second_step, hybrid, reverse
+from fanplan.layers.channels.published.tock import tock
+from fanplan.layers.channels.published.two_phase import lloyd
+from fanplan.layers.channels.published.unicast import unicast
+from fanplan.layers.channels.search import KmodesParams, kmodes
+
+Input = InterestProblem | SubscriptionProblem
+
+# A pure function of problem, parameters, seed and stop: the same give the same map.
+Planner = Callable[[Any, Any, int, Stop], ChannelMap]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to plan channels. ``rows`` is what a row of its problem must be.
+
+    A *first step* leaves everything on channels, and a second step may follow it. A method that
+    maps ``subscriptions`` needs the subscription problem instead of the interest problem.
+    """
+
+    name: str
+    planner: Planner
+    params: type[ChannelParams]
+    rows: Rows
+    meaning: str
+    first_step: bool = False
+    subscriptions: bool = False
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("kmodes", kmodes, KmodesParams, "class", "multicast and unicast decided together"),
+        Method("broadcast", broadcast, ChannelParams, "class", "one channel carries everything"),
+        Method("round-robin", round_robin, ChannelParams, "flow", "flows dealt in turn", True),
+        Method("random", random_map, ChannelParams, "flow", "a channel drawn for each flow", True),
+        Method("tock", tock, FirstStepParams, "flow", "K-means on the true cost", True),
+        Method("lloyd", lloyd, FirstStepParams, "flow", "K-means in two phases, no rates", True),
+        Method("bmd", bmd, FirstStepParams, "flow", "binary matrix decomposition", True),
+        Method(
+            "interior-point", interior_point, FirstStepParams, "flow", "relaxed and rounded", True
+        ),
+        Method("flow-merge", flow_merge, ChannelParams, "class", "flows merged pair by pair", True),
+        Method("user-merge", user_merge, ChannelParams, "class", "users merged pair by pair", True),
+        Method(
+            "genetic", genetic, GeneticParams, "flow", "subscriptions mapped, evolved", False, True
+        ),
+        Method("genetic-atomic", genetic_atomic, AtomicParams, "flow", "flows mapped, evolved"),
+        Method("reverse", reverse, HybridParams, "flow", "all unicast, then flows to channels"),
+        Method("exact", exact, ExactParams, "class", "the optimum, for tiny problems"),
+        Method("unicast", unicast, UnicastParams, "class", "everything point to point"),
+    )
+}
+
+
+def find_method(name: str, second_step: str | None = None) -> Method:
+    """The method of that name, followed by a second step that moves a part of it to unicast."""
+    if name not in METHODS:
+        known = ", ".join(METHODS)
+        raise InputError(Problem("method", f"{name!r} is not known", f"Use one of: {known}"))
+    first = METHODS[name]
+    if second_step is None:
+        return first
+    second = find_second_step(second_step)
+    if not first.first_step:
+        able = ", ".join(m.name for m in METHODS.values() if m.first_step)
+        what = f"{second_step} cannot follow {name}, which decides on unicast itself"
+        raise InputError(Problem("unicast", what, f"Leave it out, or use one of: {able}"))
+    both = f"{name}+{second_step}"
+    return Method(
+        both, hybrid(first.planner, second_step), HybridParams, first.rows, second.meaning
+    )
+
+
+def load_problem(dataset: Path, method: Method, rows: Rows | None = None) -> Input:
+    """The problem that the method takes, with its kind of rows unless others are asked for."""
+    if method.subscriptions:
+        return load_subscriptions(dataset)
+    return load_interest(dataset, rows or method.rows)
+
+
+def interest_of(problem: Input) -> InterestProblem:
+    return problem.interest if isinstance(problem, SubscriptionProblem) else problem
+
+
+def plan_channels(
+    problem: Input, method: Method, params: ChannelParams, seed: int = 0, stop: Stop = never
+) -> ChannelLayer:
+    """Run a method on a problem with its kind of rows; add the ledger and the bounds."""
+    interest = interest_of(problem)
+    require_traffic(interest)
+    require_enough_flows(interest, params.channels)
+    return planned(interest, method, params, seed, method.planner(problem, params, seed, stop))
+
+
+def planned(
+    problem: InterestProblem, method: Method, params: ChannelParams, seed: int, map: ChannelMap
+) -> ChannelLayer:
+    """The plan of a map that the method made with these parameters and this seed."""
+    bound, single = best_bounds(problem, params.weights, params.channels)
+    return ChannelLayer(
+        map=map,
+        rows=problem.rows,
+        source=problem.source,
+        method=method.name,
+        params=params.recorded(),
+        weights=params.weights,
+        seed=seed,
+        ledger=analytic_ledger(problem, map),
+        perfect=perfect(problem, params.weights),
+        bound=bound,
+        single_bound=single,
+        flows=problem.flow_count,
+        audience_classes=problem.class_count,
+        seconds=problem.seconds,
+        version=__version__,
+    )

@@ -1,0 +1,230 @@
+"""The subscription problem: which filters there are, who has them, and what traffic they cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.build import equal_audiences, summed, take_audiences
+from fanplan.data.interest import Floats, InterestProblem, Ints, Longs, load_interest
+from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage
+from fanplan.data.subscription_cells import (
+    Boxes,
+    Cells,
+    covered_cells,
+    read_boxes,
+    read_cells,
+    read_hits,
+)
+
+UNCOUNTED = -1
+"""Hits of a subscription that is newer than the observed traffic."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Lists of numbers one after the other: list ``i`` is ``values[starts[i]:starts[i + 1]]``."""
+
+    starts: Longs
+    values: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, i: int) -> Ints:
+        return self.values[self.starts[i] : self.starts[i + 1]]
+
+    def take(self, which: Longs) -> Lists:
+        """The lists at these positions."""
+        sizes = np.diff(self.starts)[which]
+        return Lists(
+            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            take_audiences(self.starts, self.values, which),
+        )
+
+
+def lists(left: Any, right: Any, size: int) -> Lists:
+    """From pairs (list, value) in any order; a pair given twice counts once."""
+    keys = np.unique((np.asarray(left, dtype=np.int64) << 32) | np.asarray(right, dtype=np.int64))
+    counts = np.bincount(keys >> 32, minlength=size)
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return Lists(starts, (keys & 0xFFFFFFFF).astype(np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class SubscriptionProblem:
+    """The different filters on each topic, each with all its subscribers.
+
+    Subscription ``s`` is to ``topic[s]``; its disjoint boxes are the lines ``boxes[s]`` of ``lo``
+    and ``hi`` (axes a topic lacks are [0, 1)). It covers ``rows[s]`` of ``interest``, whose rows
+    are flows. ``hits`` counts the publications it asked for, or is −1. Per row: ``row_topic``,
+    ``row_volume``. Per topic, over the window: ``topic_messages`` in its whole space of
+    ``topic_volume``, and ``root_hits`` in the smallest box that holds all subscriptions to it.
+    """
+
+    topic: Ints
+    boxes: Lists
+    lo: Floats
+    hi: Floats
+    subscribers: Lists
+    rows: Lists
+    hits: Longs
+    interest: InterestProblem
+    row_topic: Longs
+    row_volume: Floats
+    topic_messages: Floats
+    topic_volume: Floats
+    root_hits: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of subscriptions."""
+        return len(self.topic)
+
+    @property
+    def content_based(self) -> bool:
+        """Whether some subscriptions to a topic differ."""
+        return len(np.unique(self.topic)) < self.size
+
+
+def load_subscriptions(dataset: Path) -> SubscriptionProblem:
+    """The subscription problem of a dataset; a pattern counts once for each topic it means.
+
+    Time: a sort of the boxes, and for each box the cells that it meets on the first axis.
+    """
+    manifest = read_manifest(dataset)
+    interest = load_interest(dataset, "flow")
+    flows = read_stage(dataset, "flows", ("topic_id", "cell", "messages", "audience_class"))
+    cells = read_cells(dataset, flows, manifest.dimensions)
+    wanted = flows["audience_class"].to_numpy() >= 0
+    width = max(manifest.dimensions, 1)
+    regions, cover = (read_boxes(dataset, stage, width) for stage in ("regions", "cover"))
+    hits = read_hits(dataset, regions) if manifest.rates == "measured" else None
+    return assemble(regions, cover, cells, hits, interest, wanted)
+
+
+def assemble(
+    regions: Boxes,
+    cover: Boxes,
+    cells: Cells,
+    hits: Longs | None,
+    interest: InterestProblem,
+    wanted: np.ndarray,
+) -> SubscriptionProblem:
+    """Merge equal filters on a topic, and number cells as rows of the interest problem.
+
+    ``hits`` belongs to the lines of the regions; ``wanted`` says which cells are rows.
+    """
+    parts, boxes = merge_equal(regions, len(cells.volumes))
+    covered = covered_cells(cover, cells)
+    part = parts.find(cover)[covered.left]
+    if not wanted[covered.right].all():
+        what = "a subscription covers a flow without an audience"
+        raise InputError(Problem("flows", what, INGEST_AGAIN))
+    row = (np.cumsum(wanted) - 1)[covered.right]
+    rows = lists(parts.group[part], row, parts.groups)
+    line = parts.first_line
+    return SubscriptionProblem(
+        topic=regions.topic[line].astype(np.int32),
+        boxes=boxes,
+        lo=regions.lo,
+        hi=regions.hi,
+        subscribers=lists(parts.group[parts.of_line], regions.who, parts.groups),
+        rows=rows,
+        hits=part_hits(parts, hits, rows, interest.messages),
+        interest=interest,
+        row_topic=cells.topic[wanted],
+        row_volume=cells.volume[wanted],
+        topic_messages=summed(cells.topic, cells.messages, len(cells.volumes)),
+        topic_volume=cells.volumes,
+        root_hits=messages_in_root(cover, cells),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A part is what one subscription asks of one topic; parts with equal boxes are a group.
+
+    ``keys`` are (owner, topic) of each part, ``of_line`` the part of each line of the regions,
+    ``group`` the group of each part, ``first_line`` a line of each group.
+    """
+
+    owners: Longs
+    topics: int
+    keys: Longs
+    of_line: Longs
+    group: Longs
+    first_line: Longs
+
+    @property
+    def groups(self) -> int:
+        return len(self.first_line)
+
+    def find(self, boxes: Boxes) -> Longs:
+        """The part that each box belongs to."""
+        return np.searchsorted(self.keys, part_keys(self.owners, boxes, self.topics))
+
+
+def part_keys(owners: Longs, boxes: Boxes, topics: int) -> Longs:
+    return np.searchsorted(owners, boxes.owner) * topics + boxes.topic
+
+
+def merge_equal(regions: Boxes, topics: int) -> tuple[Parts, Lists]:
+    """Group the parts with equal boxes, in the order of topics and boxes; their lines."""
+    owners = np.unique(regions.owner)
+    keys, of_line = np.unique(part_keys(owners, regions, topics), return_inverse=True)
+    table = np.column_stack((regions.topic, regions.lo, regions.hi))
+    box = np.unique(table, axis=0, return_inverse=True)[1].ravel()
+    made = lists(of_line, box, len(keys))
+    first, group = equal_audiences(made.starts, made.values, np.arange(len(keys)))
+    order = np.argsort(made.values[made.starts[first]], kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    lines = lists(of_line, np.arange(len(of_line)), len(keys)).take(first[order])
+    parts = Parts(
+        owners, topics, keys, of_line, rank[group], lines.values[lines.starts[:-1]].astype(np.int64)
+    )
+    return parts, lines
+
+
+def part_hits(parts: Parts, hits: Longs | None, rows: Lists, messages: Floats) -> Longs:
+    """Counted hits; those of a pattern are for all its topics, so messages stand for them there."""
+    result = np.full(parts.groups, UNCOUNTED, dtype=np.int64)
+    if hits is None:
+        return result
+    covered = np.add.reduceat(np.append(messages[rows.values], 0.0), rows.starts[:-1])
+    covered[np.diff(rows.starts) == 0] = 0.0
+    per_owner = np.bincount(parts.keys // parts.topics)
+    single = per_owner[parts.keys // parts.topics][parts.of_line] == 1
+    group = parts.group[parts.of_line]
+    counted = np.where(single, hits, np.floor(covered[group]).astype(np.int64))
+    np.maximum.at(result, group, counted)
+    return result
+
+
+def messages_in_root(cover: Boxes, cells: Cells) -> Floats:
+    """Traffic of each topic in the smallest box of cells that holds all that is covered."""
+    topics, width = len(cells.volumes), cells.cell.shape[1]
+    low, high = np.full((topics, width), np.inf), np.full((topics, width), -np.inf)
+    np.minimum.at(low, cover.topic, cover.lo)
+    np.maximum.at(high, cover.topic, cover.hi)
+    inside = (low[cells.topic] <= cells.cell) & (cells.cell < high[cells.topic])
+    return summed(cells.topic, cells.messages * inside.all(axis=1), topics)
+
+
+def one_per_subscriber(problem: SubscriptionProblem) -> SubscriptionProblem:
+    """The same with a subscription of its own for each subscriber: the relation of section 3.1."""
+    which = np.repeat(np.arange(problem.size), np.diff(problem.subscribers.starts))
+    single = np.arange(len(which) + 1, dtype=np.int64)
+    return replace(
+        problem,
+        topic=problem.topic[which],
+        boxes=problem.boxes.take(which),
+        subscribers=Lists(single, problem.subscribers.values),
+        rows=problem.rows.take(which),
+        hits=problem.hits[which],
+    )

@@ -1,0 +1,231 @@
+"""Merging groups pair by pair, always the pair that raises the cost least.
+
+A group of flows and users costs (messages of its flows) · (w2 + w1 · its users). When flows merge,
+messages add up and sets of users unite; when users merge, users add up and sets of flows unite.
+Both are groups with an amount that adds up and a set whose measure is that of the union.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fanplan.core.kernels import compiled
+from fanplan.core.stop import Stop
+from fanplan.data.interest import Floats, Ints, Longs
+
+Words = NDArray[np.uint64]
+NOBODY = -1
+ROUNDS = 20
+"""How often ``stop`` is asked on the way."""
+
+
+class Groups(NamedTuple):
+    """Groups that merge; changed in place. The cost of one is amount · measure.
+
+    Memory: one bit per group and element.
+    """
+
+    sets: Words
+    """Group × 64 elements: bits."""
+    amount: Floats
+    """Adds up when groups merge, plus ``offset`` once."""
+    offset: float
+    measure: Floats
+    """Of the set: the weights of its elements, plus ``base``."""
+    base: float
+    weight: float
+    """Of every element, if ``byte_weights`` is empty."""
+    byte_weights: Floats
+    """Byte of a set × its value: the weights of its elements added up."""
+    into: Ints
+    """The group that each was merged into, or itself."""
+    near: Ints
+    """The later group that is cheapest to merge with, as far as is known, or ``NOBODY``."""
+    change: Floats
+    """What that merge adds to the cost, or less; infinite for a group that is gone."""
+
+
+def bit_sets(members: Longs, elements: Longs, groups: int, size: int) -> Words:
+    """Sets as bits, from (group, element) pairs."""
+    sets = np.zeros((groups, (size + 63) // 64), dtype=np.uint64)
+    bits = np.left_shift(np.uint64(1), (elements & 63).astype(np.uint64))
+    np.bitwise_or.at(sets, (members, elements >> 6), bits)
+    return sets
+
+
+def sums_per_byte(weights: Floats) -> Floats:
+    """For each 8 elements, the weight of each of the 256 sets of them."""
+    padded = np.zeros((len(weights) + 63) // 64 * 64)
+    padded[: len(weights)] = weights
+    chosen = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    return padded.reshape(-1, 8) @ chosen.T.astype(np.float64)
+
+
+def groups_of(
+    sets: Words,
+    amount: Floats,
+    offset: float,
+    base: float,
+    weight: float = 0.0,
+    byte_weights: Floats | None = None,
+) -> Groups:
+    """Groups before any merge."""
+    state = Groups(
+        sets,
+        amount,
+        offset,
+        np.empty(len(sets)),
+        base,
+        weight,
+        np.empty((0, 256)) if byte_weights is None else byte_weights,
+        np.arange(len(sets), dtype=np.int32),
+        np.full(len(sets), NOBODY, dtype=np.int32),
+        np.full(len(sets), np.inf),
+    )
+    measure_all(state)
+    return state
+
+
+def merged(state: Groups, groups: int, stop: Stop) -> Longs:
+    """Merge until at most that many groups are left; the number of each one's group, from 0.
+
+    Adler et al. (2001), with one more reason to go on: a merge that lowers the cost. If ``stop``
+    asks to end before, the groups with the least cost go together. Time O(groups² · words).
+    """
+    search_all(state)
+    left = len(state.amount)
+    while left > 1 and not stop(total(state)):
+        after = merge_cheapest(state, left, max(groups, left - left // ROUNDS - 1), groups)
+        if after == left:
+            break
+        left = after
+    return numbered(state, groups)
+
+
+def total(state: Groups) -> float:
+    """The cost of all groups that are left."""
+    left = state.into == np.arange(len(state.into))
+    return float(np.dot(state.amount[left] + state.offset, state.measure[left]))
+
+
+def numbered(state: Groups, groups: int) -> Longs:
+    """Groups numbered by falling cost; those beyond the last number share it."""
+    roots = follow(state.into)
+    left = np.unique(roots)
+    costs = (state.amount[left] + state.offset) * state.measure[left]
+    order = np.argsort(-costs, kind="stable")
+    number = np.empty(len(state.into), dtype=np.int64)
+    number[left[order]] = np.minimum(np.arange(len(left)), groups - 1)
+    return number[roots]
+
+
+@compiled
+def follow(into: Ints) -> Ints:
+    """The group in which each one ended; a group always merges into a later one."""
+    roots = into.copy()
+    for x in range(len(into) - 1, -1, -1):
+        roots[x] = roots[into[x]] if into[x] != x else x
+    return roots
+
+
+@compiled
+def popcount(word: np.uint64) -> np.uint64:
+    """Number of bits set, added up in pairs, fours and bytes."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + (
+        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@compiled
+def union_measure(state: Groups, a: int, b: int) -> float:
+    """The measure of two groups' sets united."""
+    if len(state.byte_weights) == 0:
+        count = np.uint64(0)
+        for w in range(state.sets.shape[1]):
+            count += popcount(state.sets[a, w] | state.sets[b, w])
+        return state.base + state.weight * count
+    measure = state.base
+    for w in range(state.sets.shape[1]):
+        word = state.sets[a, w] | state.sets[b, w]
+        for byte in range(8):
+            value = (word >> np.uint64(8 * byte)) & np.uint64(255)
+            measure += state.byte_weights[8 * w + byte, value]
+    return measure
+
+
+@compiled
+def measure_all(state: Groups) -> None:
+    for x in range(len(state.measure)):
+        state.measure[x] = union_measure(state, x, x)
+
+
+@compiled
+def merge_change(state: Groups, a: int, b: int) -> float:
+    """What merging two groups adds to the cost."""
+    union = union_measure(state, a, b)
+    together = (state.amount[a] + state.amount[b] + state.offset) * union
+    return (
+        together
+        - (state.amount[a] + state.offset) * state.measure[a]
+        - (state.amount[b] + state.offset) * state.measure[b]
+    )
+
+
+@compiled
+def search(state: Groups, x: int) -> None:
+    """Find the later group that is cheapest to merge x with; ties go to the first."""
+    state.near[x], state.change[x] = NOBODY, np.inf
+    for y in range(x + 1, len(state.into)):
+        if state.into[y] == y:
+            change = merge_change(state, x, y)
+            if change < state.change[x]:
+                state.near[x], state.change[x] = y, change
+
+
+@compiled
+def search_all(state: Groups) -> None:
+    for x in range(len(state.into)):
+        search(state, x)
+
+
+@compiled
+def merge_cheapest(state: Groups, left: int, until: int, groups: int) -> int:
+    """Merge down to ``until`` groups, beyond ``groups`` only if the cost falls; the number left.
+
+    A group whose nearest one is gone keeps its old change as a lower bound and searches anew only
+    when it comes up as the least (Müllner 2011, "generic" algorithm).
+    """
+    while left > until or left <= groups:
+        a = np.argmin(state.change)
+        b = state.near[a]
+        if b == NOBODY or (left <= groups and state.change[a] >= 0):
+            break
+        if state.into[b] != b or merge_change(state, a, b) > state.change[a]:
+            search(state, a)
+            continue
+        unite(state, a, b)
+        left -= 1
+    return left
+
+
+@compiled
+def unite(state: Groups, a: int, b: int) -> None:
+    """Merge group a into the later group b; tell the earlier ones if b is now their nearest."""
+    state.measure[b] = union_measure(state, a, b)
+    state.amount[b] += state.amount[a]
+    for w in range(state.sets.shape[1]):
+        state.sets[b, w] |= state.sets[a, w]
+    state.into[a] = b
+    state.change[a] = np.inf
+    for x in range(b):
+        if state.into[x] == x:
+            change = merge_change(state, x, b)
+            if change < state.change[x]:
+                state.near[x], state.change[x] = b, change
+    search(state, b)

@@ -1,0 +1,50 @@
+"""What the methods of Bickson et al. (2010) are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.layers.channels.channels_params import ChannelParams
+
+
+@dataclass(frozen=True)
+class FirstStepParams(ChannelParams):
+    """``iterations`` is the paper's t: passes over all rows, "typically five" (section 4.1)."""
+
+    iterations: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_at_least_one("iterations", self.iterations)
+
+
+@dataclass(frozen=True)
+class HybridParams(FirstStepParams):
+    """The two-step framework and its reverse, section 4.
+
+    ``unicast_limit`` is the largest share of the messages sent that may be sent by unicast, 0 to
+    1, as in ``unicast_fraction`` of the ledger. ``forced`` goes on to that share even while the
+    cost rises (Figure 9). The iterative second steps solve the first step again after every
+    ``batch`` removals (the paper: 1; None: a hundredth of the flows or users) and end after
+    ``patience`` solutions without a lower cost.
+    """
+
+    unicast_limit: float = 1.0
+    forced: bool = False
+    batch: int | None = None
+    patience: int = 25
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch is not None:
+            require_at_least_one("batch", self.batch)
+        require_at_least_one("patience", self.patience)
+        if not 0 <= self.unicast_limit <= 1:
+            what = f"{self.unicast_limit} is not a share of the messages sent"
+            raise InputError(Problem("unicast limit", what, "Use a number from 0 to 1"))
+
+
+def require_at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise InputError(Problem(name, f"{value} is too few", "Use at least 1"))

@@ -1,0 +1,155 @@
+"""The greedy second steps: again and again the item whose move lowers the cost most."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, InterestProblem
+from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.published.second_step.greedy_flow import flow_change
+from fanplan.layers.channels.published.second_step.greedy_items import pair_change
+from fanplan.layers.channels.published.second_step.greedy_user import user_change
+from fanplan.layers.channels.published.second_step.items import FLOW, USER, Items
+from fanplan.layers.channels.published.second_step.served import (
+    BY_UNICAST,
+    COST,
+    Delivery,
+    channel_map,
+    deliver,
+    fits,
+    send_by_unicast,
+)
+
+if TYPE_CHECKING:
+    from fanplan.core.stop import Stop
+    from fanplan.layers.channels.published.params import HybridParams
+
+ROUNDS = 10
+"""How often ``stop`` is asked while all items move; the heap is built anew each time."""
+NEGLIGIBLE = 1e-12
+"""A gain below this share of the cost is a rounding error."""
+DONE = -np.inf
+"""Stored for an item that has moved, been passed over or was never carried."""
+
+
+def greedy(
+    items: Callable[[InterestProblem], Items],
+    problem: InterestProblem,
+    map: ChannelMap,
+    params: HybridParams,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4.2: move items while the cost falls and the limit of unicast allows it.
+
+    An item that no longer fits under the limit is passed over. Each move takes time in its pairs
+    and a few steps on a heap.
+    """
+    state = deliver(problem, map, params.weights)
+    for _ in greedy_path(state, items(problem), params, stop):
+        pass
+    return channel_map(problem, state)
+
+
+def greedy_path(
+    state: Delivery, items: Items, params: HybridParams, stop: Stop
+) -> Iterator[Floats]:
+    """Make the moves; yields the totals (cost, multicast, unicast) after each, in parts."""
+    least_gain = -np.inf if params.forced else NEGLIGIBLE * state.totals[COST]
+    path = np.empty((len(items.weight) // ROUNDS + 1, len(state.totals)))
+    moved = len(path)
+    while moved == len(path) and not stop(float(state.totals[COST])):
+        moved = move_best(state, items, params.unicast_limit, least_gain, path)
+        yield path[:moved].copy()
+
+
+@compiled
+def move_best(state: Delivery, items: Items, limit: float, least_gain: float, path: Floats) -> int:
+    """As many greedy moves as ``path`` has room for the totals after each; the number made.
+
+    A stored change is never above the true one: channels only lose members and load, which makes
+    a move worth less, and the one thing that makes it worth more (something that is left alone)
+    stores the change anew. So the top of the heap, once confirmed, is the best of all.
+    """
+    stored = np.full(len(items.weight), DONE)
+    heap = [(0.0, 0)]
+    heap.pop()
+    for item in range(len(items.weight)):
+        if is_carried(state, items, item):
+            store(heap, stored, item, item_change(state, items.kind, item))
+    moved = 0
+    while len(heap) > 0 and moved < len(path):
+        was, item = heapq.heappop(heap)
+        if was != stored[item]:
+            continue
+        change = item_change(state, items.kind, item)
+        if change > was:
+            store(heap, stored, item, change)
+        elif -change <= least_gain:
+            break
+        else:
+            stored[item] = DONE
+            pairs = items.pairs[items.starts[item] : items.starts[item + 1]]
+            if fits(state, pairs, limit):
+                move(state, items.kind, pairs, heap, stored)
+                path[moved] = state.totals
+                moved += 1
+    return moved
+
+
+@compiled
+def item_change(state: Delivery, kind: int, item: int) -> float:
+    """What moving an item adds to the cost."""
+    if kind == FLOW:
+        return flow_change(state, item)
+    if kind == USER:
+        return user_change(state, item)
+    return pair_change(state, item)
+
+
+@compiled
+def is_carried(state: Delivery, items: Items, item: int) -> bool:
+    """Whether a channel carries any of the item's pairs."""
+    for p in items.pairs[items.starts[item] : items.starts[item + 1]]:
+        if state.entry[p] != BY_UNICAST:
+            return True
+    return False
+
+
+@compiled
+def store(heap: list, stored: Floats, item: int, change: float) -> None:
+    stored[item] = change
+    heapq.heappush(heap, (change, item))
+
+
+@compiled
+def move(state: Delivery, kind: int, pairs: np.ndarray, heap: list, stored: Floats) -> None:
+    """Move an item's pairs; whatever is left alone by that is now worth more."""
+    for p in pairs:
+        e = state.entry[p]
+        if e == BY_UNICAST:
+            continue
+        h, j = state.subscriber[p], state.channel[e]
+        send_by_unicast(state, p)
+        if kind != USER and state.needs[h, j] == 1:
+            revalue(heap, stored, state, kind, state.need_sum[h, j])
+        if kind != FLOW and state.receivers[e] == 1:
+            revalue(heap, stored, state, kind, state.receiver_sum[e])
+
+
+@compiled
+def revalue(heap: list, stored: Floats, state: Delivery, kind: int, pair: int) -> None:
+    """Store the change of the pair's item anew if it is lower than is known."""
+    item = pair
+    if kind == FLOW:
+        item = state.row[pair]
+    elif kind == USER:
+        item = state.subscriber[pair]
+    if stored[item] != DONE:
+        change = item_change(state, kind, item)
+        if change < stored[item]:
+            store(heap, stored, item, change)

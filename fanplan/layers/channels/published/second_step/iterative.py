@@ -1,0 +1,140 @@
+"""Second steps that solve the first step again for what is left to the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fanplan.core.ledger import cost, unicast_fraction
+from fanplan.data.interest import InterestProblem, Longs
+from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
+from fanplan.layers.channels.published.second_step.items import Items
+
+if TYPE_CHECKING:
+    from fanplan.core.stop import Stop
+    from fanplan.layers.channels.published.params import HybridParams
+
+Mask = NDArray[np.bool_]
+First = Callable[[InterestProblem, "HybridParams", int, "Stop"], ChannelMap]
+"""A channel planner, which a second step follows."""
+Move = Callable[[InterestProblem, ChannelMap, "HybridParams", "Stop"], ChannelMap]
+"""A second step that takes the map as it is."""
+
+
+def iterative(
+    items: Callable[[InterestProblem], Items],
+    ranking: Callable[[Items], Longs],
+    problem: InterestProblem,
+    first: First,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4.2, "iterative": solve, remove ``batch`` items from W, solve again, and so on.
+
+    Ends at the limit of unicast, when everything is removed, or, unless ``forced``, after
+    ``patience`` solutions that are no cheaper than the best. Time: one first step per solution.
+    """
+    movable = items(problem)
+    order = ranking(movable)
+    best = first(problem, params, seed, stop)
+    least = cost(analytic_ledger(problem, best), params.weights)
+    failures, removed = 0, 0
+    size = params.batch or max(1, len(order) // 100)
+    carried = np.ones(problem.nnz, dtype=np.bool_)
+    while removed < len(order) and failures < params.patience and not stop(least):
+        batch = order[removed : removed + size]
+        removed += len(batch)
+        take_out(carried, movable, batch)
+        map = solve_rest(problem, carried, first, params, seed, stop)
+        ledger = analytic_ledger(problem, map)
+        if unicast_fraction(ledger) > params.unicast_limit:
+            break
+        if params.forced or cost(ledger, params.weights) < least:
+            best, least, failures = map, cost(ledger, params.weights), 0
+        else:
+            failures += 1
+    return best
+
+
+def repeated(
+    move: Move,
+    problem: InterestProblem,
+    first: First,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4, "this process can be repeated": solve, move, solve for the rest, move again.
+
+    Ends after ``patience`` rounds that are no cheaper than the best. What has moved stays moved.
+    """
+    best = map = move(problem, first(problem, params, seed, stop), params, stop)
+    least = cost(analytic_ledger(problem, best), params.weights)
+    failures = 0
+    while failures < params.patience and not stop(least):
+        map = solve_rest(problem, carried_pairs(problem, map), first, params, seed, stop)
+        map = move(problem, map, params, stop)
+        ledger = analytic_ledger(problem, map)
+        within = unicast_fraction(ledger) <= params.unicast_limit
+        if within and cost(ledger, params.weights) < least:
+            best, least, failures = map, cost(ledger, params.weights), 0
+        else:
+            failures += 1
+    return best
+
+
+def carried_pairs(problem: InterestProblem, map: ChannelMap) -> Mask:
+    """The pairs that a map does not send by unicast."""
+    row = np.repeat(np.arange(problem.size, dtype=np.int64), problem.audience_sizes)
+    unicast = (map.unicast.left.astype(np.int64) << 32) | map.unicast.right
+    return ~np.isin((row << 32) | problem.audience, unicast, assume_unique=True)
+
+
+def take_out(carried: Mask, items: Items, batch: Longs) -> None:
+    """Mark the pairs of the items as no longer carried by channels."""
+    for item in batch:
+        carried[items.pairs[items.starts[item] : items.starts[item + 1]]] = False
+
+
+def solve_rest(
+    problem: InterestProblem,
+    carried: Mask,
+    first: First,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """The first step for the pairs that are carried; all others go by unicast."""
+    row = np.repeat(np.arange(problem.size), problem.audience_sizes)
+    unicast = pairs(row[~carried], problem.audience[~carried])
+    rest, rows = restricted(problem, carried, row)
+    if rest.size == 0:
+        return ChannelMap(params.channels, NO_PAIRS, NO_PAIRS, unicast)
+    channels = min(params.channels, rest.flow_count)
+    map = first(rest, replace(params, channels=channels), seed, stop)
+    assigned = pairs(rows[map.assigned.left], map.assigned.right)
+    return ChannelMap(params.channels, assigned, map.members, unicast)
+
+
+def restricted(
+    problem: InterestProblem, carried: Mask, row: Longs
+) -> tuple[InterestProblem, Longs]:
+    """W without the pairs that are not carried, and the rows that are left."""
+    sizes = np.bincount(row[carried], minlength=problem.size)
+    rows = np.flatnonzero(sizes)
+    rest = replace(
+        problem,
+        indptr=np.concatenate(([0], np.cumsum(sizes[rows]))).astype(np.int64),
+        audience=problem.audience[carried],
+        messages=problem.messages[rows],
+        bytes=problem.bytes[rows],
+        flows=problem.flows[rows],
+        classes=problem.classes[rows],
+    )
+    return rest, rows

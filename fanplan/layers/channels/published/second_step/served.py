@@ -1,0 +1,249 @@
+"""Who gets what through which channel, while pairs move to unicast one by one.
+
+Every second step is a choice of pairs and nothing else: when a (row, subscriber) pair moves, the
+subscriber leaves the channel if nothing else is needed there (Y shrinks), and the row leaves it if
+nobody is left who gets it there (X shrinks). Both follow from counts that ``send_by_unicast``
+keeps, in constant time per pair.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.kernels import compiled
+from fanplan.core.weights import Weights
+from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.layers.channels.bitmap import Bitmap, has_bit
+from fanplan.layers.channels.map import ChannelMap, pairs
+
+BY_UNICAST = -1
+COST, MULTICAST, UNICAST = 0, 1, 2
+
+
+class Delivery(NamedTuple):
+    """The state of a second step; changed in place by ``send_by_unicast``.
+
+    A *pair* is a position in the problem's audiences; an *entry* is a (row, channel) of the map.
+    Of several channels that bring a subscriber the same row, the first carries the pair. A sum of
+    pairs tells which pair is left when their number is 1. Memory: 21 bytes per pair and 20 per
+    subscriber and channel.
+    """
+
+    received: float
+    """w1"""
+    sent: float
+    """w2"""
+    unicast: float
+    """w3 (w1 + w2)"""
+    rate: Floats
+    """Messages of each row."""
+    subscriber: Ints
+    """Of each pair."""
+    row: Ints
+    """Of each pair."""
+    entry: Ints
+    """The entry that carries each pair, or ``BY_UNICAST``."""
+    entries: Longs
+    """Where the entries of each row start, with the end appended."""
+    channel: Ints
+    """Of each entry."""
+    receivers: Ints
+    """Number of pairs each entry carries."""
+    receiver_sum: Longs
+    """Sum of those pairs."""
+    lone: Ints
+    """Number of each entry's receivers that need nothing else on its channel."""
+    needs: Ints
+    """Subscriber × channel: number of pairs carried."""
+    need_sum: Longs
+    """Sum of those pairs."""
+    sole: Floats
+    """Subscriber × channel: messages of the rows that only this subscriber receives there."""
+    carried: Floats
+    """Messages that each subscriber gets through channels and wants."""
+    sizes: Longs
+    """Members of each channel."""
+    loads: Floats
+    """Messages of the rows on each channel."""
+    totals: Floats
+    """``COST`` of Eq. 1, messages sent by ``MULTICAST`` and by ``UNICAST``."""
+
+
+def deliver(problem: InterestProblem, map: ChannelMap, weights: Weights) -> Delivery:
+    """The state of a map. What it already sends by unicast stays there."""
+    entries = map.assigned.starts(problem.size)
+    row = np.repeat(np.arange(problem.size, dtype=np.int32), problem.audience_sizes)
+    bits = map.member_bits(len(problem.subscribers))
+    entry = carriers(row, problem.audience, entries, map.assigned.right, bits)
+    require_served(problem, map, row, entry)
+    shape = (len(problem.subscribers), map.channels)
+    state = Delivery(
+        received=weights.w1,
+        sent=weights.w2,
+        unicast=weights.unicast,
+        rate=problem.messages,
+        subscriber=problem.audience,
+        row=row,
+        entry=entry,
+        entries=entries,
+        channel=map.assigned.right,
+        receivers=np.zeros(len(map.assigned), dtype=np.int32),
+        receiver_sum=np.zeros(len(map.assigned), dtype=np.int64),
+        lone=np.zeros(len(map.assigned), dtype=np.int32),
+        needs=np.zeros(shape, dtype=np.int32),
+        need_sum=np.zeros(shape, dtype=np.int64),
+        sole=np.zeros(shape, dtype=np.float64),
+        carried=np.zeros(len(problem.subscribers), dtype=np.float64),
+        sizes=np.zeros(map.channels, dtype=np.int64),
+        loads=np.zeros(map.channels, dtype=np.float64),
+        totals=np.zeros(3, dtype=np.float64),
+    )
+    count(state)
+    return state
+
+
+def require_served(problem: InterestProblem, map: ChannelMap, row: Ints, entry: Ints) -> None:
+    """XY + T ≥ W must hold to start with: pairs that no channel carries go by unicast."""
+    by_unicast = (map.unicast.left.astype(np.int64) << 32) | map.unicast.right
+    left_out = np.flatnonzero(entry == BY_UNICAST)
+    keys = (row[left_out].astype(np.int64) << 32) | problem.audience[left_out]
+    missed = left_out[~np.isin(keys, by_unicast)]
+    if len(missed):
+        who = problem.subscribers[int(problem.audience[missed[0]])]
+        what = f"subscriber {who} does not get row {row[missed[0]]}"
+        raise InputError(Problem("first step", what, "Start from a map that serves everybody"))
+
+
+def channel_map(problem: InterestProblem, state: Delivery) -> ChannelMap:
+    """The map as it now is: X, Y and T."""
+    used = np.flatnonzero(state.receivers)
+    entry_row = np.repeat(np.arange(problem.size), np.diff(state.entries))
+    members, joined = np.nonzero(state.needs)
+    alone = state.entry == BY_UNICAST
+    return ChannelMap(
+        len(state.sizes),
+        pairs(entry_row[used], state.channel[used]),
+        pairs(joined, members),
+        pairs(state.row[alone], state.subscriber[alone]),
+    )
+
+
+@compiled
+def carriers(row: Ints, audience: Ints, entries: Longs, channel: Ints, members: Bitmap) -> Ints:
+    """For each pair the first entry of its row on a channel that the subscriber has joined."""
+    result = np.full(len(row), BY_UNICAST, dtype=np.int32)
+    for p in range(len(row)):
+        for e in range(entries[row[p]], entries[row[p] + 1]):
+            if has_bit(members, channel[e], audience[p]):
+                result[p] = e
+                break
+    return result
+
+
+@compiled
+def count(state: Delivery) -> None:
+    """Fill in all counts and totals from the entry of each pair."""
+    for p in range(len(state.entry)):
+        rate, e = state.rate[state.row[p]], state.entry[p]
+        if e == BY_UNICAST:
+            state.totals[UNICAST] += rate
+            continue
+        h, j = state.subscriber[p], state.channel[e]
+        state.carried[h] += rate
+        if state.needs[h, j] == 0:
+            state.sizes[j] += 1
+        state.needs[h, j] += 1
+        state.need_sum[h, j] += p
+        if state.receivers[e] == 0:
+            state.loads[j] += rate
+            state.totals[MULTICAST] += rate
+        state.receivers[e] += 1
+        state.receiver_sum[e] += p
+    count_alone(state)
+    state.totals[COST] = state.unicast * state.totals[UNICAST]
+    for j in range(len(state.sizes)):
+        state.totals[COST] += state.loads[j] * (state.sent + state.received * state.sizes[j])
+
+
+@compiled
+def count_alone(state: Delivery) -> None:
+    """Fill in ``lone`` and ``sole``."""
+    for p in range(len(state.entry)):
+        e = state.entry[p]
+        if e == BY_UNICAST:
+            continue
+        h, j = state.subscriber[p], state.channel[e]
+        if state.needs[h, j] == 1:
+            state.lone[e] += 1
+        if state.receivers[e] == 1:
+            state.sole[h, j] += state.rate[state.row[p]]
+
+
+@compiled
+def send_by_unicast(state: Delivery, pair: int) -> None:
+    """Move a pair that a channel carries. O(1)."""
+    e, h, rate = state.entry[pair], state.subscriber[pair], state.rate[state.row[pair]]
+    j = state.channel[e]
+    state.entry[pair] = BY_UNICAST
+    state.carried[h] -= rate
+    state.totals[UNICAST] += rate
+    state.totals[COST] += state.unicast * rate
+    need_less(state, pair, e, h, j)
+    receive_less(state, pair, e, h, j, rate)
+
+
+@compiled
+def need_less(state: Delivery, pair: int, e: int, h: int, j: int) -> None:
+    """One need less of subscriber h on channel j; with none left, h leaves."""
+    state.needs[h, j] -= 1
+    state.need_sum[h, j] -= pair
+    if state.needs[h, j] == 0:
+        state.lone[e] -= 1
+        state.sizes[j] -= 1
+        state.totals[COST] -= state.received * state.loads[j]
+    elif state.needs[h, j] == 1:
+        state.lone[state.entry[state.need_sum[h, j]]] += 1
+
+
+@compiled
+def receive_less(state: Delivery, pair: int, e: int, h: int, j: int, rate: float) -> None:
+    """One receiver less of entry e; with none left, its row leaves channel j."""
+    state.receivers[e] -= 1
+    state.receiver_sum[e] -= pair
+    if state.receivers[e] == 0:
+        state.sole[h, j] -= rate
+        state.loads[j] -= rate
+        state.totals[MULTICAST] -= rate
+        state.totals[COST] -= rate * (state.sent + state.received * state.sizes[j])
+    elif state.receivers[e] == 1:
+        state.sole[state.subscriber[state.receiver_sum[e]], j] += rate
+
+
+@compiled
+def fits(state: Delivery, moving: Longs, limit: float) -> bool:
+    """Whether the unicast share stays within the limit if these pairs move.
+
+    A little is left free, so that a sum in another order does not exceed the limit either.
+    """
+    return limit >= 1 or share_after(state, moving) <= limit * (1 - 1e-12)
+
+
+@compiled
+def share_after(state: Delivery, moving: Longs) -> float:
+    """The unicast share of the messages sent if these pairs moved; the state stays as it is."""
+    multicast, unicast = state.totals[MULTICAST], state.totals[UNICAST]
+    for p in moving:
+        e = state.entry[p]
+        if e != BY_UNICAST:
+            rate = state.rate[state.row[p]]
+            unicast += rate
+            state.receivers[e] -= 1
+            if state.receivers[e] == 0:
+                multicast -= rate
+    for p in moving:
+        if state.entry[p] != BY_UNICAST:
+            state.receivers[state.entry[p]] += 1
+    return unicast / (multicast + unicast) if unicast > 0 else 0.0

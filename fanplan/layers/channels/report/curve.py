@@ -1,0 +1,80 @@
+"""Cost against the number of channels, with the chosen number marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fanplan.report.charts import Frame, Line, chart, dot, level, lines
+from fanplan.report.content import Picture
+from fanplan.report.numbers import number, ticks
+from fanplan.report.svg import line
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What a plan with so many channels costs, and ``beside`` it other costs to compare with."""
+
+    channels: int
+    cost: float
+    beside: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A cost that does not depend on channels."""
+
+    value: float
+    words: str
+    end: Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class CurveWords:
+    """What a curve says: ``beside`` has the class and the meaning of each line beside the plans."""
+
+    x_title: str
+    y_title: str
+    caption: str
+    beside: tuple[tuple[str, str], ...]
+    levels: tuple[Level, ...]
+
+
+def curve_picture(
+    name: str, points: Sequence[CurvePoint], chosen: CurvePoint, words: CurveWords
+) -> Picture:
+    """Costs at each number, from the plans themselves; the numbers stand on a scale of factors."""
+    points = sorted({p.channels: p for p in (*points, chosen)}.values(), key=lambda p: p.channels)
+    low, high = math.log(points[0].channels), math.log(points[-1].channels)
+    highest = [*(one.value for one in words.levels), *(max(p.cost, *p.beside) for p in points)]
+    frame = Frame(
+        x=lambda k: (math.log(k) - low) / (high - low) if high > low else 0.5,
+        x_ticks=[point.channels for point in points],
+        x_title=words.x_title,
+        y_ticks=ticks(max(highest)),
+        y_title=words.y_title,
+    )
+    tips = [f"{p.channels} channels\ncost {number(p.cost)}" for p in points]
+    drawn = [
+        Line([(p.channels, p.beside[i]) for p in points], class_)
+        for i, (class_, _) in enumerate(words.beside)
+    ]
+    x, y = frame.at((chosen.channels, chosen.cost))
+    _, ground = frame.at((chosen.channels, 0.0))
+    tip = f"this plan: {chosen.channels} channels\ncost {number(chosen.cost)}"
+    return Picture(
+        name=name,
+        title="Cost against the number of channels",
+        content=chart(
+            frame,
+            f"Cost against channels; {chosen.channels} are chosen",
+            *(level(frame, one.value, one.words, one.end) for one in words.levels),
+            line(x, y, x, ground, "chosen"),
+            *lines(frame, [*drawn, Line([(p.channels, p.cost) for p in points], "planned", tips)]),
+            dot(frame, (chosen.channels, chosen.cost), tip, "chosen", 7.5),
+        ),
+        caption=words.caption,
+        legend=[("planned", "plans"), ("chosen", "this plan"), *words.beside],
+    )

@@ -1,0 +1,195 @@
+"""The section on channels: cost, curve, interest matrix, and a table of all channels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fanplan.core.ledger import Ledger, unicast_cost
+from fanplan.core.weights import Weights
+from fanplan.layers.channels.check.evidence import Decisions, Truth, read_decisions, read_truth
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.channels.report.curve import CurvePoint, CurveWords, Level, curve_picture
+from fanplan.layers.channels.report.matrix import matrix_pictures
+from fanplan.layers.channels.report.pairs import audience_pairs, pairs_of
+from fanplan.layers.delivery.report.curve import delivery_curve_picture
+from fanplan.plan.axis import Axis, whole
+from fanplan.plan.findings import Findings
+from fanplan.plan.stored import StoredPlan
+from fanplan.report.content import Listing, Picture, Section
+from fanplan.report.material import NEEDS_DATASET, Planned, Told
+from fanplan.report.numbers import percent
+from fanplan.report.saving import Saving, Step
+
+LEAD = (
+    "Which flows share which multicast groups, and what is sent point to point. Every subscriber "
+    "gets all it wants; what else comes over a channel is unwanted and costs as much."
+)
+
+
+def tell_channels(planned: Planned) -> Told:
+    record, dataset = planned.plan.channels, planned.material.dataset
+    pictures, notes = curves(planned, record)
+    if dataset is None:
+        listing = plain_listing(planned.name, planned.plan)
+        notes.append(NEEDS_DATASET.format("the interest matrix, and what is wanted on channels"))
+    else:
+        truth = read_truth(dataset)
+        decisions = read_decisions(planned.plan, truth, Findings())
+        pictures += matrix_pictures(planned.name, truth, decisions)
+        listing = channel_listing(planned.name, truth, decisions)
+    if planned.plan.record.delivery and any(planned.plan.delivery.domains):
+        listing = with_sites(listing, planned.plan)
+    section = Section(
+        planned.name, planned.title, LEAD, facts(record), pictures, [listing], tuple(notes)
+    )
+    return Told(saving_of(planned, record), section)
+
+
+def saving_of(planned: Planned, record: ChannelsRecord) -> Saving:
+    return Saving(
+        name=planned.name,
+        layer="Channels",
+        plan=planned.folder,
+        unit="cost of messages",
+        steps=(
+            Step("sending all by unicast", unicast(record)),
+            Step("this plan", record.cost),
+        ),
+        gains=("multicast",),
+        least=Step("perfect multicast", record.perfect),
+    )
+
+
+def unicast(record: ChannelsRecord) -> float:
+    """What everything costs by unicast."""
+    return unicast_cost(Ledger(**record.ledger), Weights(**record.weights.model_dump()))
+
+
+def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
+    ledger = Ledger(**record.ledger)
+    in_vain = ledger.received_unwanted / ledger.received if ledger.received else 0.0
+    return [
+        ("method", record.method),
+        ("channels", record.channels),
+        ("flows", record.flows),
+        ("different audiences", record.audience_classes),
+        ("cost", record.cost),
+        ("above perfect multicast", percent(record.excess_percent / 100)),
+        ("lower bound, above that", percent(record.bound_percent / 100)),
+        ("lower bound for one channel per flow", percent(record.single_bound_percent / 100)),
+        ("sent by unicast", percent(record.unicast_fraction)),
+        ("received in vain", percent(in_vain)),
+        ("missed", ledger.missed),
+    ]
+
+
+def curves(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], list[str]]:
+    """The picture of the curve if there is one, else how to get it."""
+    points = planned.material.curves.get(planned.plan.folder, ())
+    if points and planned.plan.record.delivery:
+        return [delivery_curve_picture(planned.name, planned.plan, points)], []
+    if not points:
+        how = "the cost with other numbers of channels, which takes a plan for each"
+        return [], [NEEDS_DATASET.format(how)] if planned.material.dataset is None else []
+    chosen = CurvePoint(record.channels, record.cost, (record.bound, record.single_bound))
+    return [curve_picture(f"{planned.name}-curve", points, chosen, curve_words(record))], []
+
+
+def curve_words(record: ChannelsRecord) -> CurveWords:
+    return CurveWords(
+        x_title="number of channels",
+        y_title="cost (weighted messages)",
+        caption="No plan can be below the dashed line, and none with one channel per flow below "
+        "the dotted one.",
+        beside=(
+            ("bound", "lower bound"),
+            ("single bound", "lower bound, one channel per flow"),
+        ),
+        levels=(
+            Level(unicast(record), "all by unicast", "right"),
+            Level(record.perfect, "perfect multicast", "left"),
+        ),
+    )
+
+
+def with_sites(listing: Listing, plan: StoredPlan) -> Listing:
+    """The same with the site of each channel beside its number."""
+    table = plan.read("channel_domains", ("channel", "domain"))
+    site = dict(zip(table["channel"].to_pylist(), table["domain"].to_pylist(), strict=True))
+    rows = [(row[0], site[row[0]], *row[1:]) for row in listing.rows]
+    first, *others = listing.header
+    return replace(listing, header=(first, "site", *others), rows=rows)
+
+
+def plain_listing(name: str, plan: StoredPlan) -> Listing:
+    """What the plan's tables tell by themselves."""
+    channels = plan.channels.channels
+    flows = plan.read("flows", ("flow", "rate"))
+    carried = plan.read("channel_flows", ("channel", "flow"))
+    number = carried["channel"].to_numpy()
+    rate = flows["rate"].to_numpy()[Axis("flow", whole(flows["flow"])).positions(carried["flow"])]
+    joined = plan.read("channel_subscribers", ("channel",))["channel"].to_numpy()
+    columns = (
+        np.bincount(number, minlength=channels),
+        np.bincount(joined, minlength=channels),
+        np.bincount(number, rate, channels),
+    )
+    rows = zip(range(channels), *(column.tolist() for column in columns), strict=True)
+    return Listing(
+        f"{name}-channels",
+        "Channels",
+        ("channel", "flows", "members", "sent, messages/s"),
+        sorted(rows, key=lambda row: -row[3]),
+    )
+
+
+def channel_listing(name: str, truth: Truth, decisions: Decisions) -> Listing:
+    """A row per channel with what it brings that is wanted, and what is not."""
+    channels = len(decisions.members.starts) - 1
+    flows = pairs_of(decisions.channels)
+    rates = truth.messages / truth.manifest.seconds
+    count = np.bincount(flows.right, minlength=channels)
+    sent = np.bincount(flows.right, rates[flows.left], channels)
+    members = np.diff(decisions.members.starts)
+    wanted = wanted_rates(truth, decisions, rates, channels)
+    unwanted = np.maximum(sent * members - wanted, 0.0)
+    received = np.maximum(sent * members, 1e-300)
+    columns = (count, members, sent, wanted, unwanted, np.round(100 * unwanted / received, 1))
+    rows = zip(range(channels), *(column.tolist() for column in columns), strict=True)
+    return Listing(
+        f"{name}-channels",
+        "Channels",
+        (
+            *("channel", "flows", "members", "sent, messages/s"),
+            *("wanted, messages/s", "unwanted, messages/s", "unwanted %"),
+        ),
+        sorted(rows, key=lambda row: -row[3]),
+        "Sent counts a message once; wanted and unwanted count it at each member.",
+    )
+
+
+def wanted_rates(
+    truth: Truth, decisions: Decisions, rates: np.ndarray, channels: int
+) -> np.ndarray:
+    """Messages per second that members of each channel want.
+
+    A second copy is not wanted: with several channels per flow the first that brings it counts.
+    """
+    people = max(len(truth.subscribers), 1)
+    members = pairs_of(decisions.members)
+    joined = members.left * people + members.right
+    pairs = audience_pairs(truth)
+    served = np.zeros(len(pairs.left), bool)
+    total = np.zeros(channels)
+    starts = decisions.channels.starts
+    for turn in range(int(np.diff(starts).max(initial=0))):
+        has = starts[:-1][pairs.left] + turn < starts[1:][pairs.left]
+        left = np.flatnonzero(has & ~served)
+        channel = decisions.channels.right[starts[pairs.left[left]] + turn].astype(np.int64)
+        brought = np.isin(channel * people + pairs.right[left], joined)
+        served[left[brought]] = True
+        total += np.bincount(channel[brought], rates[pairs.left[left[brought]]], channels)
+    return total

@@ -1,0 +1,132 @@
+"""How a method is run: here, as restarts, as islands, or with its rows on Spark."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.engine import Engine
+from fanplan.verbs.datasets import Dataset
+
+if TYPE_CHECKING:
+    from fanplan.core.progress import Stage
+    from fanplan.core.stop import Stop
+    from fanplan.data.interest import Rows
+    from fanplan.layers.channels.channels_params import ChannelParams
+    from fanplan.layers.channels.map import ChannelLayer
+    from fanplan.layers.channels.methods import Method
+
+
+class Watch:
+    """Ends a search by time or when asked; remembers which, and tells the best cost."""
+
+    def __init__(self, time: float | None, stop: Stop | None) -> None:
+        from fanplan.core.stop import TimeLimit, never
+
+        if time is not None and not time > 0:
+            raise InputError(Problem("time", f"{time} seconds is no time", "Use a positive number"))
+        self.time = time
+        self.limit = never if time is None else TimeLimit(time)
+        self.asked = stop or never
+        self.ended: str | None = None
+        self.stage: Stage | None = None
+
+    def telling(self, stage: Stage) -> Watch:
+        self.stage = stage
+        return self
+
+    def asked_to_stop(self, best_cost: float) -> bool:
+        """Whether somebody asked, whatever the time: tasks elsewhere watch their own clocks."""
+        if self.asked(best_cost):
+            self.ended = "interrupt"
+        return self.ended is not None
+
+    def __call__(self, best_cost: float) -> bool:
+        if self.stage is not None and math.isfinite(best_cost):
+            self.stage.update(best=best_cost)
+        if not self.asked_to_stop(best_cost) and self.limit(best_cost):
+            self.ended = "time limit"
+        return self.ended is not None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method with its parameters, ready to run on a dataset."""
+
+    dataset: Dataset
+    method: Method
+    params: ChannelParams
+    rows: Rows
+    seed: int
+    engine: Engine
+
+    def here(self, watch: Watch) -> ChannelLayer:
+        """In this process, shown as a stage with its best cost."""
+        from fanplan.layers.channels.methods import load_problem, plan_channels
+
+        with self.engine.progress.stage(f"plan by {self.method.name}") as stage:
+            problem = load_problem(self.dataset.path, self.method, self.rows)
+            return plan_channels(problem, self.method, self.params, self.seed, watch.telling(stage))
+
+    def restarted(self, restarts: int, watch: Watch) -> tuple[ChannelLayer, tuple[float, ...]]:
+        """As independent Spark tasks: the best plan, and the costs of all."""
+        from fanplan.layers.channels.stages.restarts import best_of_restarts
+
+        name, _, second = self.method.name.partition("+")
+        found = best_of_restarts(
+            self.engine.session(),
+            self.dataset.path,
+            name,
+            second or None,
+            self.params,
+            self.seed,
+            restarts,
+            watch.time,
+            self.engine.progress,
+            self.rows,
+            watch.asked_to_stop,
+        )
+        return found.plan, found.costs
+
+    def islands(self, islands: int, watch: Watch) -> tuple[ChannelLayer, tuple[float, ...]]:
+        """As populations apart, in Spark tasks, whose best maps migrate."""
+        from fanplan.layers.channels.channels_params import require_traffic
+        from fanplan.layers.channels.methods import planned
+        from fanplan.layers.channels.published.genetic.problem import load_subscriptions
+        from fanplan.layers.channels.stages.islands import evolve_islands
+
+        problem = load_subscriptions(self.dataset.path)
+        require_traffic(problem.interest)
+        found = evolve_islands(
+            self.engine.session(),
+            problem,
+            self.params,  # type: ignore[arg-type]
+            self.seed,
+            islands,
+            self.dataset.path,
+            watch.time,
+            self.engine.progress,
+            watch.asked_to_stop,
+        )
+        plan = planned(problem.interest, self.method, self.params, self.seed, found.map)
+        return plan, found.costs
+
+    def on_spark(self, watch: Watch) -> ChannelLayer:
+        """With Lloyd passes and the assignment as Spark jobs, for more rows than fit a search."""
+        from fanplan.layers.channels.search import KmodesParams
+        from fanplan.layers.channels.stages.decisions import as_plan
+        from fanplan.layers.channels.stages.restarts import shared_folder
+        from fanplan.layers.channels.stages.scale import plan_on_spark
+
+        if not isinstance(self.params, KmodesParams):
+            what = f"the method {self.method.name} does not run that way"
+            raise InputError(Problem("on_spark", what, "Use the method kmodes, or leave it out"))
+        spark, path = self.engine.session(), self.dataset.path
+        with shared_folder(path.absolute(), "planning") as folder:
+            work = folder / "work"
+            decided = plan_on_spark(
+                spark, path, self.params, self.seed, work, watch, self.engine.progress
+            )
+            return as_plan(decided, path, self.params, self.seed)

@@ -1,0 +1,271 @@
+"""Several channels per row: what such a cover costs, and the greedy cover of one audience.
+
+A row on channels J costs, per message, the sum of their costs and the price for each of its
+audience that none of them has.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.search.model.assign import (
+    BLOCK,
+    channel_costs,
+    count_overlaps,
+    weighted_sum,
+    worth_threads,
+)
+from fanplan.layers.channels.search.model.demand import Bytes, Demand, demand_of
+
+
+class Cover(NamedTuple):
+    """Members, users × channels, and the channels of each row, ascending.
+
+    Row ``i`` is on ``channels[starts[i]:starts[i + 1]]``.
+    """
+
+    members: Bytes
+    starts: Longs
+    channels: Ints
+
+
+def one_channel(members: Bytes, best: Ints) -> Cover:
+    """The cover that gives each row its best channel alone."""
+    starts = np.concatenate(([0], np.cumsum(best >= 0))).astype(np.int64)
+    return Cover(members, starts, best[best >= 0])
+
+
+def empty_cover(rows: int, users: int, channels: int) -> Cover:
+    """No members, and no row on any channel."""
+    members = np.zeros((users, channels), dtype=np.uint8)
+    return Cover(members, np.zeros(rows + 1, dtype=np.int64), np.empty(0, dtype=np.int32))
+
+
+def from_map(map: ChannelMap, rows: int, users: int, channels: int) -> Cover:
+    """The cover of a map with at most that many channels; its unicast pairs follow from it."""
+    members = np.zeros((users, channels), dtype=np.uint8)
+    members[map.members.right, map.members.left] = 1
+    return Cover(members, map.assigned.starts(rows), map.assigned.right.copy())
+
+
+def to_map(demand: Demand, cover: Cover) -> ChannelMap:
+    """The map of a cover: unicast to whoever wants a row and is on none of its channels."""
+    rows = np.repeat(np.arange(demand.size, dtype=np.int32), np.diff(cover.starts))
+    left, right = unserved_pairs(demand, cover)
+    return ChannelMap(
+        cover.members.shape[1],
+        pairs(rows, cover.channels),
+        pairs(*np.nonzero(cover.members.T)),
+        pairs(left, right),
+    )
+
+
+@compiled
+def row_channels(cover: Cover, row: int) -> Ints:
+    return cover.channels[cover.starts[row] : cover.starts[row + 1]]
+
+
+@compiled
+def row_audience(demand: Demand, row: int) -> Ints:
+    return demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
+
+
+@compiled
+def served_by(members: Bytes, user: int, channels: Ints) -> int:
+    """How many of the channels a user has joined."""
+    count = 0
+    for channel in channels:
+        count += members[user, channel]
+    return count
+
+
+@compiled
+def cover_gain(
+    audience: Ints, members: Bytes, costs: Floats, price: float, channels: Ints
+) -> float:
+    """What a row's channels save per message against unicast."""
+    gain = 0.0
+    for channel in channels:
+        gain -= costs[channel]
+    for user in audience:
+        if served_by(members, user, channels) > 0:
+            gain += price
+    return gain
+
+
+def total_cover_gain(demand: Demand, cover: Cover) -> float:
+    """What the cover saves against all unicast, over the window."""
+    gains = cover_gains(demand, cover, channel_costs(demand, cover.members))
+    return weighted_sum(demand.rate, gains)
+
+
+def cover_gains(demand: Demand, cover: Cover, costs: Floats) -> Floats:
+    """Each row's gain per message. Parallel unless rows are few."""
+    gains = np.empty(demand.size)
+    step = gains_of_blocks if worth_threads(demand, cover.members) else gains_of_range
+    step(demand, cover, costs, gains, 0, demand.size)
+    return gains
+
+
+@compiled
+def gains_of_range(
+    demand: Demand, cover: Cover, costs: Floats, gains: Floats, begin: int, end: int
+) -> None:
+    for row in range(begin, end):
+        audience, channels = row_audience(demand, row), row_channels(cover, row)
+        gains[row] = cover_gain(audience, cover.members, costs, demand.price[row], channels)
+
+
+@compiled(parallel=True)
+def gains_of_blocks(
+    demand: Demand, cover: Cover, costs: Floats, gains: Floats, begin: int, end: int
+) -> None:
+    for block in numba.prange((end - begin + BLOCK - 1) // BLOCK):
+        first = begin + block * BLOCK
+        gains_of_range(demand, cover, costs, gains, first, min(end, first + BLOCK))
+
+
+@compiled
+def unserved_pairs(demand: Demand, cover: Cover) -> tuple[Ints, Ints]:
+    """(row, user) for all who want a row and are on none of its channels, ascending."""
+    rows = np.empty(len(demand.audience), dtype=np.int32)
+    users = np.empty(len(demand.audience), dtype=np.int32)
+    count = 0
+    for row in range(len(demand.rate)):
+        channels = row_channels(cover, row)
+        for user in row_audience(demand, row):
+            if served_by(cover.members, user, channels) == 0:
+                rows[count], users[count] = row, user
+                count += 1
+    return rows[:count].copy(), users[:count].copy()
+
+
+def unserved_demand(demand: Demand, cover: Cover, among: Bytes) -> Demand:
+    """The demand that the cover leaves, of the rows marked in ``among``."""
+    rows, users = unserved_pairs(demand, cover)
+    keep = among[rows] != 0
+    counts = np.bincount(rows[keep], minlength=demand.size)
+    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return demand_of(
+        indptr, users[keep], demand.rate, demand.price, demand.users, demand.w1, demand.w2
+    )
+
+
+@compiled
+def channel_losses(demand: Demand, cover: Cover, costs: Floats) -> Floats:
+    """What would be lost if a channel were closed and its rows went by unicast for it alone."""
+    loss = np.zeros(len(costs))
+    for row in range(len(demand.rate)):
+        channels = row_channels(cover, row)
+        for channel in channels:
+            loss[channel] -= demand.rate[row] * costs[channel]
+        for user in row_audience(demand, row):
+            if served_by(cover.members, user, channels) == 1:
+                for channel in channels:
+                    if cover.members[user, channel]:
+                        loss[channel] += demand.rate[row] * demand.price[row]
+    return loss
+
+
+def close_channels(cover: Cover, closed: Ints | Longs) -> Cover:
+    """The cover without the members and the rows of some channels, which stay as empty ones."""
+    members = cover.members.copy()
+    members[:, closed] = 0
+    keep = ~np.isin(cover.channels, closed)
+    kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int64)
+    return Cover(members, kept[cover.starts], cover.channels[keep])
+
+
+@compiled
+def greedy_cover(
+    audience: Ints,
+    members: Bytes,
+    costs: Floats,
+    price: float,
+    hard: int,
+    partial: Bytes,
+    overlap: Ints,
+    found: Ints,
+) -> int:
+    """Add channels while that pays (or, for a hard row, while anybody new is served); how many.
+
+    ``partial`` and ``overlap`` are room for a number per channel.
+    """
+    left, least, size = audience, costs.min(), 0
+    while size < len(found) and (len(left) > 0 if hard else price * len(left) > least):
+        count_overlaps(left, members, partial, overlap)
+        channel = next_cheapest(costs, overlap) if hard else next_best(costs, overlap, price)
+        if channel < 0 or channel in found[:size]:
+            break
+        found[size] = channel
+        size += 1
+        left = without_members(left, members, channel)
+    return size
+
+
+@compiled
+def without_members(users: Ints, members: Bytes, channel: int) -> Ints:
+    """Those of the users that are not on the channel."""
+    left = np.empty(len(users), dtype=np.int32)
+    size = 0
+    for user in users:
+        left[size] = user
+        size += members[user, channel] == 0
+    return left[:size]
+
+
+@compiled
+def next_best(costs: Floats, overlap: Ints, price: float) -> int:
+    """The channel with the largest positive gain, or −1."""
+    best, gain = -1, 0.0
+    for channel in range(len(costs)):
+        here = price * overlap[channel] - costs[channel]
+        if here > gain:
+            best, gain = channel, here
+    return best
+
+
+@compiled
+def next_cheapest(costs: Floats, overlap: Ints) -> int:
+    """The channel with the least cost per newly served user, or −1 if none serves any.
+
+    The greedy rule for weighted set cover (Chvátal, 1979).
+    """
+    best, ratio = -1, np.inf
+    for channel in range(len(costs)):
+        if overlap[channel] > 0 and costs[channel] < ratio * overlap[channel]:
+            best, ratio = channel, costs[channel] / overlap[channel]
+    return best
+
+
+@compiled
+def drop_useless(
+    audience: Ints,
+    members: Bytes,
+    costs: Floats,
+    price: float,
+    hard: int,
+    found: Ints,
+    size: int,
+) -> int:
+    """Drop channels that later ones made redundant, first chosen first; the new number."""
+    place = 0
+    while place < size:
+        alone = 0
+        for user in audience:
+            if members[user, found[place]] and served_by(members, user, found[:size]) == 1:
+                alone += 1
+        pays = price * alone > costs[found[place]]
+        if pays or (hard and alone > 0):
+            place += 1
+        else:
+            for k in range(place, size - 1):
+                found[k] = found[k + 1]
+            size -= 1
+    return size

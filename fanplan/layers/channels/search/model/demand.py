@@ -1,0 +1,134 @@
+"""The demand that channels are searched for: rows of traffic with a price for each unserved pair.
+
+With members U, a channel saves a row with audience A, per message, what unicast to A would cost
+less what the channel costs:
+
+    gain = price · |A ∩ U| − w1 · |U| − w2
+
+The total cost is that of all unicast less the gains, so a row takes the channel with the largest
+positive gain, and subscriber h joins the channel iff the price-weighted demand of h on it exceeds
+w1 times the channel's traffic. The price is cu = w3(w1 + w2), more for a row that must not go by
+unicast.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fanplan.core.kernels import compiled
+from fanplan.core.weights import Weights
+from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.layers.channels.bits import Words, audience_bits
+
+Bytes = NDArray[np.uint8]
+Array = TypeVar("Array", bound=NDArray[Any])
+
+
+class Demand(NamedTuple):
+    """Rows with audiences, both ways round, as arrays that kernels take as they are."""
+
+    indptr: Longs
+    audience: Ints
+    rate: Floats
+    """Messages over the window."""
+    price: Floats
+    """What a message costs for each of the row's audience that no channel serves."""
+    user_indptr: Longs
+    user_rows: Ints
+    """The rows that user h wants: ``user_rows[user_indptr[h]:user_indptr[h + 1]]``, ascending."""
+    bits: Words
+    """The audiences as rows of bits; no rows if lists are quicker."""
+    w1: float
+    w2: float
+
+    def with_price(self, price: Floats) -> Demand:
+        return self._replace(price=read_only(price))
+
+    @property
+    def size(self) -> int:
+        return len(self.rate)
+
+    @property
+    def users(self) -> int:
+        return len(self.user_indptr) - 1
+
+    @property
+    def audience_sizes(self) -> Longs:
+        return np.diff(self.indptr)
+
+    @property
+    def perfect(self) -> float:
+        """What perfect multicast costs over the window: a scale for gains, whatever the prices."""
+        return float(np.dot(self.rate, self.w2 + self.w1 * self.audience_sizes))
+
+    @property
+    def ideal_gain(self) -> Floats:
+        """The gain per message of a channel of its own, or of unicast where that is better."""
+        return np.maximum(0.0, (self.price - self.w1) * self.audience_sizes - self.w2)
+
+
+def make_demand(problem: InterestProblem, weights: Weights, price: Floats) -> Demand:
+    users = len(problem.subscribers)
+    return demand_of(
+        problem.indptr, problem.audience, problem.messages, price, users, weights.w1, weights.w2
+    )
+
+
+def demand_of(
+    indptr: Longs, audience: Ints, rate: Floats, price: Floats, users: int, w1: float, w2: float
+) -> Demand:
+    """Demand with its audiences in all the ways that kernels need them."""
+    indptr, audience = read_only(indptr), read_only(audience)
+    user_indptr, user_rows = map(read_only, transpose(indptr, audience, users))
+    bits = read_only(audience_bits(indptr, audience, users))
+    rate, price = read_only(rate), read_only(price)
+    return Demand(indptr, audience, rate, price, user_indptr, user_rows, bits, w1, w2)
+
+
+def read_only(array: Array) -> Array:
+    """The same numbers, not to be written: to numba that is a type, and one is compiled faster."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def heaviest(demand: Demand, fraction: float, least: int) -> Demand:
+    """The part of the rows with the most traffic times audience, in their order; at least some."""
+    count = max(int(fraction * demand.size), least)
+    if count >= demand.size:
+        return demand
+    weight = demand.rate * demand.audience_sizes
+    rows = np.sort(np.argsort(-weight, kind="stable")[:count])
+    indptr = np.concatenate(([0], np.cumsum(demand.audience_sizes[rows]))).astype(np.int64)
+    audience = take_rows(demand.indptr, demand.audience, rows, indptr)
+    rate, price = demand.rate[rows], demand.price[rows]
+    return demand_of(indptr, audience, rate, price, demand.users, demand.w1, demand.w2)
+
+
+@compiled
+def transpose(indptr: Longs, audience: Ints, users: int) -> tuple[Longs, Ints]:
+    """The rows of each user, ascending, by counting."""
+    starts = np.zeros(users + 1, dtype=np.int64)
+    for user in audience:
+        starts[user + 1] += 1
+    starts = np.cumsum(starts)
+    place = starts[:-1].copy()
+    rows = np.empty(len(audience), dtype=np.int32)
+    for row in range(len(indptr) - 1):
+        for user in audience[indptr[row] : indptr[row + 1]]:
+            rows[place[user]] = row
+            place[user] += 1
+    return starts, rows
+
+
+@compiled
+def take_rows(indptr: Longs, audience: Ints, rows: Longs, starts: Longs) -> Ints:
+    """The audiences of ``rows`` one after the other; ``starts`` says where each one starts."""
+    result = np.empty(starts[-1], dtype=np.int32)
+    for i in range(len(rows)):
+        for k in range(starts[i + 1] - starts[i]):
+            result[starts[i] + k] = audience[indptr[rows[i]] + k]
+    return result

@@ -1,0 +1,338 @@
+"""What a cover must obey, and the two steps that improve it without breaking any of it.
+
+Both steps start from a cover that obeys and never leave it: a step that would break a rule is not
+taken.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.core.stop import Stop, never
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.layers.channels.search.model.assign import channel_costs, worth_threads
+from fanplan.layers.channels.search.model.cover import (
+    Cover,
+    cover_gain,
+    drop_useless,
+    empty_cover,
+    greedy_cover,
+    row_audience,
+    row_channels,
+    served_by,
+    total_cover_gain,
+)
+from fanplan.layers.channels.search.model.demand import Bytes, Demand
+
+CHUNK_CELLS = 4_000_000
+"""Rows × channels that are worked on at a time: bounds the memory of their lists."""
+BLOCK = 256
+"""Rows per task of a parallel loop."""
+SETTLED = 1e-4
+"""Improving ends when a pass adds less than this part of the cost of perfect multicast."""
+
+
+class Rules(NamedTuple):
+    """Limits, and what a change against an earlier cover costs."""
+
+    hard: Bytes
+    """Per row: nobody of its audience may be left to unicast."""
+    limit: Longs
+    """Per user: the most channels to join."""
+    cap: float
+    """The most messages on a channel over the window."""
+    width: int
+    """The most channels of a row."""
+    change: float
+    """The price of each (row, channel) and (channel, user) pair that differs from ``start``."""
+    start_members: Bytes
+    start_starts: Longs
+    start_channels: Ints
+    """The cover that changes are counted against, in parts: a parallel loop takes no nested one."""
+
+    @property
+    def start(self) -> Cover:
+        return Cover(self.start_members, self.start_starts, self.start_channels)
+
+    def with_start(self, start: Cover) -> Rules:
+        return self._replace(
+            start_members=start.members, start_starts=start.starts, start_channels=start.channels
+        )
+
+
+def no_rules(demand: Demand, channels: int) -> Rules:
+    return Rules(
+        np.zeros(demand.size, dtype=np.uint8),
+        np.full(demand.users, channels),
+        np.inf,
+        channels,
+        0.0,
+        *empty_cover(demand.size, demand.users, channels),
+    )
+
+
+def bounded(rules: Rules, channels: int) -> bool:
+    """Whether there is a limit on memberships or on the rate of a channel."""
+    return bool(np.isfinite(rules.cap)) or bool((rules.limit < channels).any())
+
+
+def objective(demand: Demand, cover: Cover, rules: Rules) -> float:
+    """What is maximised: the gain less the price of the changes."""
+    gain = total_cover_gain(demand, cover)
+    return gain - rules.change * count_changes(rules.start, cover) if rules.change else gain
+
+
+def count_changes(old: Cover, new: Cover) -> int:
+    """How many (row, channel) and (channel, user) pairs are in one of two covers alone."""
+    moved = len(np.setxor1d(pair_keys(old), pair_keys(new), assume_unique=True))
+    return moved + int((old.members != new.members).sum())
+
+
+def pair_keys(cover: Cover) -> Longs:
+    rows = np.repeat(np.arange(len(cover.starts) - 1), np.diff(cover.starts))
+    return rows * cover.members.shape[1] + cover.channels
+
+
+def improve(demand: Demand, cover: Cover, rules: Rules, passes: int, stop: Stop = never) -> Cover:
+    """Alternate both steps until settled, stopped or for a number of passes; it never gets worse.
+
+    ``stop`` hears nothing new: what a cover costs depends on who asks.
+    """
+    value = objective(demand, cover, rules)
+    for _ in range(passes):
+        if stop(math.inf):
+            break
+        cover = rejoin(demand, recover(demand, cover, rules), rules)
+        before, value = value, objective(demand, cover, rules)
+        if value - before <= SETTLED * demand.perfect:
+            break
+    return cover
+
+
+def recover(demand: Demand, cover: Cover, rules: Rules) -> Cover:
+    """X-step: better channels for every row where the greedy cover finds them.
+
+    Parallel unless channels have a cap or rows are few. O(audiences × channels) byte additions.
+    """
+    costs = channel_costs(demand, cover.members)
+    load = channel_traffic(demand, cover, len(costs))
+    chunk = max(BLOCK, CHUNK_CELLS // len(costs))
+    counts, lists = [np.zeros(1, dtype=np.int64)], []
+    for begin in range(0, demand.size, chunk):
+        count = np.zeros(min(chunk, demand.size - begin), dtype=np.int64)
+        found = np.empty((len(count), len(costs)), dtype=np.int32)
+        alone = np.isinf(rules.cap) and worth_threads(demand, cover.members)
+        step = recover_blocks if alone else recover_in_turn
+        step(demand, cover, rules, costs, load, begin, count, found)
+        counts.append(count)
+        lists.append(found[np.arange(len(costs)) < count[:, None]])
+    starts = np.cumsum(np.concatenate(counts))
+    return Cover(cover.members, starts, np.concatenate(lists) if lists else cover.channels)
+
+
+@compiled
+def channel_traffic(demand: Demand, cover: Cover, channels: int) -> Floats:
+    """Messages on each channel over the window."""
+    traffic = np.zeros(channels)
+    for row in range(len(demand.rate)):
+        for channel in row_channels(cover, row):
+            traffic[channel] += demand.rate[row]
+    return traffic
+
+
+@compiled(parallel=True)
+def recover_blocks(
+    demand: Demand,
+    cover: Cover,
+    rules: Rules,
+    costs: Floats,
+    load: Floats,
+    begin: int,
+    count: Longs,
+    found: Ints,
+) -> None:
+    """Rows decide on their own: there is room for all."""
+    for task in numba.prange((len(count) + BLOCK - 1) // BLOCK):
+        partial = np.empty(len(costs), dtype=np.uint8)
+        overlap = np.empty(len(costs), dtype=np.int32)
+        own = np.empty(len(costs))
+        for place in range(task * BLOCK, min(len(count), (task + 1) * BLOCK)):
+            row = begin + place
+            row_costs(demand, cover, rules, costs, load, row, own)
+            count[place] = recover_row(
+                demand, cover, rules, row, own, partial, overlap, found[place]
+            )
+
+
+@compiled
+def recover_in_turn(
+    demand: Demand,
+    cover: Cover,
+    rules: Rules,
+    costs: Floats,
+    load: Floats,
+    begin: int,
+    count: Longs,
+    found: Ints,
+) -> None:
+    """Rows decide one after another, and each takes its room before the next one looks."""
+    partial = np.empty(len(costs), dtype=np.uint8)
+    overlap = np.empty(len(costs), dtype=np.int32)
+    own = np.empty(len(costs))
+    for place in range(len(count)):
+        row = begin + place
+        row_costs(demand, cover, rules, costs, load, row, own)
+        size = recover_row(demand, cover, rules, row, own, partial, overlap, found[place])
+        count[place] = size
+        for channel in row_channels(cover, row):
+            load[channel] -= demand.rate[row]
+        for channel in found[place, :size]:
+            load[channel] += demand.rate[row]
+
+
+@compiled
+def row_costs(
+    demand: Demand,
+    cover: Cover,
+    rules: Rules,
+    costs: Floats,
+    load: Floats,
+    row: int,
+    own: Floats,
+) -> None:
+    """What a message of the row costs on each channel: changes included, infinite without room."""
+    own[:] = costs
+    rate = demand.rate[row]
+    if rules.change > 0.0 and rate > 0.0:
+        own += rules.change / rate
+        for channel in rules.start_channels[rules.start_starts[row] : rules.start_starts[row + 1]]:
+            own[channel] -= 2.0 * rules.change / rate
+    if not np.isinf(rules.cap):
+        now = row_channels(cover, row)
+        for channel in range(len(own)):
+            if load[channel] + rate > rules.cap and channel not in now:
+                own[channel] = np.inf
+
+
+@compiled
+def recover_row(
+    demand: Demand,
+    cover: Cover,
+    rules: Rules,
+    row: int,
+    costs: Floats,
+    partial: Bytes,
+    overlap: Ints,
+    found: Ints,
+) -> int:
+    """Put a row's channels into ``found``, ascending; how many: the best of what is known.
+
+    Known are what the row has, the greedy cover by gain, and for a hard row that by cost per
+    user served; the first of equals is taken.
+    """
+    audience, now = row_audience(demand, row), row_channels(cover, row)
+    members, price = cover.members, demand.price[row]
+    size, gain = 0, -np.inf
+    if len(now) <= rules.width:
+        size, gain = len(now), cover_gain(audience, members, costs, price, now)
+        found[:size] = now
+    other = np.empty(rules.width, dtype=np.int32)
+    for hard in range(1 + rules.hard[row]):
+        count = greedy_cover(audience, members, costs, price, hard, partial, overlap, other)
+        count = drop_useless(audience, members, costs, price, rules.hard[row], other, count)
+        after = cover_gain(audience, members, costs, price, other[:count])
+        if after > gain:
+            size, gain = count, after
+            found[:size] = other[:size]
+    sort_few(found, size)
+    return size
+
+
+@compiled
+def sort_few(values: Ints, count: int) -> None:
+    """Sort the first few values by insertion: compiled much faster than a general sort."""
+    for i in range(1, count):
+        value, place = values[i], i
+        while place > 0 and values[place - 1] > value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
+
+
+def rejoin(demand: Demand, cover: Cover, rules: Rules) -> Cover:
+    """Y-step: better members, one channel after another, by the demand no other channel serves.
+
+    O(audiences × channels per row + users × channels).
+    """
+    members = cover.members.copy()
+    after = cover._replace(members=members)
+    starts, rows = rows_on_channels(cover, members.shape[1])
+    rejoin_channels(demand, after, rules, starts, rows, members.sum(axis=1, dtype=np.int64))
+    return after
+
+
+@compiled
+def rows_on_channels(cover: Cover, channels: int) -> tuple[Longs, Ints]:
+    """The rows on each channel, ascending, as starts and rows."""
+    starts = np.zeros(channels + 1, dtype=np.int64)
+    for channel in cover.channels:
+        starts[channel + 1] += 1
+    starts = np.cumsum(starts)
+    place = starts[:-1].copy()
+    rows = np.empty(len(cover.channels), dtype=np.int32)
+    for row in range(len(cover.starts) - 1):
+        for channel in row_channels(cover, row):
+            rows[place[channel]] = row
+            place[channel] += 1
+    return starts, rows
+
+
+@compiled
+def rejoin_channels(
+    demand: Demand, cover: Cover, rules: Rules, starts: Longs, rows: Ints, joined: Longs
+) -> None:
+    wanted = np.zeros(len(cover.members))
+    needed = np.zeros(len(cover.members), dtype=np.uint8)
+    for channel in range(cover.members.shape[1]):
+        mine = rows[starts[channel] : starts[channel + 1]]
+        traffic = add_residual(demand, cover, rules, channel, mine, wanted, needed)
+        for user in range(len(wanted)):
+            was = cover.members[user, channel]
+            cost = demand.w1 * traffic + rules.change
+            if rules.change > 0.0 and rules.start_members[user, channel]:
+                cost -= 2.0 * rules.change
+            joins = wanted[user] > cost or needed[user] != 0
+            if joins and not was and joined[user] >= rules.limit[user]:
+                joins = False
+            cover.members[user, channel] = joins
+            joined[user] += np.int64(joins) - np.int64(was)
+            wanted[user], needed[user] = 0.0, 0
+
+
+@compiled
+def add_residual(
+    demand: Demand,
+    cover: Cover,
+    rules: Rules,
+    channel: int,
+    rows: Ints,
+    wanted: Floats,
+    needed: Bytes,
+) -> float:
+    """Each user's priced demand for rows on the channel that reach the user in no other way."""
+    traffic = 0.0
+    for row in rows:
+        rate = demand.rate[row]
+        traffic += rate
+        channels = row_channels(cover, row)
+        for user in row_audience(demand, row):
+            here = cover.members[user, channel]
+            if served_by(cover.members, user, channels) == here:
+                wanted[user] += rate * demand.price[row]
+                needed[user] |= rules.hard[row]
+    return traffic

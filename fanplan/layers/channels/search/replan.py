@@ -1,0 +1,123 @@
+"""Replanning: a better map than the one to start from, with few changes to it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fanplan.layers.channels.search.model.cover import Cover
+from fanplan.layers.channels.search.model.rules import Rules, count_changes, improve
+from fanplan.layers.channels.search.ruled.exchange import exchange
+from fanplan.layers.channels.search.ruled.infeasible import (
+    explain,
+    too_many_changes,
+    too_much_unicast,
+)
+from fanplan.layers.channels.search.ruled.obey import (
+    obey_limits,
+    serve_by_clusters,
+    serve_by_packing,
+    worth_least,
+)
+from fanplan.layers.channels.search.ruled.unused import use_unused
+from fanplan.layers.channels.search.solve import Solver, best_of
+from fanplan.layers.channels.search.task import Task
+from fanplan.layers.channels.search.unicast_limit import limited, raise_price
+
+BISECTIONS = 6
+FEW_SWAPS = 32
+"""Exchanges at each price of a change that is tried."""
+
+
+def replan(task: Task, solver: Solver) -> Cover:
+    """The cheapest cover found, changes priced, with at most ``max_changes`` of them."""
+    price, most = task.params.change_price, task.params.max_changes
+    base = abide(task, task.rules)
+    covers = at_change_price(task, solver, base, price)
+    if most is not None and not few_enough(task, covers, most):
+        covers = raise_change_price(task, solver, base, most, covers)
+    kept = [cover for cover in covers if most is None or changed(task, cover) <= most]
+    best = limited(task, kept)
+    if best is not None:
+        left = task.problem.nnz if most is None else most - changed(task, best)
+        return use_unused(task.demand, best, task.rules._replace(change=price), left)
+    if limited(task, covers) is None:
+        least = min(task.unicast_fraction(cover) for cover in covers)
+        raise too_much_unicast(float(task.params.unicast_limit or 0), least)
+    needed = min(changed(task, cover) for cover in covers if limited(task, [cover]) is not None)
+    raise too_many_changes(int(most or 0), needed)
+
+
+def changed(task: Task, cover: Cover) -> int:
+    return count_changes(task.rules.start, cover)
+
+
+def few_enough(task: Task, covers: list[Cover], most: int) -> bool:
+    best = limited(task, covers)
+    return best is not None and changed(task, best) <= most
+
+
+def abide(task: Task, rules: Rules) -> Cover:
+    """The start map with as little changed as keeps the limits on channels, users and rows."""
+    demand = task.priced(rules.hard)
+    cover = obey_limits(demand, without_rows(rules.start, demand.price == 0), rules)
+    if not rules.hard.any():
+        return cover
+    tries = [serve_by_packing(demand, cover, rules)]
+    if rules.width > 1:
+        shares = {1, max(1, task.params.channels // 4), task.params.channels}
+        tries += [
+            serve_by_clusters(demand, cover, rules, worth_least(demand, cover, groups))
+            for groups in sorted(shares)
+        ]
+    served = best_of(demand, rules, (other for other in (cover, *tries) if other is not None))
+    if served is None:
+        raise explain(task.problem, demand, rules, task.params.channels)
+    return served
+
+
+def without_rows(cover: Cover, out: np.ndarray) -> Cover:
+    """The cover with some rows taken off all channels."""
+    keep = np.repeat(~out, np.diff(cover.starts))
+    kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int64)
+    return Cover(cover.members, kept[cover.starts], cover.channels[keep])
+
+
+def at_change_price(task: Task, solver: Solver, base: Cover, price: float) -> list[Cover]:
+    """Covers improved from the base with each change at that price, unicast dearer if need be."""
+    rules, most = task.rules._replace(change=price), task.params.max_changes
+
+    def allowed(cover: Cover) -> bool:
+        return most is None or changed(task, cover) <= most
+
+    def at_price(more: float, cover: Cover, swaps: bool) -> Cover:
+        demand = task.priced(rules.hard, more)
+        cover = improve(demand, base, rules, task.params.passes)
+        trials = solver.params.swaps if swaps else 0
+        return exchange(
+            demand, cover, rules, trials, solver.random, solver.stop, solver.all_unicast, allowed
+        )
+
+    return [base, *raise_price(task, at_price(0.0, base, True), at_price, solver.stop)]
+
+
+def raise_change_price(
+    task: Task, solver: Solver, base: Cover, most: int, covers: list[Cover]
+) -> list[Cover]:
+    """More covers, at prices of a change that rise until there are few enough, then bisected."""
+    rate = task.demand.rate
+    low, high = 0.0, task.params.weights.unicast * float(rate[rate > 0].min(initial=1.0))
+    covers, quick = list(covers), solver.with_swaps(FEW_SWAPS)
+    while high <= 2 * task.all_unicast:
+        more = at_change_price(task, quick, base, high)
+        covers += more
+        if few_enough(task, more[1:], most):
+            break
+        low, high = high, 4 * high
+    for _ in range(BISECTIONS):
+        if solver.stop(task.cost(base)):
+            break
+        middle = (low + high) / 2
+        more = at_change_price(task, quick, base, middle)
+        covers += more
+        low, high = (low, middle) if few_enough(task, more[1:], most) else (middle, high)
+    return covers + at_change_price(task, solver, base, high)

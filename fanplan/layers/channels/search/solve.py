@@ -1,0 +1,238 @@
+"""One cover for one demand under rules: search freely, obey, improve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from fanplan.core.stop import Stop
+from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.search.free.column import CANDIDATES
+from fanplan.layers.channels.search.free.search import search
+from fanplan.layers.channels.search.model.assign import Choice
+from fanplan.layers.channels.search.model.cover import Cover, empty_cover, one_channel
+from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.rules import (
+    Rules,
+    improve,
+    objective,
+)
+from fanplan.layers.channels.search.ruled.exchange import exchange
+from fanplan.layers.channels.search.ruled.flips import can_flip, flip_members
+from fanplan.layers.channels.search.ruled.obey import (
+    is_served,
+    obey_limits,
+    serve_by_clusters,
+    serve_by_packing,
+    worth_least,
+)
+from fanplan.layers.channels.search.ruled.reopen import reopen
+
+CLUSTER_SHARES = (0.6, 0.66, 0.72, 0.9)
+"""Parts of the channels that are tried as user clusters if rows must not go by unicast."""
+LOOK = 2
+"""Passes that a cover gets before the best is chosen."""
+DEEP = 3
+"""The best covers that are searched on if none may go by unicast; the best of them is kept."""
+REOPENED = 2
+"""Times ``swaps``: channels that are reopened in each of them."""
+LARGE = 60_000
+"""Pairs of row and subscriber from which only the best cover is searched on, and a quarter as
+long: each step costs more there and gains less."""
+
+
+def unknown(cover: Cover) -> float:
+    return math.inf
+
+
+class Solver:
+    """Holds what stays the same while demand prices and rules vary.
+
+    ``all_unicast`` is what the gains are subtracted from for the ears of ``stop``; infinite if
+    gains are not those of a plan that keeps all limits. ``cost`` is what a cover that obeys costs,
+    as far as that is known. ``known`` are covers that obey
+    and serve everybody, beside those found.
+    """
+
+    def __init__(
+        self,
+        params: KmodesParams,
+        random: np.random.Generator,
+        stop: Stop,
+        all_unicast: float,
+        candidates: int = CANDIDATES,
+        cost: Callable[[Cover], float] = unknown,
+        known: tuple[Cover, ...] = (),
+    ) -> None:
+        self.params, self.random, self.stop = params, random, stop
+        self.all_unicast, self.candidates, self.cost = all_unicast, candidates, cost
+        self.known = known
+
+    def with_swaps(self, most: int) -> Solver:
+        """The same with at most so many swaps: quicker, for looking around."""
+        params = replace(self.params, swaps=min(most, self.params.swaps))
+        return Solver(
+            params,
+            self.random,
+            self.stop,
+            self.all_unicast,
+            self.candidates,
+            self.cost,
+            self.known,
+        )
+
+    def solve(
+        self,
+        demand: Demand,
+        soft: Demand,
+        rules: Rules,
+        members: Bytes | None = None,
+        deep: int = DEEP,
+    ) -> Cover | None:
+        """The best cover found, or None if no way was found to obey.
+
+        ``soft`` is the demand with the price of hard rows as if unicast were possible.
+        """
+        if rules.hard.any():
+            covers = self.hard_covers(demand, soft, rules, members)
+            best = self.best_hard(demand, rules, covers, deep)
+        else:
+            best = self.improved(demand, self.free_cover(demand, rules, members), rules)
+        if best is None:
+            return None
+        self.stop(self.cost(best))
+        params = self.params
+        return exchange(demand, best, rules, params.swaps, self.random, self.stop, self.all_unicast)
+
+    def search(
+        self, demand: Demand, channels: int, params: KmodesParams, members: Bytes | None
+    ) -> tuple[Bytes, Choice]:
+        return search(
+            demand,
+            channels,
+            params,
+            self.random,
+            self.stop,
+            self.all_unicast,
+            members,
+            self.candidates,
+        )
+
+    def free_cover(self, demand: Demand, rules: Rules, members: Bytes | None) -> Cover:
+        """Search with one channel per row, then obey."""
+        channels = self.params.channels
+        found, choice = self.search(demand, channels, self.params, members)
+        return obey_limits(demand, one_channel(found, choice.best), rules)
+
+    def hard_covers(
+        self, demand: Demand, soft: Demand, rules: Rules, members: Bytes | None
+    ) -> Iterator[Cover]:
+        """Covers that serve all hard rows: packed, by clusters alone, by modes and clusters."""
+        channels = self.params.channels
+        nothing = empty_cover(demand.size, demand.users, channels)
+        found, choice = self.search(demand, channels, self.params, members)
+        packed = obey_limits(demand, one_channel(found, choice.best), rules)
+        for start in (packed, nothing):
+            cover = serve_by_packing(demand, start, rules)
+            if cover is not None:
+                yield improve(demand, cover, rules, LOOK, self.stop)
+        for cover in self.known:
+            yield improve(demand, cover, rules, LOOK, self.stop)
+        if rules.width == 1:
+            return
+        everything = serve_by_clusters(demand, nothing, rules, np.arange(channels))
+        if everything is not None:
+            yield improve(demand, everything, rules, LOOK, self.stop)
+        for share in CLUSTER_SHARES:
+            groups = max(1, round(share * channels))
+            if groups < channels:
+                cover = self.modes_and_clusters(demand, soft, rules, groups)
+                if cover is not None:
+                    yield improve(demand, cover, rules, LOOK, self.stop)
+
+    def best_hard(
+        self, demand: Demand, rules: Rules, covers: Iterator[Cover], deep: int
+    ) -> Cover | None:
+        """The best of the covers after the search has gone on from the best few."""
+        best = ranked(demand, rules, covers, self.enough)
+        if not best:
+            return None
+        if not deep or not can_flip(best[0], rules):
+            return self.improved(demand, best[0], rules)
+        most = deep if len(demand.audience) < LARGE else 1
+        deeper = (self.deepened(demand, cover, rules) for cover in best[:most])
+        return best_of(demand, rules, deeper, self.enough)
+
+    def enough(self, cover: Cover) -> bool:
+        return self.stop(self.cost(cover))
+
+    def deepened(self, demand: Demand, cover: Cover, rules: Rules) -> Cover:
+        """A better cover by reopened channels, other user clusters and flips."""
+        cover = self.improved(demand, cover, rules)
+        trials = REOPENED * self.params.swaps // (1 if len(demand.audience) < LARGE else 4)
+        cover = reopen(demand, cover, rules, trials, self.random, self.stop, self.all_unicast)
+        others = self.reclustered(demand, cover, rules)
+        return best_of(demand, rules, (cover, *others), self.enough) or cover
+
+    def reclustered(self, demand: Demand, cover: Cover, rules: Rules) -> Iterator[Cover]:
+        """The cover with other user clusters in the place of its smallest channels."""
+        smallest = np.argsort(cover.members.sum(axis=0, dtype=np.int64), kind="stable")
+        for share in CLUSTER_SHARES:
+            freed = np.sort(smallest[: max(1, round(share * len(smallest)))])
+            other = serve_by_clusters(demand, cover, rules, freed)
+            if other is not None:
+                yield self.improved(demand, other, rules)
+
+    def improved(self, demand: Demand, cover: Cover, rules: Rules) -> Cover:
+        """Both steps, and flips where nobody may be left to unicast."""
+        passes = self.params.passes
+        cover = improve(demand, cover, rules, passes, self.stop)
+        if not can_flip(cover, rules) or self.stop(self.cost(cover)):
+            return cover
+        cover = flip_members(demand, cover, rules)
+        return improve(demand, cover, rules, passes, self.stop)
+
+    def modes_and_clusters(
+        self, demand: Demand, soft: Demand, rules: Rules, groups: int
+    ) -> Cover | None:
+        """Some channels found as if unicast were possible, the others as user clusters."""
+        modes = self.params.channels - groups
+        found, choice = self.search(soft, modes, self.params, None)
+        members = np.zeros((demand.users, self.params.channels), dtype=np.uint8)
+        members[:, :modes] = found
+        free = rules._replace(hard=np.zeros_like(rules.hard))
+        cover = obey_limits(soft, one_channel(members, choice.best), free)
+        cover = improve(soft, cover, free, self.params.passes, self.stop)
+        return serve_by_clusters(demand, cover, rules, worth_least(demand, cover, groups))
+
+
+def best_of(
+    demand: Demand,
+    rules: Rules,
+    covers: Iterable[Cover],
+    enough: Callable[[Cover], bool] | None = None,
+) -> Cover | None:
+    """The cover with the highest objective among those that serve the hard rows; first wins.
+
+    ``enough`` is asked with the best so far whether it must do.
+    """
+    return next(iter(ranked(demand, rules, covers, enough)), None)
+
+
+def ranked(
+    demand: Demand,
+    rules: Rules,
+    covers: Iterable[Cover],
+    enough: Callable[[Cover], bool] | None = None,
+) -> list[Cover]:
+    """The covers that serve the hard rows, highest objective first, as far as was looked."""
+    found: list[tuple[float, int, Cover]] = []
+    for cover in covers:
+        if is_served(demand, cover, rules.hard):
+            found.append((-objective(demand, cover, rules), len(found), cover))
+        if found and enough is not None and enough(min(found)[2]):
+            break
+    return [cover for _, _, cover in sorted(found, key=lambda item: item[:2])]

@@ -1,0 +1,87 @@
+"""The delivery section of a plan from what was decided: its tables and its figures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.core.prices import LedgerPrices
+from fanplan.layers.delivery.ledger import DeliveryLedger
+from fanplan.layers.delivery.record import DeliveryRecord, LedgerPricesRecord, StepRecord
+from fanplan.layers.delivery.types import Delivery, DeliveryLayer
+
+
+class Limits(Protocol):
+    """What delivery was limited to; see DeliveryParams."""
+
+    @property
+    def channels(self) -> int: ...
+    @property
+    def entries(self) -> int | None: ...
+    @property
+    def unicast_limit(self) -> float | None: ...
+    @property
+    def direct(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What was asked for and what came of it, as the plan records it.
+
+    ``steps`` are systems on the way from the naive one to the plan: names, and parts of the cost.
+    """
+
+    limits: Limits
+    prices: LedgerPrices
+    domains: tuple[str, ...]
+    fixed: tuple[str, ...]
+    layered: float
+    bound: float
+    steps: tuple[tuple[str, dict[str, float]], ...]
+    warnings: tuple[str, ...]
+
+
+def delivery_layer(
+    delivery: Delivery,
+    ledger: DeliveryLedger,
+    settled: Settled,
+    source: str,
+    seed: int,
+    version: str,
+) -> DeliveryLayer:
+    parts = ledger.parts(settled.prices)
+    record = DeliveryRecord(
+        channels=settled.limits.channels,
+        entries=settled.limits.entries,
+        unicast_limit=settled.limits.unicast_limit,
+        direct_allowed=settled.limits.direct,
+        fixed=settled.fixed,
+        prices=LedgerPricesRecord(**asdict(settled.prices)),
+        domains=settled.domains,
+        classes=len(delivery.direct),
+        direct=int(delivery.direct.sum()),
+        unicast_fraction=ledger.unicast_fraction,
+        parts=parts,
+        cost=sum(parts.values()),
+        layered=settled.layered,
+        bound=settled.bound,
+        steps=tuple(
+            StepRecord(name=name, cost=sum(parts.values()), parts=parts)
+            for name, parts in settled.steps
+        ),
+        warnings=settled.warnings,
+    )
+    names = pa.array(settled.domains, pa.string())
+    tables = {
+        "channel_domains": pa.table(
+            {
+                "channel": np.arange(delivery.map.channels),
+                "domain": names.take(pa.array(delivery.domain)),
+            }
+        ),
+        "direct_classes": pa.table({"audience_class": np.flatnonzero(delivery.direct)}),
+    }
+    return DeliveryLayer(record, tables, source, seed, version)

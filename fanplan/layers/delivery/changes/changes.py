@@ -1,0 +1,288 @@
+"""From one delivery to another: channels, brokers and groups in one order that holds as a whole.
+
+Each of them has its own order. Here they are put one after the other, such that what one needs of
+another is there: groups end before a link goes that they take; links come before clients move, and
+clients before they join a channel at their new place; new groups stand before flows come to need
+them, and old ones end when no flow does; brokers stop last.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.core.weights import Weights
+from fanplan.data.interest import Longs
+from fanplan.layers.channels.changes.changes import renumbered, told
+from fanplan.layers.channels.changes.order import ACTIONS, ChannelChanges, ordered
+from fanplan.layers.delivery.changes.modes import mode_changes
+from fanplan.layers.delivery.changes.states import DeliveryStanding
+from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, delivery_world
+from fanplan.layers.delivery.record import LedgerPricesRecord
+from fanplan.layers.groups import changes as grouping
+from fanplan.layers.groups.changes import Groups
+from fanplan.layers.overlay.changes.changes import degrees, looser
+from fanplan.layers.overlay.changes.order import Unit
+from fanplan.layers.overlay.changes.order import ordered as ordered_units
+from fanplan.layers.overlay.changes.shape import Link, in_order
+from fanplan.layers.overlay.record import LimitsRecord
+from fanplan.plan.changes import Row, of_rows
+from fanplan.plan.findings import TOLERANCE
+from fanplan.plan.steps import Staged, State, cut
+from fanplan.plan.stored import StoredPlan
+
+CHANNELS, OVERLAY, GROUPS = 0, 1, 2
+UNICASTS = ACTIONS.index("unicast")
+CLIENT_ACTIONS = ("attach", "move", "detach")
+WHY = "an exchange of links is made whole, and so is a move to another domain"
+
+
+def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit: int) -> Staged:
+    """All changes from the old plan to the new one, at most ``limit`` a step, each state checked.
+
+    Both plans have brokers, or none has. With a dataset each state has its whole cost, by the
+    prices of the new plan.
+    """
+    limits = LimitsRecord()
+    if old.record.overlay:
+        limits = looser(old.overlay.limits, new.overlay.limits)
+    terms = Terms(
+        Weights(**new.channels.weights.model_dump()),
+        new.delivery.prices,
+        limits,
+        most_entries(old, new),
+    )
+    world = delivery_world(old, new, dataset)
+    made = stage(world, terms, limit)
+    said = tuple(notes(old, new, world, made.states))
+    return replace(made, notes=said, modes=tuple(mode_changes(old, new, world.channels)))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What orders channels and prices states, and what must not be exceeded on the way."""
+
+    weights: Weights
+    prices: LedgerPricesRecord
+    limits: LimitsRecord
+    entries: float
+
+
+def stage(world: DeliveryWorld, terms: Terms, limit: int) -> Staged:
+    """All changes in steps, each state checked."""
+    changes = ordered(world.channels, terms.weights, world.movers)
+    line = Line(changes)
+    for part in lined_up(world, changes, terms):
+        line.add(part)
+    step = cut(np.array(line.unit, np.int64), limit, WHY)
+    standing = DeliveryStanding(world, changes, terms.prices, terms.limits)
+    states = tuple(judged(standing, line, step))
+    running = {"channels": renumbered(world.channels.running)}
+    if world.brokers:
+        trees = {tree: runs for tree, runs in world.brokers.trees.items() if tree != runs}
+        running |= {"trees": trees, "groups": world.brokers.groups.moved}
+    return Staged("delivery", line.table(world), step, states, running=running)
+
+
+def most_entries(old: StoredPlan, new: StoredPlan) -> float:
+    """How many forwarding entries there may be on the way: the looser limit of both plans."""
+    limits = [plan.delivery.entries for plan in (old, new)]
+    given = [limit for limit in limits if limit is not None]
+    return max(given) if len(given) == len(limits) else np.inf
+
+
+def notes(
+    old: StoredPlan, new: StoredPlan, world: DeliveryWorld, states: tuple[State, ...]
+) -> Iterator[str]:
+    if old.delivery.prices != new.delivery.prices:
+        yield "the plans have other prices; all costs here are by those of the new plan"
+    if not world.channels.known:
+        yield "without the workload nobody may lose what both plans bring, wanted or not"
+        yield "without the workload what brokers forward and match is not counted"
+        return
+    if any(state.broken for state in states):
+        return
+    costs = [state.figures["cost"] for state in states]
+    if max(costs) > max(costs[0], costs[-1]) * (1 + TOLERANCE):
+        yield f"at its dearest, after step {int(np.argmax(costs)):,}, it costs {max(costs):,.1f}"
+
+
+# ---- parts in a line
+
+
+@dataclass(frozen=True)
+class Part:
+    """Changes that follow each other: numbers of those of channels, or rows of one of the others.
+
+    ``whole``: they are made together; ``with_last``: together with the last of the part before.
+    """
+
+    kind: int
+    numbers: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: list[Row] = field(default_factory=list)
+    whole: bool = False
+    with_last: bool = False
+
+
+class Line:
+    """All changes in order: of which kind each is, its number among these, and its unit."""
+
+    def __init__(self, changes: ChannelChanges) -> None:
+        self.changes = changes
+        self.rows: dict[int, list[Row]] = {OVERLAY: [], GROUPS: []}
+        self.kind: list[int] = []
+        self.number: list[int] = []
+        self.unit: list[int] = []
+
+    def add(self, part: Part) -> None:
+        numbers = part.numbers.tolist()
+        if part.kind != CHANNELS:
+            rows = self.rows[part.kind]
+            numbers = list(range(len(rows), len(rows) + len(part.rows)))
+            rows += part.rows
+        first = self.unit[-1] + 1 if self.unit else 0
+        first -= part.with_last and first > 0
+        self.kind += [part.kind] * len(numbers)
+        self.number += numbers
+        self.unit += [first + (0 if part.whole else i) for i in range(len(numbers))]
+
+    def table(self, world: DeliveryWorld) -> pa.Table:
+        """The changes by the names of things."""
+        parts = [told(self.changes, world.channels), *(of_rows(r) for r in self.rows.values())]
+        first = np.cumsum([0, *map(len, parts)])
+        at = first[np.array(self.kind, np.int64)] + np.array(self.number, np.int64)
+        return pa.concat_tables(parts).take(pa.array(at))
+
+
+def judged(standing: DeliveryStanding, line: Line, step: Longs) -> Iterator[State]:
+    """The old plan, and what stands after each step."""
+    yield standing.judge()
+    kind, number = np.array(line.kind, np.int64), np.array(line.number, np.int64)
+    ends = np.searchsorted(step, np.arange(step.max(initial=-1) + 2))
+    for first, end in itertools.pairwise(ends):
+        now = slice(first, end)
+        mine = {k: number[now][kind[now] == k] for k in (CHANNELS, OVERLAY, GROUPS)}
+        rows = {k: [line.rows[k][i] for i in mine[k]] for k in (OVERLAY, GROUPS)}
+        standing.do(mine[CHANNELS], rows[OVERLAY], rows[GROUPS])
+        yield standing.judge()
+
+
+# ---- the order of parts
+
+
+def lined_up(world: DeliveryWorld, changes: ChannelChanges, terms: Terms) -> Iterator[Part]:
+    """All parts in order."""
+    moving = np.flatnonzero(changes.moving >= 0)
+    first = int(moving[0]) if len(moving) else len(changes)
+    before, after = np.arange(first), np.arange(first + len(moving), len(changes))
+    if world.brokers is None:
+        yield Part(CHANNELS, before)
+        return
+    units = Units.of(world, world.brokers, terms.limits)
+    cut_off = hanging(world.brokers)
+    for unit in units.early:
+        # A group ends just before the first of its links goes.
+        gone = {(r["from_broker"], r["to_broker"]) for r in unit if r["action"] == "unlink"}
+        now = [number for number, links in cut_off.items() if links & gone]
+        yield Part(GROUPS, rows=ended(world.brokers, now, cut_off))
+        yield Part(OVERLAY, rows=unit, whole=True)
+    making, leaving = group_rows(world.brokers, hanging(world.brokers), terms.entries)
+    yield Part(GROUPS, rows=ended(world.brokers, list(cut_off), cut_off))
+    # Who is missing something gets it first.
+    lead = int(np.argmin(np.append(changes.phase[before] == UNICASTS, False)))
+    yield Part(CHANNELS, before[:lead])
+    yield Part(GROUPS, rows=making)
+    yield Part(CHANNELS, before[lead:])
+    yield from moves(world, changes, units)
+    yield Part(CHANNELS, after)
+    yield from (Part(OVERLAY, rows=unit, whole=True) for unit in units.late)
+    yield Part(GROUPS, rows=leaving)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of an overlay's changes: before channels change, with who moves domain, and after.
+
+    ``at_once`` is all of an overlay that cannot be changed bit by bit.
+    """
+
+    early: list[Unit]
+    moving: dict[str, Unit]
+    late: list[Unit]
+    at_once: Unit
+
+    @classmethod
+    def of(cls, world: DeliveryWorld, brokers: Brokers, limits: LimitsRecord) -> Units:
+        old, new = brokers.old, brokers.new
+        units = ordered_units(old, new, degrees(limits, old.brokers | new.brokers))
+        names = world.channels.truth.subscribers.take(pa.array(world.movers)).to_pylist()
+        found = cls([], {name: [] for name in names}, [], [])
+        for unit in units:
+            found.sort_in(unit)
+        return found
+
+    def sort_in(self, unit: Unit) -> None:
+        actions = [row["action"] for row in unit]
+        client = [action in CLIENT_ACTIONS for action in actions]
+        if any(client) and not all(client):
+            self.at_once.extend(unit)
+        elif all(client) and unit[0]["role"] == "subscriber" and unit[0]["client"] in self.moving:
+            self.moving[unit[0]["client"]].extend(unit)
+        elif actions == ["detach"] or "stop" in actions or set(actions) == {"unlink"}:
+            self.late.append(unit)
+        else:
+            self.early.append(unit)
+
+
+def moves(world: DeliveryWorld, changes: ChannelChanges, units: Units) -> Iterator[Part]:
+    """Who goes to another domain leaves its channels, goes there and joins others, all together."""
+    if units.at_once:
+        yield Part(OVERLAY, rows=units.at_once, whole=True)
+        yield Part(CHANNELS, np.flatnonzero(changes.moving >= 0), whole=True, with_last=True)
+        return
+    for number, name in zip(world.movers.tolist(), units.moving, strict=True):
+        own = np.flatnonzero(changes.moving == number)
+        yield Part(OVERLAY, rows=units.moving[name], whole=True)
+        glued = bool(units.moving[name])
+        yield Part(CHANNELS, own, whole=True, with_last=glued)
+
+
+def group_rows(
+    brokers: Brokers, cut_off: Container[int], most: float
+) -> tuple[list[Row], list[Row]]:
+    """What can begin when the groups that are cut off have ended; and what goes on afterwards.
+
+    New groups begin as long as there is room for their entries beside those of the old ones.
+    """
+    both = brokers.groups
+    old: Groups = {n: group for n, group in both.old.items() if n not in cut_off}
+    most = max(most, grouping.size(both.old), grouping.size(both.new))
+    rows = list(grouping.ordered(old, both.new, both.comparable, most))
+    ends = [at for at, row in enumerate(rows) if row["action"] == "end_group"]
+    first = ends[0] if ends else len(rows)
+    return rows[:first], rows[first:]
+
+
+def hanging(brokers: Brokers) -> dict[int, set[Link]]:
+    """Old groups over links or brokers that go, with such links."""
+    links = set(brokers.old.links()) - set(brokers.new.links())
+    found = {}
+    for number in sorted(brokers.groups.old.keys() - brokers.groups.new.keys()):
+        entries = brokers.groups.old[number].entries
+        gone = {end for entry in entries for end in entry} - brokers.new.brokers
+        own = links & {in_order(*entry) for entry in entries}
+        if gone or own:
+            found[number] = own
+    return found
+
+
+def ended(brokers: Brokers, numbers: list[int], cut_off: dict[int, set[Link]]) -> list[Row]:
+    """The ends of groups, which are taken out of those to end."""
+    for number in numbers:
+        del cut_off[number]
+    return [row for n in numbers for row in grouping.end(n, brokers.groups.old[n])]

@@ -1,0 +1,202 @@
+"""What stands between two deliveries, judged as a whole: channels, brokers and groups together."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from fanplan.data.interest import Longs
+from fanplan.layers.channels.changes.changes import (
+    ChannelStanding,
+    channels_used,
+    fed,
+    least_reached,
+    require_served,
+)
+from fanplan.layers.channels.changes.order import ChannelChanges
+from fanplan.layers.channels.changes.world import both
+from fanplan.layers.channels.check.evidence import Decisions
+from fanplan.layers.channels.check.service import count_ledger, find_service
+from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on
+from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, state_sites
+from fanplan.layers.delivery.check.check import priced
+from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.record import LedgerPricesRecord
+from fanplan.layers.groups.changes import Group, Setting
+from fanplan.layers.overlay.changes.shape import Link, Shape, in_order
+from fanplan.layers.overlay.changes.states import Evidence, judge, no_routes
+from fanplan.layers.overlay.record import LimitsRecord
+from fanplan.plan.changes import Row
+from fanplan.plan.findings import EXAMPLES, Findings
+from fanplan.plan.steps import State
+
+UNKNOWN = Evidence(lambda shape, names: no_routes(), {}, None, 1.0)
+
+
+class BrokersStanding:
+    """What stands of brokers, trees, clients and groups: at first the old plan."""
+
+    def __init__(self, brokers: Brokers, limits: LimitsRecord) -> None:
+        self.plans, self.limits = brokers, limits
+        self.shape, self.setting = brokers.old.copy(), brokers.groups.setting()
+        self._judged: State | None = None
+
+    def do(self, overlay: list[Row], groups: list[Row]) -> None:
+        """Carry out some changes."""
+        for row in overlay:
+            self.shape.apply(row)
+        for row in groups:
+            self.setting.apply(row)
+        if overlay or groups:
+            self._judged = None
+
+    def judge(self) -> State:
+        """Trees are trees, groups are whole, and hang on links that stand."""
+        if self._judged is None:
+            tree, findings = judge(self.shape, self.limits, UNKNOWN), Findings()
+            groups = self.setting.judge()
+            require_linked(self.plans, self.setting, set(self.shape.links()), findings)
+            broken = (*tree.broken, *groups.broken, *findings.violations)
+            figures = {name: groups.figures[name] for name in ("groups", "entries")}
+            self._judged = State(figures, broken, tree.exceeded)
+        return self._judged
+
+    def groups_used(self) -> list[Group]:
+        """Groups in use; what one took to set up depends on the trees that it is in."""
+        trees, known = self.plans.new.trees, self.plans.groups
+        latest = known.old | known.new if self.shape.trees == trees else known.new | known.old
+        return [latest[number] for number in sorted(self.setting.used)]
+
+    def place(self, name: str) -> str | None:
+        """The domain of a subscriber where it stands; None if that cannot be told."""
+        client = (name, "subscriber")
+        now, old, new = (
+            shape.clients.get(client, set())
+            for shape in (self.shape, self.plans.old, self.plans.new)
+        )
+        before, after = self.plans.domains(name)
+        if before == after or now == old != new:
+            return before
+        return after if now == new != old else None
+
+
+def require_linked(
+    brokers: Brokers, setting: Setting, links: set[Link], findings: Findings
+) -> None:
+    """Groups in use go over links that stand; a shortcut needs none."""
+    planned = [set(shape.links()) for shape in (brokers.old, brokers.new)]
+    groups = (brokers.groups.old, brokers.groups.new)
+    cut = []
+    for number in sorted(setting.used):
+        # What is no link of each plan that has the group is a shortcut in one of them.
+        own = set.intersection(
+            *(p for p, has in zip(planned, groups, strict=True) if number in has)
+        )
+        over = {in_order(*entry) for entry in setting.known[number].entries} & own
+        cut += [f"group {number}, {a!r} to {b!r}" for a, b in sorted(over - links)]
+    findings.violate("group in use over a link that is gone", len(cut), cut)
+
+
+class DeliveryStanding:
+    """What stands of a whole delivery."""
+
+    def __init__(
+        self,
+        world: DeliveryWorld,
+        changes: ChannelChanges,
+        prices: LedgerPricesRecord,
+        limits: LimitsRecord,
+    ) -> None:
+        self.world, self.prices = world, prices
+        self.channels = ChannelStanding(world.channels, changes)
+        self.brokers = BrokersStanding(world.brokers, limits) if world.brokers else None
+        self.least = least_reached(world.channels)
+        self._problem: tuple[Sites, Shape, DeliveryProblem] | None = None
+
+    def do(self, channels: Longs, overlay: list[Row], groups: list[Row]) -> None:
+        """Carry out a step: changes of channels by their numbers, others as rows."""
+        self.channels.do(channels)
+        if self.brokers:
+            self.brokers.do(overlay, groups)
+
+    def judge(self) -> State:
+        """Everybody is served, channels stay in their domains, and brokers hold."""
+        findings = Findings()
+        require_served(self.channels, self.least, findings)
+        beside = State({})
+        if self.brokers:
+            self.require_domains(self.brokers, findings)
+            beside = self.brokers.judge()
+        broken = (*findings.violations, *beside.broken)
+        figures = self.channel_figures() if broken or not self.known else self.all_figures()
+        return State(figures | beside.figures, broken, beside.exceeded)
+
+    @property
+    def known(self) -> bool:
+        """Whether a dataset tells who wants what."""
+        return self.world.channels.known
+
+    def require_domains(self, brokers: BrokersStanding, findings: Findings) -> None:
+        """Members of a channel are where it reaches, and nobody is in two domains."""
+        world = self.world.channels
+        channel, member = both(self.channels.decisions().members)
+        names = world.truth.subscribers.to_pylist()
+        pairs = sorted({(m, world.domains[c]) for c, m in zip(channel, member, strict=True)})
+        pairs = [(m, domain) for m, domain in pairs if domain]
+        place = {m: brokers.place(names[m]) for m, _ in pairs}
+        strange = [(m, d) for m, d in pairs if place[m] and place[m] != d]
+        said = [f"{names[m]!r} in {place[m]!r} on one of {d!r}" for m, d in strange[:EXAMPLES]]
+        findings.violate("member of a channel of another domain", len(strange), said)
+        twice = sorted({one for (one, _), (other, _) in itertools.pairwise(pairs) if one == other})
+        said = [repr(names[m]) for m in twice[:EXAMPLES]]
+        findings.violate("member of channels of two domains", len(twice), said)
+
+    def channel_figures(self) -> dict[str, float]:
+        """What channels and unicast cost."""
+        parts = self.parts({})
+        near = {name: parts[name] for name in ("multicast", "last hop", "direct unicast")}
+        return spaceless(near) | self.counts()
+
+    def all_figures(self) -> dict[str, float]:
+        """What all costs, and its parts."""
+        truth, direct = self.world.channels.truth, self.channels.direct()
+        decisions = fed(self.channels.decisions(), direct)
+        parts = self.parts(self.far(decisions, direct))
+        wanted = np.diff(truth.audience_starts)[truth.classes]
+        missed = truth.messages @ (wanted - find_service(truth, decisions).reached)
+        figures = {"cost": sum(parts.values()), **parts, "missed": float(missed)}
+        return spaceless(figures) | self.counts()
+
+    def counts(self) -> dict[str, float]:
+        direct = float(len(self.channels.direct()))
+        return {"used_channels": channels_used(self.channels.decisions()), "direct_flows": direct}
+
+    def parts(self, far: dict[str, float]) -> dict[str, float]:
+        """The parts of the cost, with the ledger of brokers.
+
+        A flow that is on a channel already, but still goes past the brokers, counts as both.
+        """
+        truth, decisions = self.world.channels.truth, self.channels.decisions()
+        counted = count_ledger(truth, decisions, find_service(truth, decisions))
+        direct = self.channels.direct()
+        past = float(truth.messages[direct] @ np.diff(decisions.unicast.starts)[direct])
+        return priced(self.prices, counted, past, far, float(truth.messages.sum()))
+
+    def far(self, decisions: Decisions, direct: Longs) -> dict[str, float]:
+        """The ledger of brokers; none without them."""
+        plans = self.world.brokers
+        if self.brokers is None or plans is None or plans.senders is None:
+            return {}
+        domains = self.world.channels.domains
+        sites = state_sites(plans, {domains[c] for c in np.unique(decisions.channels.right)})
+        if self._problem is None or self._problem[:2] != (sites, self.brokers.shape):
+            truth, shape = self.world.channels.truth, self.brokers.shape
+            problem = problem_on(shape, sites, truth, plans.senders)
+            self._problem = sites, shape.copy(), problem
+        ledger = broker_ledger(self._problem[2], decisions, direct, self.brokers.groups_used())
+        return ledger | {"entries": float(len(self.brokers.setting.entries))}
+
+
+def spaceless(figures: dict[str, float]) -> dict[str, float]:
+    return {name.replace(" ", "_"): value for name, value in figures.items()}

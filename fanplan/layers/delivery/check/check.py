@@ -1,0 +1,137 @@
+"""The check of delivery: channels stay in their domains, limits hold, and costs add up.
+
+That channels reach everybody, and groups all brokers that are needed, is checked with those layers;
+here is what binds them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from fanplan.core.errors import InputError
+from fanplan.layers.delivery.read import StoredDelivery, read_delivery
+from fanplan.layers.delivery.record import LedgerPricesRecord
+from fanplan.layers.groups.read import read_groups
+from fanplan.network.dataset import read_brokers
+from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
+from fanplan.plan.stored import StoredPlan
+
+
+def check_delivery(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
+    """Add what is wrong."""
+    try:
+        trees = None
+        if plan.record.groups:
+            trees = read_groups(plan, read_brokers(dataset).names).trees
+        stored = read_delivery(plan, dataset, trees)
+    except InputError as error:
+        for wrong in error.problems:
+            findings.violate("delivery", 1, [wrong.what])
+        return
+    check_domains(stored, findings)
+    check_direct(stored, findings)
+    check_limits(plan, stored, findings)
+    check_costs(plan, stored, findings)
+
+
+def check_domains(stored: StoredDelivery, findings: Findings) -> None:
+    """Members of a channel are in its domain."""
+    problem = stored.problem
+    home = problem.home[stored.members.right]
+    outside = np.flatnonzero(problem.domain[home] != stored.domain[stored.members.left])
+    people = problem.interest.subscribers
+    names = [
+        f"channel {stored.members.left[row]}, {people[int(stored.members.right[row])].as_py()!r}"
+        for row in outside[:EXAMPLES]
+    ]
+    findings.violate("channels: a member is in another domain", len(outside), names)
+
+
+def check_direct(stored: StoredDelivery, findings: Findings) -> None:
+    """What goes past the brokers is on no channel."""
+    both = np.unique(stored.assigned.left[stored.direct[stored.assigned.left]])
+    findings.violate("direct_classes: on a channel too", len(both), [f"class {c}" for c in both])
+
+
+def check_limits(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
+    record = plan.delivery
+    for domain, count in enumerate(np.bincount(stored.domain, minlength=len(stored.names))):
+        if count > record.channels:
+            what = f"{count} in {stored.names[domain]!r} are more than {record.channels}"
+            findings.violate("channels: too many", 1, [what])
+    entries = plan.groups.ledger["entries"] if plan.record.groups else 0
+    if record.entries is not None and entries > record.entries:
+        findings.violate("entries: too many", 1, [f"{entries} are more than {record.entries}"])
+    limit = record.unicast_limit
+    if limit is not None and record.unicast_fraction > limit * (1 + TOLERANCE):
+        what = f"{record.unicast_fraction} of what is sent is more than {limit}"
+        findings.violate("unicast: too much", 1, [what])
+    if stored.direct.any() and not record.direct_allowed:
+        findings.violate("direct_classes: not allowed", int(stored.direct.sum()), [])
+
+
+def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
+    """Parts from the ledgers of the layers, which their own checks have counted."""
+    record, counted = plan.delivery, parts(plan, stored)
+    total = sum(counted.values())
+    for name in sorted(counted.keys() | record.parts.keys()):
+        said, found = record.parts.get(name, np.nan), counted.get(name, np.nan)
+        require_close(f"plan.json: delivery.parts.{name}", said, found, total, findings)
+    ledger = plan.channels.ledger
+    sent = ledger["sent_multicast"] + ledger["sent_unicast"]
+    figures = {
+        "cost": total,
+        "classes": stored.problem.interest.size,
+        "direct": stored.direct.sum(),
+        "unicast_fraction": ledger["sent_unicast"] / sent if sent else 0.0,
+    }
+    for name, value in figures.items():
+        stated = getattr(record, name)
+        require_close(f"plan.json: delivery.{name}", stated, float(value), total, findings)
+    last = total + (record.prices.control * plan.marking.cost if plan.record.marking else 0.0)
+    if record.steps:
+        what = "plan.json: delivery.steps, the last"
+        require_close(what, record.steps[-1].cost, last, total, findings)
+    for step in record.steps:
+        what, own = f"plan.json: delivery.steps, {step.name}", sum(step.parts.values())
+        require_close(what, step.cost, own, total, findings)
+    order = (("bound", record.bound, record.cost), ("layered", record.cost, record.layered))
+    for name, low, high in order:
+        if low > high * (1 + TOLERANCE):
+            findings.violate(f"plan.json: delivery.{name}", 1, [f"{low} is above {high}"])
+
+
+def parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
+    """What each part of the ledger costs."""
+    interest = stored.problem.interest
+    far = plan.groups.ledger if plan.record.groups else {}
+    direct = float(interest.messages @ (interest.audience_sizes * stored.direct))
+    total = float(interest.messages.sum())
+    return priced(plan.delivery.prices, plan.channels.ledger, direct, far, total)
+
+
+def priced(
+    prices: LedgerPricesRecord,
+    near: Mapping[str, float],
+    direct: float,
+    far: Mapping[str, float],
+    messages: float,
+) -> dict[str, float]:
+    """The parts of the cost: ``near`` is the ledger of channels, ``far`` that of brokers, if any.
+
+    Of what is sent by unicast, ``direct`` passes no broker; ``messages`` enter.
+    """
+    received = near["received_wanted"] + near["received_unwanted"] - near["sent_unicast"]
+    lone = prices.sent + prices.received
+    return {
+        "multicast": prices.sent * near["sent_multicast"] + prices.received * received,
+        "last hop": lone * (near["sent_unicast"] - direct),
+        "direct unicast": prices.direct * lone * direct,
+        "forwarding": prices.forwarded * far.get("link_messages", 0.0),
+        "matching": prices.matched * far.get("matches_total", messages),
+        "state": prices.entry * far.get("entries", 0.0),
+        "control": prices.control * far.get("overhead", 0.0),
+    }

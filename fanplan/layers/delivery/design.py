@@ -1,0 +1,225 @@
+"""One request to design: layers in the order that pays, each on the result of those before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.engine import Engine
+from fanplan.layers.channels.running import Watch
+from fanplan.layers.delivery.fixed import fixed_channels, fixed_groups, fixed_marking, fixed_overlay
+from fanplan.layers.delivery.sections import (
+    channels_layer,
+    groups_of,
+    marked_overlay,
+    planned_trees,
+    random_trees,
+)
+from fanplan.layers.delivery.steps import (
+    Steps,
+    broker_steps,
+    delivery_steps,
+    flat_steps,
+    marked_steps,
+)
+from fanplan.layers.marking.command import mark_tree
+from fanplan.layers.overlay.allocate import allocate
+from fanplan.layers.overlay.command import overlay
+from fanplan.verbs.datasets import Dataset
+from fanplan.verbs.stages import make_senders
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fanplan.core.stop import Stop
+    from fanplan.data.interest import Ints
+    from fanplan.layers.delivery.params import DeliveryParams
+    from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+    from fanplan.layers.delivery.search.joint import Judged
+    from fanplan.layers.delivery.types import DeliveryLayer
+    from fanplan.layers.groups.problem.trees import TreeSource
+    from fanplan.layers.marking.types import MarkingLayer
+    from fanplan.layers.overlay.types import OverlayLayer
+    from fanplan.plan.stored import StoredPlan
+    from fanplan.verbs.save import Layer
+
+    Designed = tuple[tuple[Layer, ...], DeliveryLayer]
+
+
+def has_brokers(dataset: Dataset) -> bool:
+    """Whether the workload has a table of brokers, or clients at some."""
+    from fanplan.network.dataset import distinct
+
+    if "brokers" in dataset.manifest.stages:
+        return True
+    return bool(distinct(dataset.path, "subscriptions", "broker") - {None})
+
+
+@dataclass(frozen=True)
+class Designing:
+    """One request to design."""
+
+    dataset: Dataset
+    params: DeliveryParams
+    multicast: str | None
+    without: tuple[str, ...]
+    fixed: Mapping[str, StoredPlan]
+    seed: int
+    watch: Watch
+    engine: Engine
+
+    def design(self) -> Designed:
+        """All layers, delivery by itself too; without brokers if they are none or left out."""
+        if self.multicast not in (None, "site", "everywhere"):
+            what = f"{self.multicast!r} is unknown"
+            raise InputError(Problem("multicast", what, "Use site or everywhere"))
+        if has_brokers(self.dataset) and "overlay" not in self.without:
+            return self.with_brokers()
+        return self.flat()
+
+    def flat(self) -> Designed:
+        """Channels and unicast alone."""
+        from fanplan.layers.delivery.problem.dataset import load_flat
+
+        for name in ("overlay", "groups", "marking"):
+            if name in self.fixed:
+                what = f"{name} cannot be fixed: the workload has no brokers"
+                raise InputError(Problem("fixed", what, "Leave it out"))
+        if self.multicast == "site":
+            what = "without brokers there are no sites"
+            raise InputError(Problem("multicast", what, "Use everywhere"))
+        if not self.params.channels and "channels" not in self.fixed:
+            what = "there are no brokers, and no multicast is allowed"
+            remedy = "Say how many channels there are, or give brokers"
+            raise InputError(Problem("channels", what, remedy))
+        problem = load_flat(self.dataset.path)
+        steps = flat_steps(problem, self.params)
+        return self.delivered(problem, self.params, ("",), steps, None)
+
+    def with_brokers(self) -> Designed:
+        """The overlay first, as all else depends on it; then delivery on it, then marking."""
+        from fanplan.layers.delivery.problem.dataset import load_delivery
+        from fanplan.network.dataset import read_brokers
+
+        tree = self.overlay_layer()
+        make_senders(self.dataset, self.engine)
+        brokers = read_brokers(self.dataset.path).names
+        domain, names = self.domains(brokers)
+
+        def on(trees: TreeSource) -> DeliveryProblem:
+            clients = tree.tables["clients"]
+            return load_delivery(self.dataset.path, brokers, clients, trees, domain)
+
+        problem = on(planned_trees(tree, brokers))
+        naive = on(random_trees(tree, brokers, self.dataset.path, self.seed))
+        params = self.params
+        if "groups" in self.fixed:
+            params = replace(params, fixed_groups=fixed_groups(self.fixed["groups"], problem))
+        return self.delivered(problem, params, names, broker_steps(naive, problem, params), tree)
+
+    def overlay_layer(self) -> OverlayLayer:
+        """The brokers and trees of a plan; or planned ones, with clients allocated if need be."""
+        from fanplan.network.dataset import distinct
+
+        if "overlay" in self.fixed:
+            return fixed_overlay(self.fixed["overlay"])
+        homes = distinct(self.dataset.path, "subscriptions", "broker")
+        make = allocate if homes == {None} else overlay
+        return make(self.dataset, seed=self.seed, engine=self.engine).layer
+
+    def domains(self, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
+        """Sites are multicast domains where they are known, else there is one for all."""
+        from fanplan.layers.delivery.problem.dataset import EVERYWHERE, sites_of
+
+        site, names = sites_of(self.dataset.path, brokers)
+        if self.multicast == "site" and not len(names):
+            what = "no broker has a site"
+            raise InputError(Problem("multicast", what, "Give sites, or use everywhere"))
+        if self.multicast == "everywhere" or not len(names):
+            return np.repeat(EVERYWHERE, len(brokers)), ("",)
+        return site, tuple(names.to_pylist())
+
+    def delivered(
+        self,
+        problem: DeliveryProblem,
+        params: DeliveryParams,
+        domains: tuple[str, ...],
+        steps: Steps,
+        tree: OverlayLayer | None,
+    ) -> Designed:
+        """Delivery on the trees, and all sections of the plan."""
+        from fanplan import __version__
+        from fanplan.layers.delivery.build import Settled, delivery_layer
+        from fanplan.layers.delivery.ledger import lowest_cost
+
+        with self.engine.progress.stage("delivery") as stage:
+            best, first, params = self.delivery(problem, params, self.watch.telling(stage))
+            stage.rows(problem.interest.size)
+        marks, notes = self.marking(tree)
+        steps = [*steps, *delivery_steps(problem, params, first, best)]
+        settled = Settled(
+            limits=params,
+            prices=params.prices,
+            domains=domains,
+            fixed=tuple(self.fixed),
+            layered=first.cost,
+            bound=lowest_cost(problem, params.prices),
+            steps=tuple(self.with_marks(steps, marks)),
+            warnings=notes,
+        )
+        key, version = self.dataset.manifest.key, __version__
+        section = delivery_layer(best.delivery, best.ledger, settled, key, self.seed, version)
+        layers: list[Layer | None] = [
+            tree,
+            channels_layer(problem, best, params, self.seed),
+            groups_of(best, params, self.dataset.path, key) if tree else None,
+            marks,
+            section,
+        ]
+        return tuple(layer for layer in layers if layer is not None), section
+
+    def delivery(
+        self, problem: DeliveryProblem, params: DeliveryParams, stop: Stop
+    ) -> tuple[Judged, Judged, DeliveryParams]:
+        """The best delivery, that of the layers one after the other, and what they were limited to.
+
+        Fixed channels are as many as there may be.
+        """
+        from fanplan.layers.delivery.search.given import delivery_on_channels
+        from fanplan.layers.delivery.search.joint import joint_delivery, keeps
+
+        if "channels" not in self.fixed:
+            return *joint_delivery(problem, params, self.seed, stop), params
+        plan = self.fixed["channels"]
+        map, domain = fixed_channels(plan, self.dataset.path, problem)
+        params = replace(params, channels=int(np.bincount(domain, minlength=1).max()))
+        best, first = delivery_on_channels(problem, params, map, domain, stop)
+        if not keeps(best, params):
+            what = f"the channels of {plan.folder} leave {best.ledger.unicast_fraction:.3g} of it"
+            raise InputError(Problem("unicast_limit", what, "Raise it, or plan channels again"))
+        return best, first, params
+
+    def marking(self, tree: OverlayLayer | None) -> tuple[MarkingLayer | None, tuple[str, ...]]:
+        """Marks on the overlay, unless they are not wished for or cannot be; and why."""
+        if tree is None or "marking" in self.without:
+            return None, ()
+        if "marking" in self.fixed:
+            return fixed_marking(self.fixed["marking"], tree), ()
+        if tree.record.trees > 1:
+            return None, ("no marking: the overlay has several trees",)
+        if not len(tree.trees.links):
+            return None, ("no marking: one broker has no links",)
+        if "advertisements" not in self.dataset.manifest.stages:
+            return None, ("no marking: nobody advertises",)
+        return mark_tree(self.dataset, marked_overlay(tree), self.engine), ()
+
+    def with_marks(self, steps: Steps, marks: MarkingLayer | None) -> Steps:
+        """Subscriptions are sent everywhere until links are marked."""
+        if marks is None:
+            return steps
+        price, record = self.params.prices.control, marks.record
+        return marked_steps(steps, price * record.sub_everywhere, price * record.cost)

@@ -1,0 +1,117 @@
+"""The delivery of a stored plan, in the numbers of its dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Ints
+from fanplan.data.reader import read_stage
+from fanplan.layers.channels.map import Pairs, pairs
+from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat, sites_of
+from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.recount import recounted_routes
+from fanplan.layers.groups.problem.build import exact_groups
+from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.trees import GivenTrees
+from fanplan.network.dataset import read_brokers
+from fanplan.plan.stored import StoredPlan
+
+
+@dataclass(frozen=True, eq=False)
+class StoredDelivery:
+    """What the tables of a plan say of a delivery problem.
+
+    ``assigned`` has (class, channel), ``members`` (channel, subscriber), ``domain`` that of each
+    channel, ``names`` those of domains.
+    """
+
+    problem: DeliveryProblem
+    assigned: Pairs
+    members: Pairs
+    domain: Ints
+    direct: Bools
+    names: tuple[str, ...]
+
+
+def read_delivery(plan: StoredPlan, dataset: Path, trees: BrokerTrees | None) -> StoredDelivery:
+    """Channels, their domains and direct classes; without trees there are no brokers."""
+    problem, names = stored_problem(plan, dataset, trees)
+    table = plan.read("channel_domains", ("channel", "domain")).sort_by("channel")
+    domain = pc.index_in(table["domain"], pa.array(names, pa.string()))
+    numbers = table["channel"].to_numpy()
+    if domain.null_count or not np.array_equal(numbers, np.arange(plan.channels.channels)):
+        what = "a channel has no domain, or one that is not there"
+        raise InputError(Problem("channel_domains", what, "Write the plan again"))
+    return StoredDelivery(
+        problem=problem,
+        assigned=class_channels(plan, dataset),
+        members=channel_members(plan, problem.interest.subscribers),
+        domain=domain.to_numpy().astype(np.int32),
+        direct=direct_classes(plan, problem.interest.size),
+        names=names,
+    )
+
+
+def stored_problem(
+    plan: StoredPlan, dataset: Path, trees: BrokerTrees | None
+) -> tuple[DeliveryProblem, tuple[str, ...]]:
+    """The problem on the plan's own trees, with clients where the plan has them."""
+    if trees is None:
+        return load_flat(dataset), ("",)
+    brokers = read_brokers(dataset).names
+    domain, names = domains_of(plan, dataset, brokers)
+    clients = plan.read("clients", ("client", "role", "broker"))
+    return load_delivery(dataset, brokers, clients, GivenTrees(trees), domain), names
+
+
+def domains_of(plan: StoredPlan, dataset: Path, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
+    """Sites are domains, unless the plan has one for all."""
+    if plan.delivery.domains == ("",):
+        return np.repeat(EVERYWHERE, len(brokers)), ("",)
+    site, names = sites_of(dataset, brokers)
+    return site, tuple(names.to_pylist())
+
+
+def delivery_groups(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> GroupsProblem:
+    """The groups that could be set up for what channels and direct unicast leave to brokers."""
+    stored = read_delivery(plan, dataset, trees)
+    routes = recounted_routes(
+        stored.problem, stored.assigned, stored.members, plan.channels.channels, stored.direct
+    )
+    return exact_groups(stored.problem.brokers, trees, routes)
+
+
+def class_channels(plan: StoredPlan, dataset: Path) -> Pairs:
+    """The channels of each audience class; all its flows must have the same."""
+    flows = read_stage(dataset, "flows", ("flow", "audience_class"))
+    table = plan.read("channel_flows", ("channel", "flow"))
+    at = pc.index_in(table["flow"], flows["flow"].combine_chunks()).fill_null(-1).to_numpy()
+    of = flows["audience_class"].to_numpy()
+    found = pairs(of[at[at >= 0]], table["channel"].to_numpy()[at >= 0])
+    sizes = np.bincount(of[of >= 0])
+    if len(table) != int(sizes[found.left].sum()):
+        what = "flows with the same audience are on different channels"
+        raise InputError(Problem("channel_flows", what, "Write the plan again"))
+    return found
+
+
+def channel_members(plan: StoredPlan, subscribers: pa.Array) -> Pairs:
+    table = plan.read("channel_subscribers", ("channel", "subscriber"))
+    at = pc.index_in(table["subscriber"], subscribers).fill_null(-1).to_numpy()
+    return pairs(table["channel"].to_numpy()[at >= 0], at[at >= 0])
+
+
+def direct_classes(plan: StoredPlan, classes: int) -> Bools:
+    numbers = plan.read("direct_classes", ("audience_class",))["audience_class"].to_numpy()
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < classes:
+        what = f"one is outside 0 to {classes - 1}"
+        raise InputError(Problem("direct_classes", what, "Write the plan again"))
+    direct = np.zeros(classes, bool)
+    direct[numbers] = True
+    return direct

@@ -1,0 +1,78 @@
+"""Where traffic must go, counted anew for the check from the tables of a plan.
+
+`ways` walks along each audience; here the same is said with sets of pairs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from fanplan.data.interest import Ints, Longs
+from fanplan.layers.channels.map import Pairs
+from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.groups.problem.groups import Bools
+from fanplan.network.brokers import Routes
+
+
+def recounted_routes(
+    problem: DeliveryProblem, assigned: Pairs, members: Pairs, channels: int, direct: Bools
+) -> Routes:
+    """One route for each parcel: home brokers of those without a channel, and one per domain."""
+    interest, brokers = problem.interest, len(problem.brokers)
+    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    served = reached(problem, assigned, members, channels)[row, interest.audience]
+    served = np.asarray(served).ravel() > 0
+    broker = problem.home[interest.audience].astype(np.int64)
+    domain = problem.domain[broker]
+    lone = np.unique((row * brokers + broker)[~served])
+    width = problem.domains + 1
+    opened = np.unique((row * width + domain)[~served & (domain >= 0)])
+    heard = np.setdiff1d((row * width + domain)[served & (domain >= 0)], opened)
+    parcel, ends = spread_over_parcels(problem, lone, heard, width, direct)
+    order = np.lexsort((ends, parcel))
+    return Routes(
+        source=problem.trees.root[problem.tree],
+        starts=np.searchsorted(parcel[order], np.arange(len(problem.row) + 1)),
+        brokers=ends[order].astype(np.int32),
+        messages=problem.messages,
+        deliveries=problem.messages * interest.audience_sizes[problem.row],
+    )
+
+
+def reached(
+    problem: DeliveryProblem, assigned: Pairs, members: Pairs, channels: int
+) -> scipy.sparse.csr_array:
+    """Classes × subscribers: how many channels of the class have the subscriber."""
+    size, people = problem.interest.size, len(problem.interest.subscribers)
+    uses = incidence(assigned.left, assigned.right, (size, channels))
+    has = incidence(members.left, members.right, (channels, people))
+    return scipy.sparse.csr_array(uses @ has)
+
+
+def incidence(left: Ints, right: Ints, shape: tuple[int, int]) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array((np.ones(len(left)), (left, right)), shape=shape)
+
+
+def spread_over_parcels(
+    problem: DeliveryProblem, lone: Longs, heard: Longs, width: int, direct: Bools
+) -> tuple[Longs, Longs]:
+    """(parcel, broker) pairs from (class, broker) and (class, domain) pairs."""
+    brokers = len(problem.brokers)
+    parcel, end = matched(problem, lone // brokers, lone % brokers, direct)
+    other, domain = matched(problem, heard // width, heard % width, direct)
+    root = problem.trees.root[problem.tree[other]]
+    foreign = problem.domain[root] != domain
+    gateway = problem.gateways[problem.tree[other[foreign]], domain[foreign]]
+    return np.concatenate((parcel, other[foreign])), np.concatenate((end, gateway))
+
+
+def matched(
+    problem: DeliveryProblem, row: Longs, value: Longs, direct: Bools
+) -> tuple[Longs, Longs]:
+    """The values of its class for every parcel that does not go directly."""
+    starts = np.searchsorted(row, np.arange(problem.interest.size + 1))
+    sizes = np.where(direct[problem.row], 0, np.diff(starts)[problem.row])
+    parcel = np.repeat(np.arange(len(problem.row)), sizes)
+    within = np.arange(len(parcel)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return parcel, value[starts[problem.row[parcel]] + within]

@@ -1,0 +1,170 @@
+"""What a replay of a whole plan measured, beside what the plan said."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fanplan.core.ledger import Ledger
+from fanplan.core.prices import LedgerPrices
+from fanplan.layers.delivery.ledger import DeliveryLedger
+from fanplan.layers.marking.replayed_marks import ReplayedMarks
+from fanplan.plan.replayed import AGREE
+from fanplan.plan.stored import StoredPlan
+
+OF_MATCHING = ("received_wanted", "received_unwanted", "missed")
+"""Entries that differ from the plan's where a region cuts a cell: a plan knows cells alone."""
+
+ONCE = ("state", "control")
+"""Parts that do not grow with the window."""
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Publications by what the plan knows of them.
+
+    ``unplanned`` are in flows that the plan does not have, and somebody wants them; ``unwanted``
+    are in such flows, and nobody does. ``strangers`` have a publisher whose broker is not known.
+    """
+
+    publications: int
+    unplanned: float
+    unwanted: float
+    strangers: float
+
+
+@dataclass(frozen=True)
+class ReplayedDelivery:
+    """The measured ledger of a whole plan, and the one it was sold with.
+
+    ``same``: the dataset is that of the plan. ``comparable``: and its rates were measured, so that
+    costs must agree. ``exact``: no region cuts a cell, so that what is wanted must agree too.
+    ``planned`` has entries of the ledger, ``parts`` what they cost, both in the window of the plan.
+    """
+
+    entered: Entered
+    measured: DeliveryLedger
+    planned: dict[str, float]
+    parts: dict[str, float]
+    prices: LedgerPrices
+    seconds: tuple[float, float]
+    same: bool
+    comparable: bool
+    exact: bool
+    marks: ReplayedMarks | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.measured.ledger
+
+    @property
+    def cost(self) -> float:
+        return self.measured.cost(self.prices)
+
+    @property
+    def differences(self) -> dict[str, tuple[float, float]]:
+        """Entries and parts that differ: name → (planned, measured); none for other traffic."""
+        if not self.same:
+            return {}
+        measured = asdict(self.ledger) | self.measured.parts(self.prices)
+        said = self.planned | self.parts
+        return {
+            name: (said[name], measured[name])
+            for name in said
+            if abs(said[name] - measured[name]) > AGREE * max(1.0, abs(measured[name]))
+        }
+
+    @property
+    def broken(self) -> list[str]:
+        """Differences that must not be."""
+        may = () if self.exact else OF_MATCHING
+        return [n for n in self.differences if n not in may] if self.comparable else []
+
+    @property
+    def ok(self) -> bool:
+        """Nobody missed anything, the plan's ledger holds where it must, and so do marks."""
+        marks = self.marks is None or self.marks.ok
+        return self.ledger.missed == 0 and not self.broken and marks
+
+    def rates(self) -> dict[str, tuple[float, float]]:
+        """What the parts that grow with traffic cost a second: (as planned, now)."""
+        then, now = self.seconds
+        measured = self.measured.parts(self.prices)
+        return {
+            name: (self.parts[name] / then, measured[name] / now)
+            for name in self.parts
+            if name not in ONCE
+        }
+
+    def json(self) -> dict[str, Any]:
+        ledger, parts = self.ledger, self.measured.parts(self.prices)
+        return {
+            "ok": self.ok,
+            "publications": self.entered.publications,
+            "unplanned_publications": self.entered.unplanned,
+            "unwanted_publications": self.entered.unwanted,
+            "strange_publications": self.entered.strangers,
+            "delivered": ledger.received_wanted,
+            "missed": ledger.missed,
+            "unwanted": ledger.received_unwanted,
+            "direct": self.measured.direct,
+            "last_hop": ledger.sent_unicast - self.measured.direct,
+            "cost": self.cost,
+            "parts": parts,
+            "per_second": {name: list(pair) for name, pair in self.rates().items()},
+            "same_traffic": self.same,
+            "exact": self.exact,
+            "differences": {name: list(pair) for name, pair in self.differences.items()},
+            "broken": self.broken,
+            "ledger": asdict(ledger),
+            "marks": None if self.marks is None else self.marks.json(),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to know first."""
+        ledger, entered = self.ledger, self.entered
+        told: dict[str, Any] = {
+            "publications": entered.publications,
+            "that nobody wants": entered.unwanted,
+            "in flows that the plan does not have": entered.unplanned,
+            "of publishers that it does not know": entered.strangers,
+            "delivered": ledger.received_wanted,
+            "missed": ledger.missed,
+            "unwanted": ledger.received_unwanted,
+            "sent to channels": ledger.sent_multicast,
+            "sent on the last hop": ledger.sent_unicast - self.measured.direct,
+            "sent directly": self.measured.direct,
+            "forwarded between brokers": ledger.forwarded,
+            "matched": ledger.matched,
+            "cost": self.cost,
+        }
+        if not self.same:
+            told |= {
+                f"{name}, a second": f"{now:,.6g}, as planned {then:,.6g}"
+                for name, (then, now) in self.rates().items()
+            }
+        return told | {"ledger": self.verdict()}
+
+    def verdict(self) -> str:
+        """How the measured ledger and the plan's compare."""
+        if not self.same:
+            return "other traffic than was planned for"
+        if not self.differences:
+            return "as planned"
+        if self.broken:
+            return f"differs from the plan's: {', '.join(self.broken)}"
+        if not self.comparable:
+            return "differs from the plan's, as it may: rates were not measured"
+        return "costs as planned; cells are coarser than regions, so less is wanted"
+
+
+def planned_ledger(plan: StoredPlan) -> dict[str, float]:
+    """What the plan says of channels and of brokers, by the names of the ledger."""
+    near = plan.channels.ledger
+    names = ("sent_multicast", "sent_unicast", "sent_bytes", "received_bytes", *OF_MATCHING)
+    told = {name: near[name] for name in names}
+    if plan.record.groups:
+        far = plan.groups.ledger
+        told |= {"forwarded": far["link_messages"], "matched": far["matches_total"]}
+        told["control_messages"] = far["overhead"]
+    return told

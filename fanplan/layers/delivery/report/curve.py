@@ -1,0 +1,69 @@
+"""Cost of all layers against the number of channels of each multicast domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fanplan.core.prices import LedgerPrices
+from fanplan.core.stop import never
+from fanplan.layers.channels.report.curve import CurvePoint, CurveWords, Level, curve_picture
+from fanplan.layers.delivery.params import DeliveryParams
+from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.delivery.report.steps import LEAST
+from fanplan.layers.delivery.search.joint import joint_delivery
+from fanplan.plan.stored import StoredPlan
+from fanplan.report.content import Picture
+
+CAPTION = (
+    "On the same tree and with the same limits. No plan on any tree can be below the dotted line, "
+    "however many channels it has."
+)
+
+
+def delivery_curve(
+    plan: StoredPlan, problem: DeliveryProblem, numbers: Sequence[int]
+) -> list[CurvePoint]:
+    """All layers together, and one after the other, with other numbers of channels.
+
+    Limits apply as they did. Takes as long as the search of the plan, for each number.
+    """
+    params, marks = params_of(plan.delivery), marking_cost(plan)
+    points = []
+    for number in numbers:
+        wished = replace(params, channels=number)
+        best, first = joint_delivery(problem, wished, plan.record.seed, never)
+        points.append(CurvePoint(number, best.cost + marks, (first.cost + marks,)))
+    return points
+
+
+def delivery_curve_picture(name: str, plan: StoredPlan, points: Sequence[CurvePoint]) -> Picture:
+    record, marks = plan.delivery, marking_cost(plan)
+    chosen = CurvePoint(record.channels, record.cost + marks, (record.layered + marks,))
+    each = " on each site" if any(record.domains) else ""
+    words = CurveWords(
+        x_title=f"number of channels{each}",
+        y_title="cost of all layers",
+        caption=CAPTION,
+        beside=(("naive", "planned layer by layer"),),
+        levels=(Level(record.bound, LEAST, "left"),),
+    )
+    return curve_picture(f"{name}-curve", points, chosen, words)
+
+
+def params_of(record: DeliveryRecord) -> DeliveryParams:
+    """What delivery was planned with."""
+    return DeliveryParams(
+        channels=record.channels,
+        entries=record.entries,
+        unicast_limit=record.unicast_limit,
+        direct=record.direct_allowed,
+        prices=LedgerPrices(**record.prices.model_dump()),
+    )
+
+
+def marking_cost(plan: StoredPlan) -> float:
+    """What descriptors cost as they are marked."""
+    marking = plan.record.marking
+    return plan.delivery.prices.control * marking.cost if marking else 0.0

@@ -1,0 +1,220 @@
+"""The section on delivery: how traffic reaches people, by site and by audience class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fanplan.data.reader import read_stage
+from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.delivery.report.steps import LEAST, UNIT, saving_of, stacks_of
+from fanplan.layers.delivery.report.ways import (
+    BETWEEN,
+    CHANNEL,
+    DIRECT,
+    HOP,
+    TO_PEOPLE,
+    Ways,
+    read_ways,
+)
+from fanplan.plan.stored import StoredPlan
+from fanplan.report.bars import Stack, stacked
+from fanplan.report.content import Listing, Picture, Section
+from fanplan.report.material import NEEDS_DATASET, Planned, Told
+from fanplan.report.numbers import number, percent
+
+LEAD = (
+    "How every message reaches everybody who wants it. To people: on a multicast channel of their "
+    "site, or alone, by a last hop from their broker or directly from where it enters. Between "
+    "brokers: matched once where it enters if it is in a group, else at every broker on its way."
+)
+MOST_CLASSES = 500
+"""Audience classes in the table; a plan may have very many small ones."""
+
+PARTS = {
+    "multicast": "channel",
+    "last hop": "hop",
+    "direct unicast": "direct",
+    "forwarding": "forwarding",
+    "matching": "matching",
+    "state": "state",
+    "control": "control",
+    "subscriptions": "subscriptions",
+}
+"""The colours of parts of the cost."""
+
+PEOPLE = dict(zip(TO_PEOPLE, ("channel", "hop", "direct"), strict=True))
+BROKERS = dict(zip(BETWEEN, ("group", "matching", "entry", "direct"), strict=True))
+
+
+def tell_delivery(planned: Planned) -> Told:
+    plan, dataset = planned.plan, planned.material.dataset
+    ways = None if dataset is None else read_ways(plan, dataset)
+    steps = stacks_of(plan.delivery)
+    pictures, listings, notes = [], [parts_listing(planned.name, steps)], list(warnings(plan))
+    if ways is None or dataset is None:
+        notes.append(NEEDS_DATASET.format("how traffic reaches people by site and audience class"))
+    else:
+        pictures = way_pictures(planned, ways)
+        listings += [domain_listing(planned.name, ways), class_listing(planned.name, ways, dataset)]
+    section = Section(
+        planned.name, planned.title, LEAD, facts(plan.delivery), pictures, listings, notes
+    )
+    return Told(saving_of(planned), section, (parts_picture(planned.name, steps),))
+
+
+def warnings(plan: StoredPlan) -> tuple[str, ...]:
+    return tuple(f"{warning[:1].upper()}{warning[1:]}." for warning in plan.delivery.warnings)
+
+
+def facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
+    fixed = [("as another plan has them", ", ".join(record.fixed))] if record.fixed else []
+    sites = [name for name in record.domains if name]
+    where = f"on each of {len(sites)} sites" if sites else "for everybody"
+    return [
+        ("cost", record.cost),
+        ("planned layer by layer", record.layered),
+        (LEAST, record.bound),
+        ("channels allowed", f"{number(record.channels)} {where}"),
+        ("forwarding entries allowed", "any number" if record.entries is None else record.entries),
+        ("unicast allowed", limit(record)),
+        ("audience classes", record.classes),
+        ("of these sent directly", record.direct),
+        ("messages sent to one alone", percent(record.unicast_fraction)),
+        *fixed,
+    ]
+
+
+def limit(record: DeliveryRecord) -> str:
+    share = record.unicast_limit
+    told = "any amount" if share is None else f"up to {percent(share)} of messages"
+    return told if record.direct_allowed else f"{told}, none directly"
+
+
+# ---- what it costs
+
+
+def parts_picture(name: str, steps: list[Stack]) -> Picture:
+    caption = "Every step on the way to the plan, at the same prices. Hover for figures."
+    return stacked(f"{name}-parts", "What the cost consists of", UNIT, steps, PARTS, caption)
+
+
+def parts_listing(name: str, steps: list[Stack]) -> Listing:
+    """Every part of the cost at every step."""
+    used = [part for part in PARTS if any(part in stack.parts for stack in steps)]
+    rows = [
+        (stack.words, *(stack.parts.get(part, 0.0) for part in used), stack.total)
+        for stack in steps
+    ]
+    return Listing(f"{name}-costs", "Cost by parts", ("system", *used, "all"), rows)
+
+
+# ---- how it travels
+
+
+def way_pictures(planned: Planned, ways: Ways) -> list[Picture]:
+    """Deliveries by where people are, and messages by where they enter."""
+    name = planned.name
+    to_people = [
+        Stack(site, dict(zip(TO_PEOPLE, row, strict=True)))
+        for site, row in zip(ways.names, ways.by_domain().tolist(), strict=True)
+    ]
+    people = "A message counts once for each subscriber who wants it, where that subscriber is."
+    pictures = [
+        stacked(f"{name}-people", "To people, by site", "deliveries", to_people, PEOPLE, people)
+    ]
+    if planned.plan.record.groups is None:
+        return pictures
+    between = [
+        Stack(f"entering at {site}", dict(zip(BETWEEN, row, strict=True)))
+        for site, row in zip(ways.names, ways.by_entry().tolist(), strict=True)
+        if sum(row)
+    ]
+    brokers = "A message counts once, where it enters. Sites where none enters are left out."
+    title = "Between brokers, by site of entry"
+    return [*pictures, stacked(f"{name}-brokers", title, "messages", between, BROKERS, brokers)]
+
+
+def domain_listing(name: str, ways: Ways) -> Listing:
+    """A row for each multicast domain, and one for brokers that are in none."""
+    stored, names = ways.stored, ways.names
+    problem, count = stored.problem, len(ways.names)
+    messages = problem.interest.messages
+    sent = np.bincount(stored.assigned.right, messages[stored.assigned.left], ways.channels)
+    members = np.bincount(stored.members.left, minlength=ways.channels)
+    joined = np.unique(stored.members.right)
+    to_people = ways.by_domain()
+    received = np.bincount(stored.domain, sent * members, count)
+    columns = (
+        np.bincount(ways.placed(problem.domain), minlength=count),
+        np.bincount(ways.home, minlength=count),
+        np.bincount(stored.domain, minlength=count),
+        np.bincount(ways.home[joined], minlength=count),
+        np.bincount(stored.domain, sent, count),
+        to_people[:, CHANNEL],
+        np.maximum(received - to_people[:, CHANNEL], 0.0),
+        to_people[:, HOP],
+        to_people[:, DIRECT],
+    )
+    header = (
+        *("site", "brokers", "subscribers", "channels", "on channels", "sent on channels"),
+        *("wanted from channels", "unwanted", "last hop", "direct unicast"),
+    )
+    rows = list(zip(names, *(column.tolist() for column in columns), strict=True))
+    caption = (
+        "Messages in the window. On channels are subscribers; sent counts a message once for each "
+        "channel, the others at each subscriber."
+    )
+    return Listing(f"{name}-sites", "Multicast domains", header, rows, caption)
+
+
+def class_listing(name: str, ways: Ways, dataset: Path) -> Listing:
+    """The audience classes with most deliveries, and how each reaches its subscribers."""
+    interest = ways.stored.problem.interest
+    to_people, between = ways.by_class(), ways.class_between()
+    order = np.argsort(-to_people.sum(axis=1), kind="stable")[:MOST_CLASSES].tolist()
+    example = flow_of_class(dataset)
+    homes = sites_reached(ways)
+    rows = [
+        (
+            *(c, example.get(c, ""), int(interest.flows[c]), int(interest.audience_sizes[c])),
+            *(int(homes[c]), float(interest.messages[c]), *to_people[c].tolist()),
+            " + ".join(BETWEEN[way] for way in np.flatnonzero(between[c])),
+        )
+        for c in order
+    ]
+    header = (
+        *("class", "for example", "flows", "subscribers", "sites", "messages"),
+        *("by channel", "by last hop", "directly", "between brokers"),
+    )
+    most = f"The {number(MOST_CLASSES)} of {number(interest.size)} classes with most deliveries. "
+    caption = (
+        f"{most if interest.size > MOST_CLASSES else ''}Flows with the same audience are a class. "
+        "By channel, by last hop and directly count a message at each subscriber."
+    )
+    listing = Listing(f"{name}-classes", "Audience classes", header, rows, caption)
+    return listing if len(ways.stored.problem.brokers) > 1 else without_last(listing)
+
+
+def without_last(listing: Listing) -> Listing:
+    """Where there are no brokers there is nothing between them."""
+    rows = [row[:-1] for row in listing.rows]
+    return Listing(listing.name, listing.title, listing.header[:-1], rows, listing.caption)
+
+
+def sites_reached(ways: Ways) -> np.ndarray:
+    """Of each class the number of domains where somebody wants it."""
+    count = len(ways.names)
+    pairs = np.unique(ways.row * count + ways.home[ways.person])
+    return np.bincount(pairs // count, minlength=ways.stored.problem.interest.size)
+
+
+def flow_of_class(dataset: Path) -> dict[int, str]:
+    """The busiest flow of each class."""
+    flows = read_stage(dataset, "flows", ("flow", "audience_class", "messages"))
+    ordered = flows.sort_by([("messages", "ascending"), ("flow", "descending")])
+    return dict(
+        zip(ordered["audience_class"].to_pylist(), ordered["flow"].to_pylist(), strict=True)
+    )

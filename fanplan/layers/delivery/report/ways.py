@@ -1,0 +1,134 @@
+"""How the traffic of a stored delivery reaches people: counted by way, site and audience class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fanplan.layers.delivery.read import StoredDelivery, read_delivery
+from fanplan.layers.delivery.recount import reached, recounted_routes
+from fanplan.layers.groups.carried import group_keys, stored_keys
+from fanplan.layers.groups.read import StoredGroups, read_groups
+from fanplan.network.brokers import Routes
+from fanplan.network.dataset import read_brokers
+from fanplan.plan.stored import StoredPlan
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+CHANNEL, HOP, DIRECT = range(3)
+TO_PEOPLE = ("channel", "last hop", "direct unicast")
+"""By which a subscriber gets a message, in the order of the numbers above."""
+
+GROUP, DEFAULT, ENTRY, PAST = range(4)
+BETWEEN = ("matched once, in a group", "matched at every broker", "needs no other broker", "direct")
+"""How a message travels between brokers, in the order of the numbers above."""
+
+NOWHERE = "no site"
+EVERYWHERE = "everywhere"
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """Every (audience class, subscriber) pair with its way, and every parcel with its own.
+
+    Pair i is subscriber ``person[i]`` of class ``row[i]``. A parcel is the part of a class that
+    enters at one broker.
+    """
+
+    stored: StoredDelivery
+    channels: int
+    row: Longs
+    person: Longs
+    to_person: Longs
+    routes: Routes
+    between: Longs
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Domains; brokers that are in none come last."""
+        known = tuple(name or EVERYWHERE for name in self.stored.names)
+        return (*known, NOWHERE) if (self.stored.problem.domain < 0).any() else known
+
+    @cached_property
+    def home(self) -> Longs:
+        """The domain of each subscriber, as a position in ``names``."""
+        problem = self.stored.problem
+        return self.placed(problem.domain[problem.home])
+
+    @cached_property
+    def deliveries(self) -> Floats:
+        """Messages of each pair: a message counts once for each subscriber who wants it."""
+        return self.stored.problem.interest.messages[self.row]
+
+    def placed(self, domain: Ints) -> Longs:
+        return np.where(domain < 0, len(self.names) - 1, domain).astype(np.int64)
+
+    def by_domain(self) -> Floats:
+        """Domains × ways to people: deliveries to the subscribers there."""
+        return table(self.home[self.person], self.to_person, self.deliveries, self._shape(3))
+
+    def by_entry(self) -> Floats:
+        """Domains × ways between brokers: messages that enter there."""
+        problem = self.stored.problem
+        domain = self.placed(problem.domain[self.routes.source])
+        return table(domain, self.between, problem.messages, self._shape(4))
+
+    def by_class(self) -> Floats:
+        """Classes × ways to people."""
+        shape = (self.stored.problem.interest.size, 3)
+        return table(self.row, self.to_person, self.deliveries, shape)
+
+    def class_between(self) -> Floats:
+        """Classes × ways between brokers: messages."""
+        problem = self.stored.problem
+        return table(problem.row, self.between, problem.messages, (problem.interest.size, 4))
+
+    def _shape(self, ways: int) -> tuple[int, int]:
+        return len(self.names), ways
+
+
+def table(row: Ints | Longs, column: Longs, weight: Floats, shape: tuple[int, int]) -> Floats:
+    """Weights added up by row and column."""
+    flat = np.bincount(row.astype(np.int64) * shape[1] + column, weight, shape[0] * shape[1])
+    return flat.astype(np.float64).reshape(shape)
+
+
+def read_ways(plan: StoredPlan, dataset: Path) -> Ways:
+    """Count a plan's tables against its dataset; without brokers all enters at one place."""
+    groups = read_groups(plan, read_brokers(dataset).names) if plan.record.groups else None
+    stored = read_delivery(plan, dataset, groups.trees if groups else None)
+    problem, channels = stored.problem, plan.channels.channels
+    given = (problem, stored.assigned, stored.members, channels)
+    interest = problem.interest
+    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    served = np.asarray(reached(*given)[row, interest.audience]).ravel() > 0
+    routes = recounted_routes(*given, stored.direct)
+    return Ways(
+        stored=stored,
+        channels=channels,
+        row=row,
+        person=interest.audience.astype(np.int64),
+        to_person=np.select((served, stored.direct[row]), (CHANNEL, DIRECT), HOP),
+        routes=routes,
+        between=between(stored, routes, groups),
+    )
+
+
+def between(stored: StoredDelivery, routes: Routes, groups: StoredGroups | None) -> Longs:
+    """How each parcel travels: a group is known by its tree and its members."""
+    known = set(stored_keys(groups)) if groups else set()
+    own = group_keys(stored.problem.tree, routes.starts, routes.brokers)
+    grouped = np.array([key in known for key in own], bool)
+    elsewhere = np.bincount(
+        np.repeat(np.arange(len(routes)), np.diff(routes.starts)),
+        routes.brokers != np.repeat(routes.source, np.diff(routes.starts)),
+        len(routes),
+    )
+    ways = (stored.direct[stored.problem.row], elsewhere == 0, grouped)
+    return np.select(ways, (PAST, ENTRY, GROUP), DEFAULT)

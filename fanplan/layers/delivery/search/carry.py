@@ -1,0 +1,225 @@
+"""What a class costs: its channels, the last hop, and brokers on the way, at given prices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.layers.groups.problem.groups import Bools
+from fanplan.layers.groups.problem.subtrees import Room, collect, kept
+
+NONE = -1
+
+
+class Rates(NamedTuple):
+    """Prices. ``direct`` is infinite where it is not allowed, ``group`` 0 where there are none."""
+
+    received: float
+    sent: float
+    unicast: float
+    direct: float
+    forwarded: float
+    matched: float
+    entry: float
+    control: float
+    group: int
+
+
+class Network(NamedTuple):
+    """Trees, domains and gateways; ``depth`` counts links from the root of a tree to a broker.
+
+    The channels of domain z are ``first[z]:first[z + 1]``.
+    """
+
+    root: Ints
+    parent: Ints
+    inner: Bools
+    domain: Ints
+    gateways: Ints
+    depth: Ints
+    first: Longs
+
+
+class Wishes(NamedTuple):
+    """Classes, their segments and their parcels.
+
+    Class c has the segments ``starts[c]:starts[c + 1]`` and the parcels
+    ``parcels[c]:parcels[c + 1]``, in all ``total[c]`` messages. Segment k has the runs
+    ``runs[k]:runs[k + 1]``. Run r is of subscribers at ``broker[r]``, ``people`` from
+    ``bounds[r]`` to ``bounds[r + 1]``.
+    """
+
+    starts: Longs
+    domain: Ints
+    runs: Longs
+    broker: Ints
+    bounds: Longs
+    people: Ints
+    parcels: Longs
+    tree: Ints
+    messages: Floats
+    total: Floats
+
+
+class State(NamedTuple):
+    """A choice, changed in place.
+
+    Segment k is on the channels ``sets[k]``, filled up with NONE. ``members`` are channels ×
+    subscribers. Classes that are ``past`` the brokers use neither. ``price`` is of each class.
+    """
+
+    sets: Ints
+    members: Bools
+    past: Bools
+    price: Floats
+
+
+class Desk(NamedTuple):
+    """Room for one class at a time.
+
+    ``number[0]`` is that of the last subtree, ``ends`` are brokers that are needed, and ``closed``
+    domains that channels serve wholly.
+    """
+
+    room: Room
+    number: Longs
+    ends: Ints
+    closed: Ints
+
+
+@compiled
+def covered(members: Bools, channels: Ints, subscriber: int) -> bool:
+    """Whether some of the channels has the subscriber."""
+    for j in channels:
+        if j == NONE:
+            return False
+        if members[j, subscriber]:
+            return True
+    return False
+
+
+@compiled
+def gather(
+    wishes: Wishes, members: Bools, segment: int, channels: Ints, ends: Ints, size: int
+) -> tuple[int, int]:
+    """Append the home brokers of whom channels do not reach; and how many these are."""
+    alone = 0
+    for r in range(wishes.runs[segment], wishes.runs[segment + 1]):
+        before = alone
+        for at in range(wishes.bounds[r], wishes.bounds[r + 1]):
+            alone += not covered(members, channels, wishes.people[at])
+        if alone > before:
+            ends[size] = wishes.broker[r]
+            size += 1
+    return size, alone
+
+
+@compiled
+def carried(
+    desk: Desk, tree: int, ends: Ints, messages: float, network: Network, rates: Rates
+) -> float:
+    """What brokers cost for a parcel with these ends: by default routing, or in a group."""
+    desk.number[0] += 1
+    room, number = desk.room, desk.number[0]
+    links = collect(room, number, network.root[tree], network.parent[tree], ends)
+    matches = hops = 0
+    for node in room.nodes[:links]:
+        matches += network.inner[tree, node]
+        hops += kept(room, number, node)
+    default = messages * (rates.forwarded * links + rates.matched * matches)
+    if not rates.group:
+        return default
+    # Replies are those of shortcuts: at most one for each hop.
+    control = len(ends) + 2 * links + min(hops, links - hops)
+    group = messages * rates.forwarded * hops + rates.entry * hops + rates.control * control
+    return min(default, group)
+
+
+@compiled
+def routed_price(
+    wishes: Wishes, network: Network, rates: Rates, state: State, sizes: Longs, desk: Desk, c: int
+) -> float:
+    """What a class costs with its channels and the brokers that it needs."""
+    price, size, closed = all_but(wishes, rates, state, sizes, desk, c, NONE)
+    return price + through(wishes, network, rates, desk, c, size, closed)
+
+
+@compiled
+def all_but(
+    wishes: Wishes, rates: Rates, state: State, sizes: Longs, desk: Desk, c: int, segment: int
+) -> tuple[float, int, int]:
+    """What all segments but one cost in their domains; and how many ends and closed domains."""
+    price, size, closed = 0.0, 0, 0
+    for k in range(wishes.starts[c], wishes.starts[c + 1]):
+        if k == segment:
+            continue
+        before = size
+        size, alone = gather(wishes, state.members, k, state.sets[k], desk.ends, size)
+        price += near(rates, sizes, state.sets[k], alone)
+        if size == before:
+            desk.closed[closed] = wishes.domain[k]
+            closed += 1
+    return wishes.total[c] * price, size, closed
+
+
+@compiled
+def through(
+    wishes: Wishes, network: Network, rates: Rates, desk: Desk, c: int, size: int, closed: int
+) -> float:
+    """What brokers cost for all parcels of a class.
+
+    A domain that channels serve wholly needs the broker through which it is entered.
+    """
+    price = 0.0
+    for i in range(wishes.parcels[c], wishes.parcels[c + 1]):
+        t, all_ends = wishes.tree[i], size
+        for z in desk.closed[:closed]:
+            if network.domain[network.root[t]] != z:
+                desk.ends[all_ends] = network.gateways[t, z]
+                all_ends += 1
+        price += carried(desk, t, desk.ends[:all_ends], wishes.messages[i], network, rates)
+    return price
+
+
+@compiled
+def near(rates: Rates, sizes: Longs, channels: Ints, alone: int) -> float:
+    """What a message costs in one domain: its channels, and the last hop for the others."""
+    price = rates.unicast * alone
+    for j in channels:
+        if j == NONE:
+            break
+        price += rates.sent + rates.received * sizes[j]
+    return price
+
+
+@compiled
+def class_price(
+    wishes: Wishes, network: Network, rates: Rates, state: State, sizes: Longs, desk: Desk, c: int
+) -> float:
+    """What a class costs as it is."""
+    if state.past[c]:
+        return direct_price(wishes, rates, c)
+    return routed_price(wishes, network, rates, state, sizes, desk, c)
+
+
+@compiled
+def direct_price(wishes: Wishes, rates: Rates, c: int) -> float:
+    """What a class costs past the brokers."""
+    first, last = wishes.runs[wishes.starts[c]], wishes.runs[wishes.starts[c + 1]]
+    return rates.direct * wishes.total[c] * (wishes.bounds[last] - wishes.bounds[first])
+
+
+@compiled
+def depths(root: Ints, parent: Ints) -> Ints:
+    """Trees × brokers: links from the root; 0 where a tree does not reach."""
+    found = np.zeros(parent.shape, np.int32)
+    for tree in range(len(root)):
+        for broker in range(parent.shape[1]):
+            here = broker
+            while parent[tree, here] >= 0:
+                here = parent[tree, here]
+                found[tree, broker] += 1
+    return found

@@ -1,0 +1,130 @@
+"""One budget for all: channels, members and direct unicast at the prices of all layers.
+
+It begins with the layers one after the other and takes only what costs less, so it never costs
+more than they do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fanplan.core.stop import Stop
+from fanplan.layers.channels.map import pairs
+from fanplan.layers.delivery.ledger import DeliveryLedger, delivery_ledger
+from fanplan.layers.delivery.params import DeliveryParams
+from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.search.in_turn import completed, layer_by_layer, with_groups
+from fanplan.layers.delivery.search.refine import Search, Shadow
+from fanplan.layers.delivery.types import Delivery
+from fanplan.layers.groups.search.benefit import benefit, candidates_of
+
+ROUNDS = 3
+"""Most times that entries and groups are priced again."""
+
+DEARER = (1.5, 2.0)
+"""How much dearer unicast is made when channels are planned: whom they leave out needs brokers."""
+
+PRICES = 16
+"""Prices of unicast that are tried to keep its limit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A delivery with its ledger and its cost."""
+
+    delivery: Delivery
+    ledger: DeliveryLedger
+    cost: float
+
+
+def judge(problem: DeliveryProblem, params: DeliveryParams, delivery: Delivery) -> Judged:
+    ledger = delivery_ledger(problem, delivery)
+    return Judged(delivery, ledger, ledger.cost(params.prices))
+
+
+def joint_delivery(
+    problem: DeliveryProblem, params: DeliveryParams, seed: int, stop: Stop
+) -> tuple[Judged, Judged]:
+    """The best delivery found, and the one that the layers one after the other come to."""
+    first = judge(problem, params, layer_by_layer(problem, params, seed, stop))
+    best = improve(problem, params, first, stop)
+    for dearer in DEARER if starts_again(problem, params) else ():
+        if stop(best.cost):
+            break
+        start = judge(problem, params, layer_by_layer(problem, params, seed, stop, dearer))
+        best = better(best, improve(problem, params, start, stop), params)
+    return best, first
+
+
+def starts_again(problem: DeliveryProblem, params: DeliveryParams) -> bool:
+    """Other starts are for channels, and only where each does not take many searches."""
+    return bool(params.channels and problem.domains and params.unicast_limit is None)
+
+
+def without_channels(problem: DeliveryProblem, params: DeliveryParams) -> Delivery:
+    """Brokers alone."""
+    map = completed(problem.interest, 0, pairs([], []), pairs([], []))
+    nobody = np.zeros(problem.interest.size, bool)
+    return with_groups(problem, params, map, np.empty(0, np.int32), nobody)
+
+
+def keeps(judged: Judged, params: DeliveryParams) -> bool:
+    """Whether the limit on unicast holds; those on channels and entries always do."""
+    limit = params.unicast_limit
+    return limit is None or judged.ledger.unicast_fraction <= limit * (1 + 1e-12)
+
+
+def better(one: Judged, other: Judged, params: DeliveryParams) -> Judged:
+    """The other if it costs less, by more than rounding, or keeps a limit that this one breaks."""
+    if keeps(one, params) != keeps(other, params):
+        return one if keeps(one, params) else other
+    return other if other.cost < one.cost * (1 - 1e-9) else one
+
+
+def improve(problem: DeliveryProblem, params: DeliveryParams, start: Judged, stop: Stop) -> Judged:
+    """Refine a delivery; then again, with entries and groups at the prices that it has."""
+    best = start
+    # A price of unicast takes many searches, and further rounds gain next to nothing then.
+    for _ in range(ROUNDS if params.unicast_limit is None else 1):
+        shadow = Shadow(entry_price(best.delivery, params), 0.0, shared(best.delivery))
+        found = better(best, limited(problem, params, best, shadow, stop), params)
+        if found is best:
+            break
+        best = found
+    return best
+
+
+def limited(
+    problem: DeliveryProblem, params: DeliveryParams, start: Judged, shadow: Shadow, stop: Stop
+) -> Judged:
+    """The best near the start that keeps the limit on unicast, by a price of unicast that does."""
+    search, low, high = Search(problem, params, start.delivery), 0.0, np.inf
+    best = judge(problem, params, search.at(shadow, stop))
+    for _ in range(0 if keeps(best, params) else PRICES):
+        price = (low + high) / 2 if high < np.inf else 2 * low + params.prices.unicast
+        found = judge(problem, params, search.at(shadow._replace(unicast=price), stop))
+        low, high = (low, price) if keeps(found, params) else (price, high)
+        best = better(best, found, params)
+    return best
+
+
+def entry_price(delivery: Delivery, params: DeliveryParams) -> float:
+    """What the least of the chosen groups gains for an entry; 0 unless entries have run out."""
+    if not params.entries:
+        return 0.0
+    weighed = candidates_of(delivery.groups)
+    worth = benefit(weighed, "saving", params.groups.prices)
+    paying = (worth > 0) & (weighed.entries > 0)
+    if not (paying & ~delivery.selected).any() or not (paying & delivery.selected).any():
+        return 0.0
+    each = worth[paying & delivery.selected] / weighed.entries[paying & delivery.selected]
+    return float(each.min())
+
+
+def shared(delivery: Delivery) -> float:
+    """Groups for each parcel in one: parcels with the same ends share what setting up costs."""
+    group = delivery.groups.group
+    users = int(delivery.selected[group[group >= 0]].sum())
+    return float(delivery.selected.sum()) / users if users else 1.0

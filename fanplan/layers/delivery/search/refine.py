@@ -1,0 +1,165 @@
+"""Channels, members and direct unicast improved together, at the prices of all layers.
+
+Classes choose channels, then subscribers join and leave them, as in k-modes; but what brokers cost
+counts in both. Only what costs less is done, so it ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.core.stop import Stop
+from fanplan.data.interest import Ints
+from fanplan.layers.channels.map import pairs
+from fanplan.layers.delivery.params import DeliveryParams
+from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.search.assign import assign
+from fanplan.layers.delivery.search.carry import NONE, Desk, Network, Rates, State, Wishes, depths
+from fanplan.layers.delivery.search.in_turn import completed, with_groups
+from fanplan.layers.delivery.search.members import regroup
+from fanplan.layers.delivery.types import Delivery
+from fanplan.layers.groups.problem.subtrees import room_for
+
+PASSES = 20
+"""Most times that classes and subscribers change in turn."""
+
+ENOUGH = 1e-4
+"""A pass that gains less than this part of the price is the last."""
+
+WIDEST = 3
+"""Channels that a class may have in a domain, if it has no more already."""
+
+
+class Shadow(NamedTuple):
+    """What limits make dearer: an entry of a table, and a message to one subscriber alone.
+
+    ``shared`` is the part of what setting up a group costs that falls on one of its parcels.
+    """
+
+    entry: float = 0.0
+    unicast: float = 0.0
+    shared: float = 1.0
+
+
+class Search:
+    """Looks for better deliveries near one."""
+
+    def __init__(self, problem: DeliveryProblem, params: DeliveryParams, start: Delivery) -> None:
+        self.problem, self.params, self.start = problem, params, start
+        self.domain = start.domain
+        self.wishes = wishes_of(problem)
+        self.network = network_of(problem, start.domain)
+        brokers = len(problem.brokers)
+        room = np.zeros(brokers + problem.domains + 1, np.int32)
+        self.desk = Desk(room_for(brokers), np.zeros(1, np.int64), room, room.copy())
+        order = np.argsort(problem.home, kind="stable").astype(np.int32)
+        self.at_home = order
+        self.home_starts = np.searchsorted(problem.home[order], np.arange(brokers + 1))
+        self.row = problem.segments.row
+
+    def at(self, shadow: Shadow, stop: Stop) -> Delivery:
+        """What the start becomes at these prices: all change in turn, until little is gained."""
+        self.begin(shadow)
+        before, price = np.inf, self.assign()
+        for _ in range(PASSES):
+            if price > before * (1 - ENOUGH) or stop(price):
+                break
+            self.regroup()
+            before, price = price, self.assign()
+        return self.delivery()
+
+    def begin(self, shadow: Shadow) -> None:
+        """Go back to the start, at these prices."""
+        self.rates = rates_of(self.params, shadow)
+        self.state = state_of(self.problem, self.start)
+        self.sizes = self.state.members.sum(axis=1).astype(np.int64)
+
+    def assign(self) -> float:
+        """Classes choose channels, or direct unicast; what all cost then."""
+        assign(self.wishes, self.network, self.rates, self.state, self.sizes, self.desk)
+        return float(self.state.price.sum())
+
+    def regroup(self) -> None:
+        """Subscribers join and leave channels."""
+        regroup(self.wishes, self.network, self.rates, self.state, self.sizes, self.desk,
+                self.home_starts, self.at_home, self.row)  # fmt: skip
+
+    def delivery(self) -> Delivery:
+        """What there is now, with the best groups for it."""
+        state, problem = self.state, self.problem
+        used = (state.sets != NONE) & ~state.past[self.row][:, None]
+        segment, _ = np.nonzero(used)
+        assigned = pairs(self.row[segment], state.sets[used])
+        map = completed(
+            problem.interest, len(self.domain), assigned, pairs(*np.nonzero(state.members))
+        )
+        return with_groups(problem, self.params, map, self.domain, state.past.copy())
+
+
+def wishes_of(problem: DeliveryProblem) -> Wishes:
+    segments = problem.segments
+    segment = np.repeat(np.arange(len(segments.domain)), np.diff(segments.bounds))
+    home = problem.home[segments.people]
+    order = np.lexsort((segments.people, home, segment))
+    key = segment[order].astype(np.int64) * len(problem.brokers) + home[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    by_class = np.argsort(problem.row, kind="stable")
+    return Wishes(
+        starts=segments.starts,
+        domain=segments.domain,
+        runs=np.searchsorted(segment[order][first], np.arange(len(segments.domain) + 1)),
+        broker=home[order][first],
+        bounds=np.append(first, len(order)),
+        people=segments.people[order],
+        parcels=np.searchsorted(problem.row[by_class], np.arange(problem.interest.size + 1)),
+        tree=problem.tree[by_class],
+        messages=problem.messages[by_class],
+        total=np.bincount(problem.row, problem.messages, problem.interest.size).astype(np.float64),
+    )
+
+
+def network_of(problem: DeliveryProblem, domain: Ints) -> Network:
+    """Channels are numbered one domain after the other."""
+    trees = problem.trees
+    first = np.searchsorted(domain, np.arange(problem.domains + 1))
+    deep = depths(trees.root, trees.parent)
+    return Network(
+        trees.root, trees.parent, trees.inner, problem.domain, problem.gateways, deep, first
+    )
+
+
+def rates_of(params: DeliveryParams, shadow: Shadow) -> Rates:
+    prices = params.prices
+    direct = prices.direct * prices.unicast + shadow.unicast if params.direct else np.inf
+    return Rates(
+        received=prices.received,
+        sent=prices.sent,
+        unicast=prices.unicast + shadow.unicast,
+        direct=direct,
+        forwarded=prices.forwarded,
+        matched=prices.matched,
+        entry=shadow.shared * (prices.entry + shadow.entry),
+        control=shadow.shared * prices.control,
+        group=int(params.entries != 0),
+    )
+
+
+def state_of(problem: DeliveryProblem, start: Delivery) -> State:
+    """The delivery as it is."""
+    map, segments = start.map, problem.segments
+    number = np.full((problem.interest.size, problem.domains + 1), NONE)
+    number[segments.row, segments.domain] = np.arange(len(segments.domain))
+    segment = number[map.assigned.left, start.domain[map.assigned.right]]
+    # A channel of a domain where the class has nobody is of no use.
+    useful = segment != NONE
+    segment, channel = segment[useful], map.assigned.right[useful]
+    order = np.argsort(segment, kind="stable")
+    counts = np.bincount(segment, minlength=len(segments.domain))
+    within = np.arange(len(order)) - (np.cumsum(counts) - counts)[segment[order]]
+    sets = np.full((len(segments.domain), max(WIDEST, counts.max(initial=0))), NONE, np.int32)
+    sets[segment[order], within] = channel[order]
+    members = np.zeros((map.channels, len(problem.interest.subscribers)), bool)
+    members[map.members.left, map.members.right] = True
+    return State(sets, members, start.direct.copy(), np.zeros(problem.interest.size))

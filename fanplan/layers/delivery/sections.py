@@ -1,0 +1,143 @@
+"""The layers of a design: trees to deliver on, and sections of the plan from what was decided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from fanplan.data.interest import Ints
+    from fanplan.layers.channels.map import ChannelLayer
+    from fanplan.layers.delivery.params import DeliveryParams
+    from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+    from fanplan.layers.delivery.search.joint import Judged
+    from fanplan.layers.groups.problem.trees import PartTrees
+    from fanplan.layers.groups.types import GroupsLayer
+    from fanplan.layers.marking.problem.dataset import MarkedOverlay
+    from fanplan.layers.overlay.types import OverlayLayer
+    from fanplan.network.brokers import OverlayProblem
+
+
+# ---- trees
+
+
+def planned_trees(layer: OverlayLayer, brokers: pa.Array) -> PartTrees:
+    """The trees of an overlay, over the brokers of the workload that it uses."""
+    from fanplan.layers.groups.problem.trees import PartTrees
+
+    trees = layer.trees
+    edges = tuple(trees.links[own] for own in trees.members)
+    return PartTrees(edges, trees.of, used_brokers(layer, brokers), len(brokers))
+
+
+def random_trees(layer: OverlayLayer, brokers: pa.Array, dataset: Path, seed: int) -> PartTrees:
+    """The naive overlay: a random tree of the same brokers, over links there are."""
+    from fanplan.layers.groups.problem.trees import PartTrees
+    from fanplan.layers.overlay.published.similar import random_tree
+
+    used = used_brokers(layer, brokers)
+    tree = random_tree(silent_overlay(dataset, layer), seed)
+    return PartTrees((tree.edges,), np.zeros(len(used), np.int32), used, len(brokers))
+
+
+def silent_overlay(dataset: Path, layer: OverlayLayer) -> OverlayProblem:
+    """The brokers of an overlay and links between them, without traffic."""
+    from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
+    from fanplan.network.dataset import read_links
+
+    names = layer.tables["brokers"]["broker"].combine_chunks()
+    empty = np.empty(0, np.int32)
+    nothing = Routes(empty, np.zeros(1, np.int64), empty, np.empty(0), np.empty(0))
+    ones = np.ones(len(names))
+    links = read_links(dataset, names)
+    alike = no_similarity(len(names))
+    return OverlayProblem(names, np.inf * ones, ones, nothing, alike, links, 1.0, layer.source)
+
+
+def used_brokers(layer: OverlayLayer, brokers: pa.Array) -> Ints:
+    """Positions of the brokers that an overlay uses, in its own order."""
+    import pyarrow.compute as pc
+
+    names = layer.tables["brokers"]["broker"]
+    found: Ints = pc.index_in(names, brokers).to_numpy().astype(np.int32)
+    return found
+
+
+def marked_overlay(layer: OverlayLayer) -> MarkedOverlay:
+    """The tree of an overlay, hung at its first broker, and its clients if they were allocated."""
+    import pyarrow as pa
+
+    from fanplan.layers.groups.problem.build import hung_at
+    from fanplan.layers.marking.problem.dataset import MarkedOverlay
+
+    names = layer.tables["brokers"]["broker"].combine_chunks()
+    hung = hung_at(layer.trees.links, np.zeros(1, np.int32), len(names)).parent[0]
+    child = np.flatnonzero(hung >= 0)
+    ends = {"parent": names.take(pa.array(hung[child])), "child": names.take(pa.array(child))}
+    tree = pa.table({"root": names.take(pa.array(0 * child)), **ends})
+    allocated = layer.record.clients == "allocated"
+    return MarkedOverlay(tree, layer.tables["clients"] if allocated else None)
+
+
+# ---- sections
+
+
+def channels_layer(
+    problem: DeliveryProblem, judged: Judged, params: DeliveryParams, seed: int
+) -> ChannelLayer:
+    """The channels of a delivery as a layer of their own."""
+    from fanplan import __version__
+    from fanplan.core.weights import Weights
+    from fanplan.layers.channels.bounds.dual import best_bounds
+    from fanplan.layers.channels.ledger import analytic_ledger, perfect
+    from fanplan.layers.channels.map import ChannelLayer
+
+    interest, map = problem.interest, judged.delivery.map
+    weights = Weights(params.prices.received, params.prices.sent, 1.0)
+    bound, single = best_bounds(interest, weights, map.channels)
+    return ChannelLayer(
+        map=map,
+        rows=interest.rows,
+        source=interest.source,
+        method="design",
+        params=params.recorded(),
+        weights=weights,
+        seed=seed,
+        ledger=analytic_ledger(interest, map),
+        perfect=perfect(interest, weights),
+        bound=bound,
+        single_bound=single,
+        flows=interest.flow_count,
+        audience_classes=interest.class_count,
+        seconds=interest.seconds,
+        version=__version__,
+    )
+
+
+def groups_of(judged: Judged, params: DeliveryParams, dataset: Path, source: str) -> GroupsLayer:
+    """The groups of a delivery as a layer of their own."""
+    from fanplan import __version__
+    from fanplan.layers.groups.build import Decided, groups_layer
+    from fanplan.layers.groups.params import recorded
+    from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
+    from fanplan.layers.groups.search.benefit import candidates_of
+    from fanplan.layers.groups.search.choose import Budget, choose_among
+
+    delivery, wishes = judged.delivery, params.groups
+    weighed = candidates_of(delivery.groups)
+    if params.fixed_groups is not None:
+        # Fixed groups follow no rule; beside them stands what as many entries could save.
+        wishes = replace(wishes, select=Budget(int(weighed.entries[delivery.selected].sum())))
+    chosen = choose_among(weighed, wishes)
+    decided = Decided(
+        delivery.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound
+    )
+    told = recorded(wishes, Grouping(), "overlay")
+    found = FoundGroups(delivery.groups, dataset)
+    return groups_layer(found, decided, told, source, __version__)

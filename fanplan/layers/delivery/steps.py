@@ -1,0 +1,99 @@
+"""From the naive system to the plan: what each step of the way costs, in the ledger's words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fanplan.layers.delivery.params import DeliveryParams
+    from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+    from fanplan.layers.delivery.record import StepRecord
+    from fanplan.layers.delivery.search.joint import Judged
+
+Parts = dict[str, float]
+Steps = list[tuple[str, Parts]]
+
+SUBSCRIPTIONS = "subscriptions"
+"""What descriptors cost that travel from broker to broker."""
+
+
+def broker_steps(naive: DeliveryProblem, planned: DeliveryProblem, params: DeliveryParams) -> Steps:
+    """Flooding and routing on a random tree, then routing on the planned tree."""
+    return [
+        ("flooding on a random tree", flooding(naive, params)),
+        ("content routing on a random tree", routed(naive, params)),
+        ("planned tree", routed(planned, params)),
+    ]
+
+
+def flat_steps(problem: DeliveryProblem, params: DeliveryParams) -> Steps:
+    """Everything to everybody, then each message to those who want it, one by one."""
+    interest, prices = problem.interest, params.prices
+    total = float(interest.messages.sum())
+    each = prices.sent + prices.received * len(interest.subscribers)
+    broadcast = {"multicast": total * each, "matching": prices.matched * total}
+    return [("broadcast", broadcast), ("unicast", routed(problem, params))]
+
+
+def flooding(problem: DeliveryProblem, params: DeliveryParams) -> Parts:
+    """Every message visits and is matched at every broker; brokers serve their subscribers."""
+    interest, prices = problem.interest, params.prices
+    hops = (problem.trees.parent >= 0).sum(axis=1)[problem.tree]
+    return {
+        "last hop": prices.unicast * float(interest.messages @ interest.audience_sizes),
+        "forwarding": prices.forwarded * float(problem.messages @ hops),
+        "matching": prices.matched * float(problem.messages @ (hops + 1)),
+    }
+
+
+def routed(problem: DeliveryProblem, params: DeliveryParams) -> Parts:
+    """Content-based routing, matched at every hop, without channels and groups."""
+    from fanplan.layers.delivery.search.joint import judge, without_channels
+
+    plain = replace(params, entries=0, channels=0, fixed_groups=None)
+    return judge(problem, plain, without_channels(problem, plain)).ledger.parts(params.prices)
+
+
+def delivery_steps(
+    problem: DeliveryProblem, params: DeliveryParams, first: Judged, best: Judged
+) -> Steps:
+    """Channels as if there were no groups, the layers one after the other, and all together."""
+    from fanplan.layers.delivery.search.in_turn import with_groups
+    from fanplan.layers.delivery.search.joint import judge
+
+    made, prices = first.delivery, params.prices
+    alone = replace(params, entries=0, fixed_groups=None)
+    on = with_groups(problem, alone, made.map, made.domain, made.direct)
+    channels = ("channels", judge(problem, alone, on).ledger.parts(prices))
+    both = [
+        ("layer by layer", first.ledger.parts(prices)),
+        ("all together", best.ledger.parts(prices)),
+    ]
+    return [channels, *both] if made.map.channels else both
+
+
+def marked_steps(steps: Steps, everywhere: float, marked: float) -> Steps:
+    """The same with subscriptions that are sent everywhere, and a last step in which marks rule."""
+    before = [(name, parts | {SUBSCRIPTIONS: everywhere}) for name, parts in steps]
+    return [*before, ("marking", steps[-1][1] | {SUBSCRIPTIONS: marked})]
+
+
+def savings(steps: Iterable[StepRecord]) -> list[dict[str, float | str]]:
+    """Each step with its cost, what it saves, and that in percent of the first."""
+    known = list(steps)
+    costs = np.array([step.cost for step in known])
+    saved = -np.diff(costs, prepend=costs[0])
+    return [
+        {
+            "step": step.name,
+            "cost": step.cost,
+            "saved": float(gain),
+            "percent": float(100 * gain / costs[0]),
+        }
+        for step, gain in zip(known, saved, strict=True)
+    ]

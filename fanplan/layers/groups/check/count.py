@@ -1,0 +1,224 @@
+"""The check's own count of groups: sets of (item, broker) pairs, level by level.
+
+It shares nothing with the planner's weighing of subtrees, nor with the ledger, which follows each
+route by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.layers.groups.problem.groups import Bools, BrokerTrees
+from fanplan.layers.groups.read import Entries, StoredGroups
+from fanplan.network.brokers import Routes
+
+
+class Pairs(NamedTuple):
+    """Brokers by the item, a route or a group, whose messages visit them; the root left out."""
+
+    item: Longs
+    broker: Longs
+
+
+def walked(trees: BrokerTrees, tree: Ints, item: Longs, ends: Longs) -> Pairs:
+    """All brokers on the ways from the roots to ends of items. O(ends × depth × log)."""
+    size, found = trees.brokers, [np.empty(0, np.int64)]
+    while len(item):
+        below = ends != trees.root[tree[item]]
+        found.append(distinct(item[below] * size + ends[below]))
+        item, broker = np.divmod(found[-1], size)
+        ends = trees.parent[tree[item], broker].astype(np.int64)
+    return Pairs(*np.divmod(distinct(np.concatenate(found)), size))
+
+
+def distinct(keys: Longs) -> Longs:
+    """Keys in order, each once. For so many of them sorting beats the hashing of `np.unique`."""
+    keys = np.sort(keys)
+    return keys[np.append(True, np.diff(keys) != 0)[: len(keys)]]
+
+
+def along(trees: BrokerTrees, value: np.ndarray) -> Longs:
+    """Sums of values from the root, which is left out, down to each broker of each tree.
+
+    By pointers that go twice as far each time. O(trees × brokers × log depth).
+    """
+    outside = trees.parent < 0
+    up = np.where(outside, np.arange(trees.brokers), trees.parent).astype(np.int64)
+    total = np.where(outside, 0, value).astype(np.int64)
+    while True:
+        total = total + np.take_along_axis(total, up, axis=1)
+        further = np.take_along_axis(up, up, axis=1)
+        if (further == up).all():
+            return total
+        up = further
+
+
+def hops(stored: StoredGroups) -> Longs:
+    """How many entries lead from the root to the head of each entry.
+
+    Entries must lead down their trees. One that hangs in the air counts from where it begins.
+    """
+    entries, size = stored.entries, len(stored.brokers)
+    before = places(entries.group * size + entries.head, entries.group * size + entries.tail)
+    count = len(before)
+    up = np.append(np.where(before < 0, count, before), count)
+    total = np.append(np.ones(count, np.int64), 0)
+    while (up < count).any():
+        total, up = total + total[up], up[up]
+    return total[:count]
+
+
+def places(keys: Longs, wanted: Longs) -> Longs:
+    """Where each of the wanted keys stands, −1 where it does not."""
+    if not len(keys):
+        return np.full(len(wanted), -1)
+    order = np.argsort(keys, kind="stable")
+    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
+    return np.where(keys[at] == wanted, at, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Induced:
+    """The part of its tree that leads to a group's members: brokers, and where ways part.
+
+    ``links`` and ``inner`` brokers that match are counts by group.
+    """
+
+    brokers: Longs
+    parting: Longs
+    links: Longs
+    inner: Longs
+
+
+def induced(stored: StoredGroups) -> Induced:
+    """Subtrees of groups; brokers are keys: group × brokers + broker."""
+    trees, size = stored.trees, len(stored.brokers)
+    pairs = walked(trees, stored.tree, stored.member_group, stored.member)
+    above = pairs.item * size + trees.parent[stored.tree[pairs.item], pairs.broker]
+    key, below = np.unique(above, return_counts=True)
+    matching = trees.inner[stored.tree[pairs.item], pairs.broker]
+    return Induced(
+        pairs.item * size + pairs.broker,
+        key[below > 1],
+        np.bincount(pairs.item, minlength=stored.size),
+        np.bincount(pairs.item[matching], minlength=stored.size),
+    )
+
+
+def between(trees: BrokerTrees, tree: Ints, entries: Entries) -> tuple[Pairs, Bools]:
+    """The brokers that entries bypass, by entry, and which entries lead up to their tails."""
+    here = trees.parent[tree[entries.group], entries.head].astype(np.int64)
+    item, broker = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for step in range(int(entries.bypassed.max(initial=0))):
+        more = np.flatnonzero((entries.bypassed > step) & (here >= 0))
+        if not len(more):
+            break
+        item.append(more)
+        broker.append(here[more])
+        here[more] = trees.parent[tree[entries.group[more]], here[more]]
+    straight: Bools = (here == entries.tail) & (entries.bypassed >= 0)
+    return Pairs(np.concatenate(item), np.concatenate(broker)), straight
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Routes with their trees, and the stored group that carries each; −1 for default routing."""
+
+    routes: Routes
+    tree: Ints
+    group: Longs
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Sums by group of what its routes take by default, and the ledger of all."""
+
+    messages: Floats
+    wanted: Floats
+    links: Floats
+    matches: Floats
+    ledger: dict[str, float]
+
+
+def count(stored: StoredGroups, traffic: Traffic) -> Counted:
+    """The ledger of a plan's groups, a hop and a match taking 1 each."""
+    trees, routes, size = stored.trees, traffic.routes, stored.size
+    route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
+    visits = walked(trees, traffic.tree, route, routes.brokers.astype(np.int64))
+    matching = trees.inner[traffic.tree[visits.item], visits.broker]
+    each = routes.messages[visits.item]
+    messages = by_group(traffic, size, np.arange(len(routes)), routes.messages)
+    wanted = by_group(traffic, size, route, routes.messages[route])
+    alone = traffic.group[visits.item] < 0
+    received = Sums(visits.broker[alone], each[alone])
+    matched = Sums(visits.broker[alone & matching], each[alone & matching])
+    ledger = {
+        **shares(stored, received, matched, messages, float(routes.messages.sum())),
+        "delay": mean_delay(stored, traffic, route),
+        "saving": float((messages[stored.entries.group] * stored.entries.bypassed).sum()),
+        "entries": len(stored.entries.group),
+        "unwanted": float((messages * np.diff(stored.starts) - wanted).sum()),
+    }
+    links = by_group(traffic, size, visits.item, each)
+    matches = by_group(traffic, size, visits.item[matching], each[matching])
+    return Counted(messages, wanted, links, matches, ledger)
+
+
+class Sums(NamedTuple):
+    """Amounts at brokers, a broker more than once."""
+
+    broker: Longs
+    amount: Floats
+
+    def total(self) -> float:
+        return float(self.amount.sum())
+
+    def at(self, some: Bools) -> float:
+        return float(self.amount[some[self.broker]].sum())
+
+
+def shares(
+    stored: StoredGroups, received: Sums, matched: Sums, messages: Floats, publications: float
+) -> dict[str, float]:
+    """Messages and matches in all, and the share of them at brokers in the middle of trees."""
+    forwarded = Sums(stored.entries.head, messages[stored.entries.group])
+    middle = middle_brokers(stored.trees)
+    most = publications * int(middle.sum()) or 1.0
+    return {
+        "publications": publications,
+        "messages": (received.at(middle) + forwarded.at(middle)) / most,
+        "matches": matched.at(middle) / most,
+        "link_messages": received.total() + forwarded.total(),
+        "matches_total": publications + matched.total(),
+    }
+
+
+def by_group(traffic: Traffic, size: int, route: Longs, amounts: Floats) -> Floats:
+    """Amounts on routes by the group that carries them."""
+    inside = traffic.group[route] >= 0
+    sums = np.bincount(traffic.group[route[inside]], amounts[inside], minlength=size)
+    return sums.astype(np.float64)
+
+
+def middle_brokers(trees: BrokerTrees) -> Bools:
+    """Brokers that are neither root nor end of some tree."""
+    inner = trees.inner
+    inner[np.arange(len(trees.root)), trees.root] = False
+    return np.asarray(inner.any(axis=0))
+
+
+def mean_delay(stored: StoredGroups, traffic: Traffic, route: Longs) -> float:
+    """The mean delay of messages at brokers that want them; ``route`` is of each destination."""
+    trees, routes, size = stored.trees, traffic.routes, len(stored.brokers)
+    end, messages = routes.brokers.astype(np.int64), routes.messages[route]
+    steps = along(trees, np.ones_like(trees.parent)) + along(trees, trees.inner)
+    entries, group = stored.entries, traffic.group[route]
+    at = places(entries.group * size + entries.head, group * size + end)
+    far = np.append(hops(stored), 0)[at]
+    time = 1.0 + np.where(group >= 0, far, steps[traffic.tree[route], end])
+    arrived = float(messages.sum())
+    return float((time * messages).sum()) / arrived if arrived else 0.0

@@ -1,0 +1,224 @@
+"""What chosen groups cost and save: the metrics of Zhang & Hu (2005), section 5.1, per broker.
+
+Counted route by route, without the figures that groups were chosen by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.layers.groups.problem.groups import Bools, GroupsProblem
+from fanplan.network.carried import ratio
+
+
+@dataclass(frozen=True, eq=False)
+class GroupsLedger:
+    """Totals over the window; arrays have an entry per broker.
+
+    ``received`` are messages that come by a link, ``matched`` those of them that are matched
+    against subscriptions; each message is matched once more where it enters. ``arrived`` are
+    wanted, ``unwanted`` are not and come only of groups that reach too far. ``delay`` adds up over
+    arrivals. ``inner`` are the brokers that are neither root nor end of some tree.
+
+    ``control`` are messages that set groups up, ``entries`` those of their forwarding tables,
+    ``bypassed`` the brokers that shortcuts spare, times messages.
+    """
+
+    publications: float
+    received: Floats
+    matched: Floats
+    arrived: Floats
+    unwanted: Floats
+    delay: Floats
+    inner: Bools
+    control: int
+    entries: int
+    bypassed: float
+
+    @property
+    def delay_mean(self) -> float:
+        """Table 1: mean delay of a message at a broker that wants it."""
+        return ratio(float(self.delay.sum()), float(self.arrived.sum()))
+
+    @property
+    def messages_share(self) -> float:
+        """Table 2: the share of all messages that an inner broker receives, on average."""
+        return self._share(self.received)
+
+    @property
+    def matches_share(self) -> float:
+        """Table 3: the share of all messages that an inner broker matches, on average."""
+        return self._share(self.matched)
+
+    @property
+    def matches(self) -> float:
+        """All matches, those at entry included."""
+        return self.publications + float(self.matched.sum())
+
+    def _share(self, counts: Floats) -> float:
+        return ratio(float(counts[self.inner].sum()), self.publications * int(self.inner.sum()))
+
+    def summary(self) -> dict[str, float]:
+        """All figures that are one number, by the names that the command shows."""
+        return {
+            "publications": self.publications,
+            "delay": self.delay_mean,
+            "messages": self.messages_share,
+            "matches": self.matches_share,
+            "overhead": self.control,
+            "saving": self.bypassed,
+            "entries": self.entries,
+            "link_messages": float(self.received.sum()),
+            "matches_total": self.matches,
+            "unwanted": float(self.unwanted.sum()),
+        }
+
+
+def groups_ledger(
+    problem: GroupsProblem,
+    selected: Bools,
+    shortcuts: bool = True,
+    hop: float = 1.0,
+    match: float = 1.0,
+) -> GroupsLedger:
+    """The ledger of some of the groups; all else takes default routing.
+
+    A message takes ``hop`` on each link or shortcut and ``match`` at each broker that matches it:
+    by default all it visits but ends of the tree, in a group the root alone. O(visits of all
+    routes × depth).
+    """
+    trees, routes = problem.trees, problem.routes
+    inner = trees.inner
+    # A route without a group has the position -1, which is that of the last entry.
+    covered = np.append(selected, False)[problem.group]
+    carrier = np.where(covered, problem.group, -1).astype(np.int32)
+    received, matched, arrived, unwanted, delay = account(
+        trees.root, trees.parent, inner, problem.tree, carrier, routes.starts, routes.brokers,
+        routes.messages, problem.starts, problem.members, shortcuts, hop, match,
+    )  # fmt: skip
+    control, entries, bypassed = set_up(
+        trees.root, trees.parent, problem.span, problem.starts, problem.members,
+        problem.messages, np.flatnonzero(selected), shortcuts,
+    )  # fmt: skip
+    inner[np.arange(len(trees.root)), trees.root] = False
+    return GroupsLedger(
+        publications=float(routes.messages.sum()),
+        received=received,
+        matched=matched,
+        arrived=arrived,
+        unwanted=unwanted,
+        delay=delay,
+        inner=np.asarray(inner.any(axis=0)),
+        control=int(control),
+        entries=int(entries),
+        bypassed=float(bypassed),
+    )
+
+
+@compiled
+def mark(number: int, root: int, parent: Ints, ends: Ints, seen: Longs, below: Ints) -> None:
+    """Mark the ways from the root to the ends by a number, and count the links down from each."""
+    seen[root], below[root] = number, 0
+    for end in ends:
+        here, new = end, False
+        while seen[here] != number:
+            seen[here], below[here] = number, np.int32(new)
+            here, new = parent[here], True
+        below[here] += new
+
+
+@compiled
+def is_end(ends: Ints, broker: int) -> bool:
+    at = np.searchsorted(ends, broker)
+    return bool(at < len(ends) and ends[at] == broker)
+
+
+@compiled
+def account(
+    root: Ints,
+    parent: Ints,
+    inner: Bools,
+    tree: Ints,
+    carrier: Ints,
+    starts: Longs,
+    destinations: Ints,
+    messages: Floats,
+    group_starts: Longs,
+    members: Ints,
+    shortcuts: bool,
+    hop: float,
+    match: float,
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Follow every route to its ends, counting each broker on the way once."""
+    size = parent.shape[1]
+    received, matched, arrived, unwanted, delay = np.zeros((5, size))
+    seen, told = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+    below = np.zeros(size, np.int32)
+    for i in range(len(tree)):
+        t, g, count = tree[i], carrier[i], messages[i]
+        wanted = destinations[starts[i] : starts[i + 1]]
+        ends = wanted if g < 0 else members[group_starts[g] : group_starts[g + 1]]
+        mark(i, root[t], parent[t], ends, seen, below)
+        for end in ends:
+            here, time = end, match
+            while here != root[t]:
+                if g < 0 or not shortcuts or below[here] != 1 or is_end(ends, here):
+                    matching = g < 0 and inner[t, here]
+                    time += hop + (match if matching else 0.0)
+                    if told[here] != i:
+                        told[here] = i
+                        received[here] += count
+                        matched[here] += count * matching
+                here = parent[t, here]
+            if is_end(wanted, end):
+                arrived[end] += count
+                delay[end] += count * time
+            else:
+                unwanted[end] += count
+    return received, matched, arrived, unwanted, delay
+
+
+@compiled
+def set_up(
+    root: Ints,
+    parent: Ints,
+    span: Ints,
+    starts: Longs,
+    members: Ints,
+    messages: Floats,
+    selected: Longs,
+    shortcuts: bool,
+) -> tuple[int, int, float]:
+    """Control messages, entries of forwarding tables, and what shortcuts spare.
+
+    Zhang & Hu (2005), Figure 6: the coordinator, at the root, tells each member, and one Group
+    message goes up each link. Figure 7: a Probe goes down each link, a Reply up each shortcut. A
+    broker has an entry for each broker that it sends to.
+    """
+    size = parent.shape[1]
+    seen, told = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+    below = np.zeros(size, np.int32)
+    control, entries, bypassed = 0, 0, 0.0
+    for g in selected:
+        t = span[g]
+        ends = members[starts[g] : starts[g + 1]]
+        mark(g, root[t], parent[t], ends, seen, below)
+        for end in ends:
+            here = end
+            control += here != root[t]
+            while here != root[t] and told[here] != g:
+                told[here] = g
+                control += 1 + shortcuts
+                above = parent[t, here]
+                if shortcuts and below[here] == 1 and not is_end(ends, here):
+                    bypassed += messages[g]
+                else:
+                    entries += 1
+                    forwards = below[above] == 1 and not is_end(ends, above)
+                    control += shortcuts and above != root[t] and forwards
+                here = above
+    return control, entries, bypassed

@@ -1,0 +1,133 @@
+"""Reading the groups problem from a dataset and its stages made on demand, with pyarrow alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import pyarrow.compute as pc
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.data.reader import read_manifest, read_stage
+from fanplan.layers.groups.problem.build import Cells, cell_groups, exact_groups
+from fanplan.layers.groups.problem.cell_matcher import Grid
+from fanplan.layers.groups.problem.class_matcher import ClassMatcher, class_matcher, match_class
+from fanplan.layers.groups.problem.exact_matcher import ExactMatcher, exact_matcher, match_exact
+from fanplan.layers.groups.problem.grid import read_group_grid
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.regions import read_broker_regions
+from fanplan.network.brokers import Routes
+from fanplan.network.dataset import ordered_routes, read_brokers, read_routes, routes_of
+
+Mark = Literal["cover", "overlap"]
+
+DEFAULT_CLASS = -1
+"""Traffic of cells that are in no class, in the stage `group_routes`."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How groups are found.
+
+    Without ``cells`` groups are exact: observed traffic with the same destinations. Else they come
+    from a grid with so many cells on each axis, which a broker marks if it wants all of them
+    (``cover``) or any part (``overlap``). ``least`` is the density threshold: what has so few
+    messages in the window, or fewer, takes default routing.
+    """
+
+    cells: int | None = None
+    mark: Mark = "cover"
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.cells is not None and self.cells < 1:
+            raise InputError(
+                Problem("cells", f"{self.cells} is no number of cells", "Give 1 or more")
+            )
+        if self.mark not in get_args(Mark):
+            remedy = f"Use one of: {', '.join(get_args(Mark))}"
+            raise InputError(Problem("mark", f"{self.mark!r} is unknown", remedy))
+        if not self.least >= 0:
+            what = f"{self.least} is no number of messages"
+            raise InputError(Problem("least", what, "Give 0 or more"))
+
+
+class CellMap(NamedTuple):
+    """Cells that may be in a group, each in a class; group g has the cells of ``group_class[g]``.
+
+    Cells are numbered as on ``grid``.
+    """
+
+    grid: Grid
+    cell: Longs
+    cell_class: Ints
+    group_class: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class FoundGroups:
+    """Groups of a dataset, and how a publication finds its group.
+
+    ``cells`` says which cells groups consist of; None if they are exact.
+    """
+
+    problem: GroupsProblem
+    dataset: Path
+    cells: CellMap | None = None
+
+    @cached_property
+    def matcher(self) -> ExactMatcher | ClassMatcher:
+        """Built when first asked for; planning needs none."""
+        if self.cells is None:
+            return exact_matcher(read_broker_regions(self.dataset), self.problem)
+        grid, cell, cell_class, group_class = self.cells
+        return class_matcher(grid, cell, cell_class, self.problem.span, group_class)
+
+    def match(self, topic: Ints | int, point: Floats, tree: Ints | int = 0) -> Ints:
+        """The group of each publication that enters at the root of a tree; NONE: default routing.
+
+        ``topic`` is the number of its topic in the dataset, ``point`` has publications × axes.
+        """
+        if isinstance(self.matcher, ExactMatcher):
+            return match_exact(self.matcher, topic, point, tree)
+        return match_class(self.matcher, topic, point, tree)
+
+
+def load_groups(dataset: Path, trees: BrokerTrees, grouping: Grouping) -> FoundGroups:
+    """The groups problem, after the pipeline made the stages for this grouping."""
+    brokers = read_brokers(dataset).names
+    if grouping.cells is None:
+        problem = exact_groups(brokers, trees, read_routes(dataset, "routes"), grouping.least)
+        return FoundGroups(problem, dataset)
+    routes, marked = read_group_routes(dataset)
+    problem = cell_groups(brokers, trees, routes, marked)
+    group_class = np.empty(problem.size, np.int32)
+    inside = problem.group >= 0
+    group_class[problem.group[inside]] = marked.route[inside]
+    return FoundGroups(problem, dataset, read_cell_map(dataset, group_class))
+
+
+def read_group_routes(dataset: Path) -> tuple[Routes, Cells]:
+    """Traffic, with classes in place of cells: all cells of a class have the same marks."""
+    classes = read_stage(dataset, "group_classes", ("cell_class", "brokers")).sort_by("cell_class")
+    lists = classes["brokers"].combine_chunks()
+    sizes = pc.list_value_length(lists).to_numpy()
+    columns = ("cell_class", "source", "destinations", "messages", "deliveries")
+    rows = ordered_routes(read_stage(dataset, "group_routes", columns), "cell_class")
+    known = rows["cell_class"].to_numpy()
+    # What is in no class gets one that nobody marked: the last.
+    route = np.where(known == DEFAULT_CLASS, len(classes), known).astype(np.int32)
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    leaves = lists.flatten().to_numpy().astype(np.int32)
+    return routes_of(rows), Cells(route, np.append(starts, starts[-1]), leaves)
+
+
+def read_cell_map(dataset: Path, group_class: Ints) -> CellMap:
+    grid = read_group_grid(dataset / "group_grid", read_manifest(dataset).stages["topics"])
+    table = read_stage(dataset, "group_cells", ("cell", "cell_class")).sort_by("cell")
+    cell, cell_class = (table[name].to_numpy() for name in ("cell", "cell_class"))
+    return CellMap(grid, cell.astype(np.int64), cell_class.astype(np.int32), group_class)

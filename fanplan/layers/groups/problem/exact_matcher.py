@@ -1,0 +1,153 @@
+"""The runtime matcher of exact groups: a publication's point to the group with just its brokers.
+
+The regions of all brokers are indexed (`matching`). An index cell knows the signature of the
+brokers whose boxes cover it, which need no test; boxes that only cut it are tested. The signature
+of the brokers that want the point is then looked up. A set of brokers that is no group on the tree
+takes default routing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.boxes.matching import BoxIndex, build_index, locate, sorted_order, test
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.layers.groups.problem.cell_matcher import DEFAULT, each, rows
+from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.problem.regions import BrokerRegions
+from fanplan.layers.groups.problem.signatures import Words, broker_words, set_signatures
+
+FEW = 4
+"""Boxes that cut a cell, on average, up to which it takes longer to sort points than to test."""
+
+
+class ExactMatcher(NamedTuple):
+    """An index of boxes, and a hash table of signatures on trees; half of its slots are free.
+
+    ``covering`` has the signature of the brokers that cover each index cell. The boxes
+    ``cutting[starts[c]:starts[c + 1]]`` cut cell c, and are of other brokers.
+    """
+
+    boxes: BoxIndex
+    words: Words
+    covering: Words
+    starts: Longs
+    cutting: Ints
+    key: Words
+    group: Ints
+
+
+def exact_matcher(regions: BrokerRegions, problem: GroupsProblem) -> ExactMatcher:
+    """A matcher for exact groups of brokers with these regions.
+
+    Memory is that of the index: at most 64 entries for each box.
+    """
+    index = build_index(
+        regions.topic, regions.dimensions, regions.lo, regions.hi, regions.broker, regions.topic
+    )
+    words = broker_words(index.owners)
+    slots = 1 << max(3, int(2 * problem.size).bit_length())
+    key, group = np.zeros((slots, 2), np.uint64), np.full(slots, DEFAULT, np.int32)
+    fill(key, group, problem.span, set_signatures(problem.starts, problem.members))
+    covering, starts, cutting = summarised(index, words)
+    return ExactMatcher(index, words, covering, starts, cutting, key, group)
+
+
+def match_exact(
+    matcher: ExactMatcher, topic: Ints | int, point: Floats, tree: Ints | int = 0
+) -> Ints:
+    """The group of each publication, or DEFAULT; as `match_groups` does for cells."""
+    count = len(point)
+    given = each(tree, count), each(topic, count).astype(np.int64)
+    return match_sets(matcher, *given, rows(point, np.float64))
+
+
+@compiled
+def summarised(index: BoxIndex, words: Words) -> tuple[Words, Longs, Ints]:
+    """Signatures of covering brokers, and the boxes that cut a cell and are not of these."""
+    cells = len(index.cover_start) - 1
+    covering, starts = np.zeros((cells, 2), np.uint64), np.zeros(cells + 1, np.int64)
+    cutting = np.empty(len(index.cut), np.int32)
+    seen, used = np.full(len(words), -1, np.int64), 0
+    for cell in range(cells):
+        for box in index.cover[index.cover_start[cell] : index.cover_start[cell + 1]]:
+            if seen[index.owner[box]] != cell:
+                seen[index.owner[box]] = cell
+                covering[cell] += words[index.owner[box]]
+        for box in index.cut[index.cut_start[cell] : index.cut_start[cell + 1]]:
+            if seen[index.owner[box]] != cell:
+                cutting[used] = box
+                used += 1
+        starts[cell + 1] = used
+    return covering, starts, cutting[:used].copy()
+
+
+@compiled
+def slot_of(key: Words, group: Ints, a: np.uint64, b: np.uint64) -> int:
+    """The slot of a key, or the free one where it would stand."""
+    mask = len(key) - 1
+    slot = np.int64(a >> np.uint64(32)) & mask
+    while group[slot] != DEFAULT and (key[slot, 0] != a or key[slot, 1] != b):
+        slot = (slot + 1) & mask
+    return int(slot)
+
+
+@compiled
+def on_tree(word: np.uint64, tree: int) -> np.uint64:
+    """The first word of a signature, other for every tree."""
+    return word + np.uint64(tree) * np.uint64(0x9E3779B97F4A7C15)
+
+
+@compiled
+def fill(key: Words, group: Ints, tree: Ints, signatures: Words) -> None:
+    for g in range(len(tree)):
+        a, b = on_tree(signatures[g, 0], tree[g]), signatures[g, 1]
+        slot = slot_of(key, group, a, b)
+        key[slot, 0], key[slot, 1], group[slot] = a, b, g
+
+
+@compiled
+def match_sets(matcher: ExactMatcher, tree: Ints, topic: Longs, point: Floats) -> Ints:
+    """Where many boxes cut cells, points are visited cell by cell and boxes gathered once."""
+    index, axes = matcher.boxes, point.shape[1]
+    groups = np.full(len(point), DEFAULT, np.int32)
+    cells = locate(index, topic, point)
+    order, count = np.arange(len(cells)), len(matcher.starts) - 1
+    if len(matcher.cutting) > FEW * count:
+        order = sorted_order(cells, count, order)
+    lo, hi = np.empty((axes, index.longest)), np.empty((axes, index.longest))
+    got, owner = np.empty(index.longest), np.empty(index.longest, np.int32)
+    seen = np.full(len(matcher.words), -1, np.int64)
+    last, size = -1, 0
+    for i in order:
+        if cells[i] < 0:
+            continue
+        if cells[i] != last:
+            last, size = cells[i], index.dimensions[index.row_of_topic[topic[i]]]
+            count = gather(matcher, last, size, lo, hi, owner)
+        test(point[i], size, lo, hi, count, 1.0, got)
+        a, b = matcher.covering[last, 0], matcher.covering[last, 1]
+        for k in range(count):
+            # A broker with several boxes around the point counts once.
+            if got[k] > 0.0 and seen[owner[k]] != i:
+                seen[owner[k]] = i
+                a += matcher.words[owner[k], 0]
+                b += matcher.words[owner[k], 1]
+        groups[i] = matcher.group[slot_of(matcher.key, matcher.group, on_tree(a, tree[i]), b)]
+    return groups
+
+
+@compiled
+def gather(matcher: ExactMatcher, cell: int, size: int, lo: Floats, hi: Floats, owner: Ints) -> int:
+    """Copy the boxes that cut a cell next to each other; returns their number."""
+    first, count = matcher.starts[cell], matcher.starts[cell + 1] - matcher.starts[cell]
+    for k in range(count):
+        box = matcher.cutting[first + k]
+        owner[k] = matcher.boxes.owner[box]
+        for axis in range(size):
+            lo[axis, k] = matcher.boxes.lo[box, axis]
+            hi[axis, k] = matcher.boxes.hi[box, axis]
+    return count

@@ -1,0 +1,214 @@
+"""Where the trees of brokers come from that groups hang on: links, shortest paths, or a table.
+
+What is wrong with links and tables is found before anybody knows where traffic enters. Trees are
+hung there afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Ints
+from fanplan.data.reader import read_manifest, read_stage
+from fanplan.layers.groups.problem.build import NAMED, given_trees, hung_at
+from fanplan.layers.groups.problem.dataset import Grouping
+from fanplan.layers.groups.problem.groups import NONE, BrokerTrees, first_astray
+from fanplan.layers.marking.problem.dataset import require_understood
+from fanplan.network.brokers import Links
+from fanplan.network.dataset import read_brokers, read_links
+from fanplan.network.paths import shortest_tree, ways_of
+from fanplan.workload.tables import TREES
+
+TreeKind = Literal["links", "per-publisher", "given", "overlay"]
+READ = ("links", "per-publisher", "given")
+"""Kinds that a dataset has by itself."""
+
+
+class TreeSource(Protocol):
+    """Trees that can be hung at brokers where traffic enters."""
+
+    def hung(self, roots: Ints) -> BrokerTrees:
+        """A tree for each of the roots, as far as there is one."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedTrees:
+    """Trees of links over all brokers; what enters at broker i takes the tree ``of[i]``."""
+
+    edges: tuple[Ints, ...]
+    of: Ints
+
+    def hung(self, roots: Ints) -> BrokerTrees:
+        brokers = len(self.of)
+        parent = np.full((len(roots), brokers), NONE, np.int32)
+        for tree in np.unique(self.of[roots]):
+            mine = np.flatnonzero(self.of[roots] == tree)
+            parent[mine] = hung_at(self.edges[tree], roots[mine], brokers).parent
+        return BrokerTrees(np.asarray(roots, np.int32), parent)
+
+
+@dataclass(frozen=True, eq=False)
+class PartTrees:
+    """Trees over some of the brokers, which are ``used``; their links have positions among these.
+
+    What enters at broker ``used[i]`` takes the tree ``of[i]``.
+    """
+
+    edges: tuple[Ints, ...]
+    of: Ints
+    used: Ints
+    brokers: int
+
+    def hung(self, roots: Ints) -> BrokerTrees:
+        at = np.full(self.brokers, NONE, np.int32)
+        at[self.used] = np.arange(len(self.used))
+        own = SharedTrees(self.edges, self.of).hung(at[roots])
+        parent = np.full((len(roots), self.brokers), NONE, np.int32)
+        parent[:, self.used] = np.where(own.parent >= 0, self.used[own.parent], NONE)
+        return BrokerTrees(np.asarray(roots, np.int32), parent)
+
+
+@dataclass(frozen=True, eq=False)
+class ShortestPaths:
+    """Links that each root takes its shortest paths over, by latency (Zhang & Hu, section 2.4)."""
+
+    links: Links
+    brokers: int
+
+    def hung(self, roots: Ints) -> BrokerTrees:
+        a, b = self.links.a.astype(np.int64), self.links.b.astype(np.int64)
+        both = np.concatenate((a, b)), np.concatenate((b, a))
+        ways = ways_of(*both, np.tile(self.links.latency_ms, 2), self.brokers)
+        parent = np.full((len(roots), self.brokers), NONE, np.int32)
+        for tree, root in enumerate(roots):
+            found = shortest_tree(int(root), ways, np.ones(self.brokers, bool))
+            parent[tree, found.order] = found.parent[found.order]
+        return BrokerTrees(np.asarray(roots, np.int32), parent)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTrees:
+    """Trees of a table; those of roots where nothing enters are not used."""
+
+    trees: BrokerTrees
+
+    def hung(self, roots: Ints) -> BrokerTrees:
+        used = np.flatnonzero(np.isin(self.trees.root, roots))
+        return BrokerTrees(self.trees.root[used], self.trees.parent[used])
+
+    def silent(self, roots: Ints) -> Ints:
+        """Roots of trees at which nothing enters."""
+        return self.trees.root[~np.isin(self.trees.root, roots)]
+
+
+def require_kind(kind: str) -> None:
+    if kind not in READ:
+        remedy = f"Use one of: {', '.join(READ)}"
+        raise InputError(Problem("kind of trees", f"{kind!r} is unknown", remedy))
+
+
+def read_trees(dataset: Path, kind: str) -> TreeSource:
+    """The trees of a kind that a dataset has by itself."""
+    require_kind(kind)
+    names = read_brokers(dataset).names
+    used = ("trees",) if kind == "given" else ("links",)
+    require_understood(dataset, read_manifest(dataset), used)
+    if kind == "given":
+        return GivenTrees(read_table(dataset, names))
+    links = read_links(dataset, names)
+    if links is None:
+        what = "there is no table links in the workload"
+        raise InputError(Problem("links", what, "Add it, or use trees that are given"))
+    if kind == "links":
+        require_tree(links, names)
+        edges = np.stack((links.a, links.b), axis=1)
+        return SharedTrees((edges,), np.zeros(len(names), np.int32))
+    require_joined(links, names)
+    return ShortestPaths(links, len(names))
+
+
+def sources_of(dataset: Path, grouping: Grouping) -> Ints:
+    """Brokers where traffic enters, after the pipeline made the stages of this grouping."""
+    stage = "routes" if grouping.cells is None else "group_routes"
+    return np.unique(read_stage(dataset, stage, ("source",))["source"].to_numpy().astype(np.int32))
+
+
+# ---- links
+
+
+def before_each(links: Links, brokers: int) -> tuple[Ints, Ints]:
+    """Brokers that links join with the first one, and the broker before each of them."""
+    graph = scipy.sparse.csr_array((np.ones(len(links.a)), (links.a, links.b)), (brokers, brokers))
+    reached, before = scipy.sparse.csgraph.breadth_first_order(graph, 0, directed=False)
+    return reached, before
+
+
+def require_joined(links: Links, names: pa.Array) -> Ints:
+    """Links must join all brokers; the broker before each on a way from the first."""
+    reached, before = before_each(links, len(names))
+    apart = np.setdiff1d(np.arange(len(names)), reached)
+    if len(apart):
+        first, few = names[0].as_py(), ", ".join(repr(names[int(b)].as_py()) for b in apart[:NAMED])
+        what = f"they do not join {first!r} with {few}{' …' if len(apart) > NAMED else ''}"
+        raise InputError(Problem("links", what, "Add links that lead there"))
+    return before
+
+
+def require_tree(links: Links, names: pa.Array) -> None:
+    """Links must join all brokers without a cycle."""
+    before = require_joined(links, names)
+    for a, b in zip(links.a.tolist(), links.b.tolist(), strict=True):
+        if before[a] != b and before[b] != a:
+            one, other = names[a].as_py(), names[b].as_py()
+            what = f"they are no tree: {one!r} to {other!r} closes a cycle"
+            raise InputError(Problem("links", what, "Use trees per-publisher, or leave links out"))
+
+
+# ---- the table of trees
+
+
+def read_table(dataset: Path, names: pa.Array) -> BrokerTrees:
+    """The table `trees`, in positions of brokers."""
+    if "trees" not in read_manifest(dataset).stages:
+        what = "there is no table trees in the workload"
+        raise InputError(Problem("trees", what, "Add it, or use trees of links"))
+    table = read_stage(dataset, "trees", TREES.required)
+    root, parent, child = (positions(table[name], name, names) for name in TREES.required)
+    for row in np.flatnonzero(root == child)[:1]:
+        what = f"the root {names[int(root[row])].as_py()!r} has a parent"
+        raise InputError(Problem("trees", what, "Remove the link to the root"))
+    require_ways(root, parent, child, names)
+    return given_trees(root, parent, child, len(names))
+
+
+def positions(column: pa.ChunkedArray, role: str, names: pa.Array) -> Ints:
+    found = pc.index_in(column, names)
+    if found.null_count:
+        unknown = column.filter(pc.is_null(found)).unique().to_pylist()[:NAMED]
+        remedy = "Name a broker of the workload"
+        raise InputError(Problem("trees", f"{role} {n!r} is no broker", remedy) for n in unknown)
+    return found.to_numpy().astype(np.int32)
+
+
+def require_ways(root: Ints, parent: Ints, child: Ints, names: pa.Array) -> None:
+    """Every broker of a tree is below its root, once; errors have names."""
+    for own in np.unique(root):
+        rows = np.flatnonzero(root == own)
+        above = np.full(len(names), NONE, np.int32)
+        above[child[rows]] = parent[rows]
+        _, times = np.unique(child[rows], return_counts=True)
+        lost = first_astray(int(own), above)
+        if lost != NONE or (times > 1).any():
+            twice = np.unique(child[rows])[times > 1]
+            broker = names[int(twice[0] if len(twice) else lost)].as_py()
+            what = f"that of {names[int(own)].as_py()!r} has not just one way to {broker!r}"
+            remedy = "Give links that form one tree, without a cycle"
+            raise InputError(Problem("trees", what, remedy))

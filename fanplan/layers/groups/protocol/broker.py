@@ -1,0 +1,247 @@
+"""A broker: default routing, forwarding by groups, and its part in setting both up.
+
+It knows its neighbours in the tree, the place of the root, and what messages told it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fanplan.layers.groups.protocol.audit import Audit
+from fanplan.layers.groups.protocol.interest import Interest
+from fanplan.layers.groups.protocol.links import Links
+from fanplan.layers.groups.protocol.messages import (
+    DEFAULT,
+    Acceptance,
+    Acknowledgement,
+    Completion,
+    Confirmation,
+    Group,
+    Message,
+    Notification,
+    Probe,
+    Publication,
+    Removal,
+    Reply,
+    Update,
+)
+from fanplan.layers.groups.protocol.tally import Tally
+
+NOBODY = -1
+
+
+class Surroundings(NamedTuple):
+    """What all brokers share: links, what matching a publication takes, and those who watch."""
+
+    links: Links
+    match_ms: float
+    tally: Tally
+    audit: Audit
+
+
+class Neighbours(NamedTuple):
+    """Where a broker stands in a tree. The root has NOBODY as its parent."""
+
+    tree: int
+    broker: int
+    parent: int
+    children: tuple[int, ...]
+    root: int
+
+
+@dataclass
+class Forwarding:
+    """What a broker knows of a group: to whom it sends, and whether it is a member.
+
+    ``climbed``: a Group message went up. ``origin``: where the last Probe started. ``complete``:
+    those who have all their shortcuts.
+    """
+
+    to: set[int] = field(default_factory=set)
+    member: bool = False
+    climbed: bool = False
+    origin: int = NOBODY
+    complete: set[int] = field(default_factory=set)
+
+    @property
+    def only_forwards(self) -> bool:
+        return not self.member and len(self.to) == 1
+
+
+class Broker:
+    """``table[child][route]`` is how many brokers at and below a child want a route."""
+
+    def __init__(self, near: Neighbours, around: Surroundings) -> None:
+        self.near, self.around = near, around
+        self.table: dict[int, Counter[int]] = {child: Counter() for child in near.children}
+        self.leads: dict[int, int] = {}
+        self.interest = Interest()
+        self.groups: dict[int, Forwarding] = defaultdict(Forwarding)
+        self.updates = 0
+        self.asked_ms: deque[float] = deque()
+
+    def send(self, to: int, message: Message, after_ms: float = 0.0) -> None:
+        tree, links = self.near.tree, self.around.links
+        self.around.tally.sent(message)
+        links.send(((tree, self.near.broker), (tree, to)), message, after_ms)
+
+    def receive(self, sender: int, message: Message) -> None:
+        match message:
+            case Publication():
+                self.around.tally.received[self.near.broker] += 1
+                self.forward(message)
+            case Update():
+                self.update(sender, message)
+            case Acceptance():
+                self.accept(message)
+            case Notification():
+                self.groups[message.group].member = True
+                self.climb(message.group, self.near.broker)
+            case Group():
+                self.add_entry(message.group, sender)
+                self.climb(message.group, message.member)
+            case Acknowledgement():
+                self.joined(message.group, message.member)
+            case Probe():
+                self.probe(message)
+            case Reply():
+                self.groups[message.group].to.remove(message.via)
+                self.groups[message.group].to.add(sender)
+            case Completion():
+                self.groups[message.group].complete.add(sender)
+                self.complete_shortcuts(message.group)
+            case Removal():
+                self.remove(message.group)
+
+    # Subscriptions: updates go up, and are in force on the way back.
+
+    def change(self, added: frozenset[int], dropped: frozenset[int]) -> None:
+        """Clients of this broker want other routes."""
+        self.updates += 1
+        self.asked_ms.append(self.around.links.now)
+        update = Update(self.near.broker, self.updates, added, dropped)
+        self.around.audit.requested(self.near.tree, update)
+        self.update(self.near.broker, update)
+
+    def update(self, sender: int, update: Update) -> None:
+        self.leads[update.broker] = sender
+        self.send(self.near.parent, update)
+
+    def accept(self, accepted: Acceptance) -> None:
+        """Put an update in force: behind all that the root sent before, ahead of all after."""
+        update = accepted.update
+        if update.broker == self.near.broker:
+            self.interest.change(update, accepted.since)
+            self.around.audit.confirmed(self.near.tree, update)
+            waited_ms = self.around.links.now - self.asked_ms.popleft()
+            self.around.tally.accepted_ms.append(waited_ms)
+            self.confirm(Confirmation(update.broker, update.number))
+            return
+        child = self.leads[update.broker]
+        self.table[child].update(update.added)
+        self.table[child].subtract(update.dropped)
+        self.send(child, accepted)
+
+    def confirm(self, confirmation: Confirmation) -> None:
+        self.send(self.near.root, confirmation)
+
+    # Publications.
+
+    def forward(self, publication: Publication) -> None:
+        if publication.group != DEFAULT:
+            self.forward_in_group(publication, 0.0)
+        else:
+            # An end of the tree has nothing to match for (section 5.2.1).
+            self.forward_by_content(publication, self.match() if self.near.children else 0.0)
+
+    def forward_by_content(self, publication: Publication, after_ms: float) -> None:
+        """Default routing: to all children below whom somebody wants it."""
+        for child, wanted in self.table.items():
+            if wanted[publication.route] > 0:
+                self.send(child, publication, after_ms)
+        if self.interest.wanted(publication.route, publication.number):
+            self.deliver(publication, after_ms)
+
+    def forward_in_group(self, publication: Publication, after_ms: float) -> None:
+        """No match: the table of the group says where to. A member drops what it did not want."""
+        known = self.groups.get(publication.group)
+        if known is None:
+            return
+        for broker in sorted(known.to):
+            self.send(broker, publication, after_ms)
+        if known.member:
+            if self.interest.wanted(publication.route, publication.number):
+                self.deliver(publication, after_ms)
+            else:
+                self.around.tally.unwanted[self.near.broker] += 1
+
+    def match(self) -> float:
+        self.around.tally.matched[self.near.broker] += 1
+        return self.around.match_ms
+
+    def deliver(self, publication: Publication, after_ms: float) -> None:
+        tree, broker = self.near.tree, self.near.broker
+        self.around.audit.delivered(tree, publication.number, broker)
+        delay_ms = self.around.links.now + after_ms - publication.entered_ms
+        self.around.tally.delivered(broker, delay_ms)
+
+    # Groups: Zhang & Hu (2005), Figure 6.
+
+    def add_entry(self, group: int, to: int) -> None:
+        if to not in self.groups[group].to:
+            self.groups[group].to.add(to)
+            self.around.tally.kept_entries(self.near.broker, 1)
+
+    def climb(self, group: int, member: int) -> None:
+        """Pass a Group message up; where one went before, what is left is an acknowledgement.
+
+        Links keep order. So when either comes to the root, all entries on the way are there.
+        """
+        known = self.groups[group]
+        if known.climbed:
+            self.joined(group, member)
+        else:
+            known.climbed = True
+            self.send(self.near.parent, Group(group, member))
+
+    def joined(self, group: int, member: int) -> None:
+        self.send(self.near.parent, Acknowledgement(group, member))
+
+    def remove(self, group: int) -> None:
+        """Forget a group. The message takes the ways of its publications, and so comes last."""
+        for broker in sorted(self.forget(group).to):
+            self.send(broker, Removal(group))
+
+    def forget(self, group: int) -> Forwarding:
+        known = self.groups.pop(group)
+        self.around.tally.kept_entries(self.near.broker, -len(known.to))
+        return known
+
+    # Shortcuts: Figure 7.
+
+    def probe(self, probe: Probe) -> None:
+        known, broker = self.groups[probe.group], self.near.broker
+        if known.only_forwards:
+            # Bypassed from now on, as a shortcut will start above and end below.
+            (below,) = self.forget(probe.group).to
+            self.send(below, Probe(probe.group, (*probe.path, broker)))
+            return
+        known.origin = probe.path[0]
+        if len(probe.path) > 1:
+            self.send(known.origin, Reply(probe.group, via=probe.path[1]))
+        self.probe_below(probe.group)
+
+    def probe_below(self, group: int) -> None:
+        for broker in sorted(self.groups[group].to):
+            self.send(broker, Probe(group, (self.near.broker,)))
+        self.complete_shortcuts(group)
+
+    def complete_shortcuts(self, group: int) -> None:
+        """Tell the start of the Probe when all below is done. A Reply comes before, on its link."""
+        if self.groups[group].complete == self.groups[group].to:
+            self.completed(group)
+
+    def completed(self, group: int) -> None:
+        self.send(self.groups[group].origin, Completion(group))

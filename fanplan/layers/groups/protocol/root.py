@@ -1,0 +1,240 @@
+"""The root of a tree: it puts updates and publications in one order, and coordinates groups."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
+from fanplan.layers.groups.protocol.chart import Chart, Choose, Members
+from fanplan.layers.groups.protocol.messages import (
+    DEFAULT,
+    Acceptance,
+    Confirmation,
+    Message,
+    Notification,
+    Publication,
+    Update,
+)
+
+Hold = Literal["all", "affected", "none"]
+HOLD: tuple[Hold, ...] = ("all", "affected", "none")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a coordinator rebuilds groups.
+
+    After ``rebuild_every`` accepted updates, once started; 0: only when told to. Meanwhile the root
+    holds back ``all`` publications, those of cells that are ``affected`` because their group
+    changes, or ``none``: old groups serve until new ones are there.
+    """
+
+    choose: Choose
+    rebuild_every: int = 0
+    hold: Hold = "affected"
+    shortcuts: bool = True
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.rebuild_every < 0:
+            what = f"{self.rebuild_every} is negative"
+            problems.append(Problem("rebuild_every", what, "Give a number of updates, or 0"))
+        if self.hold not in HOLD:
+            remedy = f"Choose one of {', '.join(HOLD)}"
+            problems.append(Problem("hold", f"{self.hold} is unknown", remedy))
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass
+class Rebuild:
+    """A rebuild under way, and what it waits for.
+
+    ``carrier`` has the group of each cell when it is done, ``standing`` all groups then. Cells that
+    an update has touched since are left to default routing. ``unjoined`` has, for each new group,
+    members whose way is not known to be there; a group in ``unfinished`` lacks ways or shortcuts.
+    """
+
+    began_ms: float
+    carrier: dict[int, int]
+    standing: dict[int, Members]
+    affected: set[int]
+    unconfirmed: set[tuple[int, int]]
+    unjoined: dict[int, set[int]] = field(default_factory=dict)
+    unfinished: set[int] = field(default_factory=set)
+
+    @property
+    def ready(self) -> bool:
+        return not (self.unfinished or self.unconfirmed)
+
+
+class Root(Broker):
+    """``carrier`` has the group of each cell, ``standing`` the members of each group.
+
+    Numbers of groups are never used again, so that nothing late can be taken for something new.
+    """
+
+    def __init__(self, near: Neighbours, around: Surroundings, chart: Chart, rules: Rules) -> None:
+        super().__init__(near, around)
+        self.chart, self.rules = chart, rules
+        self.cell = dict(zip(chart.route.tolist(), chart.cell.tolist(), strict=True))
+        self.carrier: dict[int, int] = {}
+        self.standing: dict[int, Members] = {}
+        self.unconfirmed: set[tuple[int, int]] = set()
+        self.rebuild: Rebuild | None = None
+        self.held: deque[tuple[float, int]] = deque()
+        self.number = self.changes = self.groups_made = 0
+        self.started = False
+
+    def receive(self, sender: int, message: Message) -> None:
+        if isinstance(message, Confirmation):
+            self.confirmed(message)
+        else:
+            super().receive(sender, message)
+
+    # Publications.
+
+    def publish(self, route: int) -> None:
+        """A publication enters."""
+        self.around.tally.entered += 1
+        self.around.audit.entered()
+        if self.holds(self.cell[route]):
+            self.held.append((self.around.links.now, route))
+        else:
+            self.release(route, self.around.links.now)
+
+    def holds(self, cell: int) -> bool:
+        if self.rebuild is None or self.rules.hold == "none":
+            return False
+        return self.rules.hold == "all" or cell in self.rebuild.affected
+
+    def release(self, route: int, entered_ms: float) -> None:
+        """Send a publication on: this is when it is matched, and its place in the order."""
+        self.around.audit.ordered(self.near.tree, self.number, route)
+        group = self.carrier.get(self.cell[route], DEFAULT)
+        publication = Publication(self.number, route, entered_ms, group)
+        self.number += 1
+        if group == DEFAULT:
+            self.forward_by_content(publication, self.match())
+        else:
+            self.around.tally.grouped += 1
+            self.forward_in_group(publication, self.match())
+
+    # Updates.
+
+    def update(self, sender: int, update: Update) -> None:
+        """Accept an update. Cells it touches take default routing until the next rebuild.
+
+        Default routing follows the same links as the acceptance, so it needs no waiting.
+        """
+        self.leads[update.broker] = sender
+        self.around.audit.accepted(self.near.tree, update)
+        self.chart.change(update)
+        for route in update.added | update.dropped:
+            self.evict(self.cell[route])
+        self.unconfirmed.add((update.broker, update.number))
+        self.changes += 1
+        self.accept(Acceptance(update, self.number))
+        self.begin_if_due()
+
+    def evict(self, cell: int) -> None:
+        self.around.tally.evicted += self.carrier.pop(cell, DEFAULT) != DEFAULT
+        if self.rebuild:
+            self.rebuild.carrier.pop(cell, None)
+
+    def confirm(self, confirmation: Confirmation) -> None:
+        self.confirmed(confirmation)
+
+    def confirmed(self, confirmation: Confirmation) -> None:
+        done = confirmation.broker, confirmation.number
+        self.unconfirmed.discard(done)
+        if self.rebuild:
+            self.rebuild.unconfirmed.discard(done)
+            self.end_rebuild()
+
+    # The coordinator (section 3.2).
+
+    def begin_if_due(self) -> None:
+        """Rebuild after so many updates; the first time only when told to."""
+        every = self.rules.rebuild_every
+        if self.started and every and self.changes >= every:
+            self.begin_rebuild()
+
+    def begin_rebuild(self) -> None:
+        """Identify groups, and set up those whose members no standing group has."""
+        if self.rebuild:
+            return
+        self.started, self.changes = True, 0
+        number_of = {members: group for group, members in self.standing.items()}
+        carrier, standing, new = {}, {}, []
+        for members, cells in self.chart.chosen(self.rules.choose).items():
+            group = number_of.get(members, DEFAULT)
+            if group == DEFAULT:
+                group, self.groups_made = self.groups_made, self.groups_made + 1
+                new.append(group)
+            standing[group] = members
+            carrier.update(dict.fromkeys(cells, group))
+        affected = {cell for cell, _ in carrier.items() ^ self.carrier.items()}
+        self.rebuild = Rebuild(
+            self.around.links.now, carrier, standing, affected, set(self.unconfirmed)
+        )
+        self.around.tally.built += len(new)
+        self.around.tally.kept += len(standing) - len(new)
+        self.set_up(new)
+
+    def set_up(self, groups: list[int]) -> None:
+        """Tell the members of new groups (Figure 6)."""
+        assert self.rebuild
+        root = self.near.broker
+        self.rebuild.unfinished.update(groups)
+        for group in groups:
+            members = self.rebuild.standing[group]
+            self.groups[group].member = root in members
+            self.rebuild.unjoined[group] = set(members) - {root}
+            for member in sorted(members - {root}):
+                self.send(member, Notification(group))
+        for group in groups:
+            self.go_on(group)
+        self.end_rebuild()
+
+    def climb(self, group: int, member: int) -> None:
+        self.joined(group, member)
+
+    def joined(self, group: int, member: int) -> None:
+        assert self.rebuild
+        self.rebuild.unjoined[group].discard(member)
+        self.go_on(group)
+
+    def go_on(self, group: int) -> None:
+        """Once all members have joined, look for shortcuts (Figure 7)."""
+        assert self.rebuild
+        if self.rebuild.unjoined[group]:
+            return
+        if self.rules.shortcuts:
+            self.probe_below(group)
+        else:
+            self.completed(group)
+
+    def completed(self, group: int) -> None:
+        if self.rebuild:
+            self.rebuild.unfinished.discard(group)
+            self.end_rebuild()
+
+    def end_rebuild(self) -> None:
+        """Once all is there, switch at a stroke, release what is held, and remove old groups."""
+        done = self.rebuild
+        if done is None or not done.ready:
+            return
+        old = [group for group in self.standing if group not in done.standing]
+        self.carrier, self.standing, self.rebuild = done.carrier, done.standing, None
+        for group in old:
+            self.remove(group)
+        self.around.tally.rebuild_ms.append(self.around.links.now - done.began_ms)
+        while self.held:
+            entered_ms, route = self.held.popleft()
+            self.around.tally.held_ms.append(self.around.links.now - entered_ms)
+            self.release(route, entered_ms)
+        self.begin_if_due()

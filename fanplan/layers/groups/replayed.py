@@ -1,0 +1,104 @@
+"""What the groups of a plan do with traffic, beside default routing and what the plan said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fanplan.layers.groups.ledger import groups_ledger
+from fanplan.layers.groups.problem.groups import NONE, GroupsProblem
+from fanplan.network.brokers import Routes
+from fanplan.plan.replayed import AGREE
+
+
+@dataclass(frozen=True)
+class ReplayedGroups:
+    """The measured ledger with a plan's groups, and the one of default routing.
+
+    ``planned`` is the ledger that the plan states; None for other traffic than it was made for.
+    ``covered`` is the share of messages that groups carry, ``delivered`` counts messages at brokers
+    that want them, ``missed`` those that would not get there: subscriptions changed since.
+    """
+
+    delivered: float
+    missed: float
+    covered: float
+    ledger: dict[str, float]
+    default: dict[str, float]
+    planned: dict[str, float] | None
+
+    @property
+    def differences(self) -> dict[str, tuple[float, float]]:
+        """Entries that differ from the plan's: name → (planned, measured)."""
+        planned = self.planned or {}
+        return {
+            name: (planned[name], self.ledger[name])
+            for name in planned
+            if abs(planned[name] - self.ledger[name]) > AGREE * max(1.0, abs(self.ledger[name]))
+        }
+
+    @property
+    def ok(self) -> bool:
+        return self.missed == 0 and not self.differences
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "publications": self.ledger["publications"],
+            "delivered": self.delivered,
+            "missed": self.missed,
+            "unwanted": self.ledger["unwanted"],
+            "covered": self.covered,
+            "same_traffic": self.planned is not None,
+            "differences": {name: list(pair) for name, pair in self.differences.items()},
+            "ledger": self.ledger,
+            "default": self.default,
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to know first."""
+        agrees = "other traffic than was planned for"
+        if self.planned is not None:
+            agrees = "differs from the plan's" if self.differences else "as planned"
+        beside = {
+            words: f"{self.ledger[name]:,.6g}, by default routing {self.default[name]:,.6g}"
+            for name, words in SHOWN.items()
+        }
+        return {
+            "publications": self.ledger["publications"],
+            "delivered to brokers": self.delivered,
+            "missed": self.missed,
+            "carried by groups, %": 100 * self.covered,
+            **beside,
+            "ledger": agrees,
+        }
+
+
+SHOWN = {
+    "matches_total": "matches",
+    "link_messages": "messages on links",
+    "delay": "mean delay",
+    "unwanted": "unwanted",
+}
+
+
+def replayed_groups(
+    problem: GroupsProblem, wanted: Routes, shortcuts: bool, planned: Mapping[str, float] | None
+) -> ReplayedGroups:
+    """Send the traffic of a problem with all of its groups set up; ``wanted`` is all there is."""
+    with_groups = groups_ledger(problem, np.ones(problem.size, bool), shortcuts)
+    alone = replace(problem, routes=wanted, group=np.full(len(wanted), NONE, np.int32))
+    default = groups_ledger(alone, np.zeros(problem.size, bool), shortcuts)
+    lost = np.diff(wanted.starts) - np.diff(problem.routes.starts)
+    total = with_groups.publications
+    return ReplayedGroups(
+        delivered=float(with_groups.arrived.sum()),
+        missed=float((wanted.messages * lost).sum()),
+        covered=float(problem.messages.sum()) / total if total else 0.0,
+        ledger=with_groups.summary(),
+        default=default.summary(),
+        planned=None if planned is None else dict(planned),
+    )

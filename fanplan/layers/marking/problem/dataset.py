@@ -1,0 +1,266 @@
+"""Reading the marking problem from a dataset and its stage `descriptors`, with pyarrow alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Longs
+from fanplan.data.reader import Manifest, read_manifest, read_stage
+from fanplan.layers.marking.problem.marking import NAMED, MarkingProblem, Network
+from fanplan.layers.marking.problem.trees import (
+    given_problem,
+    given_shared_problem,
+    require_paths,
+    shared_problem,
+    source_problem,
+)
+from fanplan.network.brokers import Links
+from fanplan.network.dataset import (
+    LINK_COLUMNS,
+    distinct,
+    links_among,
+    read_brokers,
+    require_homes,
+)
+from fanplan.workload.tables import TREES
+
+Sending = Literal["one", "latency", "cost"]
+
+SHARED = "shared:"
+GIVEN = ("given", "given-shared")
+OVERLAY = "overlay"
+"""The tree of an overlay in the same plan."""
+KINDS = f"{SHARED}CORE, per-source, given or given-shared"
+
+
+Descriptors = Callable[[Path, pa.Array], tuple[Longs, Longs]]
+"""Counts the descriptors of publishers and of subscribers at each node of a dataset."""
+
+
+@dataclass(frozen=True)
+class MarkedOverlay:
+    """The tree of an overlay as root, parent and child; ``clients`` if they were allocated."""
+
+    tree: pa.Table
+    clients: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class MarkingWishes:
+    """Which trees are marked, and what descriptors cost.
+
+    ``trees`` is ``shared:CORE``, ``per-source``, ``given`` or ``given-shared``. ``raw`` counts
+    regions that another one at their node covers. ``sending`` is the price of a descriptor on a
+    link: one, or the link's latency or cost. ``storing`` is that of keeping it at a node.
+    ``merge``: a descriptor that another one on the same link covers does not travel there.
+    """
+
+    trees: str
+    raw: bool = False
+    sending: Sending = "one"
+    storing: float = 0.0
+    merge: bool = False
+
+    def __post_init__(self) -> None:
+        if self.trees not in ("per-source", OVERLAY, *GIVEN) and not self.core:
+            raise InputError(Problem("kind of trees", f"{self.trees!r} is unknown", f"Use {KINDS}"))
+        if self.sending not in get_args(Sending):
+            remedy = f"Use one of: {', '.join(get_args(Sending))}"
+            raise InputError(Problem("sending", f"{self.sending!r} is unknown", remedy))
+        if not 0 <= self.storing < np.inf:
+            what = f"{self.storing} is no price"
+            raise InputError(Problem("storing", what, "Give a finite number of 0 or more"))
+        if self.merge and self.raw:
+            what = "covered regions cannot both count and be merged"
+            raise InputError(Problem("merge", what, "Leave out raw"))
+
+    @property
+    def core(self) -> str:
+        """The core of a shared tree; empty for other trees."""
+        return self.trees.removeprefix(SHARED) if self.trees.startswith(SHARED) else ""
+
+
+def load_marking(
+    dataset: Path, wishes: MarkingWishes, overlay: MarkedOverlay | None = None
+) -> MarkingProblem:
+    """The marking problem, after the pipeline made `descriptors`; or those of clients, if these are
+    elsewhere than in the workload."""
+    network, trees = load_network(dataset, wishes, overlay and overlay.clients)
+    if wishes.trees == OVERLAY:
+        trees = required(overlay).tree
+    if wishes.core:
+        problem = shared_problem(network, wishes.core)
+    elif trees is not None:
+        problem = given(network, trees, wishes)
+    else:
+        problem = source_problem(network)
+    return replace(problem, source=read_manifest(dataset).key)
+
+
+def required(overlay: MarkedOverlay | None) -> MarkedOverlay:
+    if overlay is None:
+        what = "there is no overlay in this plan"
+        raise InputError(Problem("kind of trees", what, f"Use {KINDS}, or `fanplan design`"))
+    return overlay
+
+
+def load_network(
+    dataset: Path, wishes: MarkingWishes, clients: pa.Table | None = None
+) -> tuple[Network, pa.Table | None]:
+    """The network that is marked, and its trees if given ones are wished for.
+
+    ``clients`` has client, role and broker, where these are not those of the workload.
+    """
+    manifest = read_manifest(dataset)
+    require_understood(dataset, manifest, tables_of(wishes))
+    trees = read_trees(dataset, manifest) if wishes.trees in GIVEN else None
+    read = partial(read_descriptors, raw=wishes.raw)
+    if clients is not None:
+        read = partial(read_client_descriptors, clients=clients)
+    return read_network(dataset, manifest, wishes, read), trees
+
+
+def given(network: Network, trees: pa.Table, wishes: MarkingWishes) -> MarkingProblem:
+    build = given_problem if wishes.trees == "given" else given_shared_problem
+    return build(network, trees)
+
+
+def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
+    """Refuse what can be seen before descriptors are counted: clients stand for those here."""
+    manifest = read_manifest(dataset)
+    require_understood(dataset, manifest, tables_of(wishes))
+    network = read_network(dataset, manifest, wishes, read_homes)
+    if wishes.trees in GIVEN:
+        given(network, read_trees(dataset, manifest), wishes)
+    else:
+        require_paths(network, wishes.core)
+
+
+def tables_of(wishes: MarkingWishes) -> tuple[str, ...]:
+    """The tables of the network that these trees are made from."""
+    return ("links", "trees") if wishes.trees in GIVEN else ("links",)
+
+
+def require_understood(dataset: Path, manifest: Manifest, used: tuple[str, ...]) -> None:
+    """No row of these tables may be in quarantine: a tree without it would be another tree."""
+    if not any(table.quarantined for table in manifest.tables if table.name in used):
+        return
+    rows = read_stage(dataset, "quarantine", ("table", "source", "line", "raw", "reason"))
+    # An empty file has an entry too, without a line.
+    rows = rows.filter(pc.and_(pc.is_in(rows["table"], pa.array(used)), pc.is_valid(rows["line"])))
+    first = rows.sort_by([(name, "ascending") for name in ("table", "source", "line")])[:NAMED]
+    raise InputError(
+        Problem(
+            f"{row['source']}, line {row['line']}", f"{row['raw']!r}: {row['reason']}", "Mend it"
+        )
+        for row in first.to_pylist()
+    )
+
+
+def read_network(
+    dataset: Path, manifest: Manifest, wishes: MarkingWishes, read: Descriptors
+) -> Network:
+    """Brokers as nodes, with the descriptors that are read, the links between them and prices."""
+    table = read_stage(dataset, "links", LINK_COLUMNS) if "links" in manifest.stages else None
+    nodes = node_names(dataset, manifest, table, wishes)
+    links = None if table is None else links_among(table, nodes)
+    published, subscribed = read(dataset, nodes)
+    return Network(
+        nodes=nodes,
+        published=published,
+        subscribed=subscribed,
+        links=links,
+        sending=sending_prices(links, wishes.sending),
+        storing=np.full(len(nodes), wishes.storing),
+    )
+
+
+def node_names(
+    dataset: Path, manifest: Manifest, links: pa.Table | None, wishes: MarkingWishes
+) -> pa.Array:
+    """The table `brokers`; without one, whom clients and links name, or without links the trees."""
+    known = read_brokers(dataset).names
+    if "brokers" in manifest.stages:
+        return known
+    columns: list[pa.ChunkedArray] = []
+    if links is not None:
+        columns = [links["a"], links["b"]]
+    elif wishes.trees in GIVEN:
+        columns = read_trees(dataset, manifest).columns
+    return pa.array(sorted(set(known.to_pylist()).union(*(c.to_pylist() for c in columns))))
+
+
+def read_trees(dataset: Path, manifest: Manifest) -> pa.Table:
+    if "trees" not in manifest.stages:
+        what = "there is no table trees in the workload"
+        raise InputError(Problem("trees", what, f"Add it, or use {SHARED}CORE or per-source"))
+    return read_stage(dataset, "trees", TREES.required)
+
+
+def read_homes(dataset: Path, nodes: pa.Array) -> tuple[Longs, Longs]:
+    """One wherever somebody advertises, and wherever somebody subscribes."""
+    require_clients(dataset)
+    roles = (distinct(dataset, stage, "broker") for stage in ("advertisements", "subscriptions"))
+    published, subscribed = (
+        pc.is_in(nodes, pa.array(sorted(map(str, names)), pa.string())).to_numpy(False)
+        for names in roles
+    )
+    return published.astype(np.int64), subscribed.astype(np.int64)
+
+
+def require_clients(dataset: Path) -> None:
+    """There must be advertisements, and each of them and of the subscriptions names a broker."""
+    if "advertisements" not in read_manifest(dataset).stages:
+        what, remedy = "there is no such table", "Say who publishes what, and at which broker"
+        raise InputError(Problem("advertisements", what, remedy))
+    require_homes(dataset)
+
+
+def read_descriptors(dataset: Path, nodes: pa.Array, raw: bool) -> tuple[Longs, Longs]:
+    """How many descriptors publishers and subscribers have at each node."""
+    names = [f"raw_{name}" if raw else name for name in ("published", "subscribed")]
+    table = read_stage(dataset, "descriptors", ("broker", *names))
+    at = pc.index_in(table["broker"], nodes).to_numpy()
+    counts = np.zeros((2, len(nodes)), np.int64)
+    counts[:, at] = [table[name].to_numpy() for name in names]
+    return required_regions(counts)
+
+
+def read_client_descriptors(
+    dataset: Path, nodes: pa.Array, clients: pa.Table
+) -> tuple[Longs, Longs]:
+    """How many descriptors the clients have who were allocated to each node; all of them count."""
+    table = read_stage(dataset, "client_descriptors", ("client", "role", "regions"))
+    placed = table.join(clients, keys=["client", "role"], join_type="inner")
+    counts = np.zeros((2, len(nodes)), np.int64)
+    at = pc.index_in(placed["broker"], nodes).to_numpy()
+    side = np.where(pc.equal(placed["role"], "publisher").to_numpy(), 0, 1)
+    np.add.at(counts, (side, at), placed["regions"].to_numpy())
+    return required_regions(counts)
+
+
+def required_regions(counts: np.ndarray) -> tuple[Longs, Longs]:
+    """Of publishers and of subscribers; there must be some of both."""
+    for table, total in zip(("advertisements", "subscriptions"), counts.sum(axis=1), strict=True):
+        if not total:
+            raise InputError(Problem(table, "there is no region", "Give at least one"))
+    return counts[0], counts[1]
+
+
+def sending_prices(links: Links | None, sending: Sending) -> Floats | None:
+    """The price of a descriptor on each link; None for 1."""
+    if sending == "one":
+        return None
+    if links is None:
+        what = f"there are no links that have a {sending}"
+        raise InputError(Problem("sending", what, "Add a table links, or use one"))
+    return links.latency_ms if sending == "latency" else links.cost

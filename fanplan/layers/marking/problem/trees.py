@@ -1,0 +1,222 @@
+"""Marking problems from a network: a core-based shared tree, shortest paths, or given trees."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Longs
+from fanplan.layers.marking.problem.marking import (
+    NONE,
+    MarkingProblem,
+    Network,
+    SharedTree,
+    SourceTrees,
+)
+from fanplan.layers.marking.problem.requirements import (
+    Bools,
+    missed,
+    position,
+    positions,
+    require_entered_once,
+    require_hung,
+    require_joined,
+    require_none,
+    require_one_root,
+    require_trees,
+)
+from fanplan.network.brokers import Links
+from fanplan.network.paths import (
+    Hung,
+    Laid,
+    Ways,
+    hang,
+    laid,
+    preorder,
+    pruned,
+    shortest_tree,
+    shortest_trees,
+    sums_below,
+    ways_of,
+)
+from fanplan.workload.tables import TREES
+
+
+def shared_problem(network: Network, core: str) -> MarkingProblem:
+    """All publishers and subscribers on one tree: their shortest paths to the core.
+
+    O(links × log nodes). The two directions of a link are marked each on its own.
+    """
+    require_paths(network, core)
+    root, member = position(network, core), members(network)
+    tree = shortest_tree(root, network_ways(network), member)
+    return with_core(network, directed(network), root, pruned(tree, member))
+
+
+def given_shared_problem(network: Network, trees: pa.Table) -> MarkingProblem:
+    """All publishers and subscribers on one given tree, as a table with one root, the core.
+
+    Its links are used in both directions. O(rows × log rows).
+    """
+    root, parent, child = (positions(network, trees, name) for name in TREES.required)
+    require_one_root(network, root)
+    require_entered_once(network, root, child)
+    ends = np.concatenate((parent, child)), np.concatenate((child, parent))
+    links = directed(network) if network.links else any_links(*ends, network.size)
+    core = int(root[0])
+    tree = hang(core, parent, child, find(network, links, parent, child), network.size)
+    require_hung(network, core, child, tree)
+    require_none(network, core, missed(members(network), core, tree))
+    return with_core(network, links, core, pruned(tree, members(network)))
+
+
+def only_tree(network: Network, trees: pa.Table) -> Network:
+    """The network with the links of one given tree alone: its shortest paths are the tree."""
+    parent, child = (positions(network, trees, name) for name in ("parent", "child"))
+    if network.links is None:
+        a, b, ones = parent.astype(np.int32), child.astype(np.int32), np.ones(len(parent))
+        return replace(network, links=Links(a, b, ones, np.inf * ones, ones))
+    own = np.minimum(parent, child) * network.size + np.maximum(parent, child)
+    a, b = network.links.a.astype(np.int64), network.links.b.astype(np.int64)
+    kept = np.isin(np.minimum(a, b) * network.size + np.maximum(a, b), own)
+    links = Links(*(column[kept] for column in astuple(network.links)))
+    sending = None if network.sending is None else network.sending[kept]
+    return replace(network, links=links, sending=sending)
+
+
+def source_problem(network: Network) -> MarkingProblem:
+    """A tree for each publishing node: its shortest paths to the subscribers by latency.
+
+    Of equally long paths the one with fewer links, then the one whose last links come from nodes
+    with lower positions. O(publishers × links × log nodes) at most.
+    """
+    require_paths(network)
+    roots, wanted = np.flatnonzero(network.published), network.subscribed > 0
+    trees = shortest_trees(roots, network_ways(network), wanted)
+    return with_sources(network, directed(network), trees)
+
+
+def given_problem(network: Network, trees: pa.Table) -> MarkingProblem:
+    """A tree for each publishing node as given: columns root, parent, child with names of nodes.
+
+    Trees of nodes that publish nothing are not used. O(rows × log rows).
+    """
+    root, parent, child = (positions(network, trees, name) for name in TREES.required)
+    require_trees(network, root, child)
+    links = directed(network) if network.links else any_links(parent, child, network.size)
+    way = find(network, links, parent, child)
+    order = np.argsort(root, kind="stable")
+    ends = np.searchsorted(root[order], np.arange(network.size + 1))
+    wanted, found = network.subscribed > 0, []
+    for publisher in np.flatnonzero(network.published).tolist():
+        rows = order[ends[publisher] : ends[publisher + 1]]
+        tree = hang(publisher, parent[rows], child[rows], way[rows], network.size)
+        require_hung(network, publisher, child[rows], tree)
+        require_none(network, publisher, missed(wanted, publisher, tree))
+        found.append(preorder(publisher, pruned(tree, wanted)))
+    return with_sources(network, links, laid(found))
+
+
+def require_paths(network: Network, core: str = "") -> None:
+    """Links must lead from the core to all, or without one from all publishers to subscribers."""
+    directed(network)
+    if core:
+        require_joined(network, np.array([position(network, core)]), members(network))
+    else:
+        require_joined(network, np.flatnonzero(network.published), network.subscribed > 0)
+
+
+# ---- directed links
+
+
+class Directed(NamedTuple):
+    """Directed links that trees may use, and the price of a descriptor on each."""
+
+    tail: Longs
+    head: Longs
+    sending: Floats
+
+
+def directed(network: Network) -> Directed:
+    """Each link of the network in both directions: first all as given, then all back."""
+    if network.links is None:
+        raise InputError(Problem("links", "there are none", "Give links, or trees"))
+    a, b = network.links.a.astype(np.int64), network.links.b.astype(np.int64)
+    sending = np.ones(len(a)) if network.sending is None else network.sending
+    return Directed(np.concatenate((a, b)), np.concatenate((b, a)), np.tile(sending, 2))
+
+
+def network_ways(network: Network) -> Ways:
+    links = directed(network)
+    assert network.links is not None
+    return ways_of(links.tail, links.head, np.tile(network.links.latency_ms, 2), network.size)
+
+
+def any_links(parent: Longs, child: Longs, nodes: int) -> Directed:
+    """Whatever links trees name, at the price 1."""
+    tail, head = np.divmod(np.unique(parent * nodes + child), nodes)
+    return Directed(tail, head, np.ones(len(tail)))
+
+
+def find(network: Network, links: Directed, tail: Longs, head: Longs) -> Longs:
+    """Where directed links stand among those at hand; an error that names one that is missing."""
+    key, wanted = links.tail * network.size + links.head, tail * network.size + head
+    for row in np.flatnonzero(~np.isin(wanted, key))[:1]:
+        ends = f"{network.name(tail[row])!r} to {network.name(head[row])!r}"
+        raise InputError(Problem("trees", f"no link leads from {ends}", "Add it to the links"))
+    order = np.argsort(key, kind="stable")
+    return order[np.searchsorted(key, wanted, sorter=order)]
+
+
+# ---- problems
+
+
+def members(network: Network) -> Bools:
+    """The nodes that publish or subscribe."""
+    return (network.published > 0) | (network.subscribed > 0)
+
+
+def with_core(network: Network, links: Directed, root: int, tree: Hung) -> MarkingProblem:
+    """A problem with one tree for all; only links on which something can travel are kept."""
+    f, g = (sums_below(tree, many) for many in (network.published, network.subscribed))
+    order = tree.order
+    # A link is used if somebody publishes before it and somebody subscribes behind it.
+    falls = order[(network.published.sum() > f[order]) & (g[order] > 0)]
+    rises = order[(f[order] > 0) & (network.subscribed.sum() > g[order])]
+    down, up = np.full((2, network.size), NONE, np.int32)
+    down[falls] = np.arange(len(falls))
+    up[rises] = len(falls) + np.arange(len(rises))
+    parent = np.full(network.size, NONE, np.int32)
+    parent[order] = tree.parent[order]
+    shape = SharedTree(root, np.concatenate(([root], order)).astype(np.int32), parent, down, up)
+    back = find(network, links, rises, tree.parent[rises])
+    return with_links(network, links, np.concatenate((tree.way[falls], back)), shape)
+
+
+def with_sources(network: Network, links: Directed, trees: Laid) -> MarkingProblem:
+    """A problem with a tree per publisher; only links in trees are kept, in their order."""
+    in_use = np.zeros(len(links.tail), bool)
+    in_use[trees.way] = True
+    link = (np.cumsum(in_use) - 1)[trees.way].astype(np.int32)
+    roots = np.flatnonzero(network.published).astype(np.int32)
+    shape = SourceTrees(roots, trees.starts, link, trees.above)
+    return with_links(network, links, np.flatnonzero(in_use), shape)
+
+
+def with_links(
+    network: Network, links: Directed, used: Longs, trees: SourceTrees | SharedTree
+) -> MarkingProblem:
+    return MarkingProblem(
+        nodes=network.nodes,
+        published=network.published,
+        subscribed=network.subscribed,
+        tail=links.tail[used].astype(np.int32),
+        head=links.head[used].astype(np.int32),
+        sending=links.sending[used],
+        storing=np.zeros(network.size) if network.storing is None else network.storing,
+        trees=trees,
+    )

@@ -1,0 +1,133 @@
+"""What the routing below the protocol tells a node: its neighbour on the way from each root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Longs
+from fanplan.layers.marking.problem.dataset import MarkingWishes
+from fanplan.layers.marking.problem.marking import NONE, MarkingProblem, Network
+from fanplan.layers.marking.problem.trees import (
+    given_problem,
+    network_ways,
+    position,
+    positions,
+    shared_problem,
+    source_problem,
+)
+from fanplan.network.paths import shortest_tree
+from fanplan.workload.tables import TREES
+
+
+class Way(NamedTuple):
+    """A tree from one root to all nodes: the node before each, and those after it."""
+
+    before: list[int]
+    after: dict[int, list[int]]
+
+
+@dataclass
+class Routing:
+    """Ways from roots, made when they are first asked for, and the problem that they pose.
+
+    ``core`` is that of a shared tree, NONE for trees per source. ``publishing`` and ``subscribing``
+    are the nodes where clients can be: those that ways can start at, and that all ways reach.
+    ``given`` are the links of given trees.
+    """
+
+    network: Network
+    core: int
+    publishing: list[int]
+    subscribing: list[int]
+    parents: Callable[[int], Longs]
+    pose: Callable[[Network], MarkingProblem]
+    given: list[tuple[int, int]] = field(default_factory=list)
+    ways: dict[int, Way] = field(default_factory=dict)
+
+    def way(self, root: int) -> Way:
+        if root not in self.ways:
+            self.ways[root] = way_of(self.parents(root).tolist())
+        return self.ways[root]
+
+    def wires(self) -> list[tuple[int, int, float, float]]:
+        """Links of the network: both ends, latency in ms and price of a descriptor."""
+        links = self.network.links
+        if links is None:  # Any links that trees use.
+            used = {(min(a, b), max(a, b)) for a, b in self.given}
+            return [(a, b, 1.0, 1.0) for a, b in sorted(used)]
+        price = np.ones(len(links.a)) if self.network.sending is None else self.network.sending
+        columns = (links.a, links.b, links.latency_ms, price)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def problem(self, published: Longs, subscribed: Longs) -> MarkingProblem:
+        """The marking problem with these descriptors at the nodes."""
+        return self.pose(replace(self.network, published=published, subscribed=subscribed))
+
+
+def way_of(before: list[int]) -> Way:
+    after: dict[int, list[int]] = {}
+    for node, parent in enumerate(before):
+        if parent != NONE:
+            after.setdefault(parent, []).append(node)
+    return Way(before, after)
+
+
+def routing_of(network: Network, trees: str, given: pa.Table | None = None) -> Routing:
+    """Routing for ``shared:CORE``, ``per-source`` or ``given`` trees (a table of these)."""
+    core = MarkingWishes(trees).core
+    if trees == "given":
+        return given_routing(network, given)
+    if core and network.storing is not None and np.ptp(network.storing):
+        what = "differs between nodes, so links cannot be decided each on its own"
+        raise InputError(Problem("storing", what, "Give one price, or use trees per source"))
+    every = np.ones(network.size, bool)
+    ways = network_ways(network)
+
+    def parents(root: int) -> Longs:
+        tree = shortest_tree(root, ways, every)
+        before = np.full(network.size, NONE, np.int64)
+        before[tree.order] = tree.parent[tree.order]
+        return before
+
+    root = position(network, core) if core else first_member(network)
+    reached = [root, *np.flatnonzero(parents(root) != NONE).tolist()]
+    pose = (lambda world: shared_problem(world, core)) if core else source_problem
+    pose(network)  # Refuses clients that cannot reach each other.
+    return Routing(network, root if core else NONE, reached, reached, parents, pose)
+
+
+def first_member(network: Network) -> int:
+    """A node of the part of the network in which clients are."""
+    return int(np.argmax((network.published > 0) | (network.subscribed > 0)))
+
+
+def given_routing(network: Network, given: pa.Table | None) -> Routing:
+    """Clients can only publish where a tree starts, and subscribe where all trees come by."""
+    if given is None:
+        raise InputError(Problem("trees", "none are given", "Give a table root, parent, child"))
+    root, parent, child = (positions(network, given, name) for name in TREES.required)
+    roots = np.unique(root).tolist()
+    given_problem(replace(network, published=np.bincount(root, minlength=network.size)), given)
+    given_problem(network, given)
+
+    def parents(start: int) -> Longs:
+        before = np.full(network.size, NONE, np.int64)
+        before[child[root == start]] = parent[root == start]
+        return before
+
+    reached = np.all([(parents(x) != NONE) | (np.arange(network.size) == x) for x in roots], axis=0)
+    return Routing(
+        network=network,
+        core=NONE,
+        publishing=roots,
+        subscribing=np.flatnonzero(reached).tolist(),
+        parents=parents,
+        pose=lambda world: given_problem(world, given),
+        given=list(zip(parent.tolist(), child.tolist(), strict=True)),
+    )

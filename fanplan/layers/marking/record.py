@@ -1,0 +1,63 @@
+"""The section of plan.json on the marking."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from fanplan.layers.marking.problem.dataset import MarkingWishes, Sending
+from fanplan.plan.numbers import Count
+
+Price = Annotated[FiniteFloat, Field(ge=0)]
+
+
+class MergedRecord(BaseModel):
+    """Costs if a descriptor that another one on the same link covers does not travel there.
+
+    ``cost`` is that of the plan's marks, which are the best so. ``plain`` is what the marks that
+    are best without merging cost without it, and ``plain_merged`` what they cost with it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cost: Price
+    plain: Price
+    plain_merged: Price
+    pub_everywhere: Price
+    sub_everywhere: Price
+
+
+class MarkingRecord(BaseModel):
+    """Which trees were marked, how descriptors were counted and weighed, and what that costs.
+
+    ``publishers`` and ``subscribers`` are nodes that have descriptors, ``published`` and
+    ``subscribed`` count those. ``pub_everywhere`` and ``sub_everywhere`` are the costs if all links
+    are p-links, or all s-links. All of these count descriptors without merging; ``merged`` has
+    what they cost merged, if that was asked for.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trees: str
+    raw: bool
+    sending: Sending
+    storing: Price
+    nodes: Count
+    publishers: Count
+    subscribers: Count
+    published: Count
+    subscribed: Count
+    links: Count
+    p_links: Count
+    s_links: Count
+    cost: Price
+    pub_everywhere: Price
+    sub_everywhere: Price
+    merged: MergedRecord | None = None
+
+    @property
+    def wishes(self) -> MarkingWishes:
+        """What was asked for."""
+        merge = self.merged is not None
+        return MarkingWishes(self.trees, self.raw, self.sending, self.storing, merge)

@@ -1,0 +1,87 @@
+"""The marks of a stored plan on a dataset: do they still hold, and what do they cost?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.verbs.datasets import Dataset, PathLike
+from fanplan.verbs.replay import make_marking_stages
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fanplan.layers.marking.ledger import Counts
+    from fanplan.layers.marking.problem.marking import MarkingProblem
+    from fanplan.layers.marking.replayed_marks import ReplayedMarks
+    from fanplan.plan.stored import StoredPlan
+
+
+def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> ReplayedMarks:
+    """Hold the marks of a plan against a dataset, also one of other clients than it was made for.
+
+    Descriptors are counted, and trees built, as the plan says.
+    """
+    import numpy as np
+
+    from fanplan.layers.marking.ledger import marking_cost, violations
+    from fanplan.layers.marking.problem.dataset import OVERLAY, require_markable
+    from fanplan.layers.marking.read import stored_problem
+    from fanplan.layers.marking.replayed_marks import ReplayedMarks
+    from fanplan.layers.marking.search.kept import kept_marking
+    from fanplan.layers.marking.search.marking import exact_marking
+    from fanplan.plan.stored import load_plan
+
+    stored = load_plan(Path(plan))
+    record = stored.marking
+    if record.trees != OVERLAY:
+        require_markable(dataset.path, record.wishes)
+    make_marking_stages(stored.record, dataset, engine)
+    with engine.progress.stage("replay marks") as told:
+        problem = stored_problem(stored, dataset.path)
+        counts = counts_of(dataset, problem, record.merged is not None)
+        publish, known, unused = known_marks(stored, problem)
+        kept, best = kept_marking(problem, counts, publish, known), exact_marking(problem, counts)
+        told.rows(problem.size)
+    return ReplayedMarks(
+        links=problem.size,
+        unmarked=int((~known).sum()),
+        unused=unused,
+        broken=len(violations(problem, np.where(known, publish, kept))),
+        repaired=int((known & (kept != publish)).sum()),
+        changed=int((known & (best.publish != publish)).sum()),
+        planned=record.merged.cost if record.merged else record.cost,
+        cost=marking_cost(problem, counts, kept),
+        best=best.cost,
+    )
+
+
+def counts_of(dataset: Dataset, problem: MarkingProblem, merge: bool) -> Counts:
+    """Descriptors on links, merged if the plan's are."""
+    from fanplan.layers.marking.ledger import descriptor_counts
+    from fanplan.layers.marking.merged import merged_counts
+    from fanplan.layers.marking.problem.covers import read_covers
+
+    if merge:
+        return merged_counts(problem, read_covers(dataset.path, problem.nodes))
+    return descriptor_counts(problem)
+
+
+def known_marks(plan: StoredPlan, problem: MarkingProblem) -> tuple[np.ndarray, np.ndarray, int]:
+    """Which links the plan has as p-links, which it has at all, and how many are in no tree."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    marks = plan.read("marks", ("from_node", "to_node", "mark"))
+    ends = [
+        pc.fill_null(pc.index_in(marks[name], problem.nodes), -1).to_numpy().astype(np.int64)
+        for name in ("from_node", "to_node")
+    ]
+    stated = np.where(np.minimum(*ends) < 0, -1, ends[0] * len(problem.nodes) + ends[1])
+    own = problem.tail.astype(np.int64) * len(problem.nodes) + problem.head
+    row = pc.index_in(pa.array(own), pa.array(stated))
+    known = row.is_valid().to_numpy(False)
+    is_p = pc.equal(marks["mark"], "p").combine_chunks().take(row).fill_null(False)
+    return is_p.to_numpy(False), known, len(marks) - int(known.sum())

@@ -1,0 +1,141 @@
+"""The section on the marking: links drawn by what travels on them, and all of them as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fanplan.data.reader import read_stage
+from fanplan.layers.marking.record import MarkingRecord
+from fanplan.plan.stored import StoredPlan
+from fanplan.report.content import Listing, Picture, Section
+from fanplan.report.material import Planned, Told
+from fanplan.report.network import Edge, Node, network
+from fanplan.report.numbers import number
+from fanplan.report.saving import Saving, Step
+
+LEAD = (
+    "Where publishers and subscribers are matched: on p-links advertisements travel downstream, on "
+    "s-links subscriptions travel upstream. Each descriptor that is sent and kept costs."
+)
+WORDS = {"p": "advertisements travel", "s": "subscriptions travel"}
+
+
+def tell_marking(planned: Planned) -> Told:
+    record, marks = planned.plan.marking, mark_rows(planned.plan)
+    section = Section(
+        planned.name,
+        planned.title,
+        LEAD,
+        facts(record),
+        [network_picture(planned.name, marks, planned.material.dataset, record.raw)],
+        [mark_listing(planned.name, marks)],
+    )
+    return Told(saving_of(planned, record), section)
+
+
+def saving_of(planned: Planned, record: MarkingRecord) -> Saving:
+    return Saving(
+        name=planned.name,
+        layer="Marking",
+        plan=planned.folder,
+        unit="descriptors sent" if plain(record) else "price of descriptors",
+        steps=(
+            Step("subscriptions everywhere", record.sub_everywhere),
+            Step("this plan", record.cost),
+        ),
+        gains=("marking links",),
+        beside=(Step("publications everywhere", record.pub_everywhere),),
+    )
+
+
+def plain(record: MarkingRecord) -> bool:
+    """Whether descriptors are just counted."""
+    return record.sending == "one" and record.storing == 0
+
+
+def facts(record: MarkingRecord) -> list[tuple[str, Any]]:
+    return [
+        ("trees", record.trees),
+        ("nodes", record.nodes),
+        ("nodes that publish", record.publishers),
+        ("nodes that subscribe", record.subscribers),
+        ("descriptors of publishers", record.published),
+        ("descriptors of subscribers", record.subscribed),
+        ("directed links in trees", record.links),
+        ("p-links", record.p_links),
+        ("s-links", record.s_links),
+        ("cost", record.cost),
+        ("with subscriptions everywhere", record.sub_everywhere),
+        ("with advertisements everywhere", record.pub_everywhere),
+    ]
+
+
+def mark_rows(plan: StoredPlan) -> list[dict[str, Any]]:
+    """Directed links with what their mark costs."""
+    columns = ("from_node", "to_node", "mark", "sigma", "tau", "price")
+    rows: list[dict[str, Any]] = plan.read("marks", columns).to_pylist()
+    for row in rows:
+        row["descriptors"] = row["sigma"] if row["mark"] == "p" else row["tau"]
+        row["cost"] = row["descriptors"] * row["price"]
+    return rows
+
+
+def mark_listing(name: str, marks: list[dict[str, Any]]) -> Listing:
+    columns = ("from_node", "to_node", "mark", "descriptors", "sigma", "tau", "cost")
+    header = ("from", "to", "mark", "descriptors", "as p-link", "as s-link", "cost")
+    rows = [tuple(row[column] for column in columns) for row in marks]
+    return Listing(f"{name}-marks", "Links", header, sorted(rows, key=lambda row: -row[6]))
+
+
+def network_picture(
+    name: str, marks: list[dict[str, Any]], dataset: Path | None, raw: bool
+) -> Picture:
+    names = sorted({row[end] for row in marks for end in ("from_node", "to_node")})
+    at = {node: i for i, node in enumerate(names)}
+    own = {} if dataset is None else descriptors(dataset, raw)
+    content = network(
+        f"{len(names)} nodes and {len(marks)} directed links",
+        [node_of(node, own) for node in names],
+        [edge(at, row) for row in marks],
+    )
+    return Picture(
+        f"{name}-network",
+        "The marked network",
+        content,
+        "Each direction of a link is marked on its own; arrows point downstream. "
+        "Wider links carry more descriptors. Hover for figures.",
+        [
+            ("link p", "p-link: advertisements"),
+            ("link s", "s-link: subscriptions"),
+            *([("broker", "has descriptors"), ("passing", "only passes on")] if own else []),
+        ],
+        zoom=True,
+        wide=True,
+    )
+
+
+def descriptors(dataset: Path, raw: bool) -> dict[str, tuple[int, int]]:
+    """How many each node has as publisher and as subscriber."""
+    prefix = "raw_" if raw else ""
+    columns = ("broker", f"{prefix}published", f"{prefix}subscribed")
+    return {
+        node: (published, subscribed)
+        for node, published, subscribed in (
+            tuple(row.values()) for row in read_stage(dataset, "descriptors", columns).to_pylist()
+        )
+    }
+
+
+def node_of(node: str, own: dict[str, tuple[int, int]]) -> Node:
+    published, subscribed = own.get(node, (0, 0))
+    told = f"\npublishes {number(published)}, subscribes to {number(subscribed)}" if own else ""
+    kind = "" if published + subscribed or not own else "passing"
+    return Node(node, published + subscribed, node + told, kind)
+
+
+def edge(at: dict[str, int], row: dict[str, Any]) -> Edge:
+    told = f"{WORDS[row['mark']]}: {number(row['descriptors'])} descriptors"
+    tip = f"{row['from_node']} → {row['to_node']}, {row['mark']}-link\n{told}"
+    start, end = at[row["from_node"]], at[row["to_node"]]
+    return Edge(start, end, row["descriptors"], tip, row["mark"], bent=True)

@@ -1,0 +1,76 @@
+"""A marking kept right while clients come and go: only what changed is solved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fanplan.data.interest import Longs
+from fanplan.layers.marking.ledger import Bools, Counts, descriptor_counts
+from fanplan.layers.marking.problem.marking import MarkingProblem
+from fanplan.layers.marking.search.cut import largest_closure
+from fanplan.layers.marking.search.entangled import Entangled, in_parts, untangled
+from fanplan.layers.marking.search.marking import (
+    Marking,
+    decided,
+    exact_marking,
+    gains,
+    parts,
+    shared_marking,
+)
+from fanplan.layers.marking.search.relation import relation_of
+
+
+def remark(old: MarkingProblem, marking: Marking, new: MarkingProblem) -> Marking:
+    """The best marking of a problem, from that of an earlier one over the same nodes.
+
+    The same as the exact marking. Counts and links that are decided on their own are taken anew,
+    which is linear. Of the entangled parts those that are as they were keep their marks, and only
+    the others are solved. On a shared tree every link is decided on its own.
+    """
+    if new.shared:
+        even = (new.publication_price == new.subscription_price).all()
+        return shared_marking(new) if even else exact_marking(new)
+    counts, relation = descriptor_counts(new), relation_of(new)
+    gain = gains(new, counts)
+    publish, knots = untangled(relation, gain)
+    known = known_parts(old, marking)
+    changed = np.zeros(new.size, bool)
+    for items, print_ in part_prints(new, gain, knots):
+        if print_ in known:
+            publish[items] = known[print_]
+        else:
+            changed[items] = True
+    left = in_parts(relation, changed)
+    publish[left.items] = ~largest_closure(left.relation, gain[left.items], left.starts)
+    return decided(new, counts, publish, parts(knots, new.size))
+
+
+def known_parts(problem: MarkingProblem, marking: Marking) -> dict[bytes, Bools]:
+    """The marks of each entangled part that a marking has, by its print."""
+    if problem.shared:
+        return {}
+    gain = gains(problem, Counts(marking.sigma, marking.tau))
+    _, knots = untangled(relation_of(problem), gain)
+    return {p: marking.publish[items] for items, p in part_prints(problem, gain, knots)}
+
+
+def part_prints(
+    problem: MarkingProblem, gain: Longs, knots: Entangled
+) -> Iterator[tuple[Longs, bytes]]:
+    """The links of each part in the order of their ends, and all that its marks follow from.
+
+    That is: the ends of the links, their gains, and who requires whom.
+    """
+    ends = problem.tail.astype(np.int64) * len(problem.nodes) + problem.head
+    relation = knots.relation
+    for start, end in zip(knots.starts[:-1].tolist(), knots.starts[1:].tolist(), strict=True):
+        order = start + np.argsort(ends[knots.items[start:end]])
+        place = np.empty(end - start, np.int64)
+        place[order - start] = np.arange(end - start)
+        pairs = slice(relation.starts[start], relation.starts[end])
+        owner = np.repeat(place, np.diff(relation.starts[start : end + 1]))
+        required = np.sort(owner * (end - start) + place[relation.items[pairs] - start])
+        items = knots.items[order]
+        yield items, b"".join(a.tobytes() for a in (ends[items], gain[items], required))

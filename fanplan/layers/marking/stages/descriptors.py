@@ -1,0 +1,165 @@
+"""Stage `descriptors`: how many regions publishers and subscribers have at each broker.
+
+They are counted twice: all of them, and without those that another region at the same broker
+covers. Advertisements cover advertisements only, and subscriptions subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from fanplan.data.ingest.derived import Derived
+from fanplan.data.ingest.extents import advertised_regions, advertisements
+from fanplan.data.interest import Floats, Longs
+from fanplan.data.subscription_cells import padded
+from fanplan.layers.marking.problem.dataset import require_clients
+from fanplan.layers.marking.problem.descriptors import uncovered
+
+Batches = Iterator[pa.RecordBatch]
+
+COUNTS = ("published", "subscribed", "raw_published", "raw_subscribed")
+DESCRIPTORS = T.StructType(
+    [T.StructField("broker", T.StringType()), *(T.StructField(n, T.LongType()) for n in COUNTS)]
+)
+CLIENT_DESCRIPTORS = T.StructType(
+    [
+        T.StructField("client", T.StringType()),
+        T.StructField("role", T.StringType()),
+        T.StructField("regions", T.LongType()),
+    ]
+)
+GROUP = ["broker", "publishes", "topic_id"]
+"""Regions cover each other only within these."""
+
+_COUNTED = "broker string, publishes boolean, regions long, uncovered long"
+
+
+def descriptors(source: Derived) -> None:
+    """Stage `descriptors`: a row for each broker that has any."""
+    source.stage("descriptors", None, DESCRIPTORS, lambda _: _descriptors(source))
+
+
+def client_descriptors(source: Derived) -> None:
+    """Stage `client_descriptors`: how many regions each publisher and each subscriber has."""
+    source.stage(
+        "client_descriptors", None, CLIENT_DESCRIPTORS, lambda _: _client_descriptors(source)
+    )
+
+
+def _client_descriptors(source: Derived) -> DataFrame:
+    published = _advertised(source, "publisher").withColumn("role", F.lit("publisher"))
+    subscribed = _subscribed(source, "subscriber").withColumn("role", F.lit("subscriber"))
+    sides = (
+        published.withColumnRenamed("publisher", "client"),
+        subscribed.withColumnRenamed("subscriber", "client"),
+    )
+    counts = [
+        side.groupBy("client", "role").agg(F.sum("copies").cast("long").alias("regions"))
+        for side in sides
+    ]
+    return counts[0].unionByName(counts[1])
+
+
+def _descriptors(source: Derived) -> DataFrame:
+    gathered = gathered_by(different_regions(source), GROUP)
+    counted = gathered.mapInArrow(partial(_counted, axes_of(source)), _COUNTED)
+    sums = {
+        f"{prefix}{role}": F.sum(F.when(publishes, F.col(count)).otherwise(0))
+        for prefix, count in (("", "uncovered"), ("raw_", "regions"))
+        for role, publishes in (
+            ("published", F.col("publishes")),
+            ("subscribed", ~F.col("publishes")),
+        )
+    }
+    totals = counted.groupBy("broker").agg(*(sums[name].alias(name) for name in COUNTS))
+    return totals.select("broker", *COUNTS)
+
+
+def different_regions(source: Derived) -> DataFrame:
+    """The regions at each broker, equal ones as one, with their number in the column regions."""
+    require_clients(source.dataset)
+    rows = _advertised(source).unionByName(_subscribed(source))
+    # Equal regions are one before anything is moved: a popular topic is no heavy task.
+    return rows.groupBy(*GROUP, "lo", "hi").agg(F.sum("copies").cast("long").alias("regions"))
+
+
+def gathered_by(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows that are equal in some columns, one after the other in one partition."""
+    return rows.repartition(*columns).sortWithinPartitions(*columns)
+
+
+def axes_of(source: Derived) -> int:
+    return max(source.manifest.dimensions, 1)
+
+
+def _advertised(source: Derived, owner: str = "broker") -> DataFrame:
+    """Regions of advertisements with their brokers; equal advertisements are copies."""
+    rows = advertisements(source)
+    owners = rows.select("subscription", owner, "copies")
+    boxes = advertised_regions(source, rows).join(owners, on="subscription", how="inner")
+    return boxes.select(owner, F.lit(True).alias("publishes"), "topic_id", "lo", "hi", "copies")
+
+
+def _subscribed(source: Derived, owner: str = "broker") -> DataFrame:
+    owners = source.read("subscriptions").select("subscription", owner)
+    boxes = source.read("regions").join(owners, on="subscription", how="inner")
+    role, copies = F.lit(False).alias("publishes"), F.lit(1.0).alias("copies")
+    return boxes.select(owner, role, "topic_id", "lo", "hi", copies)
+
+
+def _counted(axes: int, batches: Batches) -> Batches:
+    """Regions of each group, and how many of them others cover."""
+    for rows in whole_groups(GROUP, batches):
+        starts = group_starts(GROUP, rows)
+        group = np.repeat(np.arange(len(starts)), np.diff(starts, append=rows.num_rows))
+        kept = uncovered(group, *boxes(rows, axes)).astype(np.int64)
+        yield pa.record_batch(
+            {
+                "broker": rows.column("broker").take(pa.array(starts)),
+                "publishes": rows.column("publishes").take(pa.array(starts)),
+                "regions": np.add.reduceat(rows.column("regions").to_numpy(), starts),
+                "uncovered": np.add.reduceat(kept, starts),
+            }
+        )
+
+
+def whole_groups(columns: Sequence[str], batches: Batches) -> Batches:
+    """The same rows, no group divided; they come group by group, and a group may span batches."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        last = int(group_starts(columns, batch)[-1])
+        if last:
+            yield as_one([*waiting, batch.slice(0, last)])
+            waiting = []
+        waiting.append(batch.slice(last))
+    if waiting:
+        yield as_one(waiting)
+
+
+def as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def boxes(rows: pa.RecordBatch, axes: int) -> tuple[Floats, Floats]:
+    """Low and high ends; those of topics with fewer axes are filled up alike."""
+    lo, hi = (pa.chunked_array([rows.column(name)]) for name in ("lo", "hi"))
+    return padded(lo, axes, 0.0), padded(hi, axes, 1.0)
+
+
+def group_starts(columns: Sequence[str], rows: pa.RecordBatch) -> Longs:
+    """The first row of each group."""
+    new = np.zeros(rows.num_rows, bool)
+    new[0] = True
+    for name in columns:
+        value = rows.column(name).dictionary_encode().indices.to_numpy()
+        new[1:] |= value[1:] != value[:-1]
+    return np.flatnonzero(new)

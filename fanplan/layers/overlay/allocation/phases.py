@@ -1,0 +1,144 @@
+"""Allocation and tree in turn until stable (Tajuddin 2011, section 6.3), instead of a fixed LCF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse
+
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams
+from fanplan.layers.overlay.published.similar import overlap_tree
+from fanplan.network.brokers import ClientProblem, OverlayProblem, Routes, Similarity
+from fanplan.network.carried import OverlayLedger, overlay_ledger
+from fanplan.network.trees import Tree
+
+Allocate = Callable[[AllocationParams], Allocation]
+MakeTree = Callable[[OverlayProblem], Tree]
+
+
+def deployed_overlay(problem: ClientProblem, allocation: Allocation) -> OverlayProblem:
+    """The overlay problem of the brokers used, ascending: what is left to decide is the tree.
+
+    Similarity of brokers is the sum over their clients (Eq. 4.2 and 4.7). Cover is not known from
+    clients and is empty.
+    """
+    used = np.sort(allocation.used)
+    number = np.full(len(problem.brokers), -1, dtype=np.int32)
+    number[used] = np.arange(len(used))
+    publishers = len(problem.publishers)
+    home = number[allocation.broker]
+    sending, wanting = (
+        membership(part, len(used)) for part in (home[:publishers], home[publishers:])
+    )
+    overlap = apart(wanting @ problem.common @ wanting.T)
+    interest = apart(sending @ problem.interest @ wanting.T)
+    return OverlayProblem(
+        brokers=problem.brokers.take(used),
+        capacity=problem.capacity[used],
+        cost=problem.cost[used],
+        routes=routes_between(problem.routes, home[:publishers], home[publishers:]),
+        similarity=Similarity(overlap, scipy.sparse.csr_array(overlap.shape), interest),
+        links=None,
+        seconds=problem.seconds,
+        source=problem.source,
+    )
+
+
+def membership(home: Ints, brokers: int) -> scipy.sparse.csr_array:
+    """Brokers × clients: 1 where a client is."""
+    where = (home, np.arange(len(home)))
+    return scipy.sparse.coo_array((np.ones(len(home)), where), (brokers, len(home))).tocsr()
+
+
+def apart(square: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Without the diagonal."""
+    pairs = square.tocoo()
+    off = pairs.row != pairs.col
+    kept = (pairs.data[off], (pairs.row[off], pairs.col[off]))
+    return scipy.sparse.coo_array(kept, square.shape).tocsr()
+
+
+def routes_between(routes: Routes, sending: Ints, wanting: Ints) -> Routes:
+    """Routes between clients as routes between brokers; not merged, each destination once."""
+    row = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
+    size = int(wanting.max(initial=0)) + 1
+    pairs = np.unique(row.astype(np.int64) * size + wanting[routes.brokers])
+    counts = np.bincount(pairs // size, minlength=len(routes))
+    return Routes(
+        sending[routes.source],
+        np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        (pairs % size).astype(np.int32),
+        routes.messages,
+        routes.deliveries,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Deployed:
+    """An allocation, the tree of its brokers and its ledger; ``rounds`` is how often it was made.
+
+    ``overloaded`` are brokers that process more than their capacity, as positions.
+    """
+
+    allocation: Allocation
+    overlay: OverlayProblem
+    tree: Tree
+    ledger: OverlayLedger
+    overloaded: Longs
+    rounds: int
+
+
+def deployed(
+    problem: ClientProblem, allocation: Allocation, make_tree: MakeTree, rounds: int = 1
+) -> Deployed:
+    """Link the brokers of an allocation and count what each has to process."""
+    overlay = deployed_overlay(problem, allocation)
+    tree = make_tree(overlay)
+    ledger = overlay_ledger(np.stack((tree.a, tree.b), axis=1), 1.0, overlay.routes)
+    used = np.sort(allocation.used)
+    over = used[processing(ledger, overlay) > overlay.capacity * (1 + 1e-9)]
+    return Deployed(allocation, overlay, tree, ledger, over, rounds)
+
+
+def processing(ledger: OverlayLedger, overlay: OverlayProblem) -> Floats:
+    """Messages per second through each broker, forwarded ones included."""
+    return ledger.processed / overlay.seconds
+
+
+def stable(
+    problem: ClientProblem,
+    allocate: Allocate,
+    params: AllocationParams,
+    make_tree: MakeTree = overlap_tree,
+    rounds: int = 10,
+) -> Deployed:
+    """Repeat: allocate, link, reserve what brokers only forward, until none is overloaded.
+
+    ``allocate`` is called with a higher ``reserved`` each round. What is reserved never shrinks, so
+    the rounds cannot go in circles; after ``rounds`` of them the one with fewest overloaded brokers
+    is returned, which names them.
+    """
+    reserved = np.zeros(len(problem.brokers))
+    best: Deployed | None = None
+    for number in range(1, rounds + 1):
+        made = deployed(problem, allocate(replace(params, reserved=reserved)), make_tree, number)
+        if best is None or len(made.overloaded) < len(best.overloaded):
+            best = made
+        if len(made.overloaded) == 0:
+            break
+        reserved = np.maximum(reserved, forwarded(problem, made))
+    assert best is not None
+    return best
+
+
+def forwarded(problem: ClientProblem, made: Deployed) -> Floats:
+    """Messages per second that overloaded brokers process beyond those of their own clients."""
+    used = np.sort(made.allocation.used)
+    more = np.zeros(len(problem.brokers))
+    more[used] = processing(made.ledger, made.overlay) - made.allocation.exact[used]
+    kept = np.zeros(len(problem.brokers))
+    kept[made.overloaded] = np.maximum(more[made.overloaded], 0.0)
+    return kept

@@ -1,0 +1,213 @@
+"""The order of changes between two overlays in which every tree in use is a tree at any time.
+
+A link of the new tree closes a cycle in the old one. Some link of that cycle is not in the new
+tree, for that has none; it is taken out in the same change. So each exchange leaves a tree and
+brings it one link nearer. A broker that starts is linked as a leaf, one that stops is taken off as
+a leaf. Clients move when all brokers are linked, and before any stops.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.layers.overlay.changes.shape import Client, Link, Shape, way
+from fanplan.plan.changes import Row
+
+Unit = list[Row]
+"""changes that belong together"""
+
+
+@dataclass
+class Order:
+    """Units in the order in which they are made; ``now`` is what stands after the last.
+
+    ``degree`` has the most links that a broker may have, where that is limited.
+    """
+
+    now: Shape
+    new: Shape
+    degree: dict[str, int]
+    units: list[Unit] = field(default_factory=list)
+
+    def do(self, *rows: Row) -> None:
+        for row in rows:
+            self.now.apply(row)
+        self.units.append(list(rows))
+
+
+def ordered(old: Shape, new: Shape, degree: dict[str, int]) -> list[Unit]:
+    """All changes from one overlay to another, in units that leave trees trees."""
+    if not old.brokers & new.brokers:
+        what = "the plans have no broker in common, so that no tree leads from one to the other"
+        raise InputError(Problem("overlay", what, "Start the new plan beside the old one"))
+    order = Order(old.copy(), new, degree)
+    several = len(old.trees) > 1 or len(new.trees) > 1
+    if several and old.brokers != new.brokers:
+        order.do(*at_once(order))
+        return order.units
+    build_trees(order)
+    exchange_links(order)
+    move_clients(order)
+    stop_brokers(order)
+    end_trees(order)
+    return order.units
+
+
+def linking(action: str, tree: int, link: Link) -> Row:
+    return {"action": action, "tree": tree, "from_broker": link[0], "to_broker": link[1]}
+
+
+def build_trees(order: Order) -> None:
+    """Trees that are new are linked before anything takes them."""
+    for number in sorted(order.new.trees.keys() - order.now.trees.keys()):
+        for link in sorted(order.new.trees[number]):
+            order.do(linking("link", number, link))
+    for broker in sorted(order.new.brokers & order.now.brokers):
+        if order.new.of[broker] != order.now.of[broker]:
+            order.do({"action": "source", "broker": broker, "tree": order.new.of[broker]})
+
+
+def end_trees(order: Order) -> None:
+    """Trees that nothing takes any more."""
+    for number in sorted(order.now.trees.keys() - order.new.trees.keys()):
+        for link in sorted(order.now.trees[number]):
+            order.do(linking("unlink", number, link))
+
+
+def exchange_links(order: Order) -> None:
+    """Bring in the links of the new trees one by one, as far as possible within the degrees."""
+    both = order.now.trees.keys() & order.new.trees.keys()
+    missing = {(n, link) for n in both for link in order.new.trees[n] - order.now.trees[n]}
+    while missing:
+        number, link, rows = best_exchange(order, sorted(missing))
+        order.do(*rows)
+        missing.remove((number, link))
+
+
+def best_exchange(order: Order, missing: list[tuple[int, Link]]) -> tuple[int, Link, Unit]:
+    """The first link that can come without a degree above its limit; else that with least above."""
+    links = order.now.links()
+    degrees = Counter(end for link in links for end in link)
+    best: tuple[int, int, Link, Unit] | None = None
+    for number, link in missing:
+        for rows in exchanges(order, number, link):
+            above = excess(rows, links, degrees, order.degree)
+            if best is None or above < best[0]:
+                best = above, number, link, rows
+            if above <= 0:
+                return number, link, rows
+    assert best is not None, "some link of the new tree has an end in the old one"
+    return best[1:]
+
+
+def exchanges(order: Order, number: int, link: Link) -> Iterator[Unit]:
+    """Ways to bring in a link: with a broker that starts, or for another link."""
+    started = [end for end in link if end not in order.now.brokers]
+    add = linking("link", number, link)
+    if len(started) == 1:
+        yield [{"action": "start", "broker": started[0]}, add]
+    elif not started:
+        tree = order.now.trees[number]
+        for other in way(tree, *link):
+            if other not in order.new.trees[number]:
+                yield [linking("unlink", number, other), add]
+
+
+def excess(rows: Unit, links: Counter[Link], degrees: Counter[str], most: dict[str, int]) -> int:
+    """How much further degrees lie above their limits after some changes."""
+    more: Counter[str] = Counter()
+    for row in rows:
+        if row["action"] in ("link", "unlink"):
+            ends = row["from_broker"], row["to_broker"]
+            change = {"link": links[ends] == 0, "unlink": -(links[ends] == 1)}[row["action"]]
+            more.update(dict.fromkeys(ends, int(change)))
+    return sum(
+        max(0, degrees[end] + change - most[end]) - max(0, degrees[end] - most[end])
+        for end, change in more.items()
+        if end in most
+    )
+
+
+def move_clients(order: Order) -> None:
+    """Clients go to their new brokers, if possible not to one that is as full as it may get.
+
+    How full is counted in clients: as many as the old or the new plan has there.
+    """
+    waiting = arrivals(order)
+    room = fullest(order)
+    room.subtract(home for homes in order.now.clients.values() for home in homes)
+    ready = deque(sorted(waiting))
+    while waiting:
+        broker = ready.popleft() if ready else min(waiting)
+        while broker in waiting and (room[broker] > 0 or not ready):
+            row = waiting[broker].popleft()
+            order.do(row)
+            room[broker] -= 1
+            if "from_broker" in row:
+                room[row["from_broker"]] += 1
+                ready.append(row["from_broker"])
+            if not waiting[broker]:
+                del waiting[broker]
+    for client, homes in sorted(order.now.clients.items()):
+        for home in sorted(homes - order.new.clients.get(client, set())):
+            order.do(about(client, "detach", from_broker=home))
+
+
+def arrivals(order: Order) -> dict[str, deque[Row]]:
+    """For each broker the clients that come to it. One with just one broker moves."""
+    waiting: dict[str, deque[Row]] = {}
+    for client, homes in sorted(order.new.clients.items()):
+        before = order.now.clients.get(client, set())
+        if len(before) == len(homes) == 1 and before != homes:
+            (old,), (new,) = before, homes
+            row = about(client, "move", from_broker=old, to_broker=new)
+            waiting.setdefault(new, deque()).append(row)
+            continue
+        for home in sorted(homes - before):
+            waiting.setdefault(home, deque()).append(about(client, "attach", to_broker=home))
+    return waiting
+
+
+def about(client: Client, action: str, **ends: str) -> Row:
+    return {"action": action, "client": client[0], "role": client[1], **ends}
+
+
+def fullest(order: Order) -> Counter[str]:
+    """The most clients that a broker has in either plan."""
+    counts = [
+        Counter(home for homes in shape.clients.values() for home in homes)
+        for shape in (order.now, order.new)
+    ]
+    return counts[0] | counts[1]
+
+
+def stop_brokers(order: Order) -> None:
+    """Brokers that the new plan does without, each when it is a leaf."""
+    stopping = order.now.brokers - order.new.brokers
+    while stopping:
+        tree = order.now.trees[0]
+        degrees = Counter(end for link in tree for end in link)
+        broker = min(broker for broker in stopping if degrees[broker] == 1)
+        (link,) = (link for link in tree if broker in link)
+        order.do(linking("unlink", 0, link), {"action": "stop", "broker": broker})
+        stopping.remove(broker)
+
+
+def at_once(order: Order) -> Iterator[Row]:
+    """All changes together: several trees over other brokers."""
+    old, new = order.now.copy(), order.new
+    yield from ({"action": "start", "broker": b} for b in sorted(new.brokers - old.brokers))
+    for number in sorted(old.trees.keys() | new.trees.keys()):
+        before, after = (shape.trees.get(number, set()) for shape in (old, new))
+        yield from (linking("unlink", number, link) for link in sorted(before - after))
+        yield from (linking("link", number, link) for link in sorted(after - before))
+    for broker in sorted(new.brokers):
+        if new.of[broker] != old.of.get(broker):
+            yield {"action": "source", "broker": broker, "tree": new.of[broker]}
+    moves = Order(old.copy(), new, {})
+    move_clients(moves)
+    yield from (row for unit in moves.units for row in unit)
+    yield from ({"action": "stop", "broker": b} for b in sorted(old.brokers - new.brokers))

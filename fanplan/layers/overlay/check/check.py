@@ -1,0 +1,281 @@
+"""The check of an overlay: trees that are trees, clients in their place, limits that hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.data.interest import Floats, Ints
+from fanplan.layers.overlay.check.count import Counted, count, hung
+from fanplan.layers.overlay.check.evidence import Truth, read_truth
+from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
+from fanplan.plan.axis import Axis, whole
+from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
+from fanplan.plan.stored import StoredPlan
+
+
+@dataclass(frozen=True, eq=False)
+class Hung:
+    """A tree below broker 0: each broker's parent and depth, and what its links are."""
+
+    parent: Ints
+    depth: Ints
+    links: Ints
+    """position of the link to the parent; -1 for broker 0"""
+
+    def path(self, one: int, other: int) -> int:
+        """Hops between two brokers."""
+        hops = 0
+        while one != other:
+            one, other = (one, other) if self.depth[one] >= self.depth[other] else (other, one)
+            one, hops = int(self.parent[one]), hops + 1
+        return hops
+
+
+def check_overlay(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
+    """Add what is wrong; how many destinations of routes no tree reaches."""
+    record = plan.overlay
+    truth = read_truth(plan, dataset, findings)
+    if truth is None:
+        return 0
+    links = plan.read("links", ("a", "b", "weight", "rate"))
+    ends = positions(links, truth.brokers, "links", findings)
+    check_sizes(record, truth, len(links), findings)
+    trees = read_trees(plan, ends, truth, findings)
+    if trees is None:
+        return int(np.diff(truth.routes.starts).sum())
+    of = tree_sources(plan, truth, len(trees), findings)
+    check_links(ends, links, truth, findings)
+    check_limits(record.limits, trees, ends, truth, findings)
+    check_carried(plan, trees, of, ends, links, truth, findings)
+    return 0
+
+
+def positions(table: pa.Table, names: pa.Array, what: str, findings: Findings) -> Ints:
+    """Ends of links as positions of brokers; unknown ones become violations."""
+    found = [Axis("broker", names).positions(whole(table[end])) for end in ("a", "b")]
+    ends = np.stack(found, axis=1)
+    unknown = [
+        whole(table[end]).filter(pa.array(at < 0)) for end, at in zip("ab", ends.T, strict=True)
+    ]
+    examples = [repr(name.as_py()) for column in unknown for name in column]
+    findings.violate(f"{what}: no such broker", len(examples), examples)
+    loops = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] >= 0))
+    findings.violate(f"{what}: a broker linked to itself", len(loops), named(loops, ends, names))
+    return ends
+
+
+def named(rows: np.ndarray, ends: Ints, names: pa.Array) -> list[str]:
+    return [
+        " and ".join(repr(names[int(end)].as_py()) for end in ends[row]) for row in rows[:EXAMPLES]
+    ]
+
+
+def check_sizes(record: OverlayRecord, truth: Truth, links: int, findings: Findings) -> None:
+    expected = {"brokers": len(truth.brokers), "links": links, "seconds": truth.seconds}
+    for name, value in expected.items():
+        require_close(f"plan.json: overlay.{name}", getattr(record, name), value, 0.0, findings)
+
+
+def read_trees(plan: StoredPlan, ends: Ints, truth: Truth, findings: Findings) -> list[Hung] | None:
+    """Every tree must reach every broker without a cycle; None if one does not."""
+    if len(ends) and ends.min() < 0:
+        return None
+    member = [np.arange(len(ends))]
+    if plan.overlay.trees > 1:
+        member = tree_members(plan, ends, truth, findings)
+        unused = np.setdiff1d(np.arange(len(ends)), np.concatenate(member))
+        findings.violate("links: in no tree", len(unused), named(unused, ends, truth.brokers))
+    trees = [hang(ends, rows, len(truth.brokers)) for rows in member]
+    sound = True
+    for number, (tree, rows) in enumerate(zip(trees, member, strict=True)):
+        apart = np.flatnonzero(tree.depth < 0)
+        examples = [repr(truth.brokers[int(broker)].as_py()) for broker in apart[:EXAMPLES]]
+        first = truth.brokers[0].as_py()
+        findings.violate(f"tree {number}: cut off from {first!r}", len(apart), examples)
+        if not len(apart) and len(rows) != len(truth.brokers) - 1:
+            what = f"{len(rows)} links for {len(truth.brokers)} brokers"
+            findings.violate(f"tree {number}: has a cycle", 1, [what])
+        sound = sound and not len(apart) and len(rows) == len(truth.brokers) - 1
+    return trees if sound else None
+
+
+def tree_members(
+    plan: StoredPlan, ends: Ints, truth: Truth, findings: Findings
+) -> list[np.ndarray]:
+    """The links of each tree, as rows of the table of links."""
+    table = plan.read("tree_links", ("tree", "a", "b"))
+    own = positions(table, truth.brokers, "tree_links", findings)
+    row = {tuple(pair): at for at, pair in enumerate(np.sort(ends, axis=1).tolist())}
+    at = np.array([row.get(tuple(pair), -1) for pair in np.sort(own, axis=1).tolist()], int)
+    lost = np.flatnonzero((at < 0) & (own >= 0).all(axis=1))
+    findings.violate("tree_links: not a link", len(lost), named(lost, own, truth.brokers))
+    tree = table["tree"].to_numpy()
+    return [at[(tree == number) & (at >= 0)] for number in range(plan.overlay.trees)]
+
+
+def hang(ends: Ints, rows: np.ndarray, brokers: int) -> Hung:
+    parent, depth = hung(ends[rows, 0].copy(), ends[rows, 1].copy(), brokers)
+    links = np.full(brokers, -1, np.int32)
+    for row in rows:
+        a, b = ends[row]
+        links[b if parent[b] == a else a] = row
+    links[0] = -1
+    return Hung(parent, depth, links)
+
+
+def tree_sources(plan: StoredPlan, truth: Truth, trees: int, findings: Findings) -> Ints:
+    """The tree that messages take by where they enter."""
+    of = np.zeros(len(truth.brokers), np.int32)
+    if trees == 1:
+        return of
+    table = plan.read("tree_sources", ("broker", "tree"))
+    at, tree = Axis("broker", truth.brokers).number(table), table["tree"].to_numpy()
+    wrong = (at < 0) | (tree < 0) | (tree >= trees)
+    examples = [repr(name.as_py()) for name in whole(table["broker"]).filter(pa.array(wrong))]
+    findings.violate("tree_sources: no such broker or tree", len(examples), examples)
+    times = np.bincount(at[~wrong], minlength=len(of))
+    odd = [repr(truth.brokers[int(i)].as_py()) for i in np.flatnonzero(times != 1)]
+    findings.violate("tree_sources: not exactly one tree", len(odd), odd)
+    of[at[~wrong]] = tree[~wrong]
+    return of
+
+
+def check_links(ends: Ints, links: pa.Table, truth: Truth, findings: Findings) -> None:
+    """Only given links may be used, none twice, with the weights that the dataset says."""
+    keys = np.sort(ends, axis=1)
+    _, first = np.unique(keys, axis=0, return_index=True)
+    twice = np.setdiff1d(np.arange(len(keys)), first)
+    findings.violate("links: given twice", len(twice), named(twice, ends, truth.brokers))
+    if truth.latency is not None:
+        strange = [i for i, pair in enumerate(keys.tolist()) if tuple(pair) not in truth.latency]
+        where = np.array(strange, int)
+        findings.violate("links: not a given link", len(where), named(where, ends, truth.brokers))
+    counted, stated = truth.weights(ends), links["weight"].to_numpy()
+    scale = max(1.0, float(np.abs(counted).max(initial=0.0)))
+    wrong = np.flatnonzero(~np.isclose(stated, counted, TOLERANCE, TOLERANCE * scale))
+    findings.violate("links: weight", len(wrong), named(wrong, ends, truth.brokers))
+
+
+def check_limits(
+    limits: LimitsRecord, trees: list[Hung], ends: Ints, truth: Truth, findings: Findings
+) -> None:
+    """Degrees over all links, diameter and hops in every tree."""
+    degree = np.bincount(ends.ravel(), minlength=len(truth.brokers))
+    most = {broker: limits.degrees.get(broker, limits.degree) for broker in truth.names}
+    over = [
+        f"{broker!r} has {links} links, {most[broker]} are allowed"
+        for broker, links in zip(truth.names, degree.tolist(), strict=True)
+        if most[broker] is not None and links > (most[broker] or 0)
+    ]
+    findings.violate("limit: degree", len(over), over)
+    widest = limits.diameter or len(truth.brokers)
+    wide = [f"{diameter(tree)} hops" for tree in trees if diameter(tree) > widest]
+    findings.violate("limit: diameter", len(wide), wide)
+    at = {name: position for position, name in enumerate(truth.names)}
+    far = [
+        f"{one!r} and {other!r} are {hops} hops apart in tree {number}, {most_hops} are allowed"
+        for one, other, most_hops in limits.hops
+        for number, tree in enumerate(trees)
+        if (hops := tree.path(at[one], at[other])) > most_hops
+    ]
+    findings.violate("limit: hops", len(far), far)
+
+
+def diameter(tree: Hung) -> int:
+    """The longest way between two brokers: from each, the two deepest ways down."""
+    down = np.zeros(len(tree.parent), int)
+    longest = 0
+    for here in np.argsort(-tree.depth, kind="stable"):
+        above = tree.parent[here]
+        if above >= 0:
+            longest = max(longest, down[above] + down[here] + 1)
+            down[above] = max(down[above], down[here] + 1)
+    return int(longest)
+
+
+def check_carried(
+    plan: StoredPlan,
+    trees: list[Hung],
+    of: Ints,
+    ends: Ints,
+    links: pa.Table,
+    truth: Truth,
+    findings: Findings,
+) -> None:
+    """Loads, rates of links and the ledger must be those counted here."""
+    counts = [counted(tree, of == number, ends, truth) for number, tree in enumerate(trees)]
+    processed = np.sum([c.processed for c in counts], axis=0)
+    crossed = np.zeros(len(ends))
+    for tree, found in zip(trees, counts, strict=True):
+        below = tree.links >= 0
+        crossed[tree.links[below]] += found.crossed[below]
+    check_ledger(plan.overlay, truth, processed, crossed, counts, findings)
+    seconds = truth.seconds
+    wrong = np.flatnonzero(~close(links["rate"].to_numpy(), crossed / seconds))
+    findings.violate("links: rate", len(wrong), named(wrong, ends, truth.brokers))
+    differing = np.flatnonzero(~close(truth.load, processed / seconds))
+    examples = [repr(truth.names[int(i)]) for i in differing[:EXAMPLES]]
+    findings.violate("brokers: load", len(differing), examples)
+    check_crowded(truth, processed, crossed, ends, findings)
+
+
+def close(stated: Floats, own: Floats) -> np.ndarray:
+    scale = float(np.abs(own).max(initial=0.0))
+    return np.isclose(stated, own, rtol=TOLERANCE, atol=TOLERANCE * scale)
+
+
+def counted(tree: Hung, taken: np.ndarray, ends: Ints, truth: Truth) -> Counted:
+    """What one tree carries of the messages that enter where it is taken."""
+    latency = np.zeros(len(tree.parent))
+    for broker in np.flatnonzero(tree.links >= 0):
+        pair = tuple(np.sort(ends[tree.links[broker]]).tolist())
+        latency[broker] = 1.0 if truth.latency is None else truth.latency.get(pair, 0.0)
+    r = truth.routes
+    mine = taken[r.source]
+    return count(tree.parent, tree.depth, latency, r.source, r.starts, r.brokers, r.messages, mine)
+
+
+def check_ledger(
+    record: OverlayRecord,
+    truth: Truth,
+    processed: Floats,
+    crossed: Floats,
+    counts: list[Counted],
+    findings: Findings,
+) -> None:
+    arrived = float(sum(c.arrived.sum() for c in counts))
+    own = {
+        "publications": float(truth.routes.messages.sum()),
+        "deliveries": float(truth.routes.deliveries.sum()),
+        "arrivals": arrived,
+        "link_messages": float(crossed.sum()),
+        "processed": float(processed.sum()),
+        "forwarded": float(processed.sum()) - arrived,
+        "delay": float(sum(c.delay for c in counts)),
+    }
+    entries = record.ledger | dict.fromkeys(own.keys() - record.ledger.keys(), float("nan"))
+    for name, stated in entries.items():
+        require_close(f"ledger: {name}", stated, own.get(name, 0.0), own["processed"], findings)
+    if record.bound > own["link_messages"] * (1 + TOLERANCE):
+        what = f"{record.bound} lies above the {own['link_messages']} messages on links"
+        findings.violate("plan.json: overlay.bound", 1, [what])
+
+
+def check_crowded(
+    truth: Truth, processed: Floats, crossed: Floats, ends: Ints, findings: Findings
+) -> None:
+    """Links must carry what crosses them; brokers that get too much are named as a warning."""
+    if truth.bandwidth is not None:
+        most = np.array([truth.bandwidth.get(tuple(p), np.inf) for p in np.sort(ends).tolist()])
+        full = np.flatnonzero(crossed / truth.seconds > most * (1 + TOLERANCE))
+        findings.violate("links: over their bandwidth", len(full), named(full, ends, truth.brokers))
+    over = np.flatnonzero(processed / truth.seconds > truth.capacity * (1 + TOLERANCE))
+    examples = [
+        f"{truth.names[i]!r} processes {processed[i] / truth.seconds:g} of {truth.capacity[i]:g}/s"
+        for i in over[:EXAMPLES]
+    ]
+    findings.warn("brokers: over their capacity, forwarding included", len(over), examples)

@@ -1,0 +1,184 @@
+"""What the check of an overlay goes by: the dataset's problem in the plan's brokers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+
+from fanplan.data.interest import Floats, Ints
+from fanplan.layers.overlay.check.clients import between_brokers, check_client_loads, homes
+from fanplan.network.brokers import ClientProblem, Links, Routes, values_at
+from fanplan.network.dataset import given_clients, load_clients, load_overlay, read_links
+from fanplan.plan.axis import Axis, whole
+from fanplan.plan.findings import EXAMPLES, Findings
+from fanplan.plan.stored import StoredPlan
+
+Weigh = Callable[[Ints], Floats]
+Pair = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Brokers of the plan by name, and what the dataset says of them, in their positions.
+
+    ``load`` is what the plan states. ``latency`` and ``bandwidth`` are of the given links, None if
+    any two brokers may be linked.
+    """
+
+    brokers: pa.Array
+    capacity: Floats
+    load: Floats
+    routes: Routes
+    weights: Weigh
+    latency: dict[Pair, float] | None
+    bandwidth: dict[Pair, float] | None
+    seconds: float
+
+    @property
+    def names(self) -> list[str]:
+        return [str(name) for name in self.brokers.to_pylist()]
+
+
+def read_truth(plan: StoredPlan, dataset: Path, findings: Findings) -> Truth | None:
+    """The problem in the plan's brokers; None if brokers or clients are too wrong to go on."""
+    table = plan.read("brokers", ("broker", "capacity", "load", "client_load"))
+    known = len(findings.violations)
+    truth = allocated if plan.overlay.clients == "allocated" else given
+    found = truth(plan, table, dataset, findings)
+    return found if len(findings.violations) == known else None
+
+
+def given(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) -> Truth:
+    """Clients stay where the workload has them: all brokers, and nobody moved."""
+    problem = load_overlay(dataset)
+    require_brokers(table, problem.brokers, problem.brokers, problem.capacity, findings)
+    require_same_clients(plan, given_clients(dataset), findings)
+    matrix = metric_matrix(plan, problem.similarity.overlap, problem.similarity.interest)
+    if plan.overlay.metric == "cover":
+        matrix = problem.similarity.cover
+    return Truth(
+        problem.brokers,
+        problem.capacity,
+        loads(table, problem.brokers),
+        problem.routes,
+        lambda ends: heavier(matrix, ends),
+        *link_facts(problem.links),
+        problem.seconds,
+    )
+
+
+def loads(table: pa.Table, brokers: pa.Array) -> Floats:
+    """Stated loads in the order of the brokers; not a number where none is stated."""
+    at = Axis("broker", brokers).number(table)
+    load = np.full(len(brokers), np.nan)
+    load[at[at >= 0]] = table["load"].to_numpy()[at >= 0]
+    return load
+
+
+def metric_matrix(
+    plan: StoredPlan, overlap: scipy.sparse.csr_array, interest: scipy.sparse.csr_array
+) -> scipy.sparse.csr_array:
+    """The similarity that the plan weighs links by."""
+    if plan.overlay.metric != "hybrid":
+        return interest if plan.overlay.metric == "interest" else overlap
+    alpha = float(plan.overlay.params["alpha"])
+    most = [matrix.max() if matrix.nnz else 0.0 for matrix in (overlap, interest)]
+    return (1 - alpha) * overlap / (most[0] or 1.0) + alpha * interest / (most[1] or 1.0)
+
+
+def heavier(matrix: scipy.sparse.csr_array, ends: Ints) -> Floats:
+    """The weight of pairs: of two directions the heavier."""
+    both = [values_at(matrix, ends[:, i], ends[:, 1 - i]) for i in (0, 1)]
+    return np.maximum(*both)
+
+
+def link_facts(links: Links | None) -> tuple[dict[Pair, float] | None, dict[Pair, float] | None]:
+    if links is None:
+        return None, None
+    pairs: list[Pair] = list(zip(links.a.tolist(), links.b.tolist(), strict=True))
+    latency = dict(zip(pairs, links.latency_ms.tolist(), strict=True))
+    return latency, dict(zip(pairs, links.bandwidth.tolist(), strict=True))
+
+
+def require_brokers(
+    table: pa.Table, all_names: pa.Array, used: pa.Array, capacity: Floats, findings: Findings
+) -> None:
+    """The table of brokers must be the used ones, each once, with the dataset's capacity."""
+    stated = whole(table["broker"]).to_pylist()
+    expected = used.to_pylist()
+    wrong = sorted(map(repr, set(stated) ^ set(expected)))
+    findings.violate("brokers: not those that are used", len(wrong), wrong)
+    twice = sorted(repr(name) for name, times in Counter(stated).items() if times > 1)
+    findings.violate("brokers: given twice", len(twice), twice)
+    at = Axis("broker", all_names).number(table)
+    own = capacity[np.maximum(at, 0)]
+    said = table["capacity"].fill_null(np.inf).to_numpy()
+    differs = np.flatnonzero((at >= 0) & (said != own))
+    examples = [repr(stated[int(i)]) for i in differs[:EXAMPLES]]
+    findings.violate("brokers: capacity differs from the dataset", len(differs), examples)
+
+
+def require_same_clients(plan: StoredPlan, expected: pa.Table, findings: Findings) -> None:
+    """Every client at its brokers, and nobody else."""
+    columns = ["client", "role", "broker"]
+    stated = plan.read("clients", tuple(columns))
+    text = pa.string()
+    schema = pa.schema([(name, text) for name in columns])
+    stated, expected = stated.cast(schema), expected.select(columns).cast(schema)
+    for what, left, right in (("unknown", stated, expected), ("missing", expected, stated)):
+        odd = left.join(right, keys=columns, join_type="left anti").slice(0, 10**6)
+        examples = [f"{row['client']!r} at {row['broker']!r}" for row in odd[:EXAMPLES].to_pylist()]
+        findings.violate(f"clients: {what}", len(odd), examples)
+    if len(stated) != len(stated.group_by(columns).aggregate([])):
+        findings.violate("clients: given twice", 1, [f"{len(stated)} rows"])
+
+
+def allocated(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) -> Truth | None:
+    """Every client is at exactly one broker, and no broker holds more than its share."""
+    problem = load_clients(dataset)
+    sending = homes(plan, "publisher", problem.publishers, problem, findings)
+    wanting = homes(plan, "subscriber", problem.subscribers, problem, findings)
+    if (sending < 0).any() or (wanting < 0).any():
+        return None
+    used = np.unique(np.concatenate((sending, wanting)))
+    brokers = problem.brokers.take(pa.array(used))
+    require_brokers(table, problem.brokers, brokers, problem.capacity, findings)
+    number = np.full(len(problem.brokers), -1, np.int32)
+    number[used] = np.arange(len(used))
+    sending, wanting = number[sending], number[wanting]
+    capacity = problem.capacity[used]
+    allocation = plan.overlay.allocation
+    if allocation is None:
+        findings.violate("plan.json: overlay.allocation", 1, ["is missing"])
+        return None
+    check_client_loads(plan, table, problem, brokers, capacity, sending, wanting, findings)
+    return Truth(
+        brokers,
+        capacity,
+        loads(table, brokers),
+        between_brokers(problem.routes, sending, wanting),
+        lambda ends: client_weights(plan, problem, len(used), sending, wanting, ends),
+        *link_facts(read_links(dataset, brokers)),
+        problem.seconds,
+    )
+
+
+def client_weights(
+    plan: StoredPlan, problem: ClientProblem, brokers: int, sending: Ints, wanting: Ints, ends: Ints
+) -> Floats:
+    """Weights of pairs of brokers: sums over their clients (Tajuddin 2011, Eq. 4.2 and 4.7)."""
+    shape = (brokers, brokers)
+    sums = []
+    for matrix, rows in ((problem.common, wanting), (problem.interest, sending)):
+        pairs = matrix.tocoo()
+        at = (rows[pairs.row], wanting[pairs.col])
+        apart = at[0] != at[1]
+        kept = (pairs.data[apart], (at[0][apart], at[1][apart]))
+        sums.append(scipy.sparse.coo_array(kept, shape=shape).tocsr())
+    return heavier(metric_matrix(plan, *sums), ends)

@@ -1,0 +1,99 @@
+"""How alike brokers or clients are (Tajuddin 2011, chapter 4), from the boxes they ask for.
+
+Every function takes all extents of the owners that it is about, and returns ``(i, j, value)`` for
+the pairs of owners that have something in common. So the owners may be dealt out to tasks: a pair
+of owners belongs to one of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from fanplan.boxes.covering import cover_sums, covered, coverers
+from fanplan.boxes.extents import Extents
+from fanplan.boxes.meeting import arrays, meeting_cover, meeting_sums
+from fanplan.boxes.pairs import Pairs
+from fanplan.network.brokers import Similarity
+
+
+def overlap(left: Extents, right: Extents) -> Pairs:
+    """Overlap of owners (Eq. 4.2): the sum of α²/(A_x A_y) over all pairs of their extents."""
+    return _sums(left, right, True)
+
+
+def interest(advertisements: Extents, subscriptions: Extents) -> Pairs:
+    """Interest of owners (Eq. 4.7): the sum of α/A_x over advertisements x and subscriptions."""
+    return _sums(advertisements, subscriptions, False)
+
+
+def _sums(left: Extents, right: Extents, both: bool) -> Pairs:
+    tiles, owners = left.tiles, len(right.owners)
+    found = meeting_sums(arrays(left), tiles, arrays(right), right.index, owners, both)
+    return _named(found, left, right)
+
+
+def cover(left: Extents, right: Extents) -> Pairs:
+    """Covering of owners (Eq. 4.5): how far extents of i cover those of j.
+
+    Extents of one box, which most are, are looked up in tables; the others are compared with
+    those that they meet.
+    """
+    found = cover_sums(coverers(left), covered(right), len(left.owners), right.sizes)
+    several = np.flatnonzero(np.diff(left.starts) > 1)
+    if len(several):
+        more = meeting_cover(arrays(left), several, arrays(right), right.index, right.sizes)
+        found = _added(found, more, (len(left.owners), len(right.owners)))
+    return _named(found, left, right)
+
+
+def _added(first: Pairs, second: Pairs, shape: tuple[int, int]) -> Pairs:
+    """The sums of two tables of pairs."""
+    total = (matrix(first, shape) + matrix(second, shape)).tocoo()
+    return total.row.astype(np.int64), total.col.astype(np.int64), total.data
+
+
+def _named(found: Pairs, left: Extents, right: Extents) -> Pairs:
+    i, j, value = found
+    return left.owners[i], right.owners[j], value
+
+
+def broker_similarity(subscriptions: Extents, advertisements: Extents, brokers: int) -> Similarity:
+    """All three metrics between brokers, whose numbers are the owners."""
+    shape = (brokers, brokers)
+    return Similarity(
+        overlap=matrix(both_ways(overlap(subscriptions, subscriptions)), shape),
+        cover=matrix(apart(cover(subscriptions, subscriptions)), shape),
+        interest=matrix(apart(interest(advertisements, subscriptions)), shape),
+    )
+
+
+def client_similarity(
+    subscriptions: Extents, advertisements: Extents, subscribers: int, publishers: int
+) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
+    """Interest of publishers in subscribers, and overlap between subscribers.
+
+    Owners are subscribers and publishers. With weights of advertisements that are a publisher's
+    shares of its rate, interest is the expected share of its messages that a subscriber wants.
+    """
+    shares = matrix(interest(advertisements, subscriptions), (publishers, subscribers))
+    common = both_ways(overlap(subscriptions, subscriptions))
+    return shares, matrix(common, (subscribers, subscribers))
+
+
+def matrix(pairs: Pairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
+    i, j, value = pairs
+    return scipy.sparse.coo_array((value, (i, j)), shape=shape).tocsr()
+
+
+def apart(pairs: Pairs) -> Pairs:
+    """Pairs of different owners."""
+    i, j, value = pairs
+    return i[i != j], j[i != j], value[i != j]
+
+
+def both_ways(pairs: Pairs) -> Pairs:
+    """Pairs of different owners with one value for both orders, which rounding could tell apart."""
+    i, j, value = pairs
+    i, j, value = i[i < j], j[i < j], value[i < j]
+    return np.append(i, j), np.append(j, i), np.append(value, value)

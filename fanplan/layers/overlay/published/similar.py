@@ -1,0 +1,134 @@
+"""Trees of similar brokers (Tajuddin 2011, section 5.3), and the random baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Ints
+from fanplan.layers.overlay.published.arborescence import branching
+from fanplan.layers.overlay.published.spanning import parts, spanning_tree
+from fanplan.network.brokers import OverlayProblem, values_at
+from fanplan.network.trees import NONE, Tree, tree_of, tree_of_parents
+
+ALPHA = 0.15
+"""The best mix for Tajuddin at a bias of 0.75 (2011, Table 5.2)."""
+
+
+def overlap_tree(problem: OverlayProblem) -> Tree:
+    """Algorithm 1 with the overlap metric: the maximum spanning tree; ties by broker position."""
+    return symmetric_tree(problem, problem.similarity.overlap)
+
+
+def cover_tree(problem: OverlayProblem) -> Tree:
+    """Algorithm 1 with the cover metric: the maximum arborescence with the best root."""
+    return directed_tree(problem, problem.similarity.cover)
+
+
+def interest_tree(problem: OverlayProblem) -> Tree:
+    """Algorithm 2 with α = 1: the maximum arborescence of interest alone."""
+    return directed_tree(problem, problem.similarity.interest)
+
+
+def hybrid_tree(problem: OverlayProblem, alpha: float = ALPHA) -> Tree:
+    """Algorithm 2: the maximum arborescence of the mixed similarity."""
+    return directed_tree(problem, hybrid_similarity(problem, alpha))
+
+
+def hybrid_similarity(problem: OverlayProblem, alpha: float = ALPHA) -> scipy.sparse.csr_array:
+    """H = α·I + (1 − α)·C, each divided by its maximum."""
+    if not 0 <= alpha <= 1:
+        raise InputError(Problem("alpha", f"{alpha:g} is not a share", "Use 0 to 1"))
+    mixed = alpha * normalised(problem.similarity.interest)
+    return mixed + (1 - alpha) * normalised(problem.similarity.overlap)
+
+
+def normalised(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    most = matrix.max() if matrix.nnz else 0.0
+    return matrix / most if most > 0 else matrix
+
+
+def random_tree(problem: OverlayProblem, seed: int) -> Tree:
+    """The baseline: in random order, each broker is linked to a random earlier one, all alike.
+
+    With given links: those that close no cycle, taken in random order.
+    """
+    random = np.random.default_rng(seed)
+    links = problem.links
+    if links is not None:
+        require_connected(problem)
+        return spanning_tree(links.a, links.b, random.random(len(links.a)), problem.size)
+    order = random.permutation(problem.size).astype(np.int32)
+    earlier = (random.random(max(problem.size - 1, 0)) * np.arange(1, problem.size)).astype(int)
+    return tree_of(order[earlier], order[1:])
+
+
+def symmetric_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> Tree:
+    """The maximum spanning tree of the larger of both directions.
+
+    A pair that the matrix lacks weighs 0. Of those, ties by position leave only links to broker 0.
+    """
+    a, b, weight = candidates(problem, matrix.maximum(matrix.T))
+    if problem.links is None:
+        rest = np.arange(1, problem.size, dtype=np.int32)
+        a = np.concatenate((a, np.zeros_like(rest)))
+        b = np.concatenate((b, rest))
+        weight = np.concatenate((weight, np.zeros(len(rest))))
+    keep = a < b
+    return spanning_tree(a[keep], b[keep], weight[keep], problem.size)
+
+
+def directed_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> Tree:
+    """The maximum arborescence; its links are used in both directions.
+
+    Without given links every pair may be linked, and one that the matrix lacks weighs 0. Then the
+    heaviest branching is as heavy as the heaviest arborescence: its roots only need links of weight
+    0, and get them from the lowest root. With given links a root costs more than all else.
+    """
+    source, target, weight = candidates(problem, matrix)
+    if problem.links is None:
+        parent = branching(source, target, weight, problem.size, 0.0)
+        roots = np.flatnonzero(parent == NONE)
+        parent[roots[1:]] = roots[0]
+        return tree_of_parents(parent)
+    dear = -(weight.max(initial=0.0) + 1.0) * problem.size
+    return tree_of_parents(branching(source, target, weight, problem.size, dear))
+
+
+def candidates(
+    problem: OverlayProblem, matrix: scipy.sparse.csr_array
+) -> tuple[Ints, Ints, Floats]:
+    """Pairs that a tree may use in one direction, with their weights."""
+    if problem.links is None:
+        found = scipy.sparse.coo_array(matrix)
+        heavy = (found.data > 0) & (found.row != found.col)
+        pairs = found.row[heavy].astype(np.int32), found.col[heavy].astype(np.int32)
+        return *pairs, found.data[heavy].astype(np.float64)
+    require_connected(problem)
+    a = np.concatenate((problem.links.a, problem.links.b))
+    b = np.concatenate((problem.links.b, problem.links.a))
+    return a, b, values_at(matrix, a, b)
+
+
+def require_connected(problem: OverlayProblem) -> None:
+    """The given links must reach every broker."""
+    links = problem.links
+    if links is None:
+        return
+    apart = np.flatnonzero(parts(links.a, links.b, problem.size))
+    if len(apart):
+        first, other = problem.brokers[0].as_py(), problem.brokers[int(apart[0])].as_py()
+        what = f"no links lead from broker {first!r} to {other!r} ({len(apart)} are cut off)"
+        raise InputError(Problem("links", what, "Add a link between the two parts"))
+
+
+SIMILAR: dict[str, Callable[[OverlayProblem], Tree]] = {
+    "overlap": overlap_tree,
+    "cover": cover_tree,
+    "hybrid": hybrid_tree,
+    "interest": interest_tree,
+}
+"""The trees by similarity, by name."""

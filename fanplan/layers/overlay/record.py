@@ -1,0 +1,68 @@
+"""The section of plan.json on the overlay."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from fanplan.plan.numbers import Count, Positive
+
+Metric = Literal["overlap", "cover", "interest", "hybrid"]
+Limit = Annotated[int, Field(ge=1)]
+
+
+class LimitsRecord(BaseModel):
+    """What every tree obeys, by the names of brokers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    degree: Limit | None = None
+    degrees: dict[str, Limit] = {}
+    diameter: Limit | None = None
+    hops: tuple[tuple[str, str, Limit], ...] = ()
+
+
+class AllocationRecord(BaseModel):
+    """How clients were allocated.
+
+    A broker may be filled up to ``lcf`` × capacity, less what is ``reserved`` there (messages/s).
+    ``lone`` clients are too big for that and stand alone. No allocation has fewer brokers than
+    ``bound``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: str
+    lcf: Annotated[FiniteFloat, Field(gt=0, le=1)]
+    load: Literal["estimate", "exact"]
+    reserved: dict[str, FiniteFloat] = {}
+    lone: tuple[str, ...] = ()
+    bound: Count
+    cost: FiniteFloat
+
+
+class OverlayRecord(BaseModel):
+    """How brokers were linked and what that costs.
+
+    ``clients`` are at the brokers that the workload gives, or ``allocated``. ``metric`` says what
+    the weights of links are. Latencies are in hops, or in ms where links are given. No tree has
+    fewer messages on links than ``bound``. ``seconds`` is the window of the ledger.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: str
+    params: dict[str, Any]
+    metric: Metric
+    clients: Literal["given", "allocated"]
+    limits: LimitsRecord = LimitsRecord()
+    allocation: AllocationRecord | None = None
+    brokers: Count
+    links: Count
+    trees: Annotated[int, Field(ge=1)]
+    weight: FiniteFloat
+    latency: Literal["hops", "ms"]
+    seconds: Positive
+    bound: FiniteFloat
+    ledger: dict[str, FiniteFloat]

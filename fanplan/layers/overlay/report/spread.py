@@ -1,0 +1,131 @@
+"""How trees spread load and delay: the plan's own beside a random one, and what channels leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from fanplan.layers.delivery.report.ways import Ways, read_ways
+from fanplan.layers.overlay.build import trees_ledger
+from fanplan.layers.overlay.published.similar import random_tree
+from fanplan.layers.overlay.report.passages import Passages, arriving, delivering
+from fanplan.layers.overlay.simulated import read_overlay
+from fanplan.layers.overlay.types import Trees, trees_of
+from fanplan.network.brokers import OverlayProblem
+from fanplan.network.carried import OverlayLedger
+from fanplan.plan.stored import StoredPlan
+
+SOURCES = 256
+"""Brokers whose distances to all others are held at once."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The ledger of trees, and the delays of arrivals: so many ``arrivals`` take each ``delay``."""
+
+    words: str
+    ledger: OverlayLedger
+    load: Floats
+    """messages per second of each broker"""
+    rates: Floats
+    """messages per second on each link, both ways"""
+    delay: Floats
+    arrivals: Floats
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """The plan's trees and a random tree for the same traffic; and the plan's with what is left.
+
+    ``left`` is what channels and direct unicast leave to brokers, without shortcuts of groups;
+    None if they leave all. ``brokers`` and ``links`` say what the numbers in the spreads mean.
+    """
+
+    brokers: pa.Array
+    links: NDArray[np.int32]
+    own: Spread
+    random: Spread
+    left: Spread | None = None
+
+
+def spreads(plan: StoredPlan, dataset: Path) -> Spreads:
+    """Count the plan's trees and a random tree, which is drawn with the plan's seed.
+
+    Arrivals are those at brokers, or in a plan of all layers deliveries to subscribers.
+    """
+    stored = read_overlay(plan, dataset)
+    problem, trees = stored.problem, stored.trees
+    drawn = random_tree(problem, plan.record.seed)
+    chance = trees_of((drawn.edges,), np.zeros(problem.size, np.int32))
+    ways = read_ways(plan, dataset) if plan.record.delivery else None
+    if ways is None:
+        passing, left = arriving(problem.routes), None
+    else:
+        position = positions(ways, problem)
+        passing = delivering(ways, channels=False).renumbered(position)
+        fewer = delivering(ways, channels=True).renumbered(position)
+        left = spread("this plan", left_to_brokers(ways, problem, position), trees, fewer)
+    own = spread("this tree", problem, trees, passing)
+    random = spread("a random tree", problem, chance, passing)
+    return Spreads(problem.brokers, trees.links, own, random, left)
+
+
+def positions(ways: Ways, problem: OverlayProblem) -> NDArray[np.int64]:
+    """Of each broker that delivery numbers its position in the overlay, which may use only some."""
+    found = pc.index_in(ways.stored.problem.brokers, problem.brokers).fill_null(-1)
+    return found.to_numpy().astype(np.int64)
+
+
+def left_to_brokers(
+    ways: Ways, problem: OverlayProblem, position: NDArray[np.int64]
+) -> OverlayProblem:
+    """The same overlay with the traffic that channels and direct unicast do not carry."""
+    at, routes = position.astype(np.int32), ways.routes
+    return replace(
+        problem, routes=replace(routes, source=at[routes.source], brokers=at[routes.brokers])
+    )
+
+
+def spread(words: str, problem: OverlayProblem, trees: Trees, passing: Passages) -> Spread:
+    ledger = trees_ledger(problem, trees)
+    delay, arrivals = delays(problem, trees, passing)
+    load, rates = ledger.processed / problem.seconds, ledger.link.sum(axis=1) / problem.seconds
+    return Spread(words, ledger, load, rates, delay, arrivals)
+
+
+def delays(problem: OverlayProblem, trees: Trees, passing: Passages) -> tuple[Floats, Floats]:
+    """Different delays on an idle network, ascending, and the arrivals that take them."""
+    source, target = passing.source, passing.target
+    latency, taken = problem.latencies(trees.links), np.zeros(len(source))
+    for number, member in enumerate(trees.members):
+        graph = as_graph(trees.links[member], latency[member], problem.size)
+        mine = np.flatnonzero(trees.of[source] == number)
+        taken[mine] = distances(graph, source[mine], target[mine])
+    different, where = np.unique(np.round(taken, 6), return_inverse=True)
+    return different, np.bincount(where, passing.arrivals, len(different)).astype(np.float64)
+
+
+def as_graph(links: np.ndarray, latency: Floats, size: int) -> csr_array:
+    # A link that takes no time is still a link: an exact 0 would not be stored as one.
+    weight = np.maximum(latency, 1e-9)
+    return csr_array((weight, (links[:, 0], links[:, 1])), shape=(size, size))
+
+
+def distances(graph: csr_array, source: np.ndarray, target: np.ndarray) -> Floats:
+    """From each source to its target, a bounded number of sources at a time."""
+    result = np.zeros(len(source))
+    different, where = np.unique(source, return_inverse=True)
+    for first in range(0, len(different), SOURCES):
+        rows = dijkstra(graph, directed=False, indices=different[first : first + SOURCES])
+        mine = np.flatnonzero((where >= first) & (where < first + SOURCES))
+        result[mine] = rows[where[mine] - first, target[mine]]
+    return result

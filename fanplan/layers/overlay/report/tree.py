@@ -1,0 +1,103 @@
+"""The overlay as a drawing: brokers by load and site, links by traffic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fanplan.plan.stored import StoredPlan
+from fanplan.report.content import Picture
+from fanplan.report.network import Edge, Node, network
+from fanplan.report.numbers import number
+
+COLOURS = 8
+"""Sites that are told apart; with more, colours come again."""
+
+CAPTION = "Brokers are as large as their load, links as wide as their traffic. Hover for figures."
+LEFT = "Load and traffic are what channels leave to brokers. "
+
+
+def tree_picture(
+    name: str, plan: StoredPlan, brokers: list[dict[str, Any]], links: list[dict[str, Any]]
+) -> Picture:
+    """The network of brokers and links, as `broker_rows` and `link_rows` tell them."""
+    rows = sorted(brokers, key=lambda row: row["broker"])
+    at = {row["broker"]: i for i, row in enumerate(rows)}
+    sites = sorted({row["site"] for row in rows if row.get("site")})
+    site = {row["broker"]: site_class(row.get("site"), sites) for row in rows}
+    inside = channels_inside(plan)
+    content = network(
+        f"{len(rows)} brokers and {len(links)} links",
+        [Node(r["broker"], drawn_load(r), tip(r, inside), class_of(r, site)) for r in rows],
+        [edge(at, link, site) for link in links],
+    )
+    over = [("broker over", "over its capacity")] if any(map(overloaded, rows)) else []
+    return Picture(
+        f"{name}-tree",
+        "The tree" if plan.overlay.trees == 1 else f"The links of {plan.overlay.trees} trees",
+        content,
+        f"{LEFT if plan.record.delivery and 'left' in rows[0] else ''}{CAPTION}",
+        [*(legend(sites, inside) or [("broker", "broker")]), *over, *link_legend(sites)],
+        zoom=True,
+        wide=True,
+    )
+
+
+def legend(sites: list[str], inside: dict[str, int]) -> list[tuple[str, str]]:
+    """The colours of sites with the channels inside, or that they are too many."""
+    if len(sites) > COLOURS:
+        return [("broker", f"brokers of {len(sites)} sites; colours come again")]
+    told = [f"{site}, {inside[site]} channels inside" if inside else site for site in sites]
+    return [(f"broker site{i}", words) for i, words in enumerate(told)]
+
+
+def link_legend(sites: list[str]) -> list[tuple[str, str]]:
+    return [("link", "link between sites" if sites else "link")]
+
+
+def channels_inside(plan: StoredPlan) -> dict[str, int]:
+    """The channels of each site; empty if channels are not those of sites."""
+    if plan.record.delivery is None or not any(plan.delivery.domains):
+        return {}
+    used = Counter(plan.read("channel_domains", ("domain",))["domain"].to_pylist())
+    return {site: used[site] for site in plan.delivery.domains}
+
+
+def site_class(site: str | None, sites: list[str]) -> str:
+    return f"site{sites.index(site) % COLOURS}" if site else ""
+
+
+def class_of(row: dict[str, Any], site: dict[str, str]) -> str:
+    return f"{site[row['broker']]} {'over' if overloaded(row) else ''}".strip()
+
+
+def overloaded(row: dict[str, Any]) -> bool:
+    return bool(row["capacity"] and drawn_load(row) > row["capacity"] * (1 + 1e-9))
+
+
+def drawn_load(row: dict[str, Any]) -> float:
+    """What channels leave, where that is known."""
+    load: float = row.get("left", row["load"])
+    return load
+
+
+def tip(row: dict[str, Any], inside: dict[str, int]) -> str:
+    limit = f" of {number(row['capacity'])}" if row["capacity"] else ""
+    lines = [row["broker"] + (f", {row['site']}" if row.get("site") else "")]
+    lines.append(f"load {number(drawn_load(row))}{limit} messages/s")
+    if "left" in row:
+        lines.append(f"without channels {number(row['load'])} messages/s")
+    lines.append(f"{row['links']} links, {number(row['clients'])} clients")
+    if row.get("site") in inside:
+        lines.append(f"{inside[row['site']]} multicast channels inside {row['site']}")
+    return "\n".join(lines)
+
+
+def edge(at: dict[str, int], link: dict[str, Any], site: dict[str, str]) -> Edge:
+    """A link inside a site has its colour."""
+    start, end = link["a"], link["b"]
+    class_ = site[start] if site[start] == site[end] else ""
+    carried = link.get("left", link["rate"])
+    more = f"\nwithout channels {number(link['rate'])} messages/s" if "left" in link else ""
+    told = f"{start} – {end}\n{number(carried)} messages/s{more}"
+    return Edge(at[start], at[end], carried, told, class_)

@@ -1,0 +1,193 @@
+"""The best link to replace a given one, under the rules."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Longs
+from fanplan.layers.overlay.search.halves import Halves, cut, extra_at, outside_hop
+from fanplan.layers.overlay.search.hung import Hung, attach, detach
+from fanplan.layers.overlay.search.limits import NO_LIMIT, Rules
+from fanplan.layers.overlay.search.offers import Offers
+from fanplan.layers.overlay.search.reach import Reach, ends_to_try, reach_of, too_far
+from fanplan.layers.overlay.search.traffic import Traffic
+from fanplan.network.trees import NONE
+
+
+class Prices(NamedTuple):
+    """What a message on a link and a unit of delay add to the objective.
+
+    ``breach`` is for each unit by which a rule is broken: more than any tree costs.
+    """
+
+    message: float
+    delay: float
+    breach: float
+
+
+class Swap(NamedTuple):
+    """Replace a link by (x, y), one of the offers or NONE of them: changes the objective so."""
+
+    link: int
+    x: int
+    y: int
+    offer: int
+    change: float
+
+
+@compiled
+def next_swap(
+    hung: Hung,
+    traffic: Traffic,
+    rules: Rules,
+    prices: Prices,
+    offers: Offers,
+    queue: Longs,
+    spare: int,
+    least: float,
+) -> tuple[int, Swap]:
+    """Visit links in turn until a swap lowers the objective by more than ``least``.
+
+    Returns how many were visited, and the swap; its x is NONE if there is none.
+    """
+    for i in range(len(queue)):
+        swap = best_swap(hung, traffic, rules, prices, offers, queue[i], spare)
+        if swap.x != NONE and swap.change < -least:
+            return i + 1, swap
+    return len(queue), Swap(NONE, NONE, NONE, NONE, 0.0)
+
+
+@compiled
+def promise(
+    hung: Hung, traffic: Traffic, rules: Rules, prices: Prices, offers: Offers, queue: Longs
+) -> Floats:
+    """What the best swap of each link would change the objective by; 0 if there is none."""
+    gain = np.zeros(len(queue))
+    for i in range(len(queue)):
+        swap = best_swap(hung, traffic, rules, prices, offers, queue[i], rules.changes)
+        gain[i] = 0.0 if swap.x == NONE else swap.change
+    return gain
+
+
+@compiled
+def make_swap(hung: Hung, offers: Offers, swap: Swap) -> None:
+    detach(hung, offers, swap.link)
+    attach(hung, offers, swap.link, swap.x, swap.y, swap.offer)
+
+
+@compiled
+def best_swap(
+    hung: Hung,
+    traffic: Traffic,
+    rules: Rules,
+    prices: Prices,
+    offers: Offers,
+    link: int,
+    spare: int,
+) -> Swap:
+    """The best link in place of one; x is NONE if there is none.
+
+    ``spare`` new links may be added beside what this one leaves. Exact for limits on degree and
+    diameter; with hop limits the cheapest ends are tried.
+    """
+    tight = hung.room[hung.a[link]] < 0, hung.room[hung.b[link]] < 0
+    offer, length = hung.offer[link], hung.length[link]
+    u, v = detach(hung, offers, link)
+    far = rules.diameter < NO_LIMIT or len(rules.hops) > 0
+    halves = cut(hung, traffic, u, v, prices.message, prices.delay, far)
+    reach = reach_of(hung, rules, halves)
+    new = offers.tracked if offer == NONE else offers.new[offer]
+    may_add = spare + new > 0
+    found = best_offer(hung, rules, prices, offers, halves, reach, link, may_add)
+    if offers.open and (may_add or not offers.tracked):
+        found = best_pair(hung, rules, prices, offers, halves, reach, found)
+    before = prices.breach * (too_far(rules, reach, u, v) + tight[0] + tight[1])
+    before += prices.delay * halves.arrivals * length
+    if offer == NONE:
+        before += offers.fresh
+    else:
+        before += offers.price[offer] + prices.breach * (halves.messages > offers.most[offer])
+    attach(hung, offers, link, u, v, offer)
+    return Swap(link, found.x, found.y, found.offer, found.change - before)
+
+
+@compiled
+def best_offer(
+    hung: Hung,
+    rules: Rules,
+    prices: Prices,
+    offers: Offers,
+    halves: Halves,
+    reach: Reach,
+    link: int,
+    may_add: bool,
+) -> Swap:
+    """The best of the offers between the halves. O(offers at the smaller half × hops outside)."""
+    best = Swap(link, NONE, NONE, NONE, 0.0)
+    for x in halves.few:
+        for i in range(offers.at[x], offers.at[x + 1]):
+            k = offers.near[i]
+            y = offers.a[k] + offers.b[k] - x
+            room = offers.shared[k] or (hung.room[x] > 0 and hung.room[y] > 0)
+            if halves.small[y] or not room or (offers.new[k] and not may_add):
+                continue
+            change = extra_at(halves, hung, x) + extra_at(halves, hung, y) + offers.price[k]
+            change += prices.delay * halves.arrivals * offers.latency[k]
+            change += prices.breach * too_far(rules, reach, x, y)
+            change += prices.breach * (halves.messages > offers.most[k])
+            if best.x == NONE or change < best.change:
+                best = Swap(link, x, y, k, change)
+    return best
+
+
+@compiled
+def best_pair(
+    hung: Hung,
+    rules: Rules,
+    prices: Prices,
+    offers: Offers,
+    halves: Halves,
+    reach: Reach,
+    best: Swap,
+) -> Swap:
+    """The best of all pairs between the halves, if it is better than the best offer."""
+    own = prices.delay * halves.arrivals + offers.fresh
+    if reach.limited:
+        ones, others = ends_to_try(hung, halves, 0, reach), ends_to_try(hung, halves, 1, reach)
+    else:
+        ones, others = cheapest(hung, halves, halves.u), cheapest(hung, halves, halves.v)
+    for x in ones:
+        for y in others:
+            change = halves.extra[x] + halves.extra[y] + own
+            change += prices.breach * too_far(rules, reach, x, y)
+            if best.x == NONE or change < best.change:
+                best = Swap(best.link, x, y, NONE, change)
+    return best
+
+
+@compiled
+def cheapest(hung: Hung, halves: Halves, root: int) -> Longs:
+    """The broker with room and the least f in the half below a root, or none if all are full.
+
+    Outside f only grows, so a way outwards ends where nothing better can follow.
+    """
+    order, extra = np.empty(len(halves.extra), dtype=np.int32), halves.extra
+    order[0] = root
+    count, i, best = 1, 0, NONE
+    while i < count:
+        here = order[i]
+        if hung.room[here] > 0 and (best == NONE or extra[here] < extra[best]):
+            best = here
+        child = hung.first[here]
+        while child != NONE:
+            if halves.crossed[child] == 0.0:
+                extra[child] = extra[here] + outside_hop(halves, hung, child)
+            if halves.crossed[child] > 0.0 or best == NONE or extra[child] < extra[best]:
+                order[count] = child
+                count += 1
+            child = hung.after[child]
+        i += 1
+    return np.full(int(best != NONE), best, dtype=np.int64)

@@ -1,0 +1,124 @@
+"""A stored overlay as the simulator wants it: brokers, trees, and where clients are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.data.reader import read_manifest, read_stage
+from fanplan.layers.overlay.check.clients import between_brokers
+from fanplan.layers.overlay.types import Trees, trees_of
+from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
+from fanplan.network.dataset import publisher_names, read_brokers, read_links, read_routes
+from fanplan.plan.axis import Axis, whole
+from fanplan.plan.stored import StoredPlan
+from fanplan.simulation.traffic import merged
+
+CHECK = "See what `fanplan check` says of the plan"
+
+
+@dataclass(frozen=True, eq=False)
+class StoredOverlay:
+    """What a plan and its dataset say together.
+
+    ``traffic`` has the routes as the dataset's stage has them; ``route`` is what each of them is
+    among the routes of ``problem``, which has the plan's brokers and no similarity. ``rates`` are
+    messages per second on the links of the trees, as the plan says.
+    """
+
+    problem: OverlayProblem
+    trees: Trees
+    rates: Floats
+    traffic: Routes
+    route: Longs
+
+
+def read_overlay(plan: StoredPlan, dataset: Path) -> StoredOverlay:
+    """Read trees, links and traffic, after the pipeline made the stage of routes."""
+    brokers = read_brokers(dataset)
+    used = plan.read("brokers", ("broker",))
+    at = np.sort(positions(plan, "broker", used["broker"], brokers.names))
+    names = brokers.names.take(pa.array(at))
+    traffic = read_routes(dataset, "routes" if plan.overlay.clients == "given" else "client_routes")
+    routes, route = merged(at_homes(plan, dataset, traffic, names))
+    problem = OverlayProblem(
+        brokers=names,
+        capacity=brokers.capacity[at],
+        cost=brokers.cost[at],
+        routes=routes,
+        similarity=no_similarity(len(names)),
+        links=read_links(dataset, names),
+        seconds=read_manifest(dataset).seconds,
+        source=plan.record.input.key,
+    )
+    trees = read_trees(plan, names)
+    return StoredOverlay(problem, trees, link_rates(plan, names, trees), traffic, route)
+
+
+def at_homes(plan: StoredPlan, dataset: Path, traffic: Routes, brokers: pa.Array) -> Routes:
+    """Routes between brokers; those between clients by where the plan has the clients."""
+    if plan.overlay.clients == "given":
+        return traffic
+    ids = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
+    subscribers = whole(ids.sort_by("subscriber_id")["subscriber"])
+    sending = homes(plan, "publisher", publisher_names(dataset), brokers)
+    return between_brokers(traffic, sending, homes(plan, "subscriber", subscribers, brokers))
+
+
+def homes(plan: StoredPlan, role: str, clients: pa.Array, brokers: pa.Array) -> Ints:
+    """The broker of each client of a role."""
+    table = plan.read("clients", ("client", "role", "broker"))
+    table = table.filter(pc.equal(table["role"], role))
+    home = np.full(len(clients), -1, np.int32)
+    home[positions(plan, role, table["client"], clients)] = positions(
+        plan, "broker", table["broker"], brokers
+    )
+    for lost in np.flatnonzero(home < 0):
+        what = f"{role} {clients[int(lost)].as_py()!r} is at no broker"
+        raise InputError(Problem(str(plan.folder), what, CHECK))
+    return home
+
+
+def positions(plan: StoredPlan, what: str, names: pa.ChunkedArray, known: pa.Array) -> Ints:
+    """Where names stand among known ones; an error if one does not."""
+    found = Axis(what, known).positions(names)
+    for unknown in np.flatnonzero(found < 0):
+        told = f"{what} {names[int(unknown)].as_py()!r} is unknown"
+        raise InputError(Problem(str(plan.folder), told, CHECK))
+    return found
+
+
+def read_trees(plan: StoredPlan, brokers: pa.Array) -> Trees:
+    """The links of each tree, and the tree that takes what enters at each broker."""
+    if plan.overlay.trees == 1:
+        links = ends(plan, plan.read("links", ("a", "b")), brokers)
+        return trees_of((links,), np.zeros(len(brokers), np.int32))
+    table = plan.read("tree_links", ("tree", "a", "b"))
+    links, tree = ends(plan, table, brokers), table["tree"].to_numpy()
+    sources = plan.read("tree_sources", ("broker", "tree"))
+    of = np.full(len(brokers), -1, np.int32)
+    of[positions(plan, "broker", sources["broker"], brokers)] = sources["tree"].to_numpy()
+    for lost in np.flatnonzero((of < 0) | (of >= plan.overlay.trees)):
+        what = f"broker {brokers[int(lost)].as_py()!r} has no tree"
+        raise InputError(Problem(str(plan.folder), what, CHECK))
+    return trees_of(tuple(links[tree == number] for number in range(plan.overlay.trees)), of)
+
+
+def ends(plan: StoredPlan, links: pa.Table, brokers: pa.Array) -> Ints:
+    """A row of two positions per link."""
+    found = [positions(plan, "broker", links[end], brokers) for end in ("a", "b")]
+    return np.stack(found, axis=1).astype(np.int32)
+
+
+def link_rates(plan: StoredPlan, brokers: pa.Array, trees: Trees) -> Floats:
+    """The stated rate of each link of the trees; not a number where the plan states none."""
+    table = plan.read("links", ("a", "b", "rate"))
+    pairs = map(tuple, np.sort(ends(plan, table, brokers)).tolist())
+    rates = dict(zip(pairs, table["rate"].to_pylist(), strict=True))
+    return np.array([rates.get(tuple(pair), np.nan) for pair in trees.links.tolist()])

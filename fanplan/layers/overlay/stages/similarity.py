@@ -1,0 +1,216 @@
+"""Stages `similarity`, `client_overlap` and `client_interest`: how alike brokers and clients are.
+
+Tajuddin (2011), chapter 4, from pairs of extents that meet. A task takes two chunks of owners, so
+each pair of extents is looked at once, no pair leaves a task, and a topic that everybody wants is
+spread over all tasks. Only sums by pairs of owners are shuffled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from fanplan.boxes.pairs import Pairs
+from fanplan.data.ingest.derived import Derived
+from fanplan.data.ingest.extents import (
+    Chunks,
+    Measure,
+    advertisement_chunks,
+    advertisements,
+    subscription_chunks,
+)
+from fanplan.layers.overlay.problem import similarity as metrics
+from fanplan.network.dataset import publisher_names, read_brokers
+
+Batches = Iterator[pa.RecordBatch]
+Tasks = Sequence[tuple[int, tuple[int, ...]]]
+Kernel = Callable[[Chunks, Chunks, int, tuple[int, ...]], Iterator[Pairs]]
+
+VALUE = "i int, j int, value double"
+_PAIR = [T.StructField("i", T.IntegerType()), T.StructField("j", T.IntegerType())]
+BY_SPACE = Measure()
+
+
+def _contract(*values: str) -> T.StructType:
+    return T.StructType([*_PAIR, *(T.StructField(name, T.DoubleType()) for name in values)])
+
+
+TOGETHER = 32
+"""Chunks of extents that are looked up in one: about a million, some hundred megabytes."""
+
+METRICS = ("overlap", "cover", "interest")
+SIMILARITY = _contract(*METRICS)
+CLIENT_OVERLAP = _contract("overlap")
+CLIENT_INTEREST = _contract("interest")
+
+
+def broker_pairs(source: Derived, measure: Measure = BY_SPACE, with_cover: bool = True) -> None:
+    """Stage `similarity`: overlap, cover and interest of pairs of brokers that have any.
+
+    Covering takes much longer than the others where brokers have many subscriptions; without it
+    the column is zero.
+    """
+
+    def build(folder: Path) -> DataFrame:
+        subscriptions = _of_brokers(source, measure, folder / "subscriptions")
+        parts = {"overlap": overlaps(source.session(), subscriptions)}
+        if with_cover:
+            parts["cover"] = covers(source.session(), subscriptions)
+        if source.has("advertisements"):
+            offers = _offers_of_brokers(source, measure, folder / "advertisements")
+            parts["interest"] = interests(source.session(), offers, subscriptions)
+        apart = {name: rows.filter("i != j") for name, rows in parts.items()}
+        return _side_by_side(apart)
+
+    params = [measure.traffic, measure.rates, with_cover]
+    source.stage("similarity", params, SIMILARITY, build)
+
+
+def client_pairs(source: Derived, measure: Measure = BY_SPACE) -> None:
+    """Stages `client_overlap`, of two subscribers, and `client_interest`, of a publisher in one."""
+
+    def common(folder: Path) -> DataFrame:
+        chunks = _of_subscribers(source, measure, folder / "subscriptions")
+        pairs = overlaps(source.session(), chunks).filter("i != j")
+        return pairs.withColumnRenamed("value", "overlap")
+
+    source.stage("client_overlap", measure.traffic, CLIENT_OVERLAP, common)
+    if not source.has("advertisements"):
+        return
+
+    def shares(folder: Path) -> DataFrame:
+        chunks = _of_subscribers(source, measure, folder / "subscriptions")
+        offers = _offers_of_publishers(source, measure, folder / "advertisements")
+        return interests(source.session(), offers, chunks).withColumnRenamed("value", "interest")
+
+    source.stage("client_interest", measure.traffic, CLIENT_INTEREST, shares)
+
+
+# ---- owners
+
+
+def _names(spark: SparkSession, names: pa.Array, column: str) -> DataFrame:
+    """Names with their positions, small enough for every task."""
+    rows = [(name, position) for position, name in enumerate(names.to_pylist())]
+    return F.broadcast(spark.createDataFrame(rows, f"{column} string, owner int"))
+
+
+def broker_numbers(source: Derived) -> DataFrame:
+    """Columns broker and owner, its position among the brokers of the dataset."""
+    return _names(source.session(), read_brokers(source.dataset).names, "broker")
+
+
+def publisher_numbers(source: Derived) -> DataFrame:
+    """Columns publisher and owner."""
+    return _names(source.session(), publisher_names(source.dataset), "publisher")
+
+
+def _of_brokers(source: Derived, measure: Measure, path: Path) -> Chunks:
+    rows = source.read("subscriptions").join(broker_numbers(source), on="broker", how="inner")
+    return subscription_chunks(source, rows.select("subscription", "owner"), measure, path)
+
+
+def _of_subscribers(source: Derived, measure: Measure, path: Path) -> Chunks:
+    rows = source.read("subscriptions")
+    owner = rows.select("subscription", F.col("subscriber_id").alias("owner"))
+    return subscription_chunks(source, owner, measure, path)
+
+
+def _offers_of_brokers(source: Derived, measure: Measure, path: Path) -> Chunks:
+    rows = advertisements(source).join(broker_numbers(source), on="broker", how="inner")
+    weight = F.col("rate" if measure.rates else "copies")
+    return advertisement_chunks(source, rows.withColumn("weight", weight), measure, path)
+
+
+def _offers_of_publishers(source: Derived, measure: Measure, path: Path) -> Chunks:
+    """An advertisement counts by its share of its publisher's rate."""
+    rows = advertisements(source).join(publisher_numbers(source), on="publisher", how="inner")
+    total = F.sum("rate").over(Window.partitionBy("owner"))
+    weight = F.when(total > 0, F.col("rate") / total).otherwise(0.0)
+    return advertisement_chunks(source, rows.withColumn("weight", weight), measure, path)
+
+
+# ---- metrics
+
+
+def overlaps(spark: SparkSession, chunks: Chunks) -> DataFrame:
+    """Overlap (Eq. 4.2) of owners: i, j, value, for both orders of a pair."""
+    numbers = chunks.numbers
+    tasks = [(q, (p,)) for n, q in enumerate(numbers) for p in numbers[: n + 1]]
+    return _run(spark, _overlaps, chunks, chunks, tasks)
+
+
+def interests(spark: SparkSession, advertised: Chunks, subscribed: Chunks) -> DataFrame:
+    """Interest (Eq. 4.7) of owners: i, j, value."""
+    tasks = [(q, (p,)) for q in subscribed.numbers for p in advertised.numbers]
+    return _run(spark, _interests, advertised, subscribed, tasks)
+
+
+def covers(spark: SparkSession, chunks: Chunks) -> DataFrame:
+    """Covering (Eq. 4.5) of owners: i, j, value.
+
+    A task has one chunk of covered extents and very many that may cover them: it meets the same
+    sets of covered extents again and again, and merges the volume of each once.
+    """
+    numbers = chunks.numbers
+    many = [numbers[n : n + TOGETHER] for n in range(0, len(numbers), TOGETHER)]
+    return _run(spark, _covers, chunks, chunks, [(q, some) for q in numbers for some in many])
+
+
+def _run(
+    spark: SparkSession, kernel: Kernel, left: Chunks, right: Chunks, tasks: Tasks
+) -> DataFrame:
+    """One Spark task for each entry of ``tasks``."""
+    if not tasks:
+        return spark.createDataFrame([], VALUE)
+    work = partial(_work, kernel, left, right, tasks)
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, VALUE)
+
+
+def _work(kernel: Kernel, left: Chunks, right: Chunks, tasks: Tasks, batches: Batches) -> Batches:
+    for batch in batches:
+        for task in batch.column(0).to_pylist():
+            for i, j, value in kernel(left, right, *tasks[task]):
+                yield pa.record_batch(
+                    {"i": i.astype(np.int32), "j": j.astype(np.int32), "value": value}
+                )
+
+
+def _overlaps(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[Pairs]:
+    for p in others:
+        i, j, value = metrics.overlap(left.load(p), right.load(q))
+        # Within a chunk a pair is found twice, and rounding may differ.
+        once = i < j if p == q else np.full(len(i), True)
+        yield i[once], j[once], value[once]
+        yield j[once], i[once], value[once]
+
+
+def _interests(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[Pairs]:
+    for p in others:
+        yield metrics.interest(left.load(p), right.load(q))
+
+
+def _covers(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[Pairs]:
+    yield metrics.cover(left.load_all(others), right.load(q))
+
+
+def _side_by_side(parts: dict[str, DataFrame]) -> DataFrame:
+    """One row per pair with a column per metric; zero where a part has no such pair."""
+    wide = (
+        part.select("i", "j", *(_value(name == other).alias(other) for other in METRICS))
+        for name, part in parts.items()
+    )
+    rows = reduce(DataFrame.unionByName, wide)
+    # A pair has one value for each metric, so that the order of the sum does not matter.
+    return rows.groupBy("i", "j").agg(*(F.sum(name).alias(name) for name in METRICS))
+
+
+def _value(own: bool) -> Column:
+    return F.col("value") if own else F.lit(0.0)

@@ -1,0 +1,140 @@
+"""The overlay problem: brokers, what travels between them, and how alike their clients are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.interest import Floats, Ints, Longs
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """Traffic by where it enters and where it must arrive.
+
+    Messages with the same source broker and the same destination brokers are one route. Route
+    ``i`` enters at ``source[i]`` and must reach ``brokers[starts[i]:starts[i + 1]]``: ascending,
+    those with a subscriber who wants it, the source included if it has one. ``messages`` and
+    ``deliveries`` (to subscribers) are totals over the window.
+    """
+
+    source: Ints
+    starts: Longs
+    brokers: Ints
+    messages: Floats
+    deliveries: Floats
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def destinations(self, route: int) -> Ints:
+        return self.brokers[self.starts[route] : self.starts[route + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Links that may be used, each in both directions, as positions of brokers with a < b."""
+
+    a: Ints
+    b: Ints
+    latency_ms: Floats
+    bandwidth: Floats
+    """messages per second; infinite if not limited"""
+    cost: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """How alike brokers are (Tajuddin 2011, chapter 4), sparse, brokers × brokers.
+
+    ``overlap`` (Eq. 4.2) is symmetric. ``cover[i, j]`` (Eq. 4.5): subscriptions of i cover those of
+    j. ``interest[i, j]`` (Eq. 4.7): advertisements of i meet subscriptions of j. The diagonal is
+    empty.
+    """
+
+    overlap: scipy.sparse.csr_array
+    cover: scipy.sparse.csr_array
+    interest: scipy.sparse.csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayProblem:
+    """What a tree of brokers is planned from. ``links`` None: any two brokers may be linked.
+
+    ``capacity`` is messages per second, infinite where none is given. ``source`` is the key of the
+    dataset, ``seconds`` the window of all totals.
+    """
+
+    brokers: pa.Array
+    capacity: Floats
+    cost: Floats
+    routes: Routes
+    similarity: Similarity
+    links: Links | None
+    seconds: float
+    source: str
+
+    @property
+    def size(self) -> int:
+        """Number of brokers."""
+        return len(self.brokers)
+
+    def given(self, ends: Ints) -> Longs:
+        """Where links, as rows of two positions, stand among those given; an error if one does not.
+
+        Not to be asked if no links are given.
+        """
+        assert self.links is not None
+        key = self.links.a.astype(np.int64) * self.size + self.links.b
+        wanted = ends.min(axis=1).astype(np.int64) * self.size + ends.max(axis=1)
+        for a, b in ends[~np.isin(wanted, key)]:
+            one, other = self.brokers[int(a)].as_py(), self.brokers[int(b)].as_py()
+            what = f"brokers {one!r} and {other!r} are linked, but no such link is given"
+            raise InputError(Problem("tree", what, "Use only the given links"))
+        order = np.argsort(key, kind="stable")
+        return order[np.searchsorted(key, wanted, sorter=order)]
+
+    def latencies(self, ends: Ints) -> Floats:
+        """Delay of each link in ms; 1, a hop, where no links are given."""
+        return np.ones(len(ends)) if self.links is None else self.links.latency_ms[self.given(ends)]
+
+
+@dataclass(frozen=True, eq=False)
+class ClientProblem:
+    """What clients are allocated to brokers from (Tajuddin 2011, chapter 6).
+
+    Publishers and subscribers are numbered apart. ``rates`` are publications per second of each
+    publisher. ``interest[p, s]`` (Eq. 4.6 summed over the regions) is the expected share of the
+    messages of p that s wants; ``common[s, t]`` the overlap of two subscribers, symmetric.
+    ``routes`` has traffic from publishers to sets of subscribers: here ``source`` is a publisher
+    and ``brokers`` are subscribers.
+    """
+
+    publishers: pa.Array
+    subscribers: pa.Array
+    rates: Floats
+    interest: scipy.sparse.csr_array
+    common: scipy.sparse.csr_array
+    routes: Routes
+    brokers: pa.Array
+    capacity: Floats
+    cost: Floats
+    seconds: float
+    source: str
+
+
+def no_similarity(brokers: int) -> Similarity:
+    """Nobody is like anybody."""
+    nothing = scipy.sparse.csr_array((brokers, brokers), dtype=np.float64)
+    return Similarity(nothing, nothing, nothing)
+
+
+def values_at(matrix: scipy.sparse.csr_array, rows: Ints, columns: Ints) -> Floats:
+    """Values of a sparse matrix at some places; scipy gives no plain array for none of them."""
+    if not len(rows):
+        return np.empty(0)
+    return np.asarray(scipy.sparse.csr_array(matrix)[rows, columns], dtype=np.float64).ravel()

@@ -1,0 +1,97 @@
+"""Routes of a generated population, matched in memory: for tests, experiments and small problems.
+
+Every publication is compared with every subscription to its topic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.network.brokers import Routes
+from fanplan.workload.generators.population import Population, Sent
+
+
+def broker_routes(population: Population, sent: Sent) -> tuple[Routes, Longs]:
+    """Routes between brokers, and the route of each publication.
+
+    Time O(publications × subscriptions × attributes), memory a bit per publication and broker.
+    """
+    source = population.advertisements.broker[sent.advertisement]
+    return routes_of(population, sent, source, population.subscriptions.broker)
+
+
+def client_routes(population: Population, sent: Sent) -> tuple[Routes, Longs]:
+    """Routes from publishers to sets of subscribers, and the route of each publication."""
+    subscribers = np.arange(len(population.subscriptions))
+    return routes_of(population, sent, sent.advertisement, subscribers)
+
+
+def routes_of(
+    population: Population, sent: Sent, source: Longs, owner: Longs
+) -> tuple[Routes, Longs]:
+    """Routes to the owners of matching subscriptions, ordered by source, and each one's route."""
+    wanted = population.subscriptions
+    by_topic = np.argsort(wanted.topic, kind="stable")
+    first = np.searchsorted(wanted.topic[by_topic], np.arange(len(population.topics) + 1))
+    topic = population.advertisements.topic[sent.advertisement]
+    reached, deliveries = match(
+        sent.point, topic, first, wanted.lo[by_topic], wanted.hi[by_topic], owner[by_topic],
+        int(owner.max()) + 1,
+    )  # fmt: skip
+    keys = np.concatenate((source.astype(">i8")[:, None].view(np.uint8), reached), axis=1)
+    rows = np.ascontiguousarray(keys).view(f"V{keys.shape[1]}").ravel()
+    _, example, route = np.unique(rows, return_index=True, return_inverse=True)
+    starts, brokers = listed(reached[example])
+    routes = Routes(
+        source=source[example].astype(np.int32),
+        starts=starts,
+        brokers=brokers,
+        messages=np.bincount(route).astype(np.float64),
+        deliveries=np.bincount(route, weights=deliveries).astype(np.float64),
+    )
+    return routes, route
+
+
+@compiled
+def match(
+    point: Floats, topic: Longs, first: Longs, lo: Floats, hi: Floats, owner: Longs, owners: int
+) -> tuple[np.ndarray, Longs]:
+    """The owners that each point reaches, a bit each from the lowest, and how many boxes hold it.
+
+    ``first[t]:first[t + 1]`` are the boxes of topic t.
+    """
+    reached = np.zeros((len(point), (owners + 7) // 8), np.uint8)
+    boxes = np.zeros(len(point), np.int64)
+    for i in range(len(point)):
+        for box in range(first[topic[i]], first[topic[i] + 1]):
+            inside = True
+            for axis in range(point.shape[1]):
+                if not lo[box, axis] <= point[i, axis] < hi[box, axis]:
+                    inside = False
+                    break
+            if inside:
+                boxes[i] += 1
+                reached[i, owner[box] >> 3] |= np.uint8(1 << (owner[box] & 7))
+    return reached, boxes
+
+
+@compiled
+def listed(bits: np.ndarray) -> tuple[Longs, Ints]:
+    """Rows of bits as ascending positions: where each row starts, and the positions."""
+    starts = np.zeros(len(bits) + 1, np.int64)
+    for i in range(len(bits)):
+        starts[i + 1] = starts[i]
+        for byte in bits[i]:
+            for bit in range(8):
+                starts[i + 1] += (byte >> bit) & 1
+    positions = np.empty(starts[-1], np.int32)
+    count = 0
+    for i in range(len(bits)):
+        for at in range(bits.shape[1]):
+            for bit in range(8):
+                if (bits[i, at] >> bit) & 1:
+                    positions[count] = 8 * at + bit
+                    count += 1
+    return starts, positions

@@ -1,0 +1,162 @@
+"""Trees below a root: from shortest paths or from parents, pruned, and laid out in preorder."""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Longs
+
+NONE = -1
+
+
+class Ways(NamedTuple):
+    """Directed links by tail: node n has the entries ``starts[n]:starts[n + 1]``.
+
+    An entry leads to ``near`` with ``length`` and is the directed link ``way``.
+    """
+
+    starts: Longs
+    near: Longs
+    way: Longs
+    length: Floats
+
+
+class Hung(NamedTuple):
+    """A tree below a root: ``order`` lists its nodes, parents first, the root left out.
+
+    ``parent`` and ``way`` (the directed link from the parent) have an entry per node of the
+    network. They mean something for the nodes in ``order`` only; a child of the root has the root
+    as its parent.
+    """
+
+    order: Longs
+    parent: Longs
+    way: Longs
+
+
+def ways_of(tail: Longs, head: Longs, length: Floats, nodes: int) -> Ways:
+    """Directed links, sorted by their tails; link i is way i."""
+    order = np.argsort(tail, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(np.bincount(tail, minlength=nodes))))
+    return Ways(starts, head[order], order, length[order])
+
+
+@compiled
+def shortest_tree(root: int, ways: Ways, wanted: np.ndarray) -> Hung:
+    """The shortest paths from a root (Dijkstra 1959), until all wanted nodes are reached.
+
+    Of equal lengths the one with fewer links counts, then the parent with the lower position. As
+    links count, a node's parent is settled before it also where lengths are 0. O(m log m).
+    """
+    size = len(wanted)
+    distance, hops = np.full(size, np.inf), np.zeros(size, np.int64)
+    parent, via = np.full(size, NONE, np.int64), np.full(size, NONE, np.int64)
+    settled, order = np.zeros(size, np.bool_), np.empty(size, np.int64)
+    left, found = wanted.sum(), 0
+    distance[root] = 0.0
+    heap = [(0.0, 0, np.int64(root))]
+    while heap and left > 0:
+        _, _, here = heapq.heappop(heap)
+        if settled[here]:
+            continue
+        settled[here] = True
+        left -= wanted[here]
+        order[found] = here
+        found += 1
+        for i in range(ways.starts[here], ways.starts[here + 1]):
+            there, far = ways.near[i], distance[here] + ways.length[i]
+            new, old = (far, hops[here] + 1), (distance[there], hops[there])
+            if not settled[there] and (new < old or (new == old and here < parent[there])):
+                if new != old:
+                    heapq.heappush(heap, (far, hops[here] + 1, there))
+                distance[there], hops[there] = new
+                parent[there], via[there] = here, ways.way[i]
+    return Hung(order[1:found], parent, via)
+
+
+def hang(root: int, parent: Longs, child: Longs, way: Longs, nodes: int) -> Hung:
+    """The part of a set of directed links that hangs together below a root; each child once."""
+    above, via = np.full((2, nodes), NONE, np.int64)
+    above[child], via[child] = parent, way
+    links = (np.ones(len(parent), np.int8), (parent, child))
+    graph = scipy.sparse.csr_array(links, shape=(nodes, nodes))
+    order = scipy.sparse.csgraph.breadth_first_order(graph, root, return_predecessors=False)
+    return Hung(order[1:].astype(np.int64), above, via)
+
+
+@compiled
+def pruned(tree: Hung, wanted: np.ndarray) -> Hung:
+    """Only the paths that lead to wanted nodes. O(nodes)."""
+    needed = wanted.copy()
+    for node in tree.order[::-1]:
+        if needed[node]:
+            needed[tree.parent[node]] = True
+    return Hung(tree.order[needed[tree.order]], tree.parent, tree.way)
+
+
+class Laid(NamedTuple):
+    """The directed links of trees, tree by tree, those below a link directly after it.
+
+    Tree i has the entries ``starts[i]:starts[i + 1]``. ``above`` is the entry of the link before
+    each, NONE for links from a root.
+    """
+
+    starts: Longs
+    way: Longs
+    above: Longs
+
+
+@compiled
+def shortest_trees(roots: Longs, ways: Ways, wanted: np.ndarray) -> Laid:
+    """The shortest paths from each root to all wanted nodes, which it must reach."""
+    starts = np.zeros(len(roots) + 1, np.int64)
+    trees = [np.empty((2, 0), np.int64) for _ in range(0)]
+    for i, root in enumerate(roots):
+        trees.append(preorder(root, pruned(shortest_tree(root, ways, wanted), wanted)))
+        starts[i + 1] = starts[i] + trees[i].shape[1]
+    way, above = np.empty((2, starts[-1]), np.int64)
+    for i, tree in enumerate(trees):
+        way[starts[i] : starts[i + 1]] = tree[0]
+        above[starts[i] : starts[i + 1]] = np.where(tree[1] == NONE, NONE, tree[1] + starts[i])
+    return Laid(starts, way, above)
+
+
+def laid(trees: list[Longs]) -> Laid:
+    """Trees one after the other, each in preorder."""
+    sizes = [tree.shape[1] for tree in trees]
+    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    way, above = np.concatenate([np.empty((2, 0), np.int64), *trees], axis=1)
+    return Laid(starts, way, np.where(above == NONE, NONE, above + np.repeat(starts[:-1], sizes)))
+
+
+@compiled
+def preorder(root: int, tree: Hung) -> Longs:
+    """A tree as its links in preorder, and the positions of the links before them. O(nodes)."""
+    nodes = len(tree.parent)
+    below = np.ones(nodes, np.int64)
+    place, free = np.zeros((2, nodes), np.int64)
+    for node in tree.order[::-1]:
+        below[tree.parent[node]] += below[node]
+    found = np.empty((2, len(tree.order)), np.int64)
+    place[root] = NONE
+    for node in tree.order:
+        over = tree.parent[node]
+        at = free[over]
+        free[over] += below[node]
+        place[node], free[node] = at, at + 1
+        found[0, at], found[1, at] = tree.way[node], place[over]
+    return found
+
+
+@compiled
+def sums_below(tree: Hung, values: Longs) -> Longs:
+    """For each node of a tree the sum of the values at it and below it; others keep their own."""
+    total = values.copy()
+    for node in tree.order[::-1]:
+        total[tree.parent[node]] += total[node]
+    return total

@@ -1,1 +1,0 @@
-"""The layer that chooses between channels, groups, unicast and default routing."""

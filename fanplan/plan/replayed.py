@@ -1,0 +1,77 @@
+"""What a replay measured, beside what the plan said."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fanplan.core.ledger import Ledger, cost
+from fanplan.core.weights import Weights
+
+# Float totals are sums of whole numbers; this forgives only the rounding of advertised rates.
+AGREE = 1e-9
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The measured ledger of a plan, over all publications, and the analytic one it was sold with.
+
+    ``exact`` says whether the two must be equal: no region cuts a cell and rates were measured.
+    """
+
+    publications: int
+    ledger: Ledger
+    planned: Ledger
+    weights: Weights
+    exact: bool
+
+    @property
+    def cost(self) -> float:
+        return cost(self.ledger, self.weights)
+
+    @property
+    def differences(self) -> dict[str, tuple[float, float]]:
+        """Ledger entries that differ: name → (planned, measured)."""
+        planned, measured = asdict(self.planned), asdict(self.ledger)
+        return {
+            name: (planned[name], measured[name])
+            for name in planned
+            if abs(planned[name] - measured[name]) > AGREE * max(1.0, abs(measured[name]))
+        }
+
+    @property
+    def ok(self) -> bool:
+        """Nobody missed anything, and the plan's ledger holds where it must."""
+        return self.ledger.missed == 0 and not (self.exact and self.differences)
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "publications": self.publications,
+            "delivered": self.ledger.received_wanted,
+            "missed": self.ledger.missed,
+            "unwanted": self.ledger.received_unwanted,
+            "cost": self.cost,
+            "exact": self.exact,
+            "differences": {name: list(pair) for name, pair in self.differences.items()},
+            "ledger": asdict(self.ledger),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to know first."""
+        ledger = self.ledger
+        agrees = "as planned" if not self.differences else "differs from the plan's"
+        if self.differences and not self.exact:
+            agrees += ", as it may: cells are coarser than regions, or rates were not measured"
+        return {
+            "publications": self.publications,
+            "delivered": ledger.received_wanted,
+            "missed": ledger.missed,
+            "unwanted": ledger.received_unwanted,
+            "sent to channels": ledger.sent_multicast,
+            "sent by unicast": ledger.sent_unicast,
+            "bytes sent": ledger.sent_bytes,
+            "bytes received": ledger.received_bytes,
+            "cost": self.cost,
+            "ledger": agrees,
+        }

@@ -1,1 +1,0 @@
-"""Channel planners: one file per method; the table of methods is in `fanplan.planners.methods`."""

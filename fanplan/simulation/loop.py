@@ -1,0 +1,211 @@
+"""The model: messages through brokers and links, event by event, in one compiled loop."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.core.kernels import compiled
+from fanplan.data.interest import Floats, Longs
+from fanplan.simulation.events import NONE, SEQUENCE_BITS, SIZE, Queue, bare, drop, has_room, put
+from fanplan.simulation.params import CONGESTION
+from fanplan.simulation.spread import Spread
+
+# Kinds of event: a message enters, a copy comes to a broker, a copy is ready for a slow link.
+ENTER, ARRIVE, DEPART = range(3)
+
+# Priorities at one time: control messages, then what is under way, then what enters.
+CONTROL, COPY, ENTRY = (priority << SEQUENCE_BITS for priority in range(3))
+
+# The line of messages that wait for nothing.
+COMMON = 0
+
+# Positions of the counts of a run.
+EVENTS, SEQUENCE, ARRIVALS = range(3)
+
+RULE, QUEUE = CONGESTION.index("rule"), CONGESTION.index("queue")
+
+
+class Costs(NamedTuple):
+    """What takes time. ``capacity`` is messages per window of ``unit``; all times are ms."""
+
+    congestion: int
+    capacity: Floats
+    latency: Floats
+    transmission: Floats
+    match: float
+    forward: float
+    unit: float
+
+
+class State(NamedTuple):
+    """What changes in a run: per broker, per direction of a link, per arrival.
+
+    ``load`` counts messages in the current ``window``. ``held`` is the delay that the next message
+    forwarded owes (rule), ``idle`` when the broker will be free (queue), ``clear`` when the
+    direction of a link will be. ``counts`` are events, events ever put in, and arrivals.
+    """
+
+    processed: Longs
+    arrived: Longs
+    peak: Longs
+    load: Longs
+    window: Longs
+    held: Floats
+    idle: Floats
+    waited: Floats
+    link: Longs
+    control: Longs
+    clear: Floats
+    delays: Floats
+    counts: Longs
+
+
+def still(brokers: int, links: int, arrivals: int) -> State:
+    """Nothing has happened yet."""
+    processed, arrived, peak, load, window = np.zeros((5, brokers), np.int64)
+    held, idle, waited = np.zeros((3, brokers))
+    link, control = np.zeros((2, 2 * links), np.int64)
+    clear, delays = np.zeros(2 * links), np.zeros(arrivals)
+    counts = np.zeros(3, np.int64)
+    return State(processed, arrived, peak, load, window, held, idle, waited, link, control, clear,
+                 delays, counts)  # fmt: skip
+
+
+def start(ways: Spread, time: Floats, route: Longs, queue: Queue) -> None:
+    """Let the first message enter."""
+    if len(route):
+        put(queue, NONE, NONE, time[0], ENTRY, ENTER, 0, ways.starts[route[0]])
+
+
+@compiled(_nrt=False)
+def loop(
+    state: State,
+    costs: Costs,
+    ways: Spread,
+    time: Floats,
+    route: Longs,
+    control: np.ndarray,
+    queue: Queue,
+    widest: int,
+) -> float:
+    """Run until nothing is under way, or the queue may lack room; the time of the last event.
+
+    Messages come in order, and only the next one to enter is in the queue. No visit causes more
+    than ``widest`` copies. The loop may be entered again with a roomier queue.
+    """
+    now = 0.0
+    while queue.marks[SIZE] > 0 and has_room(queue, widest + 1):
+        event = queue.slots[queue.heap[0].slot]
+        now, hop, message, kind = event.time, event.hop, event.message, event.kind
+        drop(queue)
+        visit = ways.visits[hop]
+        state.counts[EVENTS] += 1
+        if kind == DEPART:
+            come = transmit(state, costs, visit.link, now)
+            rank = ranked(state, CONTROL if control[message] else COPY)
+            put(queue, NONE, 1 + visit.link, come, rank, ARRIVE, message, hop)
+            continue
+        if kind == ENTER and message + 1 < len(route):
+            coming = message + 1
+            rank = ranked(state, CONTROL if control[coming] else ENTRY)
+            put(queue, NONE, NONE, time[coming], rank, ENTER, coming, ways.starts[route[coming]])
+        ready, waited = process(state, costs, visit, now, control[message])
+        if visit.arrives and not control[message]:
+            state.delays[state.counts[ARRIVALS]] = ready - time[message]
+            state.counts[ARRIVALS] += 1
+        send(state, costs, ways, hop, ready, waited, message, control[message], queue)
+    return now
+
+
+@bare
+def ranked(state: State, priority: int) -> int:
+    """The rank of the next event to be put in."""
+    state.counts[SEQUENCE] += 1
+    return priority + state.counts[SEQUENCE]
+
+
+@bare
+def process(
+    state: State, costs: Costs, visit: np.record, now: float, control: bool
+) -> tuple[float, bool]:
+    """A broker takes up a message; when it has served and matched it, and whether it waited."""
+    broker = visit.broker
+    count_load(state, costs, broker, now)
+    if not control:
+        state.processed[broker] += 1
+        state.arrived[broker] += visit.arrives
+    begin, service = now, 0.0
+    if costs.congestion == QUEUE:
+        begin = max(now, state.idle[broker])
+        service = costs.unit / costs.capacity[broker]
+        state.idle[broker] = begin + service
+        state.waited[broker] += begin - now
+    return begin + service + (costs.match if visit.matched else 0.0), begin > now
+
+
+@bare
+def count_load(state: State, costs: Costs, broker: int, now: float) -> None:
+    """One message more in the window; a new window knows how far the last was over capacity.
+
+    Tajuddin (2011), section 6.4.1: for every message above its capacity in the previous time unit,
+    the next message that the broker forwards waits one tick.
+    """
+    window = int(now / costs.unit)
+    if window != state.window[broker]:
+        last = state.load[broker] if window == state.window[broker] + 1 else 0
+        state.held[broker] = max(0.0, last - costs.capacity[broker])
+        state.window[broker], state.load[broker] = window, 0
+    state.load[broker] += 1
+    state.peak[broker] = max(state.peak[broker], state.load[broker])
+
+
+@bare
+def send(
+    state: State,
+    costs: Costs,
+    ways: Spread,
+    hop: int,
+    ready: float,
+    waited: bool,
+    message: int,
+    control: bool,
+    queue: Queue,
+) -> None:
+    """Send the copies of a visit one after another.
+
+    What waits for nothing comes in the order it is sent, or nearly so: it stands in a common line.
+    The rest has a line for each direction of a link, and one more for copies that wait for it. What
+    the rule holds up is overtaken by what follows, so it stands in no line.
+    """
+    visit = ways.visits[hop]
+    if visit.copies == 0:
+        return
+    broker = visit.broker
+    held = state.held[broker] if costs.congestion == RULE else 0.0
+    ready += held
+    state.waited[broker] += held
+    state.held[broker] = 0.0
+    common = NONE if waited or held > 0.0 else COMMON
+    for copy in range(visit.first, visit.first + visit.copies):
+        link = ways.visits[copy].link
+        state.link[link] += not control
+        state.control[link] += control
+        ready += costs.forward
+        rank = ranked(state, CONTROL if control else COPY)
+        # A slow link must see its copies in the order they leave: that takes an event of its own.
+        if costs.transmission[link >> 1] > 0.0:
+            own = NONE if held > 0.0 else 1 + len(state.link) + link
+            put(queue, NONE, own, ready, rank, DEPART, message, copy)
+        else:
+            own = NONE if held > 0.0 else 1 + link
+            come = ready + costs.latency[link >> 1]
+            put(queue, common, own, come, rank, ARRIVE, message, copy)
+
+
+@bare
+def transmit(state: State, costs: Costs, link: int, now: float) -> float:
+    """Put a copy on a slow link, after those that went before; when it comes to the other end."""
+    state.clear[link] = max(now, state.clear[link]) + costs.transmission[link >> 1]
+    return state.clear[link] + costs.latency[link >> 1]

@@ -1,0 +1,56 @@
+"""The independent check of a stored plan: does it do what it must, and does it cost what it says?
+
+It reads the plan's and the dataset's tables and shares no code with planners or cost models.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fanplan.data.reader import read_manifest
+from fanplan.layers.channels.check.check import check_channels
+from fanplan.layers.delivery.check.check import check_delivery
+from fanplan.layers.groups.check.check import check_groups
+from fanplan.layers.marking.check.check import check_marking
+from fanplan.layers.overlay.check.check import check_overlay
+from fanplan.plan.findings import CheckResult, Findings
+from fanplan.plan.seal import edited
+from fanplan.plan.stored import StoredPlan, load_plan
+
+
+def check_plan(folder: Path, dataset: Path) -> CheckResult:
+    """Hold a plan folder against the dataset, layer by layer. Unreadable files raise InputError.
+
+    An overlay needs the stages of routes and similarity that it was planned from, a marking that of
+    descriptors, and groups those of routes.
+    """
+    plan, findings = load_plan(folder), Findings()
+    check_untouched(plan, findings)
+    check_input(plan, dataset, findings)
+    missed = 0
+    unserved: tuple[tuple[str, str], ...] = ()
+    if plan.record.channels:
+        missed, unserved = check_channels(plan, dataset, findings)
+    if plan.record.overlay:
+        missed += check_overlay(plan, dataset, findings)
+    if plan.record.marking:
+        missed += check_marking(plan, dataset, findings)
+    if plan.record.groups:
+        missed += check_groups(plan, dataset, findings)
+    if plan.record.delivery:
+        check_delivery(plan, dataset, findings)
+    return CheckResult(missed, tuple(findings.violations), tuple(findings.warnings), unserved)
+
+
+def check_untouched(plan: StoredPlan, findings: Findings) -> None:
+    """What was checked when it was written must be what is there."""
+    names = edited(plan)
+    findings.violate("edited since it was written", len(names), names)
+
+
+def check_input(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
+    """The plan must have been made for this dataset."""
+    planned, found = plan.record.input.key, read_manifest(dataset).key
+    if planned != found:
+        what = f"input key {planned}, dataset key {found}"
+        findings.violate("planned for other input", 1, [what])

@@ -1,0 +1,159 @@
+"""What must change to go from one plan to another, in steps, layer by layer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import CHANGES as CHANGES_KIND
+from fanplan.core.folder import whole_folder
+from fanplan.layers.channels.changes.changes import stage_channels
+from fanplan.layers.delivery.changes.changes import stage_delivery
+from fanplan.layers.groups.changes import stage_groups
+from fanplan.layers.marking.changes import stage_marking
+from fanplan.layers.overlay.changes.changes import stage_overlay
+from fanplan.plan.changes import CHANGES, staged
+from fanplan.plan.input import require_dataset_of
+from fanplan.plan.parquet import parquet_writer, write
+from fanplan.plan.seal import require_untouched
+from fanplan.plan.steps import Staged
+from fanplan.plan.stored import StoredPlan
+
+Stage = Callable[[StoredPlan, StoredPlan, Path | None, int], Staged]
+
+STAGES: dict[str, Stage] = {
+    "channels": stage_channels,
+    "overlay": stage_overlay,
+    "groups": stage_groups,
+    "delivery": stage_delivery,
+    "marking": stage_marking,
+}
+"""How the changes of each layer are put in order."""
+
+BOUND = ("channels", "overlay", "groups")
+"""Layers that a delivery binds together: with one they change in one order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Diff:
+    """The changes of all layers that both plans have; steps are numbered through, from 1."""
+
+    old: str
+    new: str
+    steps_of: int
+    layers: tuple[Staged, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every state on the way holds."""
+        return not any(state.broken for layer in self.layers for state in layer.states)
+
+    @property
+    def total(self) -> int:
+        """Number of changes."""
+        return sum(len(layer.changes) for layer in self.layers)
+
+    def changes(self) -> pa.Table:
+        """All changes in order, with their steps."""
+        tables, first = [], 1
+        for layer in self.layers:
+            tables.append(staged(layer.changes, pa.array(layer.step + first)))
+            first += layer.steps
+        return pa.concat_tables(tables)
+
+    def steps(self) -> Iterator[dict[str, Any]]:
+        """What is done in each step, and what stands afterwards."""
+        number = 0
+        for layer in self.layers:
+            actions = np.array(layer.changes["action"].to_pylist(), object)
+            for step, state in enumerate(layer.states[1:]):
+                number += 1
+                done = Counter(actions[layer.step == step].tolist())
+                about = {"step": number, "layer": layer.layer, "changes": done.total()}
+                yield about | {"actions": dict(done), "after": state.json()}
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "old": self.old,
+            "new": self.new,
+            "steps_of": self.steps_of,
+            "changes": self.total,
+            "layers": {layer.layer: about(layer) for layer in self.layers},
+            "steps": list(self.steps()),
+            "notes": list(self.notes),
+        }
+
+    def save(self, out: Path, replace: bool = False) -> Path:
+        """Write changes.json and the table of changes, whole or not at all."""
+        with whole_folder(out, CHANGES_KIND, replace) as folder:
+            with parquet_writer(folder, CHANGES) as writer:
+                write(writer, self.changes().columns)
+            text = json.dumps(self.json(), indent=2, allow_nan=False)
+            (folder / CHANGES_KIND.sign).write_text(text + "\n", encoding="utf-8")
+        return out
+
+
+def about(layer: Staged) -> dict[str, Any]:
+    """A layer's changes in numbers."""
+    cost = ("cost", "link_messages", "entries")
+    peaks = {
+        figure: dict(zip(("most", "after_step"), layer.peak(figure), strict=True))
+        for figure in cost
+        if figure in layer.states[0].figures
+    }
+    return {
+        "changes": layer.counts(),
+        "steps": layer.steps,
+        "before": layer.states[0].json(),
+        "peak": peaks,
+        "running": {name: list(map(list, n.items())) for name, n in layer.running.items() if n},
+        "notes": list(layer.notes),
+        **({"modes": [change.json() for change in layer.modes]} if layer.modes else {}),
+    }
+
+
+def diff_plans(old: StoredPlan, new: StoredPlan, dataset: Path | None, steps_of: int) -> Diff:
+    """Order and stage the changes of every layer that both plans have.
+
+    ``dataset`` is the one that the new plan was made for. With it every state is held against who
+    wants what, and has its whole ledger.
+    """
+    for plan in (old, new):
+        require_untouched(plan)
+    if dataset is not None:
+        require_dataset_of(new, dataset)
+    names = common_layers(old, new)
+    if not names:
+        what = f"has {', '.join(new.record.layers)}, the other {', '.join(old.record.layers)}"
+        raise InputError(Problem(str(new.folder), what, "Name plans with a layer in common"))
+    layers = tuple(STAGES[name](old, new, dataset, steps_of) for name in names)
+    return Diff(str(old.folder), str(new.folder), steps_of, layers, tuple(notes(old, new)))
+
+
+def common_layers(old: StoredPlan, new: StoredPlan) -> list[str]:
+    """What is staged: a delivery with the layers that it binds, or else each layer by itself."""
+    both = [name for name in STAGES if {name} <= set(old.record.layers) & set(new.record.layers)]
+    if "delivery" not in both:
+        return both
+    same = [[name in plan.record.layers for name in BOUND] for plan in (old, new)]
+    left_out = set(BOUND) if same[0] == same[1] else {"delivery"}
+    return [name for name in both if name not in left_out]
+
+
+def notes(old: StoredPlan, new: StoredPlan) -> Iterator[str]:
+    for plan, other in ((old, new), (new, old)):
+        for layer in plan.record.layers:
+            if layer not in other.record.layers:
+                yield f"only {plan.folder} has the layer {layer}, which is left out here"
+    if old.record.input.key != new.record.input.key:
+        yield "the plans are for other input: what only one of them knows comes or goes on the way"

@@ -1,0 +1,192 @@
+"""Whether a plan still fits the workload: what has drifted, and what the plan is worth now."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fanplan import __version__
+from fanplan.data.reader import Manifest, read_manifest, read_stage
+from fanplan.layers.channels.check.evidence import Truth, read_truth
+from fanplan.layers.delivery.drift import delivery_now, groups_in_delivery
+from fanplan.plan.drift import (
+    LayerNow,
+    Moved,
+    channels_now,
+    groups_now,
+    marking_now,
+    overlay_now,
+)
+from fanplan.plan.input import require_dataset_of
+from fanplan.plan.seal import edited
+from fanplan.plan.stored import StoredPlan
+from fanplan.verbs.check import check_plan
+
+NOW: dict[str, Callable[[StoredPlan, Path], LayerNow]] = {
+    "channels": channels_now,
+    "overlay": overlay_now,
+    "groups": groups_now,
+    "marking": marking_now,
+    "delivery": delivery_now,
+}
+"""What each layer is worth on a dataset that it was not made for."""
+
+PLAN_ANEW = "Plan again, starting from this plan, or allow the drift with a reason"
+
+
+@dataclass(frozen=True)
+class TableDrift:
+    """An input table that is not as it was; rows are those understood, None where there is none."""
+
+    name: str
+    then: int | None
+    now: int | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a plan may be applied to a workload, and why not.
+
+    ``refusals`` cannot be allowed: the plan was edited, or does not pass its check. ``drift`` says
+    what differs from the input of the plan; ``reason`` is why it is allowed. ``rows`` has rows of
+    input tables that came and went, if the dataset is there that was planned for.
+    """
+
+    refusals: tuple[str, ...]
+    drift: tuple[str, ...]
+    tables: tuple[TableDrift, ...] = ()
+    layers: Mapping[str, LayerNow] = field(default_factory=dict)
+    rows: Mapping[str, Moved] = field(default_factory=dict)
+    reason: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.refusals and (not self.drift or self.reason is not None)
+
+    @property
+    def reached(self) -> bool:
+        """Whether everybody is reached who wants something now."""
+        return all(not layer.missed for layer in self.layers.values())
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "refusals": list(self.refusals),
+            "drift": list(self.drift),
+            "allowed_because": self.reason,
+            "tables": [vars(table) for table in self.tables],
+            "rows": {name: vars(moved) for name, moved in self.rows.items()},
+            "layers": {name: layer.json() for name, layer in self.layers.items()},
+            "reached": self.reached,
+        }
+
+
+def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | None) -> Verdict:
+    """Hold a plan against the dataset to apply it to; ``reason`` allows drift.
+
+    Without drift the plan is checked anew. With it each layer is counted on the dataset as it is.
+    ``was`` is the dataset that the plan was made for, to count rows that came and went.
+    """
+    if was is not None:
+        require_dataset_of(plan, was)
+    refusals = [f"edited since it was written: {name}" for name in edited(plan)]
+    manifest = read_manifest(dataset)
+    tables = tuple(drifted_tables(plan, manifest))
+    drift = tuple(drifted(plan, manifest, tables))
+    if not drift:
+        refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
+        return Verdict(tuple(refusals), ())
+    bound = {"groups": groups_in_delivery} if plan.record.delivery else {}
+    layers: dict[str, LayerNow] = {n: (NOW | bound)[n](plan, dataset) for n in told_order(plan)}
+    rows = {} if was is None else dict(moved_rows(was, dataset))
+    if was is not None and plan.record.channels:
+        rows["audiences of flows"] = moved_audiences(read_truth(was), read_truth(dataset))
+    return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
+
+
+def told_order(plan: StoredPlan) -> list[str]:
+    """The layers of a plan, what binds them first."""
+    return sorted(plan.record.layers, key=lambda name: name != "delivery")
+
+
+def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:
+    """Rows of input tables, and publishers, that are in one dataset only."""
+    both = [read_manifest(folder).stages for folder in (was, dataset)]
+    for what, stage, columns in ROWS:
+        if all(stage in stages for stages in both):
+            then, now = (distinct(folder, stage, columns) for folder in (was, dataset))
+            yield what, Moved(without(now, then), without(then, now))
+
+
+def moved_audiences(was: Truth, now: Truth) -> Moved:
+    """Flows that somebody wants only then or only now, and those that others want."""
+    before, after = audiences(was), audiences(now)
+    changed = sum(before[flow] != after[flow] for flow in before.keys() & after.keys())
+    return Moved(len(after.keys() - before.keys()), len(before.keys() - after.keys()), changed)
+
+
+def audiences(truth: Truth) -> dict[str, frozenset[str]]:
+    """Who wants each flow, by names."""
+    names = truth.subscribers.to_pylist()
+    bounds = itertools.pairwise(truth.audience_starts.tolist())
+    of = [frozenset(names[s] for s in truth.audience[first:end]) for first, end in bounds]
+    return {flow: of[c] for flow, c in zip(truth.names.to_pylist(), truth.classes, strict=True)}
+
+
+ROWS = (
+    ("subscriptions", "subscriptions", ("subscriber", "topic", "filter", "broker")),
+    ("advertisements", "advertisements", ("publisher", "topic", "filter", "broker")),
+    ("publishers", "advertisements", ("publisher",)),
+    ("brokers", "brokers", ("broker",)),
+    ("links", "links", ("a", "b")),
+)
+"""What is counted, in which stage, by which columns."""
+
+
+def distinct(dataset: Path, stage: str, columns: tuple[str, ...]) -> pa.Table:
+    """Different values of columns; none is taken as empty, as joins leave out what is null."""
+    table = read_stage(dataset, stage, columns)
+    filled = [table[name].cast(pa.string()).fill_null("") for name in columns]
+    return pa.table(filled, names=list(columns)).group_by(list(columns)).aggregate([])
+
+
+def without(rows: pa.Table, others: pa.Table) -> int:
+    """How many rows are not among the others."""
+    return len(rows.join(others, rows.column_names, join_type="left anti"))
+
+
+def drifted_tables(plan: StoredPlan, manifest: Manifest) -> Iterator[TableDrift]:
+    """Input tables whose files are not those that were planned for."""
+    then = plan.record.input.tables
+    now = {table.name: table for table in manifest.tables}
+    for name in sorted(then.keys() | now.keys()):
+        before, after = then.get(name), now.get(name)
+        if before is None or after is None or before.key != after.key:
+            kept = (before.kept if before else None, after.kept if after else None)
+            yield TableDrift(name, *kept)
+
+
+def drifted(plan: StoredPlan, manifest: Manifest, tables: tuple[TableDrift, ...]) -> Iterator[str]:
+    """What differs from what was planned for, in sentences."""
+    record = plan.record
+    if record.version != __version__:
+        yield f"written by version {record.version}, and this is {__version__}"
+    for name in ("grid", "cover", "exact", "seconds", "parameters"):
+        then, now = getattr(record.input, name), getattr(manifest, name)
+        if then != now:
+            yield f"{name} was {told(then)} and is {told(now)}"
+    if tables:
+        yield f"changed tables: {', '.join(table.name for table in tables)}"
+    elif record.input.inputs != manifest.inputs and record.version == __version__:
+        yield "workload.toml says something else"
+    elif record.input.key != manifest.key:
+        yield f"the input has the key {manifest.key}, not {record.input.key}"
+
+
+def told(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,197 @@
+"""Reports: one offline page about one or more plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanplan.core.errors import CheckError, InputError, Problem
+from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.layers.channels.command import channels
+from fanplan.verbs.datasets import Dataset, PathLike, as_dataset
+from fanplan.verbs.replay import check
+
+if TYPE_CHECKING:
+    from fanplan.layers.channels.report.curve import CurvePoint
+    from fanplan.plan.stored import StoredPlan
+
+FACTORS = (0.125, 0.25, 0.5, 2.0)
+"""Numbers of channels on a curve, beside that of the plan, relative to it."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A written page, and what its plans save."""
+
+    folder: Path
+    savings: list[dict[str, Any]]
+
+    @property
+    def page(self) -> Path:
+        return self.folder / "index.html"
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "report": str(self.page),
+            "bytes": self.page.stat().st_size,
+            "savings": self.savings,
+        }
+
+
+def report(
+    plans: PathLike | Sequence[PathLike],
+    out: PathLike,
+    *,
+    workload: PathLike | None = None,
+    curve: bool | None = None,
+    replace: bool = False,
+    engine: Engine = EMBEDDED,
+) -> Report:
+    """Write a page about plans of one dataset: whole, unedited and checked ones only.
+
+    With ``workload``, a folder or dataset, every plan is checked against it again, and the page
+    shows what only the dataset knows: interest, loads and delays beside baselines, quarantine.
+    ``curve`` plans for other numbers of channels too; None does so where the workload is given.
+    Spark starts only for a workload folder, or if the dataset lacks stages of a plan.
+    """
+    from fanplan.core.folder import REPORT, require_free
+    from fanplan.report.material import Material
+    from fanplan.verbs.page import write_report
+
+    require_free(Path(out), REPORT, replace)
+    stored = open_plans([plans] if isinstance(plans, str | Path) else plans)
+    if curve and workload is None:
+        what = "other numbers of channels cannot be planned without the workload"
+        raise InputError(Problem("curve", what, "Name the workload, or leave it out"))
+    with planned_for(stored, workload, engine) as (dataset, warnings):
+        curves = {plan.folder: stored_curve(plan) for plan in stored}
+        if dataset is not None and curve is not False:
+            curves |= {
+                plan.folder: planned_curve(plan, dataset, engine)
+                for plan in stored
+                if wants_curve(plan) and not curves[plan.folder]
+            }
+        with engine.progress.stage("report"):
+            path = None if dataset is None else dataset.path
+            material = Material(stored, path, curves, warnings)
+            savings = write_report(material, Path(out), replace)
+    return Report(Path(out), [saving.json() for saving in savings])
+
+
+def open_plans(folders: Sequence[PathLike]) -> list[StoredPlan]:
+    """The plans, if they are as they were written and were made for one input."""
+    from fanplan.plan.stored import load_plan
+
+    if not folders:
+        raise InputError(Problem("plans", "there are none", "Name a plan's folder"))
+    plans = [load_plan(Path(folder)) for folder in folders]
+    first = plans[0]
+    for plan in plans:
+        require_unedited(plan)
+        if plan.record.input.key != first.record.input.key:
+            what = f"was planned for other input than {first.folder}"
+            raise InputError(Problem(str(plan.folder), what, "Write a report for each"))
+    return plans
+
+
+def require_unedited(plan: StoredPlan) -> None:
+    """Only what was checked when it was written may be reported."""
+    from fanplan.plan.seal import edited
+
+    names = edited(plan)
+    if names:
+        what = f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} edited after the check"
+        raise InputError(Problem(str(plan.folder), what, "Write the plan again"))
+
+
+@contextmanager
+def planned_for(
+    plans: Sequence[StoredPlan], workload: PathLike | None, engine: Engine
+) -> Iterator[tuple[Dataset | None, list[str]]]:
+    """The dataset of the plans, against which each is checked again, and what the check warns of.
+
+    Without a workload there is neither.
+    """
+    if workload is None:
+        yield None, []
+        return
+    record = plans[0].record.input
+    with as_dataset(workload, engine, record.parameters) as dataset:
+        if dataset.manifest.key != record.key:
+            what = f"has changed since {plans[0].folder} was planned, or is another one"
+            raise InputError(Problem(str(workload), what, "Plan again, or name the right one"))
+        yield dataset, [w for plan in plans for w in warnings_of(plan, dataset, engine)]
+
+
+def warnings_of(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[str]:
+    """What the check warns of, by the name of the plan; an error if the plan does not hold."""
+    found = check(plan.folder, dataset, engine=engine)
+    if not found.ok:
+        raise CheckError(f"{plan.folder} is not reported: {'; '.join(found.violations)}")
+    return [f"{plan.folder.name}: {warning}" for warning in found.warnings]
+
+
+def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
+    """The curve that the plan was made in, if its folder still lies in that of the curve."""
+    from fanplan.layers.channels.report.curve import CurvePoint
+    from fanplan.plan.stored import load_plan
+
+    path = plan.folder.absolute().parent / "curve.json"
+    if plan.record.channels is None or plan.record.delivery or not path.is_file():
+        return []
+    points = json.loads(path.read_text(encoding="utf-8"))["points"]
+    folders = [path.parent / str(point["channels"]) for point in points]
+    records = [load_plan(folder).channels for folder in folders]
+    return [CurvePoint(r.channels, r.cost, (r.bound, r.single_bound)) for r in records]
+
+
+def wants_curve(plan: StoredPlan) -> bool:
+    """Whether the plan has channels whose number can be another."""
+    if plan.record.delivery:
+        fixed = {"channels", "groups"} & set(plan.delivery.fixed)
+        return plan.delivery.channels > 0 and not fixed
+    return bool(plan.record.channels and plan.channels.channels)
+
+
+def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
+    """Plans for other numbers of channels by the same method, weights and seed; limits do not
+    apply to them unless all layers are planned together."""
+    from fanplan.layers.channels.report.curve import CurvePoint
+
+    if plan.record.delivery:
+        return designed_curve(plan, dataset)
+    record = plan.channels
+    method, _, second = record.method.partition("+")
+    points = []
+    for number in other_numbers(record.channels, record.flows):
+        weights = record.weights.model_dump()
+        made = channels(
+            dataset,
+            number,
+            method=method,
+            unicast=second or None,
+            seed=plan.record.seed,
+            engine=engine,
+            **weights,
+        ).plan
+        points.append(CurvePoint(number, made.cost, (made.bound.cost, made.single_bound.cost)))
+    return points
+
+
+def designed_curve(plan: StoredPlan, dataset: Dataset) -> list[CurvePoint]:
+    """All layers planned together with other numbers of channels, on the plan's own trees."""
+    from fanplan.layers.delivery.report.curve import delivery_curve
+    from fanplan.layers.delivery.report.ways import read_ways
+
+    record, problem = plan.delivery, read_ways(plan, dataset.path).stored.problem
+    return delivery_curve(plan, problem, other_numbers(record.channels, plan.channels.flows))
+
+
+def other_numbers(channels: int, flows: int) -> list[int]:
+    """Fewer and more than the plan has, but at least one and no more than flows."""
+    wished = {max(1, min(round(channels * factor), flows)) for factor in FACTORS}
+    return sorted(wished - {channels})

@@ -1,0 +1,185 @@
+"""The compiled index against brute force, on instances full of end points that coincide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fanplan.boxes import matching
+
+TOPICS = 4
+# Few values, so that end points meet; both zeros are equal.
+COORDINATES = st.sampled_from([-2.0, -0.0, 0.0, 0.5, 1.0, np.nextafter(1.0, 2.0), 3.0])
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Boxes and points of topics with ``sizes`` axes each; points beyond them are NaN."""
+
+    sizes: np.ndarray
+    box_topic: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    owner: np.ndarray
+    subscription: np.ndarray
+    topic: np.ndarray
+    x: np.ndarray
+    weight: np.ndarray
+
+    def index(self) -> matching.BoxIndex:
+        sizes = self.sizes[self.box_topic].astype(np.int32)
+        return matching.build_index(
+            self.box_topic, sizes, self.lo, self.hi, self.owner, self.subscription
+        )
+
+    def holds(self, box: int, point: int) -> bool:
+        """Whether a box holds a point, straight from the definition."""
+        axes = range(self.sizes[self.box_topic[box]])
+        return self.box_topic[box] == self.topic[point] and all(
+            self.lo[box, a] <= self.x[point, a] < self.hi[box, a] for a in axes
+        )
+
+    def audience(self, point: int) -> list[int]:
+        boxes = range(len(self.box_topic))
+        return sorted({int(self.owner[b]) for b in boxes if self.holds(b, point)})
+
+
+def matrix(draw: st.DrawFn, rows: int, width: int) -> np.ndarray:
+    values = draw(st.lists(COORDINATES, min_size=rows * width, max_size=rows * width))
+    return np.array(values, float).reshape(rows, width)
+
+
+def numbers(draw: st.DrawFn, count: int, low: int, high: int) -> np.ndarray:
+    values = draw(st.lists(st.integers(low, high), min_size=count, max_size=count))
+    return np.array(values, np.int64)
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> Instance:
+    sizes = numbers(draw, TOPICS + 1, 0, 3)
+    width = int(sizes.max())
+    boxes, points = draw(st.integers(0, 40)), draw(st.integers(0, 30))
+    topic = numbers(draw, points, 0, TOPICS)
+    x = matrix(draw, points, width)
+    x[np.arange(width) >= sizes[topic][:, None]] = np.nan
+    return Instance(
+        sizes,
+        numbers(draw, boxes, 0, TOPICS - 1),
+        matrix(draw, boxes, width),
+        matrix(draw, boxes, width),
+        numbers(draw, boxes, 999_990, 1_000_000),
+        np.arange(boxes),
+        topic,
+        x,
+        numbers(draw, points, 0, 5).astype(float),
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(instances())
+def test_hits_are_the_weight_inside_each_box(case: Instance) -> None:
+    index = case.index()
+    hits = np.zeros(len(index.owner))
+    matching.count_hits(index, case.topic, case.x, case.weight, hits)
+    found = dict(zip(index.subscriptions[index.subscription], hits, strict=True))
+    for box in range(len(case.box_topic)):
+        inside = [case.holds(box, point) for point in range(len(case.topic))]
+        assert found.get(box, 0.0) == case.weight[inside].sum()
+
+
+@settings(max_examples=200, deadline=None)
+@given(instances())
+def test_audiences_are_sorted_and_distinct(case: Instance) -> None:
+    order, offsets, owners = matching.audiences(case.index(), case.topic, case.x)
+    assert sorted(order) == list(range(len(case.topic)))
+    for row, point in enumerate(order):
+        assert list(owners[offsets[row] : offsets[row + 1]]) == case.audience(point)
+
+
+@settings(max_examples=200, deadline=None)
+@given(instances(), st.integers(1, 6))
+def test_wants_count_a_point_once_per_owner(case: Instance, keys: int) -> None:
+    key = np.arange(len(case.topic)) * 7 % keys
+    found = matching.wants(case.index(), case.topic, case.x, case.weight, key, keys)
+    expected: dict[tuple[int, int], float] = {}
+    for point in range(len(case.topic)):
+        for owner in case.audience(point):
+            pair = (int(key[point]), owner)
+            expected[pair] = expected.get(pair, 0.0) + case.weight[point]
+    assert {(k, o): w for k, o, w in zip(*found, strict=True)} == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(instances())
+def test_candidates_bound_the_audience(case: Instance) -> None:
+    listed = matching.candidates(case.index(), case.topic, case.x)
+    for point in range(len(case.topic)):
+        assert listed[point] >= len(case.audience(point))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 9), max_size=5))))
+def test_lists_of_equal_keys_are_summed(rows: list[tuple[int, list[int]]]) -> None:
+    key = np.array([k for k, _ in rows], np.int64)
+    offsets = np.cumsum([0, *(len(owners) for _, owners in rows)])
+    owner = np.array([o for _, owners in rows for o in owners], np.int64)
+    found = matching.sum_lists(key, 4, offsets, owner, np.ones(len(owner)))
+    pairs = [(k, o) for k, owners in rows for o in owners]
+    assert {(k, o): w for k, o, w in zip(*found, strict=True)} == {
+        pair: pairs.count(pair) for pair in pairs
+    }
+
+
+def crowd(boxes: int, dims: int, tail: float, seed: int) -> Instance:
+    """One topic with boxes of very different sizes, crowded at one corner, and points there."""
+    random = np.random.default_rng(seed)
+    centre = random.random((boxes, dims)) ** 4
+    half = random.pareto(tail, (boxes, dims)) / 100
+    topic = np.zeros(300, np.int64)
+    return Instance(
+        np.array([dims]), np.zeros(boxes, np.int64), centre - half, centre + half,
+        np.arange(boxes), np.arange(boxes),
+        topic, random.random((300, dims)) ** 4, np.ones(300),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("boxes", "dims", "tail"), [(3000, 3, 0.7), (3000, 1, 0.5), (500, 9, 1.0)])
+def test_a_skewed_topic_is_indexed_within_bounds(boxes: int, dims: int, tail: float) -> None:
+    case = crowd(boxes, dims, tail, seed=1)
+    index = case.index()
+    # Splits are chosen from a sample of boxes, so the bound on entries holds roughly.
+    assert len(index.cut) + len(index.cover) <= 2 * matching.ENTRIES_PER_BOX * boxes
+    assert index.first_cell[-1] <= matching.CELLS_PER_BOX * boxes
+    _, _, owners = matching.audiences(index, case.topic, case.x)
+    inside = (case.lo <= case.x[:, None]) & (case.x[:, None] < case.hi)
+    assert len(owners) == inside.all(axis=2).sum()
+    assert matching.candidates(index, case.topic, case.x).sum() < 300 * boxes
+
+
+def test_an_axis_left_open_is_not_split() -> None:
+    random = np.random.default_rng(2)
+    lo = np.column_stack([random.random(1000), np.zeros(1000)])
+    hi = np.column_stack([lo[:, 0] + 0.01, np.ones(1000)])
+    zeros = np.zeros(1000, np.int64)
+    index = matching.build_index(zeros, np.full(1000, 2, np.int32), lo, hi, zeros, zeros)
+    assert index.splits[0, 0] > 16
+    assert index.splits[0, 1] == 1
+
+
+def test_categories_are_never_cut() -> None:
+    lo = np.repeat(np.arange(5.0), 20)[:, None]
+    zeros = np.zeros(100, np.int64)
+    index = matching.build_index(zeros, np.ones(100, np.int32), lo, lo + 1, zeros, zeros)
+    assert len(index.cut) == 0
+    assert len(index.cover) == 100
+
+
+def test_many_equal_boxes_of_one_owner_count_once_in_audiences() -> None:
+    lo, zeros = np.zeros((5000, 2)), np.zeros(5000, np.int64)
+    index = matching.build_index(zeros, np.full(5000, 2, np.int32), lo, lo + 1, zeros + 7, zeros)
+    _, _, owners = matching.audiences(index, np.zeros(1, np.int64), np.full((1, 2), 0.5))
+    assert list(owners) == [7]

@@ -1,0 +1,89 @@
+"""Union volumes against inclusion–exclusion and against counting on a grid."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fanplan.boxes.volumes import FEW, union_volume, union_weight
+
+SIDE = 6
+
+
+@st.composite
+def box_lists(draw: st.DrawFn, most: int = 9) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes with whole end points, in up to five axes; some are empty or equal."""
+    axes, count = draw(st.integers(1, 5)), draw(st.integers(0, most))
+    ends = st.tuples(st.integers(0, SIDE - 1), st.integers(0, 4))
+    drawn = [[draw(ends) for _ in range(axes)] for _ in range(count)]
+    table = np.array(drawn, dtype=np.float64).reshape(count, axes, 2)
+    return table[..., 0].copy(), np.minimum(table.sum(axis=2), SIDE)
+
+
+def volume(lo: np.ndarray, hi: np.ndarray) -> float:
+    return float(np.prod(np.maximum(hi - lo, 0)))
+
+
+def included_and_excluded(lo: np.ndarray, hi: np.ndarray) -> float:
+    return sum(
+        (-1) ** (size + 1) * volume(lo[list(some)].max(axis=0), hi[list(some)].min(axis=0))
+        for size in range(1, len(lo) + 1)
+        for some in combinations(range(len(lo)), size)
+    )
+
+
+@given(box_lists(most=7))
+def test_inclusion_and_exclusion(boxes: tuple[np.ndarray, np.ndarray]) -> None:
+    assert union_volume(*boxes) == included_and_excluded(*boxes)
+
+
+@given(box_lists())
+def test_counting_cells(boxes: tuple[np.ndarray, np.ndarray]) -> None:
+    lo, hi = boxes
+    cells = np.array(list(product(range(SIDE), repeat=lo.shape[1])), dtype=np.float64) + 0.5
+    held = (lo <= cells[:, None]) & (cells[:, None] < hi)
+    inside = np.any(np.all(held, axis=2), axis=1)
+    assert union_volume(lo, hi) == inside.sum()
+    weight = np.arange(1.0, len(cells) + 1)
+    assert union_weight(lo, hi, cells, weight) == weight[inside].sum()
+
+
+@given(box_lists(), st.randoms(use_true_random=False))
+def test_order_and_repetition_do_not_matter(
+    boxes: tuple[np.ndarray, np.ndarray], draw: st.DataObject
+) -> None:
+    lo, hi = boxes
+    order = [*range(len(lo)), *range(len(lo) // 2)]
+    draw.shuffle(order)  # type: ignore[attr-defined]
+    assert union_volume(lo[order], hi[order]) == union_volume(lo, hi)
+
+
+@pytest.mark.parametrize("axes", [2, 4])
+def test_many_thin_boxes(axes: int) -> None:
+    """Slabs that cross each other: no box holds another, and the free rest is a product."""
+    slabs = 20
+    lo, hi = np.zeros((axes * slabs, axes)), np.full((axes * slabs, axes), 100.0)
+    for axis in range(axes):
+        rows = slice(axis * slabs, (axis + 1) * slabs)
+        lo[rows, axis] = np.arange(slabs) * 4
+        hi[rows, axis] = np.arange(slabs) * 4 + 1
+    assert union_volume(lo, hi) == pytest.approx(100.0**axes - (100.0 - slabs) ** axes)
+
+
+def test_without_axes_a_box_is_one() -> None:
+    assert union_volume(np.empty((0, 0)), np.empty((0, 0))) == 0.0
+    assert union_volume(np.empty((3, 0)), np.empty((3, 0))) == 1.0
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_more_boxes_than_are_clipped_at_once(axes: int) -> None:
+    """Space is cut first; then parts are clipped."""
+    draw, side = np.random.default_rng(axes), 24
+    lo = draw.integers(0, side - 3, (8 * FEW, axes)).astype(np.float64)
+    hi = lo + draw.integers(1, 4, lo.shape)
+    cells = np.array(list(product(range(side), repeat=axes)), dtype=np.float64) + 0.5
+    assert union_volume(lo, hi) == union_weight(lo, hi, cells, np.ones(len(cells)))

@@ -1,0 +1,231 @@
+"""The stage store: nothing computed twice, nothing mixed, a dataset whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from fanplan.core.errors import InputError, StageError
+from fanplan.core.progress import quiet
+from fanplan.data.contracts import QUARANTINE
+from fanplan.data.ingest.store import Lock, Stage, StageStore
+from fanplan.data.read.rows import quarantined
+
+NUMBERS = T.StructType([T.StructField("id", T.LongType())])
+
+
+class Counted:
+    """Builds a table of so many numbers and counts how often it is asked to."""
+
+    def __init__(self, spark: SparkSession, count: int = 5) -> None:
+        self.spark, self.count, self.calls = spark, count, 0
+
+    def __call__(self) -> DataFrame:
+        self.calls += 1
+        return self.spark.range(self.count).select("id")
+
+
+def run(store: StageStore, build: Counted, name: str = "numbers", **changes: object) -> Stage:
+    wishes = {"version": 1, "params": {"n": build.count}, "inputs": ["k"], "schema": NUMBERS}
+    return store.run(name, build=build, **{**wishes, **changes})  # type: ignore[arg-type]
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_dataset_appears_whole(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "data [1]{a,b}*"
+    with StageStore(out, quiet()) as store:
+        stage = run(store, Counted(spark))
+        assert (stage.rows, stage.quarantined, stage.reused) == (5, 0, False)
+        assert sorted(row["id"] for row in stage.read(spark).collect()) == [0, 1, 2, 3, 4]
+        assert not out.exists()
+        store.finish({"seconds": 1.0})
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["seconds"] == 1.0
+    assert manifest["stages"]["numbers"] == {"key": stage.key, "rows": 5}
+    assert pq.read_table(out / "numbers").num_rows == 5
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_only_what_changed_is_computed_again(spark: SparkSession, tmp_path: Path) -> None:
+    build, other = Counted(spark), Counted(spark, 3)
+    with StageStore(tmp_path / "out", quiet()) as store:
+        first = run(store, build)
+        assert run(store, build).reused
+    with StageStore(tmp_path / "out", quiet()) as store:
+        assert run(store, build).reused
+        for change in ({"version": 2}, {"inputs": ["other"]}, {"params": {"n": 5, "seed": 1}}):
+            assert run(store, build, **change).key != first.key
+        assert build.calls == 4
+        run(store, build, name="dropped")
+        run(store, build)
+        store.finish({"run": 1})
+    with StageStore(tmp_path / "out", quiet()) as store:
+        assert run(store, build).reused
+        run(store, other, name="more")
+        before = listing(tmp_path / "out")
+        store.finish({"run": 2})
+    after = listing(tmp_path / "out")
+    assert any(name.startswith("dropped/") for name in before)
+    assert not any(name.startswith("dropped/") for name in after)
+    assert {n: b for n, b in before.items() if n.startswith("numbers/")}.items() <= after.items()
+
+
+def test_a_damaged_stage_is_not_reused(spark: SparkSession, tmp_path: Path) -> None:
+    build = Counted(spark)
+    with StageStore(tmp_path / "out", quiet()) as store:
+        next(run(store, build).path.glob("*.parquet")).unlink()
+        assert not run(store, build).reused
+
+
+def test_the_same_result_leaves_the_old_dataset_alone(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    folders = []
+    for _ in range(2):
+        with StageStore(out, quiet()) as store:
+            run(store, Counted(spark))
+            store.finish({})
+        folders.append(out.stat().st_ino)
+    assert folders[0] == folders[1]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_other_folders_are_never_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="is no dataset"), StageStore(tmp_path / "out", quiet()):
+        pass
+    (tmp_path / "empty").mkdir()
+    with StageStore(tmp_path / "empty", quiet()) as store:
+        run(store, Counted(spark))
+        store.finish({})
+    assert (tmp_path / "empty" / "manifest.json").is_file()
+
+
+def test_a_swap_that_was_cut_short_is_undone(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with StageStore(out, quiet()) as store:
+        run(store, Counted(spark))
+        store.finish({})
+    out.rename(tmp_path / "out.old")
+    with StageStore(out, quiet()) as store:
+        assert (out / "manifest.json").is_file()
+        assert run(store, Counted(spark)).reused
+
+
+def test_the_contract_is_held(spark: SparkSession, tmp_path: Path) -> None:
+    text = T.StructType([T.StructField("id", T.StringType())])
+    with StageStore(tmp_path / "out", quiet()) as store:
+        with pytest.raises(StageError, match=r"numbers.*bigint.*string"):
+            run(store, Counted(spark), schema=text)
+        with pytest.raises(StageError, match="6 rows in"):
+            run(store, Counted(spark), rows_in=6)
+        assert not (store.folder / "numbers").exists()
+
+
+def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> None:
+    def build() -> DataFrame:
+        return spark.createDataFrame(
+            [(1, "f", 2, "r1", None), (None, "f", 3, "r2", "bad"), (3, "f", 4, "r3", None)],
+            "id long, _source string, _line long, _raw string, _reason string",
+        )
+
+    with StageStore(tmp_path / "out", quiet()) as store:
+        wishes = {"version": 1, "params": {}, "inputs": [], "schema": NUMBERS}
+        stage = store.run("t", build=build, split=True, rows_in=3, **wishes)  # type: ignore[arg-type]
+        assert (stage.rows, stage.quarantined) == (2, 1)
+        assert sorted(row["id"] for row in stage.read(spark).collect()) == [1, 3]
+        apart = quarantined(stage.read_quarantined(spark), "t")
+        assert [f.name for f in apart.schema] == QUARANTINE.names
+        assert [tuple(row) for row in apart.collect()] == [("t", "f", 3, "r2", "bad")]
+        assert pq.read_table(stage.path, columns=["id"]).num_rows == 2
+        empty = store.run(
+            "all bad",
+            build=lambda: build().filter("_reason = 'bad'"),
+            split=True,
+            **wishes,  # type: ignore[arg-type]
+        )
+        assert (empty.rows, empty.read(spark).count()) == (0, 0)
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    with (
+        StageStore(tmp_path / "out", quiet()),
+        pytest.raises(InputError, match=rf"process {os.getpid()}\)"),
+        StageStore(tmp_path / "out", quiet()),
+    ):
+        pass
+    with StageStore(tmp_path / "out", quiet()):
+        pass
+
+
+def test_a_lock_left_behind_is_free(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("1\n")
+    lock = Lock(tmp_path / "lock")
+    assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+    lock.release()
+    assert not (tmp_path / "lock").exists()
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from fanplan.data.contracts import _columns
+from fanplan.data.spark import session
+from fanplan.data.ingest.store import StageStore
+from fanplan.core.progress import quiet
+
+out, sign = map(Path, sys.argv[1:])
+spark = session("local[1]", conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
+
+def slow(batches):
+    for batch in batches:
+        yield batch
+        sign.touch()
+        time.sleep(600)
+
+with StageStore(out, quiet()) as store:
+    numbers = dict(version=1, params={"n": 5}, inputs=["k"], schema=_columns(id="long"))
+    store.run("numbers", build=lambda: spark.range(5), **numbers)
+    store.run("slow", build=lambda: spark.range(5).mapInArrow(slow, "id long"), **numbers)
+"""
+
+
+def test_killed_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
+    out, sign = tmp_path / "out", tmp_path / "sign"
+    command = [sys.executable, "-c", KILLED, str(out), str(sign)]
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        await_file(sign, process)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    left = [path.name for path in (tmp_path / "out.partial").iterdir()]
+    assert any(name.startswith(".slow") for name in left)
+    build, slow = Counted(spark), Counted(spark)
+    with StageStore(out, quiet()) as store:
+        assert run(store, build).reused
+        assert run(store, slow, name="slow").rows == 5
+        store.finish({})
+    assert (build.calls, slow.calls) == (0, 1)
+    assert sorted(path.name for path in out.iterdir()) == ["manifest.json", "numbers", "slow"]
+
+
+def await_file(path: Path, process: subprocess.Popen[bytes], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        assert process.poll() is None, "the run ended by itself"
+        assert time.monotonic() < deadline, "the run never reached its second stage"
+        time.sleep(0.1)

@@ -1,0 +1,53 @@
+"""The wildcard join on Spark against the matcher that reads one pattern and one topic."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fanplan.data.ingest.topics import number_topics, topics_of_patterns
+from fanplan.workload.topics import TopicSyntax, matches, problem_with_pattern
+
+CASES: list[tuple[TopicSyntax, str, str, str]] = [("nats", ".", "*", ">"), ("mqtt", "/", "+", "#")]
+
+
+def all_names(separator: str, tokens: list[str], longest: int) -> list[str]:
+    return [
+        separator.join(parts)
+        for length in range(1, longest + 1)
+        for parts in product(tokens, repeat=length)
+    ]
+
+
+@pytest.mark.parametrize(("syntax", "separator", "one", "rest"), CASES)
+def test_every_pattern_finds_exactly_the_topics_it_matches(
+    spark: SparkSession, syntax: TopicSyntax, separator: str, one: str, rest: str
+) -> None:
+    names = all_names(separator, ["a", "b", "$c"], 3)
+    patterns = [
+        name
+        for name in all_names(separator, ["a", "$c", one, rest], 3)
+        if problem_with_pattern(name, syntax) is None
+    ]
+    topics = number_topics(
+        [spark.createDataFrame([(n, 0) for n in names], "topic string, space int")]
+    )
+    asked = spark.createDataFrame([(p,) for p in patterns], "pattern string")
+    found = topics_of_patterns(asked, topics, syntax).collect()
+    ids = {row["topic_id"]: row["topic"] for row in topics.collect()}
+    pairs = [(row["pattern"], ids[row["topic_id"]]) for row in found]
+    expected = {(p, n) for p, n in product(patterns, names) if matches(p, n, syntax)}
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == expected
+
+
+def test_topics_are_numbered_in_the_order_of_their_names(spark: SparkSession) -> None:
+    schema = "topic string, space int"
+    tables = [
+        spark.createDataFrame([("b", 1), ("a", 0)], schema),
+        spark.createDataFrame([("c", 2), ("b", 1)], schema),
+    ]
+    rows = [tuple(row) for row in number_topics(tables).orderBy("topic_id").collect()]
+    assert rows == [("a", 0, 0), ("b", 1, 1), ("c", 2, 2)]

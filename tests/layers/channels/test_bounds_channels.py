@@ -1,0 +1,81 @@
+"""Bounds never exceed the optimum, and are worth having on structured workloads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from datasets import make_problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fanplan.core.ledger import cost
+from fanplan.core.stop import never
+from fanplan.core.weights import Weights
+from fanplan.data.build import from_generated
+from fanplan.layers.channels.bounds.bounds import lower_bound
+from fanplan.layers.channels.bounds.dual import best_bounds, dual_bound
+from fanplan.layers.channels.bounds.spectral import spectral_bound
+from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.published.exact import ExactParams, exact
+from fanplan.workload.generators import load
+
+USERS = 6
+weight = st.floats(0.2, 4.0)
+weights = st.one_of(st.just(Weights()), st.builds(Weights, weight, weight, weight))
+instances = st.lists(
+    st.tuples(st.sets(st.integers(0, USERS - 1), min_size=1), st.integers(0, 20)),
+    min_size=1,
+    max_size=8,
+)
+
+
+def optimum(problem, w: Weights, channels: int, multiple: bool) -> float:
+    map = exact(problem, ExactParams(channels, w, multiple=multiple), 0, never)
+    return cost(analytic_ledger(problem, map), w)
+
+
+@settings(max_examples=150, deadline=None)
+@given(instances, weights, st.integers(1, 2))
+def test_no_bound_exceeds_the_optimum(rows, w, channels):
+    problem = make_problem([a for a, _ in rows], [float(m) for _, m in rows], USERS)
+    best = optimum(problem, w, channels, False) * (1 + 1e-12)
+    assert spectral_bound(problem, w, channels) <= best
+    assert dual_bound(problem, w, channels) <= best
+    bound, single = best_bounds(problem, w, channels)
+    assert single.cost <= best
+    assert bound.cost <= optimum(problem, w, channels, True) * (1 + 1e-12)
+
+
+def test_both_bounds_lie_above_the_simple_one_on_random_interest():
+    random = np.random.default_rng(1)
+    wanted = random.random((120, 20)) < 0.4
+    problem = make_problem([set(np.flatnonzero(row)) for row in wanted], [1.0] * 120, 20)
+    simple = lower_bound(problem, Weights(), 5)
+    assert spectral_bound(problem, Weights(), 5) > simple
+    assert dual_bound(problem, Weights(), 5) > simple
+
+
+@pytest.mark.parametrize("name", ["market", "websphere"])
+def test_best_bound_is_named_and_above_perfect(name):
+    kind = load(name)
+    sizes = {"market": {"flows": 500, "users": 40}, "websphere": {"topics": 500, "processes": 40}}
+    problem = from_generated(kind.generate(kind.params(**sizes[name]), 1))
+    bound, single = best_bounds(problem, Weights(), 10)
+    assert single.name in ("dual", "spectral")
+    assert single.cost > bound.cost > perfect(problem, Weights())
+    assert bound.name == "distinct audiences"
+
+
+def test_bounds_hold_when_light_rows_are_left_out(monkeypatch):
+    monkeypatch.setattr("fanplan.layers.channels.bounds.dual.MOST_ROWS", 4)
+    monkeypatch.setattr("fanplan.layers.channels.bounds.spectral.LARGEST", 4)
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        wanted = random.random((9, USERS)) < 0.5
+        wanted[:, 0] |= ~wanted.any(axis=1)
+        sets = [set(np.flatnonzero(row)) for row in wanted]
+        problem = make_problem(sets, random.integers(1, 9, 9), USERS)
+        best = optimum(problem, Weights(), 2, False)
+        least = float(problem.messages @ (problem.audience_sizes + 1))
+        assert least <= dual_bound(problem, Weights(), 2) <= best
+        assert least <= spectral_bound(problem, Weights(), 2) <= best

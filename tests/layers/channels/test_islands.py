@@ -1,0 +1,72 @@
+"""Islands as Spark tasks: the same as islands in one process; one island is the plain search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fanplan.core.errors import InputError
+from fanplan.core.stop import never
+from fanplan.layers.channels.published.genetic import (
+    GeneticParams,
+    State,
+    advance,
+    best,
+    finished_map,
+    first_state,
+    genetic,
+    migrate,
+)
+from fanplan.layers.channels.published.genetic.generated import from_generated
+from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
+from fanplan.layers.channels.stages.islands import EPOCH, evolve_islands
+from fanplan.workload.generators import load
+
+PARAMS = GeneticParams(4, iterations=2 * EPOCH + 10)
+
+
+@pytest.fixture(scope="module")
+def problem() -> SubscriptionProblem:
+    kind = load("subjects")
+    return from_generated(kind.generate(kind.params(subjects=50, subscribers=12), 1), 10.0)
+
+
+def here(problem: SubscriptionProblem, islands: int) -> list[State]:
+    """The islands' last states, evolved in this process."""
+    states = [first_state(problem, PARAMS, 3, island) for island in range(islands)]
+    for epoch in range(3):
+        states = [advance(state, EPOCH) for state in (migrate(states) if epoch else states)]
+    return states
+
+
+def test_islands_elsewhere_are_those_here(
+    spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
+) -> None:
+    states = here(problem, 3)
+    evolved = evolve_islands(spark, problem, PARAMS, 3, 3, tmp_path / "dataset")
+    assert evolved.costs == tuple(state.best_cost for state in states)
+    assert evolved.map == finished_map(problem, best(states))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_island_is_the_plain_search(
+    spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
+) -> None:
+    evolved = evolve_islands(spark, problem, PARAMS, 3, 1, tmp_path / "dataset")
+    assert evolved.map == genetic(problem, PARAMS, 3, never)
+
+
+def test_without_time_there_is_a_map_all_the_same(
+    spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
+) -> None:
+    evolved = evolve_islands(spark, problem, PARAMS, 3, 1, tmp_path / "dataset", time=0.0)
+    assert evolved.map == finished_map(problem, first_state(problem, PARAMS, 3))
+
+
+def test_at_least_one_island_is_asked_for(
+    spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
+) -> None:
+    with pytest.raises(InputError, match="restarts: 0 is too few"):
+        evolve_islands(spark, problem, PARAMS, 3, 0, tmp_path / "dataset")

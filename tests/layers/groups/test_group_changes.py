@@ -1,0 +1,93 @@
+"""From one choice of groups to another: groups in use are whole, and apart."""
+
+from __future__ import annotations
+
+import itertools
+
+from group_datasets import write_group_dataset
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from overlays import routes_of
+
+import fanplan
+from fanplan.layers.groups import command as groups_plans
+from fanplan.layers.groups.changes import Group, Setting, numbers, ordered, size
+from fanplan.plan.stored import load_plan
+from fanplan.verbs import changes
+
+BROKERS = "abcd"
+CELLS = [("t", (i,)) for i in range(4)]
+
+
+@st.composite
+def choices(draw: st.DrawFn, cells: bool) -> dict[int, Group]:
+    """Groups that have no message in common, each a chain from its root through its members."""
+    found: list[Group] = []
+    for _ in range(draw(st.integers(0, 4))):
+        root = draw(st.sampled_from(BROKERS))
+        others = sorted(set(BROKERS) - {root})
+        chain = [root, *draw(st.permutations(others))[: draw(st.integers(1, 3))]]
+        own = draw(st.frozensets(st.sampled_from(CELLS), min_size=1)) if cells else frozenset()
+        entries = frozenset(itertools.pairwise(chain))
+        group = Group(root, frozenset(chain[1:]), entries, own, 1.0)
+        if not any(group.meets(other) for other in found):
+            found.append(group)
+    return dict(enumerate(found))
+
+
+@settings(max_examples=40)
+@given(st.booleans().flatmap(lambda c: st.tuples(choices(c), choices(c))), st.booleans())
+def test_any_groups_become_any_others(both, comparable):
+    old, new = both
+    running = numbers(old, new, comparable)
+    assert len(set(running.values())) == len(new)
+    new = {running[number]: group for number, group in new.items()}
+    entries = {(number, *entry) for number, group in old.items() for entry in group.entries}
+    now = Setting(old | new, set(entries), set(old))
+    rows = list(ordered(old, new, comparable))
+    for row in rows:
+        now.apply(row)
+        state = now.judge()
+        assert state.broken == ()
+        assert state.figures["entries"] <= max(size(old), size(new))
+    assert now.used == set(new)
+    target = {(number, *entry) for number, group in new.items() for entry in group.entries}
+    assert now.entries == target
+    assert len(rows) == len(entries ^ target) + len(old.keys() ^ new.keys())
+    if comparable:
+        kept = {group for group in old.values() if group in new.values()}
+        assert len(old.keys() & new.keys()) == len(kept)
+
+
+def test_stored_groups(tmp_path, monkeypatch):
+    """R over K and M, which have A, B and C, D."""
+    monkeypatch.setattr(groups_plans, "make_group_stages", lambda *_: None)
+    monkeypatch.setattr(changes, "make_stages", lambda *_: None)
+    names, links = ["A", "B", "C", "D", "K", "M", "R"], [(0, 4), (1, 4), (2, 5), (3, 5)]
+    sent = {(6, (0, 2)): 2.0, (6, (0, 1, 2, 3)): 2.0, (6, (3,)): 10.0}
+    folder = write_group_dataset(
+        tmp_path / "d", names, routes_of(sent), links=[*links, (4, 6), (5, 6)]
+    )
+    dataset = fanplan.Dataset(folder)
+    few, all_ = (
+        fanplan.groups(dataset, select=select).save(tmp_path / select[4:-1])
+        for select in ("top:30%", "top:100%")
+    )
+    for old, new in ((few, all_), (all_, few)):
+        found = fanplan.diff(old, new, dataset, steps_of=2)
+        (layer,) = found.layers
+        assert (found.ok, layer.layer) == (True, "groups")
+        assert layer.states[-1].figures["groups"] == load_plan(new).groups.selected
+    assert fanplan.compare(few, all_).json()["figures"]["groups"]["covered"]["best"] == ["100"]
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace("key-1", "key-2"))
+    drifted = fanplan.apply_check(all_, dataset)
+    assert (drifted.ok, drifted.layers["groups"].missed) == (False, 0)
+
+
+def test_settings_that_do_not_hold_are_named():
+    one = Group("a", frozenset("bc"), frozenset({("a", "b"), ("b", "c")}), frozenset(), 2.0)
+    short = Setting({0: one}, {(0, "a", "b")}, {0})
+    assert short.judge().broken == ("group in use that does not reach its members (1): 0",)
+    twice = Setting({0: one, 1: one}, {(n, *e) for n in (0, 1) for e in one.entries}, {0, 1})
+    assert twice.judge().broken == ("groups in use with the same messages (1): 0 and 1",)

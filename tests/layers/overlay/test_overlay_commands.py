@@ -1,0 +1,110 @@
+"""`fanplan overlay` and `fanplan allocate` as a user runs them, on a dataset with its stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from commands import answer, run
+from overlay_worlds import random_world, write_overlay_dataset
+
+from fanplan.layers.overlay import allocate as allocations
+from fanplan.layers.overlay import command as overlay_plans
+from fanplan.verbs import replay as plans
+
+
+@pytest.fixture(autouse=True)
+def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (overlay_plans, plans):
+        monkeypatch.setattr(module, "make_broker_stages", lambda *_: None)
+    for module in (allocations, plans):
+        monkeypatch.setattr(module, "make_client_stages", lambda *_: None)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    return write_overlay_dataset(tmp_path / "dataset", random_world(7, brokers=8, capacity=40.0))
+
+
+def test_overlay_links_brokers_within_limits(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan"
+    limits = ("--degree", 3, "--broker-degree", "b1=2", "--diameter", 6, "--within", "p0:b1,s2=4")
+    code, told = answer(capsys, "overlay", dataset, "--out", out, *limits)
+    assert (code, told["links"], told["method"]) == (0, 7, "improved")
+    assert told["degree_max"] <= 3
+    assert told["diameter"] <= 6
+    assert [row["method"] for row in told["compared"]] == ["overlap", "random"]
+    assert run("check", out, dataset) == 0
+    assert "The plan holds." in capsys.readouterr().out
+
+
+def test_overlay_shows_what_it_made_beside_others(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--metric", "hybrid", "--alpha", 0.3, "--compare", "cover,interest")
+    assert run("overlay", dataset, "--out", tmp_path / "plan", *words) == 0
+    shown = capsys.readouterr().out
+    for said in ("Overlay, checked", "no overlay is below", "hybrid", "cover", "interest"):
+        assert said in shown
+
+
+def test_allocate_answers_how_many_brokers(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan"
+    code, told = answer(capsys, "allocate", dataset, "--out", out)
+    assert code == 0
+    assert told["brokers"] == pq.read_table(out / "brokers.parquet").num_rows
+    assert told["clients"] == pq.read_table(out / "clients.parquet").num_rows
+    assert {row["ranking"] for row in told["compared"]} == {"gli", "gi", "gig", "baseline"}
+    assert all(row["brokers"] >= told["brokers"] for row in told["compared"])
+    enough = ("--brokers", told["brokers"], "--compare", "none")
+    assert run("allocate", dataset, "--out", tmp_path / "enough", *enough) == 0
+    few = ("--brokers", told["brokers"] - 1)
+    assert run("allocate", dataset, "--out", tmp_path / "few", *few) == 1
+    assert "brokers: " in capsys.readouterr().err
+    assert not (tmp_path / "few").exists()
+
+
+WRONG = {
+    "metric": (("overlay", "--metric", "near"), "--metric: 'near' is unknown"),
+    "within": (("overlay", "--within", "p0"), "--within: 'p0' is not understood"),
+    "within whom": (("overlay", "--within", "p0=3"), "--within: 'p0=3' is not understood"),
+    "who is it": (("overlay", "--within", "x:b0=3"), "--within: there is no broker"),
+    "broker": (("overlay", "--broker-degree", "x=3"), "--broker-degree: there is no broker 'x'"),
+    "degree of what": (("overlay", "--broker-degree", "3"), "--broker-degree: '3'"),
+    "alpha": (("overlay", "--alpha", 0.5), "--alpha: is for the metric hybrid"),
+    "compare": (("overlay", "--compare", "best"), "--compare: 'best' is unknown"),
+    "changes": (("overlay", "--changes", 2), "--changes: there is no older plan"),
+    "no plan": (("overlay", "--from", "nowhere"), "no plan.json"),
+    "ranking": (("allocate", "--ranking", "first"), "--ranking: 'first' is unknown"),
+    "lcf": (("allocate", "--lcf", 1.5), "--lcf: 1.5 is not a share"),
+    "load": (("allocate", "--load", "some"), "--load: 'some' is unknown"),
+    "cover": (("allocate", "--metric", "cover"), "--metric: covering"),
+    "moves": (("allocate", "--moves", 3), "--moves: there is no older plan"),
+    "rankings": (("allocate", "--compare", "best"), "--compare: 'best' is unknown"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+def test_wrong_use_is_answered_and_nothing_is_written(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong
+) -> None:
+    (command, *words), said = wrong
+    assert run(command, dataset, "--out", tmp_path / "plan", *words) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "plan").exists()
+
+
+def test_impossible_limits_are_exit_1_with_what_would_do(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limits = ("--degree", 2, "--diameter", 3)
+    assert run("overlay", dataset, "--out", tmp_path / "plan", *limits) == 1
+    said = capsys.readouterr().err
+    assert "diameter" in said
+    assert "Allow 7" in said
+    assert not (tmp_path / "plan").exists()

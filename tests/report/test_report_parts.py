@@ -1,0 +1,133 @@
+"""Parts of a report: drawings, pictures and tables are right, harmless and small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_worlds import HOSTILE, Elements
+
+from fanplan.data.reader import Manifest
+from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
+from fanplan.layers.channels.report.matrix import matrix_pictures
+from fanplan.report.charts import shares
+from fanplan.report.content import MOST_ROWS, Listing, Picture, Section
+from fanplan.report.glossary import glossary
+from fanplan.report.layout import radial
+from fanplan.report.network import Edge, Node, network
+from fanplan.report.saving import Saving, Step
+from fanplan.report.svg import tag
+from fanplan.report.waterfall import bars_of
+from fanplan.verbs.page import render
+
+
+def test_hostile_words_are_harmless_everywhere() -> None:
+    picture = Picture(HOSTILE, HOSTILE, network(HOSTILE, [Node(HOSTILE, 1, HOSTILE)], []), HOSTILE)
+    listing = Listing(HOSTILE, HOSTILE, [HOSTILE], [[HOSTILE]], HOSTILE)
+    facts = [(HOSTILE, HOSTILE)]
+    section = Section(HOSTILE, HOSTILE, HOSTILE, facts, [picture], [listing], [HOSTILE])
+    saving = Saving(*[HOSTILE] * 4, steps=(Step(HOSTILE, 2), Step(HOSTILE, 1)), gains=(HOSTILE,))
+    page = Elements(render(HOSTILE, HOSTILE, [saving], [section]))
+    assert page.tags.count("script") == 1
+    assert page.tags.count("td") == 1
+
+
+def test_the_glossary_is_the_documents() -> None:
+    told = dict(glossary())
+    source = Path(__file__).parents[2] / "docs" / "glossary.md"
+    assert len(told) == sum(line.startswith("| ") for line in source.read_text().splitlines()) - 2
+    assert told["channel"] == "a multicast group"
+
+
+def test_a_large_matrix_and_network_stay_small() -> None:
+    """10,000 flows × 250 subscribers with random interest, and 1,000 brokers."""
+    random = np.random.default_rng(1)
+    flows, people, channels = 10_000, 250, 100
+    wanted = random.random((flows, people)) < 0.05
+    truth = truth_of(wanted)
+    of = random.integers(0, channels, flows)
+    members = random.random((channels, people)) < 0.2
+    decisions = Decisions(
+        Relation(np.arange(flows + 1), of.astype(np.int32)),
+        relation(members),
+        relation(wanted & ~members[of]),
+    )
+    pictures = matrix_pictures("m", truth, decisions)
+    links = [Edge(int(random.integers(i)), i, 1.0, f"link {i}") for i in range(1, 1000)]
+    tree = network("tree", [Node(f"b{i}", i, f"b{i}") for i in range(1000)], links)
+    assert tree.count("<circle") == 1000
+    assert sum(len(picture.content) for picture in pictures) + len(tree) < 3_000_000
+
+
+def truth_of(wanted: np.ndarray) -> Truth:
+    flows, people = wanted.shape
+    starts = np.append(0, np.cumsum(wanted.sum(axis=1)))
+    manifest = Manifest("k", 1.0, "overlap", "atomic", True, {})
+    ones = np.ones(flows)
+    names = pa.array([f"t{i}" for i in range(flows)])
+    classes = np.arange(flows, dtype=np.int32)
+    audience = np.nonzero(wanted)[1].astype(np.int32)
+    subscribers = pa.array([f"s{i}" for i in range(people)])
+    return Truth(manifest, pa.table({}), names, ones, ones, classes, starts, audience, subscribers)
+
+
+def relation(pairs: np.ndarray) -> Relation:
+    return Relation(
+        np.append(0, np.cumsum(pairs.sum(axis=1))), np.nonzero(pairs)[1].astype(np.int32)
+    )
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 30), st.integers(0, 5), st.integers(0, 99))
+def test_brokers_are_drawn_apart(size: int, more: int, seed: int) -> None:
+    """Also where links are no tree, or leave the network in parts."""
+    random = np.random.default_rng(seed)
+    links = [(int(random.integers(i)), i) for i in range(1, size) if random.random() < 0.9]
+    links += [tuple(random.integers(0, size, 2).tolist()) for _ in range(more)]
+    places = radial(np.array(links, np.int64).reshape(-1, 2), size)
+    assert np.all(np.hypot(*places.T) <= 1 + 1e-9)
+    assert len(np.unique(np.round(places, 9), axis=0)) == size
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), min_size=1))
+def test_shares_rise_to_one(items: list[tuple[int, int]]) -> None:
+    values, weights = np.array(items, float).T
+    points = shares(values, weights)
+    assert points[0] == (0.0, 0.0)
+    assert points[-1] == (values.max(), pytest.approx(1.0))
+    at = dict(points)
+    assert all(at[v] == pytest.approx(weights[values <= v].sum() / weights.sum()) for v in values)
+
+
+def test_numbers_of_a_column_are_written_alike() -> None:
+    rows = [("a", 1, 1234.5, -2.5), ("b", 20, 0.25, None)]
+    listing = Listing("n", "N", ("name", "count", "rate", "share %"), rows)
+    assert listing.numeric == [False, True, True, True]
+    words = [[word for _, word in row] for row in listing.shown]
+    assert words == [["a", "1", "1,234", "−2.5"], ["b", "20", "0", "–"]]
+    mixed = replace(listing, mixed=True)
+    assert [word for _, word in mixed.shown[1]] == ["b", "20", "0.25", "–"]
+
+
+def test_a_table_is_cut_where_a_browser_would_be_slow() -> None:
+    listing = Listing("n", "N", ("number",), [(i,) for i in range(MOST_ROWS + 7)])
+    assert (len(listing.shown), listing.left_out) == (MOST_ROWS, 7)
+    page = render("t", "t", [], [Section("s", "S", listings=[listing])])
+    assert "7 more are in the plan" in page
+
+
+def test_attributes_are_escaped() -> None:
+    assert tag("a", "<", data_tip='"<') == '<a data-tip="&#34;&lt;">&lt;</a>'
+
+
+def test_what_costs_more_is_not_called_a_saving() -> None:
+    steps = (Step("naive", 10.0), Step("this plan", 15.0))
+    saving = Saving("x", "X", "plan", "messages", steps, ("change",), Step("least", 5.0))
+    assert (saving.headline, saving.share) == ("50 % more", -0.5)
+    assert saving.detail == "15 instead of 10; 200 % above least"
+    assert [bar.class_ for bar in bars_of(saving)] == ["naive", "added", "planned"]
