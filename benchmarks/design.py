@@ -47,11 +47,12 @@ from fanplan.layers.channels.published.genetic.problem import (
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.delivery.design import has_brokers
 from fanplan.layers.delivery.params import DeliveryParams
-from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat, sites_of
+from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem, Local, local_interest
 from fanplan.layers.delivery.search.in_turn import completed, joined, with_groups
 from fanplan.layers.delivery.search.joint import Judged, judge, without_channels
 from fanplan.layers.delivery.sections import marked_overlay, planned_trees
+from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import flat_steps, flooding
 from fanplan.layers.delivery.types import Delivery
 from fanplan.layers.delivery.ways import groups_of
@@ -59,8 +60,7 @@ from fanplan.layers.groups.problem.groups import Bools
 from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.layers.marking.command import mark_tree
 from fanplan.layers.overlay.types import OverlayLayer
-from fanplan.network.dataset import distinct, read_brokers
-from fanplan.verbs.stages import make_senders
+from fanplan.network.dataset import distinct, read_brokers, sites_of
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ import time
 import numpy as np
 import pyarrow as pa
 
+from fanplan.layers.groups.params import GroupsParams, Top
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
 from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
 from fanplan.layers.groups.protocol.root import HOLD
-from fanplan.layers.groups.search.choose import GroupsParams, Top, choose_groups
+from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.tree_grid import TreeGridParams, draw
 

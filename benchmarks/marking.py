@@ -21,7 +21,7 @@ import networkx
 import numpy as np
 import pyarrow as pa
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.marking.ledger import (
     Bools,
     Counts,

@@ -16,6 +16,7 @@ and for stages that ``overlay``, ``allocate``, ``groups``, ``mark``, ``simulate`
 
 from __future__ import annotations
 
+from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.channels.command import (
     ChannelPlan,
@@ -26,26 +27,21 @@ from fanplan.layers.channels.command import (
 )
 from fanplan.layers.channels.curves import Curve, curve
 from fanplan.layers.delivery.command import Design, design
-from fanplan.layers.groups.command import GroupsPlan, groups
-from fanplan.layers.groups.params import require_groups
+from fanplan.layers.groups.command import GroupsPlan, groups, require_groups
 from fanplan.layers.marking.command import MarkingPlan, mark
 from fanplan.layers.marking.replayed import replay_marks
 from fanplan.layers.overlay.allocate import allocate
 from fanplan.layers.overlay.command import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.layers.overlay.rankings import compare_rankings, require_rankings
+from fanplan.simulation.churned import Churned
+from fanplan.simulation.simulated import Simulated
 from fanplan.verbs.changes import apply_check, compare, diff
-from fanplan.verbs.churn import Churned, churn
-from fanplan.verbs.datasets import (
-    Dataset,
-    as_dataset,
-    dataset_of_plan,
-    generate,
-    ingest,
-    open_dataset,
-)
-from fanplan.verbs.replay import check, replay
+from fanplan.verbs.check import check
+from fanplan.verbs.churn import churn
+from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest, open_dataset
+from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
-from fanplan.verbs.simulate import Simulated, simulate
+from fanplan.verbs.simulate import simulate
 
 __all__ = [
     "ChannelPlan",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import NONE
 from fanplan.core.prices import LedgerPrices
 from fanplan.data.build import from_pairs
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.types import Delivery
 from fanplan.layers.groups.problem.build import hung_at
-from fanplan.layers.groups.problem.groups import NONE
 
 
 def delivery_world(

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 from overlays import routes_of
 
+from fanplan.layers.groups.params import GroupsParams, Top
 from fanplan.layers.groups.problem.build import exact_groups, hung_at
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.protocol.churn import GroupsChurn, stir
 from fanplan.layers.groups.protocol.links import Link
 from fanplan.layers.groups.protocol.messages import DEFAULT, KINDS, Message, Publication
 from fanplan.layers.groups.protocol.system import System
-from fanplan.layers.groups.search.choose import GroupsParams, Top, choose_groups
+from fanplan.layers.groups.search.choose import choose_groups
 
 LATE_MS = 100.0
 

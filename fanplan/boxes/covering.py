@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from fanplan.boxes.extents import Extents
 from fanplan.boxes.pairs import Pairs, append_row, start_pairs
 from fanplan.boxes.volumes import volume_of
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 
 Words = NDArray[np.uint64]
 Known = dict[tuple[np.uint64, np.uint64], float]

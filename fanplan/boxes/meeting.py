@@ -18,8 +18,8 @@ from fanplan.boxes.extents import (
 )
 from fanplan.boxes.pairs import Pairs, append_row, start_pairs
 from fanplan.boxes.volumes import union_volume
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 
 WHOLE = 1.0 - 1e-12
 """Share of an extent that must lie in another to be covered: sums of volumes are not exact."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Longs
 
 Pairs = tuple[Longs, Longs, Floats]
 

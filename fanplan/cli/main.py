@@ -40,7 +40,7 @@ app.add_typer(generate.app, name="generate")
 
 def _version(asked: bool) -> None:
     if asked:
-        from fanplan import __version__
+        from fanplan.core.version import __version__
 
         typer.echo(f"fanplan {__version__}")
         raise typer.Exit

@@ -71,7 +71,7 @@ def mark(
 ) -> None:
     """Mark links so that the fewest descriptors are sent and stored."""
     from fanplan import api
-    from fanplan.layers.marking.problem.dataset import MarkingWishes
+    from fanplan.layers.marking.params import MarkingWishes
 
     require_free(out, PLAN, replace)
     run = engine(master, remote, json)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -48,3 +49,13 @@ class CheckError(FanplanError):
 
 class StageError(FanplanError):
     """A pipeline stage that broke its contract: a defect in Fanplan, not in the input."""
+
+
+NAMED = 3
+"""Items that an error names before it only counts the rest."""
+
+
+def similar(name: str, known: Sequence[str]) -> str:
+    """A remedy that names what was probably meant, or nothing."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"Did you mean {close[0]!r}?" if close else ""

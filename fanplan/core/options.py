@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fanplan.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from fanplan.workload.generators.generated import Generated
+    pass
 
 
 def option(
@@ -76,13 +76,3 @@ _HOLDS: dict[str, Callable[[float, float], bool]] = {
     "more than": operator.gt,
     "at most": operator.le,
 }
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind of workload: its name, its meaning, its options and how it is made from a seed."""
-
-    name: str
-    meaning: str
-    params: type[Params]
-    generate: Callable[[Any, int], Generated]

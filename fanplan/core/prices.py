@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from fanplan.core.errors import InputError, Problem
 
@@ -46,3 +46,26 @@ class LedgerPrices:
     def unicast(self) -> float:
         """A message from a broker to one of its subscribers."""
         return self.sent + self.received
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What one match, one message on a link, one entry of a table and one control message cost.
+
+    The paper counts a match and a hop alike (section 5.1). It leaves the cost of state and of
+    control messages open (section 3.2); here they count alike too, once per window.
+    """
+
+    match: float = 1.0
+    forward: float = 1.0
+    entry: float = 1.0
+    control: float = 1.0
+
+    def __post_init__(self) -> None:
+        wrong = [
+            Problem(item.name, f"{getattr(self, item.name)} is no price", "Give 0 or more")
+            for item in fields(self)
+            if not (math.isfinite(getattr(self, item.name)) and getattr(self, item.name) >= 0)
+        ]
+        if wrong:
+            raise InputError(wrong)

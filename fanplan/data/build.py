@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs, Rows, per_flow
+from fanplan.data.interest import InterestProblem, Rows, per_flow
 from fanplan.workload.generators.generated import Generated
 
 Hashes = NDArray[np.uint64]

@@ -8,15 +8,12 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Rows = Literal["class", "flow"]
 
 FLOW_COLUMNS = ("flow", "topic", "cell", "messages", "bytes", "audience_class")

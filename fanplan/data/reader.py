@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import NAMED, InputError, Problem
 
 INGEST_AGAIN = "Write the dataset again with `fanplan ingest`"
 
@@ -166,3 +167,19 @@ def open_parquet(
 def unreadable(path: Path, error: Exception, remedy: str) -> InputError:
     """The error for a file that is missing, truncated or not Parquet."""
     return InputError(Problem(str(path), f"cannot be read ({error})", remedy))
+
+
+def require_understood(dataset: Path, manifest: Manifest, used: tuple[str, ...]) -> None:
+    """No row of these tables may be in quarantine: a tree without it would be another tree."""
+    if not any(table.quarantined for table in manifest.tables if table.name in used):
+        return
+    rows = read_stage(dataset, "quarantine", ("table", "source", "line", "raw", "reason"))
+    # An empty file has an entry too, without a line.
+    rows = rows.filter(pc.and_(pc.is_in(rows["table"], pa.array(used)), pc.is_valid(rows["line"])))
+    first = rows.sort_by([(name, "ascending") for name in ("table", "source", "line")])[:NAMED]
+    raise InputError(
+        Problem(
+            f"{row['source']}, line {row['line']}", f"{row['raw']!r}: {row['reason']}", "Mend it"
+        )
+        for row in first.to_pylist()
+    )

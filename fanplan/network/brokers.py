@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints, Longs
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.network.brokers import Routes
 
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
+from fanplan.core.arrays import NONE, Floats, Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats
 from fanplan.data.reader import Manifest, read_manifest, read_stage, stage_batches
 from fanplan.network.brokers import ClientProblem, Links, OverlayProblem, Routes, Similarity
 
@@ -279,3 +279,14 @@ def measured_interest(
     share = np.repeat(routes.messages / sent[routes.source], sizes)
     pairs = (np.repeat(routes.source, sizes), routes.brokers)
     return scipy.sparse.coo_array((share, pairs), shape=shape).tocsr()
+
+
+def sites_of(dataset: Path, brokers: pa.Array) -> tuple[Ints, pa.Array]:
+    """The site of each broker, and the sites' names; NONE for brokers of which none is known."""
+    if "brokers" not in read_manifest(dataset).stages:
+        return np.full(len(brokers), NONE, np.int32), pa.array([], pa.string())
+    table = read_stage(dataset, "brokers", ("broker", "site"))
+    at = pc.index_in(brokers, table["broker"].combine_chunks())
+    site = table["site"].combine_chunks().take(at)
+    names = pa.array(sorted(set(site.drop_null().to_pylist())), pa.string())
+    return pc.index_in(site, names).fill_null(NONE).to_numpy().astype(np.int32), names

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.population import Population, Sent
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Longs
 
 NONE = -1
 

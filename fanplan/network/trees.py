@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Ints, Longs
 
 NONE = -1
 
@@ -91,3 +92,31 @@ def walk(starts: Longs, near: Ints, root: int, u: int, v: int) -> tuple[Ints, In
                 count += 1
         i += 1
     return order[:count], parent, depth
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Trees over the same brokers, as positions; what enters at broker i takes ``of[i]``.
+
+    ``links`` has each link of any tree once, a < b, ascending; ``members[t]`` are the positions of
+    the links of tree t.
+    """
+
+    links: Ints
+    members: tuple[Longs, ...]
+    of: Ints
+
+
+def trees_of(edges: tuple[Ints, ...], of: Ints) -> Trees:
+    """Trees from their links, each a row of two positions in any order."""
+    size = 1 + max((int(tree.max(initial=0)) for tree in edges), default=0)
+    keys = [_keys(tree, size) for tree in edges]
+    found = np.unique(np.concatenate(keys))
+    links = np.stack((found // size, found % size), axis=1).astype(np.int32)
+    members = tuple(np.searchsorted(found, np.sort(tree)) for tree in keys)
+    return Trees(links, members, of)
+
+
+def _keys(tree: Ints, size: int) -> Longs:
+    ends = tree.reshape(-1, 2).astype(np.int64)
+    return ends.min(axis=1) * size + ends.max(axis=1)

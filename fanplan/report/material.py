@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fanplan.layers.channels.report.curve import CurvePoint
 from fanplan.plan.stored import StoredPlan
 from fanplan.report.content import Picture, Section
 from fanplan.report.saving import Saving
@@ -53,3 +52,12 @@ class Told:
     saving: Saving
     section: Section
     beside: Sequence[Picture] = ()
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What a plan with so many channels costs, and ``beside`` it other costs to compare with."""
+
+    channels: int
+    cost: float
+    beside: tuple[float, ...]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Longs
 from fanplan.core.kernels import F, compiled
-from fanplan.data.interest import Longs
 
 ENTRY = np.dtype([("time", np.float64), ("rank", np.int64), ("slot", np.int64)])
 EVENT = np.dtype(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Longs
 from fanplan.simulation.events import NONE, SEQUENCE_BITS, SIZE, Queue, bare, drop, has_room, put
 from fanplan.simulation.params import CONGESTION
 from fanplan.simulation.spread import Spread

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Longs
 from fanplan.network.brokers import Routes
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints
-from fanplan.layers.overlay.types import Trees
 from fanplan.network.brokers import OverlayProblem
+from fanplan.network.trees import Trees
 from fanplan.simulation.events import SIZE, empty_queue, has_room, roomier
 from fanplan.simulation.loop import EVENTS, Costs, State, loop, start, still
 from fanplan.simulation.messages import Messages

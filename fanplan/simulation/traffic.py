@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage, stage_batches
 from fanplan.network.brokers import Routes
 

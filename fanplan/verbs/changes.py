@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.verbs.datasets import Dataset, PathLike
-from fanplan.verbs.replay import make_stages
+from fanplan.verbs.check import make_stages
 
 if TYPE_CHECKING:
     from fanplan.verbs.compare import Comparison

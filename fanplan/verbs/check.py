@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import read_manifest
 from fanplan.layers.channels.check.check import check_channels
 from fanplan.layers.delivery.check.check import check_delivery
+from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.groups.check.check import check_groups
+from fanplan.layers.groups.stages.make import make_group_stages
 from fanplan.layers.marking.check.check import check_marking
+from fanplan.layers.marking.stages.make import make_marking_stages
 from fanplan.layers.overlay.check.check import check_overlay
+from fanplan.layers.overlay.record import allocated
+from fanplan.layers.overlay.stages.make import make_broker_stages, make_client_stages
 from fanplan.plan.findings import CheckResult, Findings
 from fanplan.plan.seal import edited
 from fanplan.plan.stored import StoredPlan, load_plan
@@ -54,3 +61,31 @@ def check_input(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
     if planned != found:
         what = f"input key {planned}, dataset key {found}"
         findings.violate("planned for other input", 1, [what])
+
+
+def check(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> CheckResult:
+    """Prove that a stored plan does what it must, or name what it does not.
+
+    Spark starts only if the dataset lacks stages that the plan was made from.
+    """
+    from fanplan.verbs.check import check_plan
+
+    make_stages(plan, dataset, engine)
+    return check_plan(Path(plan), dataset.path)
+
+
+def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
+    """The stages of a dataset that a stored plan was made from, unless they are there."""
+    from fanplan.plan.stored import load_plan
+
+    record = load_plan(Path(plan)).record
+    overlay = record.overlay
+    make_marking_stages(record, dataset, engine)
+    if record.delivery and record.groups:
+        make_senders(dataset, engine)
+    elif record.groups:
+        make_group_stages(dataset, record.groups.grouping, engine)
+    if overlay and allocated(record):
+        make_client_stages(dataset, overlay.params, engine)
+    elif overlay:
+        make_broker_stages(dataset, overlay.params, overlay.metric == "cover", engine)

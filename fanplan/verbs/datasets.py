@@ -5,46 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 
 if TYPE_CHECKING:
-    from pyarrow import Table
-
-    from fanplan.data.interest import InterestProblem
-    from fanplan.data.reader import Manifest
     from fanplan.workload.generators.tables import TableFormat
-
-PathLike = str | Path
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """What ``ingest`` wrote. Reading it needs no Spark."""
-
-    path: Path
-
-    @cached_property
-    def manifest(self) -> Manifest:
-        from fanplan.data.reader import read_manifest
-
-        return read_manifest(self.path)
-
-    def interest(self, rows: Literal["class", "flow"] = "class") -> InterestProblem:
-        """The interest problem, with a row per audience class or per flow."""
-        from fanplan.data.interest import load_interest, load_interest_per_flow
-
-        return load_interest_per_flow(self.path) if rows == "flow" else load_interest(self.path)
-
-    def table(self, stage: str) -> Table:
-        """A stage's table, read whole: fit for `quarantine` or `classes`, not for publications."""
-        from fanplan.data.reader import read_stage
-
-        return read_stage(self.path, stage)
 
 
 def generate(

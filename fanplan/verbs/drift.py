@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,18 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from fanplan import __version__
+from fanplan.core.version import __version__
 from fanplan.data.reader import Manifest, read_manifest, read_stage
-from fanplan.layers.channels.check.evidence import Truth, read_truth
+from fanplan.layers.channels.check.evidence import read_truth
+from fanplan.layers.channels.drift import channels_now, moved_audiences
 from fanplan.layers.delivery.drift import delivery_now, groups_in_delivery
-from fanplan.plan.drift import (
-    LayerNow,
-    Moved,
-    channels_now,
-    groups_now,
-    marking_now,
-    overlay_now,
-)
+from fanplan.layers.groups.drift import groups_now
+from fanplan.layers.marking.drift import marking_now
+from fanplan.layers.overlay.drift import overlay_now
+from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.input import require_dataset_of
 from fanplan.plan.seal import edited
 from fanplan.plan.stored import StoredPlan
@@ -121,21 +117,6 @@ def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:
         if all(stage in stages for stages in both):
             then, now = (distinct(folder, stage, columns) for folder in (was, dataset))
             yield what, Moved(without(now, then), without(then, now))
-
-
-def moved_audiences(was: Truth, now: Truth) -> Moved:
-    """Flows that somebody wants only then or only now, and those that others want."""
-    before, after = audiences(was), audiences(now)
-    changed = sum(before[flow] != after[flow] for flow in before.keys() & after.keys())
-    return Moved(len(after.keys() - before.keys()), len(before.keys() - after.keys()), changed)
-
-
-def audiences(truth: Truth) -> dict[str, frozenset[str]]:
-    """Who wants each flow, by names."""
-    names = truth.subscribers.to_pylist()
-    bounds = itertools.pairwise(truth.audience_starts.tolist())
-    of = [frozenset(names[s] for s in truth.audience[first:end]) for first, end in bounds]
-    return {flow: of[c] for flow, c in zip(truth.names.to_pylist(), truth.classes, strict=True)}
 
 
 ROWS = (

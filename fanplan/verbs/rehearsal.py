@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from fanplan.boxes import matching
 from fanplan.boxes.extents import make_extents
+from fanplan.core.arrays import Floats
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs
-from fanplan.data.interest import Floats
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.search.joint import joint_delivery

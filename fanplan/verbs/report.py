@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanplan.core.errors import CheckError, InputError, Problem
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.channels.command import channels
-from fanplan.verbs.datasets import Dataset, PathLike, as_dataset
-from fanplan.verbs.replay import check
+from fanplan.verbs.check import check
+from fanplan.verbs.datasets import as_dataset
 
 if TYPE_CHECKING:
-    from fanplan.layers.channels.report.curve import CurvePoint
     from fanplan.plan.stored import StoredPlan
+    from fanplan.report.material import CurvePoint
 
 FACTORS = (0.125, 0.25, 0.5, 2.0)
 """Numbers of channels on a curve, beside that of the plan, relative to it."""
@@ -137,8 +138,8 @@ def warnings_of(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[str]
 
 def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
     """The curve that the plan was made in, if its folder still lies in that of the curve."""
-    from fanplan.layers.channels.report.curve import CurvePoint
     from fanplan.plan.stored import load_plan
+    from fanplan.report.material import CurvePoint
 
     path = plan.folder.absolute().parent / "curve.json"
     if plan.record.channels is None or plan.record.delivery or not path.is_file():
@@ -160,7 +161,7 @@ def wants_curve(plan: StoredPlan) -> bool:
 def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
     """Plans for other numbers of channels by the same method, weights and seed; limits do not
     apply to them unless all layers are planned together."""
-    from fanplan.layers.channels.report.curve import CurvePoint
+    from fanplan.report.material import CurvePoint
 
     if plan.record.delivery:
         return designed_curve(plan, dataset)

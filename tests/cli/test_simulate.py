@@ -21,7 +21,7 @@ from fanplan.core.progress import quiet
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.reader import read_stage
 from fanplan.layers.overlay.stages.routes import client_sendings
-from fanplan.layers.overlay.types import trees_of
+from fanplan.network.trees import trees_of
 
 BROKERS = 3
 TOPICS = ("alerts", "quotes")

@@ -12,6 +12,7 @@ from report_worlds import stages_are_there, write_design, write_report_dataset
 
 import fanplan
 from fanplan.layers.delivery.report.curve import delivery_curve
+from fanplan.layers.delivery.report.passages import delivering
 from fanplan.layers.delivery.report.section import class_listing, domain_listing
 from fanplan.layers.delivery.report.steps import stacks_of
 from fanplan.layers.delivery.report.ways import (
@@ -23,7 +24,6 @@ from fanplan.layers.delivery.report.ways import (
     Ways,
     read_ways,
 )
-from fanplan.layers.overlay.report.passages import delivering
 from fanplan.layers.overlay.report.spread import spreads
 from fanplan.plan.stored import StoredPlan, load_plan
 from fanplan.verbs import report as reports

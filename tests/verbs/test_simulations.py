@@ -32,8 +32,8 @@ import fanplan
 from fanplan.core.errors import InputError
 from fanplan.layers.overlay.build import trees_ledger
 from fanplan.layers.overlay.simulated import read_overlay
-from fanplan.layers.overlay.types import Trees, trees_of
 from fanplan.network.brokers import Links, OverlayProblem, Routes
+from fanplan.network.trees import Trees, trees_of
 from fanplan.plan.stored import load_plan
 from fanplan.verbs import simulate as simulations
 from fanplan.verbs.save import save_plan

@@ -19,6 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from fanplan.core.progress import Progress
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
 from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.traffic import GridRef
 from fanplan.data.reader import Manifest, read_manifest
@@ -93,3 +95,9 @@ class Derived:
             yield folder
         finally:
             stages.remove(folder)
+
+
+def derived(dataset: Dataset, engine: Engine) -> Derived:
+    from fanplan.data.ingest.derived import Derived
+
+    return Derived(engine.session, dataset.path.absolute(), engine.progress)

@@ -13,9 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fanplan import __version__
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.progress import Progress
+from fanplan.core.version import __version__
 from fanplan.data import contracts
 from fanplan.data.ingest import regions, topics
 from fanplan.data.ingest.interest import Inputs, Interest, build_interest

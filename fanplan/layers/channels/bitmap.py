@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Ints
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Ints
 
 Bitmap = NDArray[np.uint8]
 

@@ -9,8 +9,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Ints, Longs
 
 Words = NDArray[np.uint64]
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Watch
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.channels.limits import (
     load_start,
@@ -18,8 +20,7 @@ from fanplan.layers.channels.limits import (
     rows_for,
     translate,
 )
-from fanplan.layers.channels.running import Run, Watch
-from fanplan.verbs.datasets import Dataset, PathLike
+from fanplan.layers.channels.running import Run
 
 if TYPE_CHECKING:
     from fanplan.core.stop import Stop

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.layers.channels.command import ChannelPlan, channels
-from fanplan.verbs.datasets import Dataset, PathLike
 
 
 @dataclass(frozen=True)

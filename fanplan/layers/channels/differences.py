@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.channels.map import ChannelMap, Pairs
 
 

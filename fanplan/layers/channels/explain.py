@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
 
 UNICAST = "unicast"

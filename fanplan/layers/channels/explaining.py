@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import InterestProblem, Longs
+from fanplan.core.arrays import Longs
+from fanplan.core.errors import InputError, Problem, similar
+from fanplan.data.dataset import Dataset
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.explain import Joined, explain_row, explain_subscriber
 from fanplan.layers.channels.map import ChannelLayer
-from fanplan.layers.channels.names import FlowNames, similar
+from fanplan.layers.channels.names import FlowNames
 from fanplan.layers.channels.write import subscriber_names
-from fanplan.verbs.datasets import Dataset
 
 MOST_FLOWS = 20
 """Flows of one topic that are explained."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.verbs.datasets import Dataset, PathLike
+from fanplan.data.dataset import Dataset, PathLike
 
 if TYPE_CHECKING:
     from fanplan.data.interest import Rows

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fanplan import __version__
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Stop, never
+from fanplan.core.version import __version__
 from fanplan.data.interest import InterestProblem, Rows, load_interest
 from fanplan.layers.channels.bounds.dual import best_bounds
 from fanplan.layers.channels.channels_params import (

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
+from fanplan.core.errors import InputError, Problem, similar
 from fanplan.data.reader import read_stage
 
 SIMILAR_AMONG = 100_000
@@ -62,9 +61,3 @@ def matches(flows: pa.Table, name: str) -> Longs:
         if len(found):
             return found
     return found
-
-
-def similar(name: str, known: Sequence[str]) -> str:
-    """A remedy that names what was probably meant, or nothing."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"Did you mean {close[0]!r}?" if close else ""

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.layers.channels.names import similar
+from fanplan.core.errors import InputError, Problem, similar
 
 COLUMNS = ("subscriber", "channels")
 NAMED = 10

@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Watch
+from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
-from fanplan.verbs.datasets import Dataset
 
 if TYPE_CHECKING:
-    from fanplan.core.progress import Stage
-    from fanplan.core.stop import Stop
     from fanplan.data.interest import Rows
     from fanplan.layers.channels.channels_params import ChannelParams
     from fanplan.layers.channels.map import ChannelLayer
     from fanplan.layers.channels.methods import Method
-
-
-class Watch:
-    """Ends a search by time or when asked; remembers which, and tells the best cost."""
-
-    def __init__(self, time: float | None, stop: Stop | None) -> None:
-        from fanplan.core.stop import TimeLimit, never
-
-        if time is not None and not time > 0:
-            raise InputError(Problem("time", f"{time} seconds is no time", "Use a positive number"))
-        self.time = time
-        self.limit = never if time is None else TimeLimit(time)
-        self.asked = stop or never
-        self.ended: str | None = None
-        self.stage: Stage | None = None
-
-    def telling(self, stage: Stage) -> Watch:
-        self.stage = stage
-        return self
-
-    def asked_to_stop(self, best_cost: float) -> bool:
-        """Whether somebody asked, whatever the time: tasks elsewhere watch their own clocks."""
-        if self.asked(best_cost):
-            self.ended = "interrupt"
-        return self.ended is not None
-
-    def __call__(self, best_cost: float) -> bool:
-        if self.stage is not None and math.isfinite(best_cost):
-            self.stage.update(best=best_cost)
-        if not self.asked_to_stop(best_cost) and self.limit(best_cost):
-            self.ended = "time limit"
-        return self.ended is not None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.data.interest import Ints
+from fanplan.core.arrays import Ints
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.plan.stored import StoredPlan

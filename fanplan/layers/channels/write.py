@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.data.interest import FLOW_COLUMNS, Longs, Rows
+from fanplan.core.arrays import Longs
+from fanplan.data.interest import FLOW_COLUMNS, Rows
 from fanplan.data.reader import Manifest, read_stage, stage_batches
 from fanplan.layers.channels.map import ChannelLayer, Pairs
 from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write

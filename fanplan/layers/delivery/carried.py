@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.delivery.problem.dataset import homes
 from fanplan.layers.delivery.problem.delivery import nearest
 from fanplan.layers.delivery.read import domains_of
@@ -22,8 +22,8 @@ from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import SharedTrees
 from fanplan.layers.groups.read import StoredGroups, read_groups
 from fanplan.layers.overlay.simulated import read_trees
-from fanplan.layers.overlay.types import Trees
 from fanplan.network.brokers import Routes
+from fanplan.network.trees import Trees
 from fanplan.plan.stored import StoredPlan
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Watch
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.layers.channels.running import Watch
 from fanplan.layers.delivery.design import Designing
 from fanplan.layers.delivery.fixed import fixed_plans
 from fanplan.layers.delivery.steps import savings
-from fanplan.verbs.datasets import Dataset, PathLike
 
 if TYPE_CHECKING:
     from fanplan.core.stop import Stop

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
+from fanplan.data.ingest.derived import derived
 from fanplan.layers.groups.simulated import brokers_of
-from fanplan.verbs.datasets import Dataset
-from fanplan.verbs.simulate import Simulated, Times, choose_times, require_traffic
-from fanplan.verbs.stages import derived
+from fanplan.simulation.simulated import Simulated, Times, choose_times, require_traffic
 
 if TYPE_CHECKING:
     from fanplan.layers.delivery.simulated import LeftToBrokers

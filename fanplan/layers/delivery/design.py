@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Watch
+from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
-from fanplan.layers.channels.running import Watch
 from fanplan.layers.delivery.fixed import fixed_channels, fixed_groups, fixed_marking, fixed_overlay
 from fanplan.layers.delivery.sections import (
     channels_layer,
@@ -19,6 +20,7 @@ from fanplan.layers.delivery.sections import (
     planned_trees,
     random_trees,
 )
+from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import (
     Steps,
     broker_steps,
@@ -29,14 +31,12 @@ from fanplan.layers.delivery.steps import (
 from fanplan.layers.marking.command import mark_tree
 from fanplan.layers.overlay.allocate import allocate
 from fanplan.layers.overlay.command import overlay
-from fanplan.verbs.datasets import Dataset
-from fanplan.verbs.stages import make_senders
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fanplan.core.arrays import Ints
     from fanplan.core.stop import Stop
-    from fanplan.data.interest import Ints
     from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.problem.delivery import DeliveryProblem
     from fanplan.layers.delivery.search.joint import Judged
@@ -133,7 +133,8 @@ class Designing:
 
     def domains(self, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
         """Sites are multicast domains where they are known, else there is one for all."""
-        from fanplan.layers.delivery.problem.dataset import EVERYWHERE, sites_of
+        from fanplan.layers.delivery.problem.dataset import EVERYWHERE
+        from fanplan.network.dataset import sites_of
 
         site, names = sites_of(self.dataset.path, brokers)
         if self.multicast == "site" and not len(names):
@@ -152,7 +153,7 @@ class Designing:
         tree: OverlayLayer | None,
     ) -> Designed:
         """Delivery on the trees, and all sections of the plan."""
-        from fanplan import __version__
+        from fanplan.core.version import __version__
         from fanplan.layers.delivery.build import Settled, delivery_layer
         from fanplan.layers.delivery.ledger import lowest_cost
 

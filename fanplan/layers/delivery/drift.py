@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.changes import fed
 from fanplan.layers.channels.changes.world import both, direct_flows
 from fanplan.layers.channels.check.evidence import (
@@ -24,8 +24,9 @@ from fanplan.layers.delivery.changes.world import home_of, sites_of
 from fanplan.layers.delivery.check.check import priced
 from fanplan.layers.groups.changes import groups_of
 from fanplan.layers.overlay.changes.shape import Shape, shape_of
+from fanplan.layers.overlay.drift import clients_now
 from fanplan.network.dataset import read_brokers
-from fanplan.plan.drift import LayerNow, Moved, clients_now
+from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.findings import Findings, sentence
 from fanplan.plan.stored import StoredPlan
 

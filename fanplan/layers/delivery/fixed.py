@@ -11,7 +11,8 @@ import numpy as np
 from fanplan.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from fanplan.data.interest import Ints
+    from fanplan.core.arrays import Ints
+    from fanplan.data.dataset import Dataset, PathLike
     from fanplan.layers.channels.map import ChannelMap
     from fanplan.layers.delivery.problem.delivery import DeliveryProblem
     from fanplan.layers.groups.carried import GroupKey
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from fanplan.layers.marking.types import MarkingLayer
     from fanplan.layers.overlay.types import OverlayLayer
     from fanplan.plan.stored import StoredPlan
-    from fanplan.verbs.datasets import Dataset, PathLike
 
 FIXABLE = ("overlay", "channels", "groups", "marking")
 

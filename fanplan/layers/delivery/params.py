@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.prices import LedgerPrices
+from fanplan.core.prices import LedgerPrices, Prices
 from fanplan.layers.groups.carried import GroupKey
-from fanplan.layers.groups.search.benefit import Prices
-from fanplan.layers.groups.search.choose import Budget, GroupsParams, Threshold
+from fanplan.layers.groups.params import Budget, GroupsParams, Threshold
 
 
 @dataclass(frozen=True)

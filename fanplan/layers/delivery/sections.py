@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from fanplan.data.interest import Ints
+    from fanplan.core.arrays import Ints
     from fanplan.layers.channels.map import ChannelLayer
     from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.problem.delivery import DeliveryProblem
@@ -92,7 +92,7 @@ def channels_layer(
     problem: DeliveryProblem, judged: Judged, params: DeliveryParams, seed: int
 ) -> ChannelLayer:
     """The channels of a delivery as a layer of their own."""
-    from fanplan import __version__
+    from fanplan.core.version import __version__
     from fanplan.core.weights import Weights
     from fanplan.layers.channels.bounds.dual import best_bounds
     from fanplan.layers.channels.ledger import analytic_ledger, perfect
@@ -122,12 +122,12 @@ def channels_layer(
 
 def groups_of(judged: Judged, params: DeliveryParams, dataset: Path, source: str) -> GroupsLayer:
     """The groups of a delivery as a layer of their own."""
-    from fanplan import __version__
+    from fanplan.core.version import __version__
     from fanplan.layers.groups.build import Decided, groups_layer
-    from fanplan.layers.groups.params import recorded
+    from fanplan.layers.groups.params import Budget, recorded
     from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
     from fanplan.layers.groups.search.benefit import candidates_of
-    from fanplan.layers.groups.search.choose import Budget, choose_among
+    from fanplan.layers.groups.search.choose import choose_among
 
     delivery, wishes = judged.delivery, params.groups
     weighed = candidates_of(delivery.groups)

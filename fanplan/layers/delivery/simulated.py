@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Longs
 from fanplan.data.reader import INGEST_AGAIN, read_stage
 from fanplan.layers.channels.map import pairs
 from fanplan.layers.delivery.problem.dataset import homes

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from fanplan.data.interest import Ints
+from fanplan.core.arrays import Ints
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.problem.groups import Bools, GroupsProblem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Ints, Longs
 from fanplan.layers.channels.bitmap import Bitmap
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import ChannelMap

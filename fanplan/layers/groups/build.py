@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.data.build import take_audiences
-from fanplan.data.interest import Floats, Longs
 from fanplan.layers.groups.cells import cell_tables, topic_names
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping

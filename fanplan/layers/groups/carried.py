@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fanplan.data.interest import Ints, Longs
+from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.data.reader import read_stage
 from fanplan.layers.groups.cells import on_grid, read_cells, topic_names
 from fanplan.layers.groups.problem.build import require_traffic
 from fanplan.layers.groups.problem.grid import read_group_grid
-from fanplan.layers.groups.problem.groups import NONE, GroupsProblem
+from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.read import StoredGroups, read_groups
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import ordered_routes, read_brokers, read_routes, routes_of

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.build import take_audiences
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.data.reader import read_stage
 from fanplan.layers.groups.problem.cell_matcher import (
     Grid,

@@ -7,22 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.layers.groups.params import (
-    found_groups,
-    grouping_of,
-    params_of,
-    recorded,
-    require_grid,
-    trees_of_dataset,
-    trees_of_overlay,
-)
-from fanplan.verbs.datasets import Dataset, PathLike
-from fanplan.verbs.stages import make_group_stages
+from fanplan.layers.groups.params import grouping_of, params_of, recorded
+from fanplan.layers.groups.stages.make import make_group_stages
 
 if TYPE_CHECKING:
+    from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
     from fanplan.layers.groups.problem.groups import GroupsProblem
+    from fanplan.layers.groups.problem.trees import TreeSource
     from fanplan.layers.groups.types import GroupsLayer
+    from fanplan.plan.stored import StoredPlan
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ def groups(
     ``overlap``. What has ``least`` messages or fewer has no group. ``prices`` are of a match, a
     forward, an entry and a control message.
     """
-    from fanplan import __version__
+    from fanplan.core.version import __version__
     from fanplan.layers.groups.build import Decided, groups_layer
     from fanplan.layers.groups.search.benefit import candidates_of
     from fanplan.layers.groups.search.choose import choose_among
@@ -107,3 +103,83 @@ def groups(
     wishes = recorded(params, grouping, "overlay" if overlay else trees)
     layer = groups_layer(found, decided, wishes, dataset.manifest.key, __version__)
     return GroupsPlan(layer, dataset, found.problem, silent)
+
+
+def require_groups(
+    select: str,
+    *,
+    rank: str = "saving",
+    trees: str = "links",
+    overlay: PathLike | None = None,
+    cells: int | None = None,
+    mark: str = "cover",
+    least: float = 0.0,
+    shortcuts: bool = True,
+    prices: Mapping[str, float] | None = None,
+) -> None:
+    """An error if these wishes cannot be understood, whatever the dataset."""
+    from fanplan.layers.groups.problem.trees import require_kind
+
+    params_of(select, rank, shortcuts, prices or {})
+    grouping_of(cells, mark, least)
+    if overlay is None:
+        require_kind(trees)
+    else:
+        stored_overlay(overlay)
+
+
+def require_grid(dataset: Dataset, grouping: Grouping) -> None:
+    """An error, before any work, if the grid would have too many cells."""
+    from fanplan.layers.groups.problem.grid import require_few_cells
+
+    if grouping.cells is not None:
+        require_few_cells(dataset.path, grouping.cells)
+
+
+def trees_of_dataset(dataset: Dataset, kind: str) -> TreeSource:
+    """Trees that the dataset has by itself."""
+    from fanplan.layers.groups.problem.trees import read_trees
+    from fanplan.network.dataset import require_homes
+
+    require_homes(dataset.path)
+    return read_trees(dataset.path, kind)
+
+
+def stored_overlay(folder: PathLike) -> StoredPlan:
+    """A plan with an overlay whose clients are where the workload has them."""
+    from fanplan.plan.stored import load_plan
+
+    plan = load_plan(Path(folder))
+    if plan.overlay.clients == "allocated":
+        what = "its clients are elsewhere than in the workload"
+        remedy = "Put them where the plan has them in the workload's tables, or use another plan"
+        raise InputError(Problem(str(folder), what, remedy))
+    return plan
+
+
+def trees_of_overlay(dataset: Dataset, folder: PathLike) -> TreeSource:
+    """Trees of a stored overlay that was planned for the same dataset."""
+    from fanplan.layers.groups.problem.trees import SharedTrees
+    from fanplan.layers.overlay.simulated import read_trees
+    from fanplan.network.dataset import read_brokers, require_homes
+
+    plan = stored_overlay(folder)
+    if plan.record.input.key != dataset.manifest.key:
+        what = "was planned for other input than this dataset"
+        raise InputError(Problem(str(folder), what, "Name an overlay of the same dataset"))
+    require_homes(dataset.path)
+    stored = read_trees(plan, read_brokers(dataset.path).names)
+    return SharedTrees(tuple(stored.links[own] for own in stored.members), stored.of)
+
+
+def found_groups(
+    dataset: Dataset, source: TreeSource, grouping: Grouping
+) -> tuple[FoundGroups, tuple[str, ...]]:
+    """The groups on trees that are hung where traffic enters; and roots at which nothing does."""
+    from fanplan.layers.groups.problem.dataset import load_groups
+    from fanplan.layers.groups.problem.trees import GivenTrees, sources_of
+
+    roots = sources_of(dataset.path, grouping)
+    found = load_groups(dataset.path, source.hung(roots), grouping)
+    silent = source.silent(roots) if isinstance(source, GivenTrees) else roots[:0]
+    return found, tuple(found.problem.brokers[int(root)].as_py() for root in silent)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.data.build import take_audiences
-from fanplan.data.interest import Ints, Longs
 from fanplan.layers.groups.problem.groups import Bools, GroupsProblem
 from fanplan.layers.groups.problem.subtrees import shortcuts_of
 from fanplan.network.brokers import Routes

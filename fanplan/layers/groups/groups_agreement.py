@@ -8,10 +8,11 @@ import numpy as np
 
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.layers.overlay.agreement import TOLERANCE, Agreement
+from fanplan.layers.overlay.agreement import TOLERANCE
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.result import SimulationResult
+from fanplan.simulation.simulated import Agreement
 from fanplan.simulation.spread import Spread
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.groups.problem.groups import Bools, GroupsProblem
 from fanplan.network.carried import ratio
 

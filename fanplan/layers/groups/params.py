@@ -3,49 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.verbs.datasets import Dataset, PathLike
+from fanplan.core.prices import Prices
 
 if TYPE_CHECKING:
     from fanplan.layers.groups.build import GroupsWishes
-    from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
-    from fanplan.layers.groups.problem.trees import TreeSource
-    from fanplan.layers.groups.search.choose import GroupsParams
-    from fanplan.plan.stored import StoredPlan
-
-
-def require_groups(
-    select: str,
-    *,
-    rank: str = "saving",
-    trees: str = "links",
-    overlay: PathLike | None = None,
-    cells: int | None = None,
-    mark: str = "cover",
-    least: float = 0.0,
-    shortcuts: bool = True,
-    prices: Mapping[str, float] | None = None,
-) -> None:
-    """An error if these wishes cannot be understood, whatever the dataset."""
-    from fanplan.layers.groups.problem.trees import require_kind
-
-    params_of(select, rank, shortcuts, prices or {})
-    grouping_of(cells, mark, least)
-    if overlay is None:
-        require_kind(trees)
-    else:
-        stored_overlay(overlay)
+    from fanplan.layers.groups.problem.dataset import Grouping
 
 
 def params_of(select: str, rank: str, shortcuts: bool, prices: Mapping[str, float]) -> GroupsParams:
     """The rule, the benefit and the prices, or what is wrong with them."""
+    from fanplan.core.prices import Prices
     from fanplan.layers.groups.rule import rule_of
-    from fanplan.layers.groups.search.benefit import Prices, Rank
-    from fanplan.layers.groups.search.choose import GroupsParams
 
     if rank not in get_args(Rank):
         remedy = f"Use one of: {', '.join(get_args(Rank))}"
@@ -62,14 +34,6 @@ def grouping_of(cells: int | None, mark: str, least: float) -> Grouping:
     from fanplan.layers.groups.problem.dataset import Grouping
 
     return Grouping(cells, cast("Any", mark), least)
-
-
-def require_grid(dataset: Dataset, grouping: Grouping) -> None:
-    """An error, before any work, if the grid would have too many cells."""
-    from fanplan.layers.groups.problem.grid import require_few_cells
-
-    if grouping.cells is not None:
-        require_few_cells(dataset.path, grouping.cells)
 
 
 def recorded(params: GroupsParams, grouping: Grouping, trees: str) -> GroupsWishes:
@@ -93,50 +57,45 @@ def recorded(params: GroupsParams, grouping: Grouping, trees: str) -> GroupsWish
 # ---- trees
 
 
-def trees_of_dataset(dataset: Dataset, kind: str) -> TreeSource:
-    """Trees that the dataset has by itself."""
-    from fanplan.layers.groups.problem.trees import read_trees
-    from fanplan.network.dataset import require_homes
+@dataclass(frozen=True)
+class Top:
+    """The best share of all groups, from 0 to 1, rounded up (section 5.2)."""
 
-    require_homes(dataset.path)
-    return read_trees(dataset.path, kind)
+    share: float
 
-
-def stored_overlay(folder: PathLike) -> StoredPlan:
-    """A plan with an overlay whose clients are where the workload has them."""
-    from fanplan.plan.stored import load_plan
-
-    plan = load_plan(Path(folder))
-    if plan.overlay.clients == "allocated":
-        what = "its clients are elsewhere than in the workload"
-        remedy = "Put them where the plan has them in the workload's tables, or use another plan"
-        raise InputError(Problem(str(folder), what, remedy))
-    return plan
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            what = f"{self.share} is no share"
+            raise InputError(Problem("top", what, "Give a share from 0 to 1"))
 
 
-def trees_of_overlay(dataset: Dataset, folder: PathLike) -> TreeSource:
-    """Trees of a stored overlay that was planned for the same dataset."""
-    from fanplan.layers.groups.problem.trees import SharedTrees
-    from fanplan.layers.overlay.simulated import read_trees
-    from fanplan.network.dataset import read_brokers, require_homes
+@dataclass(frozen=True)
+class Threshold:
+    """Groups whose benefit, net of what setting them up costs, is above this (section 3.2)."""
 
-    plan = stored_overlay(folder)
-    if plan.record.input.key != dataset.manifest.key:
-        what = "was planned for other input than this dataset"
-        raise InputError(Problem(str(folder), what, "Name an overlay of the same dataset"))
-    require_homes(dataset.path)
-    stored = read_trees(plan, read_brokers(dataset.path).names)
-    return SharedTrees(tuple(stored.links[own] for own in stored.members), stored.of)
+    least: float = 0.0
 
 
-def found_groups(
-    dataset: Dataset, source: TreeSource, grouping: Grouping
-) -> tuple[FoundGroups, tuple[str, ...]]:
-    """The groups on trees that are hung where traffic enters; and roots at which nothing does."""
-    from fanplan.layers.groups.problem.dataset import load_groups
-    from fanplan.layers.groups.problem.trees import GivenTrees, sources_of
+@dataclass(frozen=True)
+class Budget:
+    """The most benefit for at most so many entries in forwarding tables."""
 
-    roots = sources_of(dataset.path, grouping)
-    found = load_groups(dataset.path, source.hung(roots), grouping)
-    silent = source.silent(roots) if isinstance(source, GivenTrees) else roots[:0]
-    return found, tuple(found.problem.brokers[int(root)].as_py() for root in silent)
+    entries: int
+
+    def __post_init__(self) -> None:
+        if self.entries < 0:
+            what = f"{self.entries} is negative"
+            raise InputError(Problem("budget", what, "Give 0 entries or more"))
+
+
+@dataclass(frozen=True)
+class GroupsParams:
+    """How groups are chosen: by which rule and which benefit, with shortcuts or without."""
+
+    select: Top | Threshold | Budget
+    rank: Rank = "saving"
+    shortcuts: bool = True
+    prices: Prices = field(default_factory=Prices)
+
+
+Rank = Literal["nc", "fc", "saving"]

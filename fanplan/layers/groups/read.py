@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints, Longs
-from fanplan.layers.groups.problem.groups import NONE, BrokerTrees
+from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.stored import StoredPlan
 

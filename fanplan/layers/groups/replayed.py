@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fanplan.core.arrays import NONE
+from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.engine import Engine
 from fanplan.layers.groups.ledger import groups_ledger
-from fanplan.layers.groups.problem.groups import NONE, GroupsProblem
+from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.stages.make import make_group_stages
 from fanplan.network.brokers import Routes
 from fanplan.plan.replayed import AGREE
 
@@ -102,3 +107,19 @@ def replayed_groups(
         default=default.summary(),
         planned=None if planned is None else dict(planned),
     )
+
+
+def replay_groups(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedGroups:
+    """What the groups of a plan do with the traffic of a dataset, which may be another one."""
+    from fanplan.layers.groups.carried import carried_groups
+    from fanplan.layers.groups.replayed import replayed_groups
+    from fanplan.plan.stored import load_plan
+
+    stored = load_plan(Path(plan))
+    make_group_stages(dataset, stored.groups.grouping, engine)
+    with engine.progress.stage("replay") as stage:
+        carried = carried_groups(stored, dataset.path)
+        stage.rows(len(carried.problem.routes))
+    same = stored.record.input.key == dataset.manifest.key
+    planned = stored.groups.ledger if same else None
+    return replayed_groups(carried.problem, carried.wanted, stored.groups.shortcuts, planned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.groups.search.choose import Budget, Threshold, Top
+from fanplan.layers.groups.params import Budget, Threshold, Top
 
 REMEDY = "Use such as top:10%, threshold:0 or budget:100"
 

@@ -15,7 +15,7 @@ from fanplan.layers.marking.ledger import (
     pub_everywhere,
     sub_everywhere,
 )
-from fanplan.layers.marking.problem.dataset import MarkingWishes
+from fanplan.layers.marking.params import MarkingWishes
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.record import MarkingRecord, MergedRecord
 from fanplan.layers.marking.types import MarkingLayer

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.marking.check.check import Bools, named
 from fanplan.layers.marking.check.count import walk
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees

@@ -6,13 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.verbs.datasets import Dataset, PathLike
-from fanplan.verbs.stages import make_client_descriptors, make_covers, make_descriptors
+from fanplan.layers.marking.stages.make import (
+    make_client_descriptors,
+    make_covers,
+    make_descriptors,
+)
 
 if TYPE_CHECKING:
     from fanplan.layers.marking.build import Merging
-    from fanplan.layers.marking.problem.dataset import MarkedOverlay, Sending
+    from fanplan.layers.marking.params import Sending
+    from fanplan.layers.marking.problem.dataset import MarkedOverlay
     from fanplan.layers.marking.problem.marking import MarkingProblem
     from fanplan.layers.marking.search.marking import Marking
     from fanplan.layers.marking.types import MarkingLayer
@@ -68,10 +73,11 @@ def mark(
     latency or cost, by ``sending``, and ``storing`` where it is kept. ``merge`` finds the marks
     that are best if a descriptor that another one on the same link covers does not travel there.
     """
-    from fanplan import __version__
+    from fanplan.core.version import __version__
     from fanplan.layers.marking.build import marking_layer
     from fanplan.layers.marking.ledger import Counts
-    from fanplan.layers.marking.problem.dataset import MarkingWishes, load_marking, require_markable
+    from fanplan.layers.marking.params import MarkingWishes
+    from fanplan.layers.marking.problem.dataset import load_marking, require_markable
     from fanplan.layers.marking.search.marking import exact_marking, shared_marking
 
     wishes = MarkingWishes(trees, raw, sending, storing, merge)
@@ -91,10 +97,11 @@ def mark(
 
 def mark_tree(dataset: Dataset, overlay: MarkedOverlay, engine: Engine) -> MarkingLayer:
     """Mark the tree of an overlay. Of allocated clients all descriptors count."""
-    from fanplan import __version__
+    from fanplan.core.version import __version__
     from fanplan.layers.marking.build import marking_layer
     from fanplan.layers.marking.ledger import Counts
-    from fanplan.layers.marking.problem.dataset import OVERLAY, MarkingWishes, load_marking
+    from fanplan.layers.marking.params import OVERLAY, MarkingWishes
+    from fanplan.layers.marking.problem.dataset import load_marking
     from fanplan.layers.marking.search.marking import shared_marking
 
     allocated = overlay.clients is not None

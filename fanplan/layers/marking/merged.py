@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Ints, Longs
 from fanplan.layers.marking.ledger import Counts, descriptor_counts
 from fanplan.layers.marking.problem.covers import PLAIN, BothCovers, Covers
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees

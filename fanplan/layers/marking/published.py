@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Longs
 from fanplan.layers.marking.ledger import Bools, descriptor_counts
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees
 from fanplan.layers.marking.search.entangled import reached

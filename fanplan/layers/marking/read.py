@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fanplan.layers.marking.problem.dataset import OVERLAY, MarkedOverlay, load_marking
+from fanplan.layers.marking.params import OVERLAY
+from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.plan.stored import StoredPlan
 from fanplan.workload.tables import TREES

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from fanplan.layers.marking.problem.dataset import MarkingWishes, Sending
+from fanplan.layers.marking.params import MarkingWishes, Sending
 from fanplan.plan.numbers import Count
 
 Price = Annotated[FiniteFloat, Field(ge=0)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.verbs.datasets import Dataset, PathLike
-from fanplan.verbs.replay import make_marking_stages
+from fanplan.layers.marking.stages.make import make_marking_stages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,8 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
     import numpy as np
 
     from fanplan.layers.marking.ledger import marking_cost, violations
-    from fanplan.layers.marking.problem.dataset import OVERLAY, require_markable
+    from fanplan.layers.marking.params import OVERLAY
+    from fanplan.layers.marking.problem.dataset import require_markable
     from fanplan.layers.marking.read import stored_problem
     from fanplan.layers.marking.replayed_marks import ReplayedMarks
     from fanplan.layers.marking.search.kept import kept_marking

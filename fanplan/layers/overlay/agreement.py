@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.data.interest import Floats
+from fanplan.core.arrays import Floats
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.brokers import OverlayProblem
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.result import SimulationResult
+from fanplan.simulation.simulated import Agreement
 
 TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """``compared`` are the figures that must agree; ``differences`` says which do not, in words."""
-
-    compared: tuple[str, ...]
-    differences: tuple[str, ...] = ()
-
-    @property
-    def agrees(self) -> bool | None:
-        """None if nothing can be compared."""
-        return not self.differences if self.compared else None
 
 
 def agreement(

@@ -9,30 +9,22 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Watch
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.layers.channels.running import Watch
-from fanplan.layers.overlay.command import OverlayPlan, links_changed
-from fanplan.layers.overlay.params import (
-    TreeWishes,
-    limits_of,
-    make_trees,
-    places_in,
-    similarity_of,
-    tree_wishes,
-)
-from fanplan.verbs.datasets import Dataset, PathLike
-from fanplan.verbs.stages import make_client_stages
+from fanplan.layers.overlay.command import OverlayPlan, links_changed, make_trees, similarity_of
+from fanplan.layers.overlay.params import TreeWishes, limits_of, places_in, tree_wishes
+from fanplan.layers.overlay.stages.make import make_client_stages
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fanplan.core.arrays import Ints
     from fanplan.core.stop import Stop
-    from fanplan.data.interest import Ints
     from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams, Load
     from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord
-    from fanplan.layers.overlay.types import Trees
     from fanplan.network.brokers import ClientProblem, OverlayProblem
-    from fanplan.network.trees import Tree
+    from fanplan.network.trees import Tree, Trees
 
 Method = Literal["best", "gli", "gi", "gig", "baseline"]
 METHODS = get_args(Method)
@@ -184,7 +176,7 @@ class Allocating:
         return rounds[done.rounds - 1]
 
     def plan(self, done: Allocated, bound: int) -> OverlayPlan:
-        from fanplan import __version__
+        from fanplan.core.version import __version__
         from fanplan.layers.overlay.build import Decided, overlay_layer
 
         used = np.sort(done.allocation.used)

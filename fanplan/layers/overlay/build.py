@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from fanplan.data.interest import Floats
+from fanplan.core.arrays import Floats
 from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, Metric, OverlayRecord
-from fanplan.layers.overlay.types import OverlayLayer, Trees
+from fanplan.layers.overlay.types import OverlayLayer
 from fanplan.network.brokers import OverlayProblem, Routes, values_at
 from fanplan.network.carried import OverlayLedger, overlay_ledger_of
+from fanplan.network.trees import Trees
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,25 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Watch
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.layers.channels.running import Watch
 from fanplan.layers.overlay.params import (
+    HOP_MS,
     METRICS,
     TreeWishes,
     limits_of,
-    make_trees,
     places_in,
-    similarity_of,
     tree_wishes,
 )
-from fanplan.verbs.datasets import Dataset, PathLike
-from fanplan.verbs.stages import make_broker_stages
+from fanplan.layers.overlay.stages.make import make_broker_stages
 
 if TYPE_CHECKING:
+    import scipy.sparse
+
     from fanplan.core.stop import Stop
+    from fanplan.layers.overlay.record import LimitsRecord
+    from fanplan.layers.overlay.search.improve import ImproveParams
     from fanplan.layers.overlay.types import OverlayLayer
     from fanplan.network.brokers import OverlayProblem
+    from fanplan.network.trees import Tree, Trees
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def overlay(
     ``within``, ``trees``, ``start`` and more. ``time`` is a limit in seconds, after which the best
     tree so far is returned, as it is when ``stop`` says so.
     """
-    from fanplan import __version__
+    from fanplan.core.version import __version__
     from fanplan.layers.overlay.build import Decided, overlay_layer
     from fanplan.network.dataset import given_clients
 
@@ -138,3 +144,91 @@ def require_metrics(names: Iterable[str]) -> None:
         if name not in METRICS:
             remedy = f"Use some of: {', '.join(METRICS)}"
             raise InputError(Problem("compare", f"{name!r} is unknown", remedy))
+
+
+def make_trees(
+    problem: OverlayProblem, wishes: TreeWishes, limits: LimitsRecord, seed: int, stop: Stop
+) -> Trees:
+    """The trees that the wishes name."""
+    from fanplan.layers.overlay.search.improve import improved_tree
+    from fanplan.network.trees import trees_of
+
+    if wishes.metric != "improved":
+        return one_tree(thesis_tree(problem, wishes, seed))
+    params = improve_params(problem, wishes, limits)
+    start = None if wishes.start is None else start_of(problem, wishes.start)
+    if wishes.trees == 1:
+        return one_tree(improved_tree(problem, params, seed, stop, start).tree)
+    if start is not None:
+        what = "several trees are always planned afresh"
+        raise InputError(Problem("start", what, "Leave out one of start and trees"))
+    from fanplan.layers.overlay.search.several import general_overlay
+
+    found = general_overlay(problem, params, wishes.trees, seed, stop)
+    return trees_of(tuple(tree.edges for tree in found.trees), found.tree_of)
+
+
+def one_tree(tree: Tree) -> Trees:
+    from fanplan.network.trees import trees_of
+
+    return trees_of((tree.edges,), np.zeros(tree.size, np.int32))
+
+
+def thesis_tree(problem: OverlayProblem, wishes: TreeWishes, seed: int) -> Tree:
+    """A tree by similarity, or the random baseline."""
+    from fanplan.layers.overlay.published.similar import SIMILAR, hybrid_tree, random_tree
+
+    if wishes.metric == "random":
+        return random_tree(problem, seed)
+    if wishes.metric == "hybrid":
+        return hybrid_tree(problem, wishes.mix)
+    return SIMILAR[wishes.metric](problem)
+
+
+def improve_params(
+    problem: OverlayProblem, wishes: TreeWishes, limits: LimitsRecord
+) -> ImproveParams:
+    from fanplan.layers.overlay.search.improve import ImproveParams
+    from fanplan.layers.overlay.search.limits import TreeLimits
+
+    at = {name: position for position, name in enumerate(problem.brokers.to_pylist())}
+    return ImproveParams(
+        messages=wishes.messages,
+        delay=wishes.delay if problem.links is None else wishes.delay / HOP_MS,
+        cost=wishes.cost,
+        limits=TreeLimits(
+            degree=limits.degree,
+            degrees=tuple((at[name], most) for name, most in limits.degrees.items()),
+            diameter=limits.diameter,
+            hops=tuple((at[one], at[other], most) for one, other, most in limits.hops),
+        ),
+        most_changes=wishes.changes,
+        change_price=wishes.change_price,
+    )
+
+
+def start_of(problem: OverlayProblem, folder: PathLike) -> Tree:
+    """The links of an older plan between brokers that are still there."""
+    from fanplan.network.trees import tree_of
+    from fanplan.plan.axis import Axis
+    from fanplan.plan.stored import load_plan
+
+    plan = load_plan(Path(folder))
+    if plan.overlay.trees > 1:
+        what = f"has {plan.overlay.trees} trees"
+        raise InputError(Problem(str(folder), what, "Start from a plan with one tree"))
+    links = plan.read("links", ("a", "b"))
+    ends = [Axis("broker", problem.brokers).positions(links[end]) for end in ("a", "b")]
+    kept = (ends[0] >= 0) & (ends[1] >= 0)
+    return tree_of(ends[0][kept], ends[1][kept])
+
+
+def similarity_of(problem: OverlayProblem, wishes: TreeWishes) -> scipy.sparse.csr_array:
+    """The matrix that links are weighed by."""
+    from fanplan.layers.overlay.published.similar import hybrid_similarity
+
+    similarity = problem.similarity
+    if wishes.weighed_by == "hybrid":
+        return hybrid_similarity(problem, wishes.mix)
+    matrix: scipy.sparse.csr_array = getattr(similarity, wishes.weighed_by)
+    return matrix

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from fanplan.layers.overlay.build import fewest_messages, trees_ledger
-from fanplan.layers.overlay.types import OverlayLayer, Trees
+from fanplan.layers.overlay.types import OverlayLayer
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import OverlayLedger
-from fanplan.network.trees import tree_of
+from fanplan.network.trees import Trees, tree_of
 
 
 def figures(layer: OverlayLayer, problem: OverlayProblem) -> dict[str, Any]:

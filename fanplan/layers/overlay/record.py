@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from fanplan.plan.numbers import Count, Positive
+
+if TYPE_CHECKING:
+    from fanplan.plan.stored import PlanRecord
+
 
 Metric = Literal["overlap", "cover", "interest", "hybrid"]
 Limit = Annotated[int, Field(ge=1)]
@@ -66,3 +70,8 @@ class OverlayRecord(BaseModel):
     seconds: Positive
     bound: FiniteFloat
     ledger: dict[str, FiniteFloat]
+
+
+def allocated(record: PlanRecord) -> bool:
+    """Whether clients are where the plan has them, not the workload."""
+    return record.overlay is not None and record.overlay.clients == "allocated"

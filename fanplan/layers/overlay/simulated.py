@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
+from fanplan.data.ingest.derived import derived
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.overlay.check.clients import between_brokers
-from fanplan.layers.overlay.types import Trees, trees_of
 from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
 from fanplan.network.dataset import publisher_names, read_brokers, read_links, read_routes
+from fanplan.network.trees import Trees, trees_of
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.stored import StoredPlan
+from fanplan.simulation.simulated import Times, require_traffic
 from fanplan.simulation.traffic import merged
+
+if TYPE_CHECKING:
+    from fanplan.simulation.messages import Messages
+
 
 CHECK = "See what `fanplan check` says of the plan"
 
@@ -122,3 +131,33 @@ def link_rates(plan: StoredPlan, brokers: pa.Array, trees: Trees) -> Floats:
     pairs = map(tuple, np.sort(ends(plan, table, brokers)).tolist())
     rates = dict(zip(pairs, table["rate"].to_pylist(), strict=True))
     return np.array([rates.get(tuple(pair), np.nan) for pair in trees.links.tolist()])
+
+
+def make_traffic(plan: StoredPlan, dataset: Dataset, times: Times, engine: Engine) -> None:
+    """The stages of routes and, for measured times, of sendings."""
+    from fanplan.layers.overlay.stages import routes
+
+    source, given = derived(dataset, engine), plan.overlay.clients == "given"
+    (routes.broker_routes if given else routes.client_routes)(source)
+    if times == "measured":
+        (routes.broker_sendings if given else routes.client_sendings)(source)
+
+
+def entering(
+    overlay: StoredOverlay,
+    plan: StoredPlan,
+    dataset: Dataset,
+    times: Times,
+    speed: float,
+    seed: int,
+) -> Messages:
+    """The messages that enter; the first measured time is 0."""
+    from fanplan.simulation.messages import publications, publications_of
+    from fanplan.simulation.traffic import read_sendings
+
+    require_traffic(overlay.problem.routes, dataset)
+    if times == "drawn":
+        return publications_of(overlay.problem.routes, overlay.problem.seconds / speed, seed)
+    stage = "sendings" if plan.overlay.clients == "given" else "client_sendings"
+    time, route = read_sendings(dataset.path, stage, overlay.traffic)
+    return publications((time - time[0]) * (1000.0 / speed), overlay.route[route])

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats
 from fanplan.core.stop import never
-from fanplan.data.interest import Floats, InterestProblem
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import perfect
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.published.params import HybridParams

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.prices import Prices
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
+from fanplan.layers.groups.params import Budget, GroupsParams, Rank, Top
 from fanplan.layers.groups.problem.build import exact_groups, hung_at
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.search.benefit import Candidates, Prices, Rank, candidates_of
-from fanplan.layers.groups.search.choose import Budget, GroupsParams, Top, choose_among
+from fanplan.layers.groups.search.benefit import Candidates, candidates_of
+from fanplan.layers.groups.search.choose import choose_among
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.draws import names
 from fanplan.workload.generators.tree_grid import TreeGridParams, draw

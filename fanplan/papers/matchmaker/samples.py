@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.data.interest import Floats
+from fanplan.core.arrays import Floats
 from fanplan.layers.marking.ledger import (
     Bools,
     Counts,

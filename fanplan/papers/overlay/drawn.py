@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.boxes.extents import Extents, make_extents
-from fanplan.data.interest import Ints
+from fanplan.core.arrays import Ints
 from fanplan.network.trees import Tree
 from fanplan.simulation.messages import Messages, publications
 from fanplan.workload.generators.population import Regions, Sent

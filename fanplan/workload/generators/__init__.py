@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.options import Kind
+from fanplan.workload.generators.generated import Kind
 
 KINDS = (
     "market",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.options import Kind, option
+from fanplan.core.options import option
 from fanplan.workload.generators.draws import names, streams, zipf
-from fanplan.workload.generators.generated import Generated
+from fanplan.workload.generators.generated import Generated, Kind
 from fanplan.workload.generators.population import (
     NO_BROKER,
     Population,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.core.errors import Problem
-from fanplan.core.options import Kind, option
+from fanplan.core.options import option
 from fanplan.workload.description import Description, TopicEntry
 from fanplan.workload.generators.draws import names, streams
-from fanplan.workload.generators.generated import Generated, advertisements, subscriptions
+from fanplan.workload.generators.generated import Generated, Kind, advertisements, subscriptions
 from fanplan.workload.generators.law import Axis
 from fanplan.workload.generators.subjects import SubjectsParams, draw_subjects, subject_law
 from fanplan.workload.space import PLAIN, NumberAttribute, Space

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.errors import Problem
-from fanplan.core.options import Kind, option
+from fanplan.core.options import option
 from fanplan.workload.description import PLAIN, Description, TopicEntry
 from fanplan.workload.generators.draws import choose, keep, names, streams, zipf
-from fanplan.workload.generators.generated import Generated, advertisements, subscriptions
+from fanplan.workload.generators.generated import Generated, Kind, advertisements, subscriptions
 from fanplan.workload.generators.law import Axis
 from fanplan.workload.generators.market import (
     MarketParams,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fanplan.core.folder import WORKLOAD, whole_folder
+from fanplan.core.options import Params
 from fanplan.workload.description import Description, to_toml
 from fanplan.workload.generators.law import PublicationLaw
 from fanplan.workload.generators.tables import TableFormat, write_table
@@ -63,3 +65,13 @@ def write_into(generated: Generated, folder: Path, format: TableFormat = "parque
     for name, table in generated.tables.items():
         write_table(table, folder, name, format)
     (folder / "workload.toml").write_text(to_toml(generated.description), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of workload: its name, its meaning, its options and how it is made from a seed."""
+
+    name: str
+    meaning: str
+    params: type[Params]
+    generate: Callable[[Any, int], Generated]

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.errors import Problem
-from fanplan.core.options import Kind, Params, option
+from fanplan.core.options import Params, option
 from fanplan.workload.description import Description
 from fanplan.workload.generators.draws import choose, keep, names, streams, with_mean, zipf
-from fanplan.workload.generators.generated import Generated, advertisements, subscriptions
+from fanplan.workload.generators.generated import Generated, Kind, advertisements, subscriptions
 from fanplan.workload.generators.law import PublicationLaw
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.options import Kind, Params, option
+from fanplan.core.options import Params, option
 from fanplan.workload.description import Description
 from fanplan.workload.generators.draws import keep, names, streams
-from fanplan.workload.generators.generated import Generated, advertisements, subscriptions
+from fanplan.workload.generators.generated import Generated, Kind, advertisements, subscriptions
 from fanplan.workload.generators.law import PublicationLaw
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.core.options import Kind, Params, option
+from fanplan.core.options import Params, option
 from fanplan.workload.generators.draws import names, streams
-from fanplan.workload.generators.generated import Generated
+from fanplan.workload.generators.generated import Generated, Kind
 from fanplan.workload.generators.population import Population, Regions, tables_of
 
 DRAWS = 1000

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.errors import Problem
-from fanplan.core.options import Kind, Params, option
+from fanplan.core.options import Params, option
 from fanplan.workload.generators.draws import names, streams, with_mean
-from fanplan.workload.generators.generated import Generated
+from fanplan.workload.generators.generated import Generated, Kind
 from fanplan.workload.generators.population import Population, Regions, attributes, tables_of
 from fanplan.workload.space import PLAIN, Space, just_above
 

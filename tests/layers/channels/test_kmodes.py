@@ -20,8 +20,8 @@ from fanplan.core.stop import never
 from fanplan.core.weights import Weights
 from fanplan.data.build import from_generated, from_pairs
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.differences import changes
 from fanplan.layers.channels.bounds.dual import best_bounds
+from fanplan.layers.channels.differences import changes
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.layers.channels.published.exact import ExactParams, exact

@@ -12,17 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
+from fanplan.core.prices import Prices
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
+from fanplan.layers.groups.params import Budget, GroupsParams, Rank, Threshold, Top
 from fanplan.layers.groups.problem.build import cell_groups
-from fanplan.layers.groups.search.benefit import Prices, Rank, benefit, candidates_of, setup_cost
-from fanplan.layers.groups.search.choose import (
-    Budget,
-    GroupsParams,
-    Threshold,
-    Top,
-    best_share,
-    choose_groups,
-)
+from fanplan.layers.groups.search.benefit import benefit, candidates_of, setup_cost
+from fanplan.layers.groups.search.choose import best_share, choose_groups
 from fanplan.layers.groups.search.knapsack import pack
 from fanplan.papers.hyper.samples import SCENARIOS, paper_problem
 

@@ -13,8 +13,8 @@ from overlays import problem_of, routes_of, write_plan
 
 from fanplan.layers.groups import command as groups_plans
 from fanplan.layers.groups import simulated as group_simulations
-from fanplan.layers.overlay.types import trees_of
 from fanplan.network.brokers import Routes
+from fanplan.network.trees import trees_of
 from fanplan.verbs import replay as plans
 
 # b0 over b1 and b2, which have b3, b4 and b5, b6.

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marking_worlds import Literal, all_markings, random_shared_problem, random_source_problem
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError
-from fanplan.data.interest import Longs
 from fanplan.layers.marking import merged as marking_merged
 from fanplan.layers.marking.check.recount import recount
 from fanplan.layers.marking.ledger import marking_cost, violations

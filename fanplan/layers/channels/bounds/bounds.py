@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.arrays import Floats
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Floats, InterestProblem
+from fanplan.data.interest import InterestProblem
 
 
 @dataclass(frozen=True, order=True)

@@ -18,9 +18,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs, per_class
+from fanplan.data.interest import InterestProblem, per_class
 from fanplan.layers.channels.bounds.bounds import Bound, lower_bound
 from fanplan.layers.channels.bounds.spectral import (
     heaviest_rows,

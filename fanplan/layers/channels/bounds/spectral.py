@@ -16,8 +16,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Floats, InterestProblem, Longs
+from fanplan.data.interest import InterestProblem
 
 LARGEST = 2_000
 """Rows or columns of the matrix whose eigenvalues are computed: a second or two."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import Longs
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Longs
 from fanplan.layers.channels.changes.order import (
     ACTIONS,
     CARRIED,

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Floats, Longs
 from fanplan.layers.channels.changes.world import ChannelWorld
 
 CARRIED, MEMBERS, UNICAST, DIRECT = 0, 1, 2, 3

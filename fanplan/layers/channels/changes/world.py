@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import scipy.sparse
 from scipy.optimize import linear_sum_assignment
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Longs
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.check.evidence import (
     Decisions,

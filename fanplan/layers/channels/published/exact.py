@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Floats, InterestProblem, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.channels_params import ChannelParams
 from fanplan.layers.channels.map import ChannelMap, pairs
 

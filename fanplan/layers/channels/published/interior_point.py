@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.channels_params import require_enough_flows
 from fanplan.layers.channels.ledger import perfect
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap, bitmap_pairs, empty_bitmap, set_bit
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Floats, Ints, Longs
 
 Words = NDArray[np.uint64]
 NOBODY = -1

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.channels_params import require_enough_flows
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.published.assignment import NOWHERE, map_cost

@@ -9,17 +9,9 @@ from typing import Literal
 
 from fanplan.report.charts import Frame, Line, chart, dot, level, lines
 from fanplan.report.content import Picture
+from fanplan.report.material import CurvePoint
 from fanplan.report.numbers import number, ticks
 from fanplan.report.svg import line
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """What a plan with so many channels costs, and ``beside`` it other costs to compare with."""
-
-    channels: int
-    cost: float
-    beside: tuple[float, ...]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from fanplan.core.ledger import Ledger, unicast_cost
 from fanplan.core.weights import Weights
 from fanplan.layers.channels.check.evidence import Decisions, Truth, read_decisions, read_truth
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.channels.report.curve import CurvePoint, CurveWords, Level, curve_picture
+from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
 from fanplan.layers.channels.report.matrix import matrix_pictures
 from fanplan.layers.channels.report.pairs import audience_pairs, pairs_of
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
@@ -19,7 +19,7 @@ from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import Findings
 from fanplan.plan.stored import StoredPlan
 from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.material import NEEDS_DATASET, Planned, Told
+from fanplan.report.material import NEEDS_DATASET, CurvePoint, Planned, Told
 from fanplan.report.numbers import percent
 from fanplan.report.saving import Saving, Step
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import InterestProblem, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.search.model.assign import weighted_sum
 from fanplan.layers.channels.search.model.cover import (

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.ledger import Ledger
 from fanplan.data.contracts import CLASSES
 from fanplan.data.ingest.store import escaped
-from fanplan.data.interest import Ints, Longs, load_classes
+from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.channels.map import ChannelLayer, ChannelMap, Pairs, pairs
 from fanplan.layers.channels.methods import find_method, planned

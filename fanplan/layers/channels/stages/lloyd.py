@@ -20,10 +20,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
+from fanplan.core.arrays import Longs
 from fanplan.core.progress import Progress
 from fanplan.core.stop import Stop
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Longs
 from fanplan.layers.channels.search.free.lloyd import SETTLED
 from fanplan.layers.channels.search.model.assign import assign
 from fanplan.layers.channels.search.model.demand import Bytes, Demand, demand_of

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.data.build import take_audiences
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.changes.world import both
 from fanplan.layers.channels.check.evidence import Decisions, Truth
@@ -23,7 +24,6 @@ from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.changes import Group
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.build import exact_groups
-from fanplan.layers.groups.problem.groups import NONE
 from fanplan.layers.groups.problem.trees import PartTrees
 from fanplan.layers.overlay.changes.shape import Shape
 from fanplan.layers.overlay.changes.states import homes, positions

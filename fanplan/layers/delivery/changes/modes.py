@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from fanplan.data.interest import Ints, Longs
+from fanplan.core.arrays import Ints, Longs
 from fanplan.layers.channels.changes.world import ChannelWorld, Pairs
 from fanplan.plan.axis import Axis
 from fanplan.plan.steps import ModeChange

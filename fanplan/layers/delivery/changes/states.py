@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.changes import (
     ChannelStanding,
     channels_used,

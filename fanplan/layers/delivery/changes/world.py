@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.world import ChannelWorld, channel_world
 from fanplan.layers.delivery.changes.cost import Senders, Sites, read_senders
 from fanplan.layers.delivery.read import domains_of

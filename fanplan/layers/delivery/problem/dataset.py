@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fanplan.core.arrays import NONE, Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import InterestProblem, Ints, load_classes
-from fanplan.data.reader import read_manifest, read_stage
+from fanplan.data.interest import InterestProblem, load_classes
+from fanplan.data.reader import read_stage
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
-from fanplan.layers.groups.problem.groups import NONE, BrokerTrees
+from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.problem.trees import TreeSource
 from fanplan.network.dataset import publisher_names
 
@@ -91,14 +92,3 @@ def parcels(dataset: Path, interest: InterestProblem, entry: Ints) -> tuple[Ints
     # Where totals are the same, as with measured rates, whole numbers stay whole.
     messages = sent * (interest.messages[row] / totals[row])
     return row.astype(np.int32), broker.astype(np.int32), messages
-
-
-def sites_of(dataset: Path, brokers: pa.Array) -> tuple[Ints, pa.Array]:
-    """The site of each broker, and the sites' names; NONE for brokers of which none is known."""
-    if "brokers" not in read_manifest(dataset).stages:
-        return np.full(len(brokers), NONE, np.int32), pa.array([], pa.string())
-    table = read_stage(dataset, "brokers", ("broker", "site"))
-    at = pc.index_in(brokers, table["broker"].combine_chunks())
-    site = table["site"].combine_chunks().take(at)
-    names = pa.array(sorted(set(site.drop_null().to_pylist())), pa.string())
-    return pc.index_in(site, names).fill_null(NONE).to_numpy().astype(np.int32), names

@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.build import equal_audiences, take_audiences
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
-from fanplan.layers.groups.problem.groups import NONE, BrokerTrees
+from fanplan.data.interest import InterestProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees
 
 
 @dataclass(frozen=True, eq=False)

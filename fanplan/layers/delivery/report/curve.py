@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import never
-from fanplan.layers.channels.report.curve import CurvePoint, CurveWords, Level, curve_picture
+from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.record import DeliveryRecord
@@ -15,6 +15,7 @@ from fanplan.layers.delivery.report.steps import LEAST
 from fanplan.layers.delivery.search.joint import joint_delivery
 from fanplan.plan.stored import StoredPlan
 from fanplan.report.content import Picture
+from fanplan.report.material import CurvePoint
 
 CAPTION = (
     "On the same tree and with the same limits. No plan on any tree can be below the dotted line, "

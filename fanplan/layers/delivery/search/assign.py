@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Ints, Longs
 from fanplan.layers.delivery.search.carry import (
     NONE,
     Desk,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.groups.problem.groups import Bools
 from fanplan.layers.groups.problem.subtrees import Room, collect, kept
 

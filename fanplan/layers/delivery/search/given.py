@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Ints
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Ints
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem

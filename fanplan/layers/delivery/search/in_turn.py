@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap, bitmap
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs

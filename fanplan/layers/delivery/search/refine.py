@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Ints
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Ints
 from fanplan.layers.channels.map import pairs
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError
-from fanplan.data.interest import Longs
 from fanplan.layers.delivery.read import delivery_groups
 from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.cells import cells_of, on_grid, read_cells, topic_names

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.groups.problem.groups import Bools, BrokerTrees
 from fanplan.layers.groups.read import Entries, StoredGroups
 from fanplan.network.brokers import Routes

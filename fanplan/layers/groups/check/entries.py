@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import NONE, Longs
 from fanplan.layers.groups.check.count import Induced, between, induced
-from fanplan.layers.groups.problem.groups import NONE
 from fanplan.layers.groups.read import StoredGroups
 from fanplan.plan.findings import EXAMPLES, Findings
 

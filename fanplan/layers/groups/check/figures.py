@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fanplan.data.interest import Floats
+from fanplan.core.arrays import Floats
 from fanplan.layers.groups.check.count import Counted, Induced, Traffic, count
 from fanplan.layers.groups.read import Entries, StoredGroups
 from fanplan.layers.groups.record import GroupsRecord

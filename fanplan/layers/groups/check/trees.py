@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.record import GroupsRecord

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.boxes.union import united
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.groups.problem.cell_matcher import Grid
 from fanplan.layers.groups.problem.grid import edges_of, held, met, shape_of
 from fanplan.layers.groups.problem.signatures import Words, broker_words

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.groups.problem.cell_matcher import (
     DEFAULT,
     Grid,

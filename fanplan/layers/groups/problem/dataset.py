@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import pyarrow.compute as pc
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.problem.build import Cells, cell_groups, exact_groups
 from fanplan.layers.groups.problem.cell_matcher import Grid

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.boxes.matching import BoxIndex, build_index, locate, sorted_order, test
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.groups.problem.cell_matcher import DEFAULT, each, rows
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.regions import BrokerRegions

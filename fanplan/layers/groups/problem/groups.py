@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs, first_unsorted
+from fanplan.data.interest import first_unsorted
 from fanplan.network.brokers import Routes
 
 Bools = NDArray[np.bool_]
-
-NONE = -1
 
 
 @dataclass(frozen=True, eq=False)

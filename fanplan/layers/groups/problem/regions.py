@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.data.subscription_cells import padded
 

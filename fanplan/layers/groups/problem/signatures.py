@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.build import mix
-from fanplan.data.interest import Ints, Longs
 
 Words = NDArray[np.uint64]
 

@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
+from fanplan.core.arrays import NONE, Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Ints
-from fanplan.data.reader import read_manifest, read_stage
+from fanplan.data.reader import read_manifest, read_stage, require_understood
 from fanplan.layers.groups.problem.build import NAMED, given_trees, hung_at
 from fanplan.layers.groups.problem.dataset import Grouping
-from fanplan.layers.groups.problem.groups import NONE, BrokerTrees, first_astray
-from fanplan.layers.marking.problem.dataset import require_understood
+from fanplan.layers.groups.problem.groups import BrokerTrees, first_astray
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import read_brokers, read_links
 from fanplan.network.paths import shortest_tree, ways_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.arrays import Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Ints
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.protocol.chart import Choose
 from fanplan.layers.groups.protocol.links import LinkParams

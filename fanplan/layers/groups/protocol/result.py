@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fanplan.data.interest import Floats, Longs
+from fanplan.core.arrays import Floats, Longs
 from fanplan.layers.groups.protocol.messages import KINDS, OVERHEAD
 from fanplan.layers.groups.protocol.system import System
 from fanplan.network.carried import ratio

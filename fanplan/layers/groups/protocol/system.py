@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fanplan.core.arrays import NONE, Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Ints
-from fanplan.layers.groups.problem.groups import NONE, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.protocol.audit import Audit
 from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
 from fanplan.layers.groups.protocol.chart import Chart

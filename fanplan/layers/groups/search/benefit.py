@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Longs
+from fanplan.core.arrays import Floats, Longs
+from fanplan.core.prices import Prices
+from fanplan.layers.groups.params import Rank
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.subtrees import shortcuts_of, spans_of
-
-Rank = Literal["nc", "fc", "saving"]
-
-
-@dataclass(frozen=True)
-class Prices:
-    """What one match, one message on a link, one entry of a table and one control message cost.
-
-    The paper counts a match and a hop alike (section 5.1). It leaves the cost of state and of
-    control messages open (section 3.2); here they count alike too, once per window.
-    """
-
-    match: float = 1.0
-    forward: float = 1.0
-    entry: float = 1.0
-    control: float = 1.0
-
-    def __post_init__(self) -> None:
-        wrong = [
-            Problem(item.name, f"{getattr(self, item.name)} is no price", "Give 0 or more")
-            for item in fields(self)
-            if not (math.isfinite(getattr(self, item.name)) and getattr(self, item.name) >= 0)
-        ]
-        if wrong:
-            raise InputError(wrong)
 
 
 @dataclass(frozen=True, eq=False)

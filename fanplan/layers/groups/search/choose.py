@@ -3,63 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats
+from fanplan.core.arrays import Floats
+from fanplan.layers.groups.params import Budget, GroupsParams, Threshold, Top
 from fanplan.layers.groups.problem.groups import Bools, GroupsProblem
-from fanplan.layers.groups.search.benefit import (
-    Candidates,
-    Prices,
-    Rank,
-    benefit,
-    candidates_of,
-    setup_cost,
-)
+from fanplan.layers.groups.search.benefit import Candidates, benefit, candidates_of, setup_cost
 from fanplan.layers.groups.search.knapsack import pack
-
-
-@dataclass(frozen=True)
-class Top:
-    """The best share of all groups, from 0 to 1, rounded up (section 5.2)."""
-
-    share: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            what = f"{self.share} is no share"
-            raise InputError(Problem("top", what, "Give a share from 0 to 1"))
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """Groups whose benefit, net of what setting them up costs, is above this (section 3.2)."""
-
-    least: float = 0.0
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The most benefit for at most so many entries in forwarding tables."""
-
-    entries: int
-
-    def __post_init__(self) -> None:
-        if self.entries < 0:
-            what = f"{self.entries} is negative"
-            raise InputError(Problem("budget", what, "Give 0 entries or more"))
-
-
-@dataclass(frozen=True)
-class GroupsParams:
-    """How groups are chosen: by which rule and which benefit, with shortcuts or without."""
-
-    select: Top | Threshold | Budget
-    rank: Rank = "saving"
-    shortcuts: bool = True
-    prices: Prices = field(default_factory=Prices)
 
 
 @dataclass(frozen=True, eq=False)

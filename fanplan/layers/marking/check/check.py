@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.data.interest import Floats, Longs
+from fanplan.core.arrays import Floats, Longs
 from fanplan.layers.marking.check.count import Bools, walk
 from fanplan.layers.marking.check.recount import recount
 from fanplan.layers.marking.problem.covers import read_covers

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fanplan.core.arrays import Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Longs
 from fanplan.layers.marking.problem.covers import BothCovers, Covers
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Longs
 from fanplan.data.reader import read_stage
 
 REGIONS = 300_000

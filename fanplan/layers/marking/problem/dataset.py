@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Longs
-from fanplan.data.reader import Manifest, read_manifest, read_stage
-from fanplan.layers.marking.problem.marking import NAMED, MarkingProblem, Network
+from fanplan.data.reader import Manifest, read_manifest, read_stage, require_understood
+from fanplan.layers.marking.params import GIVEN, KINDS, OVERLAY, SHARED, MarkingWishes, Sending
+from fanplan.layers.marking.problem.marking import MarkingProblem, Network
 from fanplan.layers.marking.problem.trees import (
     given_problem,
     given_shared_problem,
@@ -33,15 +33,6 @@ from fanplan.network.dataset import (
 )
 from fanplan.workload.tables import TREES
 
-Sending = Literal["one", "latency", "cost"]
-
-SHARED = "shared:"
-GIVEN = ("given", "given-shared")
-OVERLAY = "overlay"
-"""The tree of an overlay in the same plan."""
-KINDS = f"{SHARED}CORE, per-source, given or given-shared"
-
-
 Descriptors = Callable[[Path, pa.Array], tuple[Longs, Longs]]
 """Counts the descriptors of publishers and of subscribers at each node of a dataset."""
 
@@ -52,41 +43,6 @@ class MarkedOverlay:
 
     tree: pa.Table
     clients: pa.Table | None = None
-
-
-@dataclass(frozen=True)
-class MarkingWishes:
-    """Which trees are marked, and what descriptors cost.
-
-    ``trees`` is ``shared:CORE``, ``per-source``, ``given`` or ``given-shared``. ``raw`` counts
-    regions that another one at their node covers. ``sending`` is the price of a descriptor on a
-    link: one, or the link's latency or cost. ``storing`` is that of keeping it at a node.
-    ``merge``: a descriptor that another one on the same link covers does not travel there.
-    """
-
-    trees: str
-    raw: bool = False
-    sending: Sending = "one"
-    storing: float = 0.0
-    merge: bool = False
-
-    def __post_init__(self) -> None:
-        if self.trees not in ("per-source", OVERLAY, *GIVEN) and not self.core:
-            raise InputError(Problem("kind of trees", f"{self.trees!r} is unknown", f"Use {KINDS}"))
-        if self.sending not in get_args(Sending):
-            remedy = f"Use one of: {', '.join(get_args(Sending))}"
-            raise InputError(Problem("sending", f"{self.sending!r} is unknown", remedy))
-        if not 0 <= self.storing < np.inf:
-            what = f"{self.storing} is no price"
-            raise InputError(Problem("storing", what, "Give a finite number of 0 or more"))
-        if self.merge and self.raw:
-            what = "covered regions cannot both count and be merged"
-            raise InputError(Problem("merge", what, "Leave out raw"))
-
-    @property
-    def core(self) -> str:
-        """The core of a shared tree; empty for other trees."""
-        return self.trees.removeprefix(SHARED) if self.trees.startswith(SHARED) else ""
 
 
 def load_marking(
@@ -148,22 +104,6 @@ def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
 def tables_of(wishes: MarkingWishes) -> tuple[str, ...]:
     """The tables of the network that these trees are made from."""
     return ("links", "trees") if wishes.trees in GIVEN else ("links",)
-
-
-def require_understood(dataset: Path, manifest: Manifest, used: tuple[str, ...]) -> None:
-    """No row of these tables may be in quarantine: a tree without it would be another tree."""
-    if not any(table.quarantined for table in manifest.tables if table.name in used):
-        return
-    rows = read_stage(dataset, "quarantine", ("table", "source", "line", "raw", "reason"))
-    # An empty file has an entry too, without a line.
-    rows = rows.filter(pc.and_(pc.is_in(rows["table"], pa.array(used)), pc.is_valid(rows["line"])))
-    first = rows.sort_by([(name, "ascending") for name in ("table", "source", "line")])[:NAMED]
-    raise InputError(
-        Problem(
-            f"{row['source']}, line {row['line']}", f"{row['raw']!r}: {row['reason']}", "Mend it"
-        )
-        for row in first.to_pylist()
-    )
 
 
 def read_network(

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.network.brokers import Links
 
 NONE = -1
-NAMED = 3
-"""Items that an error names before it only counts the rest."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,9 @@ import pyarrow.compute as pc
 import scipy.sparse
 from numpy.typing import NDArray
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Longs
-from fanplan.layers.channels.names import similar
-from fanplan.layers.marking.problem.marking import NAMED, Network
+from fanplan.core.arrays import Longs
+from fanplan.core.errors import NAMED, InputError, Problem, similar
+from fanplan.layers.marking.problem.marking import Network
 from fanplan.network.paths import Hung
 
 Bools = NDArray[np.bool_]

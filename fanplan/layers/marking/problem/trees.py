@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Longs
 from fanplan.layers.marking.problem.marking import (
     NONE,
     MarkingProblem,

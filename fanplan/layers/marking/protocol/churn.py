@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Longs
 from fanplan.layers.marking.protocol.loop import Role
 from fanplan.layers.marking.protocol.messages import Client
 from fanplan.layers.marking.protocol.routing import Routing

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.marking.ledger import Counts, marking_cost, violations
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.protocol.loop import Engine

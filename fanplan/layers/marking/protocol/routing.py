@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Longs
-from fanplan.layers.marking.problem.dataset import MarkingWishes
+from fanplan.layers.marking.params import MarkingWishes
 from fanplan.layers.marking.problem.marking import NONE, MarkingProblem, Network
 from fanplan.layers.marking.problem.trees import (
     given_problem,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Longs
 from fanplan.layers.marking.ledger import Bools
 from fanplan.layers.marking.search.relation import Relation, distribute, turned
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Ints, Longs
 from fanplan.layers.marking.problem.marking import NONE, MarkingProblem, SharedTree
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.marking.ledger import Bools, Counts, descriptor_counts
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.search.cut import largest_closure

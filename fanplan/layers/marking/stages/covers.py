@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from fanplan.core.arrays import Longs
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.interest import Longs
 from fanplan.layers.marking.problem.covers import PAIRS, REGIONS
 from fanplan.layers.marking.problem.descriptors import covering_nodes, uncovered
 from fanplan.layers.marking.stages.descriptors import (

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import advertised_regions, advertisements
-from fanplan.data.interest import Floats, Longs
 from fanplan.data.subscription_cells import padded
 from fanplan.layers.marking.problem.dataset import require_clients
 from fanplan.layers.marking.problem.descriptors import uncovered

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.network.brokers import ClientProblem
 
 Load = Literal["estimate", "exact"]

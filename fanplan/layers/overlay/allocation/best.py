@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Ints, Longs
 from fanplan.layers.overlay.allocation.allocation import NONE, Allocation, AllocationParams
 from fanplan.layers.overlay.allocation.hubs import best_hubs
 from fanplan.layers.overlay.allocation.loads import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from fanplan.data.interest import Floats, Longs
+from fanplan.core.arrays import Floats, Longs
 from fanplan.layers.overlay.allocation.allocation import AllocationParams
 from fanplan.layers.overlay.allocation.loads import Clients, clients_of, exact_impact
 from fanplan.network.brokers import ClientProblem

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Floats, Longs
 from fanplan.layers.overlay.allocation.loads import Clients
 
 FEWEST, MOST = 2, 16

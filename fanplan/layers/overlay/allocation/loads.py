@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.overlay.allocation.allocation import NONE
 from fanplan.network.brokers import ClientProblem
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse
 
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams
 from fanplan.layers.overlay.published.similar import overlap_tree
 from fanplan.network.brokers import ClientProblem, OverlayProblem, Routes, Similarity

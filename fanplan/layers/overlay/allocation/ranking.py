@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.overlay.allocation.loads import Clients
 from fanplan.network.brokers import ClientProblem
 

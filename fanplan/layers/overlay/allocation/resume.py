@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InfeasibleError, InputError, Problem
-from fanplan.data.interest import Longs
 from fanplan.layers.overlay.allocation.allocation import NONE
 from fanplan.layers.overlay.allocation.loads import (
     Clients,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fanplan.data.interest import Longs
+from fanplan.core.arrays import Longs
 from fanplan.layers.overlay.changes.order import Unit, ordered
 from fanplan.layers.overlay.changes.shape import Shape, matched_trees, renumbered, shape_of
 from fanplan.layers.overlay.changes.states import Evidence, evidence, judge

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.data.interest import Floats, Ints
+from fanplan.core.arrays import Floats, Ints
 from fanplan.layers.overlay.changes.shape import Shape
 from fanplan.layers.overlay.check.check import (
     Hung,

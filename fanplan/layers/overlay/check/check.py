@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.data.interest import Floats, Ints
+from fanplan.core.arrays import Floats, Ints
 from fanplan.layers.overlay.check.count import Counted, count, hung
 from fanplan.layers.overlay.check.evidence import Truth, read_truth
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.data.interest import Floats, Ints
+from fanplan.core.arrays import Floats, Ints
 from fanplan.layers.overlay.record import AllocationRecord
 from fanplan.network.brokers import ClientProblem, Routes
 from fanplan.plan.axis import Axis, whole

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from fanplan.data.interest import Floats, Ints
+from fanplan.core.arrays import Floats, Ints
 from fanplan.layers.overlay.check.clients import between_brokers, check_client_loads, homes
 from fanplan.network.brokers import ClientProblem, Links, Routes, values_at
 from fanplan.network.dataset import given_clients, load_clients, load_overlay, read_links

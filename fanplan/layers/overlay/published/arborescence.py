@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints
 from fanplan.network.trees import NONE
 
 

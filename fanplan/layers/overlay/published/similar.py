@@ -7,15 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse
 
+from fanplan.core.arrays import Floats, Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints
+from fanplan.layers.overlay.params import ALPHA
 from fanplan.layers.overlay.published.arborescence import branching
 from fanplan.layers.overlay.published.spanning import parts, spanning_tree
 from fanplan.network.brokers import OverlayProblem, values_at
 from fanplan.network.trees import NONE, Tree, tree_of, tree_of_parents
-
-ALPHA = 0.15
-"""The best mix for Tajuddin at a bias of 0.75 (2011, Table 5.2)."""
 
 
 def overlap_tree(problem: OverlayProblem) -> Tree:

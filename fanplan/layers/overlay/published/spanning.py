@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.network.trees import Tree, tree_of
 
 

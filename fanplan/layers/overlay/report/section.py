@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fanplan.layers.delivery.problem.dataset import sites_of
-from fanplan.layers.groups.problem.groups import NONE
+from fanplan.core.arrays import NONE
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report.spread import Spread, Spreads, spreads
 from fanplan.layers.overlay.report.tree import drawn_load, tree_picture
+from fanplan.network.dataset import sites_of
 from fanplan.plan.stored import StoredPlan
 from fanplan.report.charts import Frame, Line, chart, lines, shares
 from fanplan.report.content import Listing, Picture, Section

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from fanplan.layers.delivery.report.ways import Ways, read_ways
+from fanplan.layers.delivery.report.passages import delivering, left_to_brokers, positions
+from fanplan.layers.delivery.report.ways import read_ways
 from fanplan.layers.overlay.build import trees_ledger
 from fanplan.layers.overlay.published.similar import random_tree
-from fanplan.layers.overlay.report.passages import Passages, arriving, delivering
+from fanplan.layers.overlay.report.passages import Passages, arriving
 from fanplan.layers.overlay.simulated import read_overlay
-from fanplan.layers.overlay.types import Trees, trees_of
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import OverlayLedger
+from fanplan.network.trees import Trees, trees_of
 from fanplan.plan.stored import StoredPlan
 
 SOURCES = 256
@@ -77,22 +77,6 @@ def spreads(plan: StoredPlan, dataset: Path) -> Spreads:
     own = spread("this tree", problem, trees, passing)
     random = spread("a random tree", problem, chance, passing)
     return Spreads(problem.brokers, trees.links, own, random, left)
-
-
-def positions(ways: Ways, problem: OverlayProblem) -> NDArray[np.int64]:
-    """Of each broker that delivery numbers its position in the overlay, which may use only some."""
-    found = pc.index_in(ways.stored.problem.brokers, problem.brokers).fill_null(-1)
-    return found.to_numpy().astype(np.int64)
-
-
-def left_to_brokers(
-    ways: Ways, problem: OverlayProblem, position: NDArray[np.int64]
-) -> OverlayProblem:
-    """The same overlay with the traffic that channels and direct unicast do not carry."""
-    at, routes = position.astype(np.int32), ways.routes
-    return replace(
-        problem, routes=replace(routes, source=at[routes.source], brokers=at[routes.brokers])
-    )
 
 
 def spread(words: str, problem: OverlayProblem, trees: Trees, passing: Passages) -> Spread:

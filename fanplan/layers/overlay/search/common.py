@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import depth_first_order
 
-from fanplan.data.interest import Floats, Longs
+from fanplan.core.arrays import Floats, Longs
 from fanplan.layers.overlay.published.spanning import parts, spanning_tree
 from fanplan.layers.overlay.search.limits import Rules
 from fanplan.layers.overlay.search.shallow import busyness

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Longs
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Longs
 from fanplan.layers.overlay.search.hung import hung_of
 from fanplan.layers.overlay.search.judge import Search, judged
 from fanplan.layers.overlay.search.limits import NO_LIMIT

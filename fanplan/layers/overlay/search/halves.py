@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.overlay.search.hung import Hung, smaller_part
 from fanplan.layers.overlay.search.traffic import Traffic
 from fanplan.network.trees import NONE

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.overlay.search.offers import Offers, offer_positions
 from fanplan.network.trees import NONE, Tree
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import OverlayLedger
 from fanplan.network.trees import Tree

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.overlay.search.traffic import starts_of
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.trees import NONE, Tree, tree_of

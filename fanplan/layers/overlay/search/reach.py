@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Ints, Longs
 from fanplan.layers.overlay.search.halves import Halves
 from fanplan.layers.overlay.search.hung import Hung
 from fanplan.layers.overlay.search.limits import NO_LIMIT, Rules

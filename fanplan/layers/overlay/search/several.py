@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.overlay.search.descend import descend
 from fanplan.layers.overlay.search.improve import improved_tree, starts
 from fanplan.layers.overlay.search.judge import ImproveParams, Search, judged, search_of

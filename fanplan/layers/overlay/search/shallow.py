@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import breadth_first_order
 
-from fanplan.data.interest import Floats, Longs
+from fanplan.core.arrays import Floats, Longs
 from fanplan.layers.overlay.search.limits import Rules
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.trees import NONE, Tree, tree_of, tree_of_parents

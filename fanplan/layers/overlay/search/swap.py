@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Longs
 from fanplan.layers.overlay.search.halves import Halves, cut, extra_at, outside_hop
 from fanplan.layers.overlay.search.hung import Hung, attach, detach
 from fanplan.layers.overlay.search.limits import NO_LIMIT, Rules

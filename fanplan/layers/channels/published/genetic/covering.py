@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fanplan.data.interest import Floats
+from fanplan.core.arrays import Floats
 from fanplan.layers.channels.published.genetic.volume import solid, subtract
 
 

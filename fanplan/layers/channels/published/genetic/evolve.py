@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.random import Generator
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.stop import Stop, never
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.channels.published.genetic.genes import Genes
 from fanplan.layers.channels.published.genetic.operators import breed, wheel
 from fanplan.layers.channels.published.genetic.params import EvolutionParams

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fanplan.core.arrays import Floats
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.build import from_pairs
-from fanplan.data.interest import Floats
 from fanplan.data.subscription_cells import Boxes, Cells, covered_cells
 from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem, assemble
 from fanplan.workload.generators.generated import Generated

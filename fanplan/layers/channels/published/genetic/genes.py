@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import Generator
 
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.bits import Words, set_bits
 from fanplan.layers.channels.published.genetic.neighbours import neighbour_map
 from fanplan.layers.channels.published.genetic.operators import first_population

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.channels.published.genetic.quality import Flags
 
 

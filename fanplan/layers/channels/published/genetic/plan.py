@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.data.interest import InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap
 from fanplan.layers.channels.channels_params import require_enough_flows
 from fanplan.layers.channels.ledger import joined_any

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from fanplan.data.interest import Floats, Longs
+from fanplan.core.arrays import Floats, Longs
 from fanplan.layers.channels.published.genetic.covering import covers
 from fanplan.layers.channels.published.genetic.problem import UNCOUNTED, SubscriptionProblem
 from fanplan.layers.channels.published.genetic.volume import (

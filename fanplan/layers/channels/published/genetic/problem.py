@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.build import equal_audiences, summed, take_audiences
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs, load_interest
+from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage
 from fanplan.data.subscription_cells import (
     Boxes,

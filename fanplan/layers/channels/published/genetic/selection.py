@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.data.build import from_pairs
-from fanplan.data.interest import Floats, InterestProblem, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.published.genetic.params import EvolutionParams, GeneticParams
 from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem, lists
 from fanplan.layers.channels.published.genetic.weight import subscription_weight

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.build import summed
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.published.assignment import NOWHERE, Assignment, put
 from fanplan.layers.channels.published.genetic.problem import Lists
 from fanplan.layers.channels.published.genetic.quality import Flags

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.data.interest import Floats
+from fanplan.core.arrays import Floats
 from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
 
 

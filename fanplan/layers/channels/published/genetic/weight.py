@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from fanplan.data.interest import Floats
+from fanplan.core.arrays import Floats
 from fanplan.layers.channels.published.genetic.probability import (
     Kind,
     ratio,

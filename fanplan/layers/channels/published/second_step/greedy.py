@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fanplan.core.arrays import Floats
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, InterestProblem
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.published.second_step.greedy_flow import flow_change
 from fanplan.layers.channels.published.second_step.greedy_items import pair_change

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.data.interest import Floats, InterestProblem, Longs
+from fanplan.core.arrays import Floats, Longs
+from fanplan.data.interest import InterestProblem
 
 FLOW, USER, PAIR = 0, 1, 2
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Longs
 from fanplan.core.ledger import cost, unicast_fraction
-from fanplan.data.interest import InterestProblem, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
 from fanplan.layers.channels.published.second_step.items import Items

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, InterestProblem, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.published.second_step.items import Items
 from fanplan.layers.channels.published.second_step.served import (

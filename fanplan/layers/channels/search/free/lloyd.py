@@ -7,9 +7,9 @@ import math
 import numba
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.channels.search.model.assign import (
     Choice,
     assign,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.channels.search.free.lloyd import majority
 from fanplan.layers.channels.search.model.assign import Choice, assign, count_overlaps
 from fanplan.layers.channels.search.model.cover import row_audience

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
-from fanplan.data.interest import Floats, Ints
 from fanplan.layers.channels.search.free.column import (
     CANDIDATES,
     Scratch,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Floats, Ints
 from fanplan.layers.channels.bits import column_bits, common
 from fanplan.layers.channels.search.free.column import (
     CANDIDATES,

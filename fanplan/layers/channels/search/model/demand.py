@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Floats, InterestProblem, Ints, Longs
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bits import Words, audience_bits
 
 Bytes = NDArray[np.uint8]

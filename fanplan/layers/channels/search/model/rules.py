@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.channels.search.model.assign import channel_costs, worth_threads
 from fanplan.layers.channels.search.model.cover import (
     Cover,

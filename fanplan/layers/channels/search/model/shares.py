@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.weights import Weights
-from fanplan.data.interest import Floats, Ints, Longs
 
 BITS = 61
 """Binary digits of the largest sum; rounding adds far less than the one that is left."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats, Ints, Longs
 from fanplan.layers.channels.search.model.demand import Demand
 
 PASSES = 6

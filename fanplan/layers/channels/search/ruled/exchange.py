@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fanplan.core.arrays import Ints
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Ints
 from fanplan.layers.channels.search.free.column import CANDIDATES, best_column, make_scratch
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import (

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import Floats
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import Cover, row_audience, served_by
 from fanplan.layers.channels.search.model.demand import Bytes, Demand, demand_of

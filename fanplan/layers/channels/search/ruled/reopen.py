@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fanplan.core.arrays import Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.data.interest import Floats, Ints
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import (
     Cover,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.data.interest import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.search.model.cover import Cover, unserved_pairs
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import Rules

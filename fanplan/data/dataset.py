@@ -1,0 +1,42 @@
+"""NEW."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+    from fanplan.data.interest import InterestProblem
+    from fanplan.data.reader import Manifest
+
+
+PathLike = str | Path
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What ``ingest`` wrote. Reading it needs no Spark."""
+
+    path: Path
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        from fanplan.data.reader import read_manifest
+
+        return read_manifest(self.path)
+
+    def interest(self, rows: Literal["class", "flow"] = "class") -> InterestProblem:
+        """The interest problem, with a row per audience class or per flow."""
+        from fanplan.data.interest import load_interest, load_interest_per_flow
+
+        return load_interest_per_flow(self.path) if rows == "flow" else load_interest(self.path)
+
+    def table(self, stage: str) -> Table:
+        """A stage's table, read whole: fit for `quarantine` or `classes`, not for publications."""
+        from fanplan.data.reader import read_stage
+
+        return read_stage(self.path, stage)

@@ -1,0 +1,50 @@
+"""NEW."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
+from fanplan.layers.marking.stages.make import make_marking_stages
+from fanplan.simulation.churned import Churned, require_fields
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fanplan.layers.marking.problem.marking import Network
+    from fanplan.plan.stored import StoredPlan
+
+
+def churn_marking(
+    plan: StoredPlan, dataset: Dataset, options: Mapping[str, Any], engine: Engine
+) -> Churned:
+    """Publishers and subscribers come and go, and nodes keep the marking right by themselves."""
+    from fanplan.layers.marking.params import OVERLAY
+    from fanplan.layers.marking.problem.dataset import load_network
+    from fanplan.layers.marking.protocol.churn import MarkingChurn
+    from fanplan.layers.marking.protocol.run import marking_churn
+    from fanplan.layers.marking.read import stored_overlay
+
+    require_fields(MarkingChurn, options, "marking")
+    wishes = plan.marking.wishes
+    make_marking_stages(plan.record, dataset, engine)
+    with engine.progress.stage("churn of the marking") as stage:
+        overlay = stored_overlay(plan) if wishes.trees == OVERLAY else None
+        network, given = load_network(dataset.path, wishes, overlay and overlay.clients)
+        given = overlay.tree if overlay else given
+        kind, network = trees_of(wishes.trees, network, given)
+        churn = MarkingChurn(**{"trees": kind} | dict(options))
+        run = marking_churn(network, churn, given)
+        stage.rows(churn.events)
+    return Churned("marking", run.right, run.summary())
+
+
+def trees_of(kind: str, network: Network, given: pa.Table | None) -> tuple[str, Network]:
+    """Trees as the protocol knows them: a given shared tree, or an overlay, is its own links."""
+    from fanplan.layers.marking.problem.trees import only_tree
+
+    if kind not in ("given-shared", "overlay") or given is None:
+        return kind, network
+    return f"shared:{given['root'][0].as_py()}", only_tree(network, given)

@@ -1,0 +1,63 @@
+"""NEW."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from fanplan.layers.overlay.changes.shape import Client, shape_of
+from fanplan.layers.overlay.changes.states import evidence, judge
+from fanplan.network.dataset import given_clients, load_clients
+from fanplan.plan.drift import LayerNow, Moved, came_and_went
+from fanplan.plan.stored import StoredPlan
+
+Homes = dict[Client, set[str]]
+"""the brokers of each client"""
+
+
+def overlay_now(plan: StoredPlan, dataset: Path) -> LayerNow:
+    """The same trees with the clients and routes of now."""
+    shape, record, found = shape_of(plan), plan.overlay, evidence(plan, dataset)
+    clients, standing = clients_now(plan, dataset), shape.brokers & found.capacity.keys()
+    given = plan.overlay.clients == "given"
+    moved = {
+        "brokers": came_and_went(shape.brokers, found.capacity if given else standing),
+        "publishers": moved_clients(shape.clients, clients, "publisher"),
+        "subscribers": moved_clients(shape.clients, clients, "subscriber"),
+    }
+    homes = [clients[client] or shape.clients.get(client, set()) for client in clients]
+    missed = sum(not places or not places <= standing for places in homes)
+    then = {f"{name}/s": record.ledger[name] / record.seconds for name in TOLD}
+    if moved["brokers"] != Moved(0, 0):
+        said = "brokers came or went, so that messages are not counted"
+        return LayerNow(
+            moved, {name: (value, None) for name, value in then.items()}, missed, (said,)
+        )
+    state = judge(shape, record.limits, found)
+    now = {f"{name}/s": state.figures[name] / found.seconds for name in TOLD}
+    figures = {name: (value, now[name]) for name, value in then.items()}
+    return LayerNow(moved, figures, missed, state.exceeded)
+
+
+TOLD = ("link_messages", "processed", "forwarded", "delay")
+"""Entries of an overlay's ledger that are told."""
+
+
+def moved_clients(then: Homes, now: Homes, role: str) -> Moved:
+    """Clients of a role that came, went, or that the workload has at another broker."""
+    then, now = ({c: at for c, at in homes.items() if c[1] == role} for homes in (then, now))
+    both = then.keys() & now.keys()
+    changed = sum(bool(now[client]) and now[client] != then[client] for client in both)
+    return replace(came_and_went(then, now), changed=changed)
+
+
+def clients_now(plan: StoredPlan, dataset: Path) -> Homes:
+    """Clients with the brokers that the workload gives them; none if the plan allocates them."""
+    clients: Homes = {}
+    if plan.overlay.clients == "given":
+        for row in given_clients(dataset).to_pylist():
+            clients.setdefault((row["client"], row["role"]), set()).add(row["broker"])
+        return clients
+    problem = load_clients(dataset)
+    roles = {"publisher": problem.publishers, "subscriber": problem.subscribers}
+    return {(name, role): set() for role, names in roles.items() for name in names.to_pylist()}

@@ -1,0 +1,130 @@
+"""NEW."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.data.dataset import Dataset, PathLike
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fanplan.network.brokers import OverlayProblem, Routes
+    from fanplan.simulation.params import SimulationParams
+    from fanplan.simulation.result import SimulationResult
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """``compared`` are the figures that must agree; ``differences`` says which do not, in words."""
+
+    compared: tuple[str, ...]
+    differences: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool | None:
+        """None if nothing can be compared."""
+        return not self.differences if self.compared else None
+
+
+Times = Literal["measured", "drawn"]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What a run showed, and what it was told.
+
+    ``times`` says when messages entered: as measured, or drawn evenly over the window with
+    ``seed``. They follow each other ``speed`` times as fast. ``naive`` is a run with the same
+    messages by content-based routing alone, of a plan whose delivery leaves less to brokers;
+    ``notes`` say what is simulated then.
+    """
+
+    result: SimulationResult
+    problem: OverlayProblem
+    trees: int
+    params: SimulationParams
+    times: Times
+    speed: float
+    seed: int
+    agreement: Agreement
+    naive: SimulationResult | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the run agrees with the plan's ledger; None if they cannot be compared."""
+        return self.agreement.agrees
+
+    def summary(self) -> dict[str, Any]:
+        """All figures that are one number, as JSON."""
+        drawn = {"seed": self.seed} if self.times == "drawn" else {}
+        beside = {} if self.naive is None else {"naive": self.naive.summary()}
+        return {
+            **asdict(self.params),
+            "times": self.times,
+            **drawn,
+            "speed": self.speed,
+            "brokers": self.problem.size,
+            "links": len(self.result.links),
+            "trees": self.trees,
+            **self.result.summary(),
+            "agrees": self.agrees,
+            "compared": list(self.agreement.compared),
+            "differences": list(self.agreement.differences),
+            **beside,
+        }
+
+    @property
+    def broker_table(self) -> pa.Table:
+        """One row per broker; ``capacity`` is messages per second, null if not limited."""
+        import numpy as np
+        import pyarrow as pa
+
+        capacity = self.problem.capacity
+        limits = pa.array(capacity, mask=~np.isfinite(capacity))
+        return self.result.broker_table(self.problem.brokers).append_column("capacity", limits)
+
+    @property
+    def link_table(self) -> pa.Table:
+        """One row per link, with the messages in each direction."""
+        return self.result.link_table(self.problem.brokers)
+
+    def save(self, out: PathLike, replace: bool = False) -> Path:
+        """Write summary.json and the tables as Parquet, whole or not at all."""
+        import pyarrow.parquet as pq
+
+        from fanplan.core.folder import SIMULATION, whole_folder
+
+        with whole_folder(Path(out), SIMULATION, replace) as folder:
+            for name, table in (("brokers", self.broker_table), ("links", self.link_table)):
+                pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            text = json.dumps(self.summary(), indent=2, allow_nan=False)
+            (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+        return Path(out)
+
+
+def choose_times(dataset: Dataset, asked: str | None) -> Times:
+    """Measured times where they are known, unless drawn ones are asked for."""
+    from fanplan.simulation.traffic import times_known
+
+    if asked not in (None, "measured", "drawn"):
+        raise InputError(Problem("times", f"{asked!r} is unknown", "Use measured or drawn"))
+    if asked == "drawn":
+        return "drawn"
+    known = times_known(dataset.path)
+    if asked == "measured" and not known:
+        what = "not every message has a measured time"
+        raise InputError(Problem("times", what, "Give publications with times, or draw them"))
+    return "measured" if known else "drawn"
+
+
+def require_traffic(routes: Routes, dataset: Dataset) -> None:
+    if not routes.messages.any():
+        what = "there is no traffic to simulate"
+        remedy = "Add publications, or advertisements with rates"
+        raise InputError(Problem(str(dataset.path), what, remedy))
