@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.ledger import cost
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.data.build import from_generated
 from fanplan.data.interest import InterestProblem
 from fanplan.data.reader import Manifest

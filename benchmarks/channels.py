@@ -27,8 +27,8 @@ import pyarrow as pa
 
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import cost
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.data.build import from_generated
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, perfect

@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 
 import fanplan
+from fanplan.core.arrays import Bools
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.data.engine import EMBEDDED
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, pairs
@@ -49,17 +50,16 @@ from fanplan.layers.delivery.design import has_brokers
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem, Local, local_interest
+from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.in_turn import completed, joined, with_groups
 from fanplan.layers.delivery.search.joint import Judged, judge, without_channels
 from fanplan.layers.delivery.sections import marked_overlay, planned_trees
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import flat_steps, flooding
-from fanplan.layers.delivery.types import Delivery
 from fanplan.layers.delivery.ways import groups_of
-from fanplan.layers.groups.problem.groups import Bools
 from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.layers.marking.command import mark_tree
-from fanplan.layers.overlay.types import OverlayLayer
+from fanplan.layers.overlay.record import OverlayLayer
 from fanplan.network.dataset import distinct, read_brokers, sites_of
 
 

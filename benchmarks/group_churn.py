@@ -15,9 +15,10 @@ import time
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import Bools
 from fanplan.layers.groups.params import GroupsParams, Top
 from fanplan.layers.groups.problem.build import exact_groups
-from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
 from fanplan.layers.groups.protocol.root import HOLD
 from fanplan.layers.groups.search.choose import choose_groups

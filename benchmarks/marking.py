@@ -21,9 +21,8 @@ import networkx
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Bools, Longs
 from fanplan.layers.marking.ledger import (
-    Bools,
     Counts,
     descriptor_counts,
     marking_cost,

@@ -33,8 +33,7 @@ from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationP
 from fanplan.layers.overlay.allocation.best import best_allocation
 from fanplan.layers.overlay.allocation.bound import fewest_brokers
 from fanplan.layers.overlay.allocation.phases import deployed_overlay
-from fanplan.layers.overlay.allocation.published import ranked_allocation
-from fanplan.layers.overlay.allocation.ranking import Ranking
+from fanplan.layers.overlay.allocation.published import Ranking, ranked_allocation
 from fanplan.layers.overlay.problem.similarity import broker_similarity, client_similarity
 from fanplan.layers.overlay.published.similar import (
     cover_tree,

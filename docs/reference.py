@@ -19,8 +19,8 @@ PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """# Python interface
 
 `import fanplan` gives the verbs below; it costs nothing until one is used. Errors are
-`fanplan.core.errors.FanplanError`: `InputError` has `problems`, each with the item, what is wrong and
-the remedy. This page is written by `make docs` from the code.
+`fanplan.core.errors.FanplanError`: `InputError` has `problems`, each with the item, what is wrong
+and the remedy. This page is written by `make docs` from the code.
 """
 VERBS = {
     "Data": ("generate", "ingest", "open_dataset", "as_dataset", "Dataset", "Engine"),

@@ -18,8 +18,8 @@ import pytest
 from overlays import write_manifest, write_stage
 
 import fanplan
-from fanplan.layers.delivery import delivery_simulations
 from fanplan.layers.delivery import design as design_run
+from fanplan.layers.delivery import simulated as delivery_simulations
 from fanplan.layers.marking import command as marking_plans
 from fanplan.layers.overlay import command as overlay_plans
 from fanplan.verbs import churn as churning

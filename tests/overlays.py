@@ -14,8 +14,7 @@ import scipy.sparse
 
 from fanplan.data.reader import read_manifest
 from fanplan.layers.overlay.build import Decided, overlay_layer
-from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord
-from fanplan.layers.overlay.write import write_overlay
+from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, write_overlay
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.trees import Trees
 from fanplan.plan.seal import file_hashes, write_record

@@ -10,15 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fanplan.boxes.extents import Extents
 from fanplan.boxes.pairs import Pairs, append_row, start_pairs
 from fanplan.boxes.volumes import volume_of
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 
-Words = NDArray[np.uint64]
 Known = dict[tuple[np.uint64, np.uint64], float]
 
 SLACK = 1e-12

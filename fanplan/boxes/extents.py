@@ -11,12 +11,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-
-Bools = NDArray[np.bool_]
 
 BLOCK = 128
 """Boxes that are tested together, and blocks that are passed over together."""

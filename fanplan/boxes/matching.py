@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Grids = tuple[Floats, Floats, Longs, Ints, Floats, Longs, Ints, Longs]
 
 # Bounds on the index, per box. More cells mean fewer tests per point and more memory.

@@ -11,7 +11,7 @@ from fanplan.cli.show import show_facts
 if TYPE_CHECKING:
     from fanplan.layers.delivery.replayed import ReplayedDelivery
     from fanplan.layers.groups.replayed import ReplayedGroups
-    from fanplan.layers.marking.replayed_marks import ReplayedMarks
+    from fanplan.layers.marking.replayed import ReplayedMarks
     from fanplan.plan.replayed import Replayed
 
 

@@ -1,17 +1,17 @@
-"""NEW."""
+"""Types of arrays, one name each."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
-
-
 Longs = NDArray[np.int64]
-
-
+Words = NDArray[np.uint64]
+"""Sets as bits, 64 in a word."""
 Floats = NDArray[np.float64]
 
-
 NONE = -1
+"""In an array of positions: no position."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 
 
 def entry(unit: str, meaning: str) -> float:

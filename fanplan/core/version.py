@@ -1,4 +1,4 @@
-"""NEW."""
+"""The version of Fanplan."""
 
 from __future__ import annotations
 

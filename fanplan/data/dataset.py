@@ -1,4 +1,4 @@
-"""NEW."""
+"""A dataset: the folder that ``ingest`` wrote."""
 
 from __future__ import annotations
 

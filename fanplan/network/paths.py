@@ -8,10 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.kernels import compiled
-
-NONE = -1
 
 
 class Ways(NamedTuple):

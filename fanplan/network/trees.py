@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.kernels import compiled
-
-NONE = -1
 
 
 class Tree(NamedTuple):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
+from fanplan.core.arrays import Ints
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

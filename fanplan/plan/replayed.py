@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fanplan.core.ledger import Ledger, cost
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 
 # Float totals are sums of whole numbers; this forgives only the rounding of advertised rates.
 AGREE = 1e-9

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.reader import read_parquet
+from fanplan.data.reader import read_manifest, read_parquet
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.record import GroupsRecord
@@ -177,3 +177,11 @@ def read_record(path: Path) -> PlanRecord:
             Problem(f"{path}: {'.'.join(map(str, e['loc']))}", e["msg"], PLAN_AGAIN)
             for e in error.errors()
         ) from error
+
+
+def require_dataset_of(plan: StoredPlan, dataset: Path) -> None:
+    """A dataset must be the one that a plan was made for."""
+    if read_manifest(dataset).key != plan.record.input.key:
+        what = f"{plan.folder} was planned for other input"
+        remedy = "Name the workload that this plan was made for, or none"
+        raise InputError(Problem(str(dataset), what, remedy))

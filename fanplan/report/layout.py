@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from fanplan.core.arrays import Floats, Longs
 
 
-def radial(links: Ints, size: int) -> Floats:
+def radial(links: Longs, size: int) -> Floats:
     """Positions within the unit circle, a row per broker.
 
     ``links`` has a row of two brokers per link. A tree is drawn without crossings; of other
@@ -29,7 +27,7 @@ def radial(links: Ints, size: int) -> Floats:
     return np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1)
 
 
-def angles(parent: Ints, order: Ints, leaves: Ints) -> Floats:
+def angles(parent: Longs, order: Longs, leaves: Longs) -> Floats:
     """The middle of the sector of each broker: as wide as it has leaves."""
     roots = order[parent[order] < 0]
     turn = 2 * np.pi / max(int(leaves[roots].sum()), 1)
@@ -47,7 +45,7 @@ def angles(parent: Ints, order: Ints, leaves: Ints) -> Floats:
     return start + turn * leaves / 2
 
 
-def hung(links: Ints, size: int) -> tuple[Ints, Ints, Ints]:
+def hung(links: Longs, size: int) -> tuple[Longs, Longs, Longs]:
     """Parent (−1 for none), depth and an order with parents first, of every part of the network.
 
     One part hangs at its middle, which is drawn at the centre; several hang side by side.
@@ -64,14 +62,14 @@ def hung(links: Ints, size: int) -> tuple[Ints, Ints, Ints]:
     return parent, depth + (parts > 1), np.array(order, np.int64)
 
 
-def neighbours(links: Ints, size: int) -> tuple[Ints, Ints]:
+def neighbours(links: Longs, size: int) -> tuple[Longs, Longs]:
     """Those of broker i are ``near[starts[i] : starts[i + 1]]``, ascending."""
     ends = np.concatenate((links, links[:, ::-1]))
     ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
     return np.searchsorted(ends[:, 0], np.arange(size + 1)), ends[:, 1]
 
 
-def middle_of(starts: Ints, near: Ints, broker: int, size: int) -> int:
+def middle_of(starts: Longs, near: Longs, broker: int, size: int) -> int:
     """The middle of a longest way: the farthest from anywhere, and the farthest from there."""
     for _ in range(2):
         parent, depth = np.full(size, -1), np.full(size, -1)
@@ -81,7 +79,7 @@ def middle_of(starts: Ints, near: Ints, broker: int, size: int) -> int:
     return broker
 
 
-def walk(starts: Ints, near: Ints, root: int, parent: Ints, depth: Ints) -> list[int]:
+def walk(starts: Longs, near: Longs, root: int, parent: Longs, depth: Longs) -> list[int]:
     """Breadth first from a root; fills in parents and depths."""
     order, depth[root] = [root], 0
     for broker in order:

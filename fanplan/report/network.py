@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats
 from fanplan.report.layout import radial
 from fanplan.report.svg import drawing, shown, tag, text
 
 WIDTH, MARGIN = 720.0, 36.0
 MOST_NAMES = 60
 """Brokers whose names are written, and which the tab key visits; with more only hovering does."""
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ import struct
 import zlib
 
 import numpy as np
-from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
+from fanplan.core.arrays import Bytes
 
 
 def png(pixels: Bytes, palette: Bytes) -> bytes:

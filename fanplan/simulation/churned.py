@@ -1,4 +1,4 @@
-"""NEW."""
+"""A run of the protocols of a stored plan: what it shows."""
 
 from __future__ import annotations
 

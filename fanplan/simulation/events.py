@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import NONE, Longs
 from fanplan.core.kernels import F, compiled
 
 ENTRY = np.dtype([("time", np.float64), ("rank", np.int64), ("slot", np.int64)])
@@ -32,7 +32,6 @@ EVENT = np.dtype(
 # The rank of an event: its priority above, its sequence below.
 SEQUENCE_BITS = 56
 
-NONE = -1
 
 # Positions of the queue's own numbers.
 SIZE, USED, SPARE, LAST_SPARE = range(4)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.simulation.events import NONE, SEQUENCE_BITS, SIZE, Queue, bare, drop, has_room, put
+from fanplan.simulation.events import SEQUENCE_BITS, SIZE, Queue, bare, drop, has_room, put
 from fanplan.simulation.params import CONGESTION
 from fanplan.simulation.spread import Spread
 

@@ -1,4 +1,4 @@
-"""NEW."""
+"""A simulation of a stored plan: what it shows, and how it agrees with the ledger."""
 
 from __future__ import annotations
 

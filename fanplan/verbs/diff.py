@@ -21,11 +21,10 @@ from fanplan.layers.groups.changes import stage_groups
 from fanplan.layers.marking.changes import stage_marking
 from fanplan.layers.overlay.changes.changes import stage_overlay
 from fanplan.plan.changes import CHANGES, staged
-from fanplan.plan.input import require_dataset_of
 from fanplan.plan.parquet import parquet_writer, write
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.steps import Staged
-from fanplan.plan.stored import StoredPlan
+from fanplan.plan.stored import StoredPlan, require_dataset_of
 
 Stage = Callable[[StoredPlan, StoredPlan, Path | None, int], Staged]
 

@@ -18,9 +18,8 @@ from fanplan.layers.groups.drift import groups_now
 from fanplan.layers.marking.drift import marking_now
 from fanplan.layers.overlay.drift import overlay_now
 from fanplan.plan.drift import LayerNow, Moved
-from fanplan.plan.input import require_dataset_of
 from fanplan.plan.seal import edited
-from fanplan.plan.stored import StoredPlan
+from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import check_plan
 
 NOW: dict[str, Callable[[StoredPlan, Path], LayerNow]] = {

@@ -11,16 +11,11 @@ from fanplan.core.errors import CheckError, InputError, Problem
 from fanplan.core.folder import PLAN, whole_folder
 from fanplan.data.reader import Manifest, read_manifest
 from fanplan.layers.channels.map import ChannelLayer
-from fanplan.layers.channels.record import channels_record
-from fanplan.layers.channels.write import write_channels
-from fanplan.layers.delivery.types import DeliveryLayer
-from fanplan.layers.delivery.write import write_delivery
-from fanplan.layers.groups.types import GroupsLayer
-from fanplan.layers.groups.write import write_groups
-from fanplan.layers.marking.types import MarkingLayer
-from fanplan.layers.marking.write import write_marking
-from fanplan.layers.overlay.types import OverlayLayer
-from fanplan.layers.overlay.write import write_overlay
+from fanplan.layers.channels.record import channels_record, write_channels
+from fanplan.layers.delivery.record import DeliveryLayer, write_delivery
+from fanplan.layers.groups.record import GroupsLayer, write_groups
+from fanplan.layers.marking.record import MarkingLayer, write_marking
+from fanplan.layers.overlay.record import OverlayLayer, write_overlay
 from fanplan.plan.seal import file_hashes, write_record
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord, load_plan
 from fanplan.verbs.check import check_plan

@@ -36,8 +36,7 @@ def simulate(
     links that the workload says nothing of. ``times`` are measured where every publication has
     one, else drawn. Spark starts only if the dataset lacks stages that are needed.
     """
-    from fanplan.layers.overlay.agreement import agreement
-    from fanplan.layers.overlay.simulated import read_overlay
+    from fanplan.layers.overlay.simulated import agreement, read_overlay
     from fanplan.plan.stored import load_plan
     from fanplan.simulation.params import SimulationParams
     from fanplan.simulation.simulate import simulate_trees
@@ -47,7 +46,7 @@ def simulate(
     stored = load_plan(Path(plan))
     require_sense(stored, dataset, speed)
     if stored.record.delivery:
-        from fanplan.layers.delivery.delivery_simulations import simulate_delivery
+        from fanplan.layers.delivery.simulated import simulate_delivery
 
         return simulate_delivery(stored, dataset, params, times, speed, seed, engine)
     if stored.record.groups and not stored.record.overlay:

@@ -12,7 +12,7 @@ from datasets import Flow, World, plan_dataset, write_dataset
 
 from fanplan.core.errors import CheckError, InputError
 from fanplan.core.ledger import Ledger
-from fanplan.layers.channels import write
+from fanplan.layers.channels import record as write
 from fanplan.layers.channels.map import NO_PAIRS, pairs
 from fanplan.plan.seal import edited
 from fanplan.plan.tables import (

@@ -23,7 +23,7 @@ from fanplan.report.network import Edge, Node, network
 from fanplan.report.saving import Saving, Step
 from fanplan.report.svg import tag
 from fanplan.report.waterfall import bars_of
-from fanplan.verbs.page import render
+from fanplan.verbs.report import render
 
 
 def test_hostile_words_are_harmless_everywhere() -> None:

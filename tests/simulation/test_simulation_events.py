@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanplan.simulation.events import NONE, SIZE, drop, empty_queue, has_room, put, roomier
+from fanplan.core.arrays import NONE
+from fanplan.simulation.events import SIZE, drop, empty_queue, has_room, put, roomier
 
 STEPS = st.lists(
     st.none() | st.tuples(st.integers(0, 5), st.integers(0, 2), *[st.integers(NONE, 2)] * 2),

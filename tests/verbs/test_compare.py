@@ -9,7 +9,7 @@ from datasets import Flow, World, plan_dataset, write_dataset
 
 import fanplan
 from fanplan.core.errors import InputError
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.interest import load_interest
 from fanplan.layers.channels.methods import find_method, plan_channels
 from fanplan.verbs.save import save_plan

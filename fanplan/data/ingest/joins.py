@@ -29,7 +29,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fanplan.boxes import matching
-from fanplan.boxes.matching import BoxIndex, Floats, Ints, Longs
+from fanplan.boxes.matching import BoxIndex
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.data.contracts import coordinates
 
 Batches = Iterator[pa.RecordBatch]

@@ -1,1 +1,1 @@
-"""Channel planners: one file per method; the table of methods is in `fanplan.layers.channels.methods`."""
+"""Which flows share which channels; what can be asked for by name is in `methods`."""

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Ints, Longs, Words
 from fanplan.core.kernels import compiled
-
-Words = NDArray[np.uint64]
 
 
 @intrinsic

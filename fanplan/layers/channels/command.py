@@ -23,8 +23,8 @@ from fanplan.layers.channels.limits import (
 from fanplan.layers.channels.running import Run
 
 if TYPE_CHECKING:
+    from fanplan.core.prices import Weights
     from fanplan.core.stop import Stop
-    from fanplan.core.weights import Weights
     from fanplan.layers.channels.map import ChannelLayer
     from fanplan.layers.channels.methods import Method
 
@@ -88,7 +88,7 @@ class ChannelPlan:
 
     def explain(self, name: str) -> list[dict[str, Any]]:
         """Why the flow, the topic's flows or the subscriber of that name are where they are."""
-        from fanplan.layers.channels.explaining import explain
+        from fanplan.layers.channels.explain import explain
 
         return explain(self.plan, self.dataset, name)
 
@@ -121,7 +121,7 @@ def channels(
     ``max_channels_per_subscriber`` a number, a mapping or a file with columns subscriber and
     channels, ``max_channel_rate`` messages per second, ``start`` the folder of an older plan.
     """
-    from fanplan.core.weights import Weights
+    from fanplan.core.prices import Weights
     from fanplan.layers.channels.methods import find_method
 
     require_whole_cover(dataset)
@@ -197,7 +197,7 @@ def require_methods(names: Iterable[str]) -> None:
 
 def require_names(dataset: Dataset, names: Iterable[str]) -> None:
     """Every name must be that of a flow, a topic or a subscriber that can be explained."""
-    from fanplan.layers.channels.explaining import find
+    from fanplan.layers.channels.explain import find
 
     for name in names:
         find(dataset, name)
@@ -241,11 +241,11 @@ def compare_methods(
     Limits do not apply to them. When ``stop`` says so, those that are left are left out.
     """
     from fanplan.core.ledger import cost, excess_percent, unicast_fraction
+    from fanplan.core.prices import Weights
     from fanplan.core.stop import never
-    from fanplan.core.weights import Weights
-    from fanplan.layers.channels.channels_params import require_enough_flows, require_traffic
     from fanplan.layers.channels.ledger import analytic_ledger, perfect
     from fanplan.layers.channels.methods import find_method, interest_of, load_problem
+    from fanplan.layers.channels.params import require_enough_flows, require_traffic
 
     weights, ended = Weights(w1, w2, w3), stop or never
     found = [find_method(*name.split("+", 1)) for name in methods]

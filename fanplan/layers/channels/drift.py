@@ -1,4 +1,4 @@
-"""NEW."""
+"""Stored channels counted anew on a dataset as it is now."""
 
 from __future__ import annotations
 

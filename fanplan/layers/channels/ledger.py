@@ -7,7 +7,7 @@ import numpy as np
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap, has_bit
 from fanplan.layers.channels.map import ChannelMap

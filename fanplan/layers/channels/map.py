@@ -10,7 +10,7 @@ import numpy as np
 from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger, cost, excess_percent, unicast_fraction
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.interest import Rows
 from fanplan.layers.channels.bitmap import Bitmap, bitmap
 from fanplan.layers.channels.bounds.bounds import Bound

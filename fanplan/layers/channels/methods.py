@@ -12,18 +12,16 @@ from fanplan.core.stop import Stop, never
 from fanplan.core.version import __version__
 from fanplan.data.interest import InterestProblem, Rows, load_interest
 from fanplan.layers.channels.bounds.dual import best_bounds
-from fanplan.layers.channels.channels_params import (
+from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.map import ChannelLayer, ChannelMap
+from fanplan.layers.channels.params import (
     ChannelParams,
     UnicastParams,
     require_enough_flows,
     require_traffic,
 )
-from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.map import ChannelLayer, ChannelMap
 from fanplan.layers.channels.published.bmd import bmd
-from fanplan.layers.channels.published.broadcast import broadcast
 from fanplan.layers.channels.published.exact import ExactParams, exact
-from fanplan.layers.channels.published.flow_merge import flow_merge
 from fanplan.layers.channels.published.genetic import (
     AtomicParams,
     GeneticParams,
@@ -35,14 +33,12 @@ from fanplan.layers.channels.published.genetic.problem import (
     load_subscriptions,
 )
 from fanplan.layers.channels.published.interior_point import interior_point
-from fanplan.layers.channels.published.merges import user_merge
+from fanplan.layers.channels.published.merges import flow_merge, user_merge
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
-from fanplan.layers.channels.published.plain import random_map
-from fanplan.layers.channels.published.round_robin import round_robin
+from fanplan.layers.channels.published.plain import broadcast, random_map, round_robin, unicast
 from fanplan.layers.channels.published.second_step import find_second_step, hybrid, reverse
 from fanplan.layers.channels.published.tock import tock
 from fanplan.layers.channels.published.two_phase import lloyd
-from fanplan.layers.channels.published.unicast import unicast
 from fanplan.layers.channels.search import KmodesParams, kmodes
 
 Input = InterestProblem | SubscriptionProblem

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from fanplan.layers.channels.map import ChannelLayer
+from fanplan.core.arrays import Longs
+from fanplan.data.interest import FLOW_COLUMNS, Rows
+from fanplan.data.reader import Manifest, read_stage, stage_batches
+from fanplan.layers.channels.map import ChannelLayer, Pairs
 from fanplan.plan.numbers import Count, Positive
+from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write
+from fanplan.plan.tables import CHANNEL_TABLES
 
 
 class WeightsRecord(BaseModel):
@@ -70,3 +82,76 @@ def channels_record(layer: ChannelLayer) -> ChannelsRecord:
         unicast_fraction=layer.unicast_fraction,
         ledger=asdict(layer.ledger),
     )
+
+
+def write_channels(plan: ChannelLayer, dataset: Path, manifest: Manifest, folder: Path) -> None:
+    """All tables in one pass over the dataset's flows.
+
+    Rows of the map are expanded to the user's own flows and subscribers batch by batch, so memory
+    does not grow with the flows.
+    """
+    subscribers = subscriber_names(dataset)
+    size = plan.flows if plan.rows == "flow" else plan.audience_classes
+    channel_starts, unicast_starts = plan.map.assigned.starts(size), plan.map.unicast.starts(size)
+    with ExitStack() as stack:
+        flows, channel_flows, channel_subscribers, unicast = (
+            stack.enter_context(parquet_writer(folder, table)) for table in CHANNEL_TABLES
+        )
+        for rows, batch in planned_batches(dataset, plan.rows):
+            write(flows, flow_columns(batch, manifest.seconds))
+            for names, channels in expand(batch, rows, channel_starts, plan.map.assigned):
+                write(channel_flows, [channels, names])
+            for names, numbers in expand(batch, rows, unicast_starts, plan.map.unicast):
+                write(unicast, [names, subscribers.take(numbers)])
+        for channels, names in member_columns(plan.map.members, subscribers):
+            write(channel_subscribers, [channels, names])
+
+
+def subscriber_names(dataset: Path) -> pa.Array:
+    """Names by subscriber id."""
+    table = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
+    return table.sort_by("subscriber_id")["subscriber"].combine_chunks()
+
+
+def planned_batches(dataset: Path, rows: Rows) -> Iterator[tuple[Longs, pa.RecordBatch]]:
+    """The flows that somebody wants in stored order, with each one's row in the map."""
+    planned = 0
+    for batch in stage_batches(dataset, "flows", FLOW_COLUMNS, BATCH_ROWS):
+        wanted = batch.filter(pc.greater_equal(batch["audience_class"], 0))
+        classes = wanted["audience_class"].to_numpy().astype(np.int64)
+        numbers = np.arange(planned, planned + len(wanted))
+        yield (numbers if rows == "flow" else classes), wanted
+        planned += len(wanted)
+
+
+def flow_columns(batch: pa.RecordBatch, seconds: float) -> list[pa.Array]:
+    """Columns of the plan's ``flows``: rates for totals, no cell for a plain topic."""
+    cell = batch["cell"]
+    cell = pc.if_else(pc.equal(pc.list_value_length(cell), 0), pa.scalar(None, cell.type), cell)
+    rate, bytes_rate = (pc.divide(batch[name], seconds) for name in ("messages", "bytes"))
+    return [batch["flow"], batch["topic"], cell, rate, bytes_rate, batch["audience_class"]]
+
+
+def expand(
+    batch: pa.RecordBatch, rows: Longs, starts: Longs, related: Pairs
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Flow names beside the numbers that their rows are related to, in pieces of bounded size."""
+    counts = starts[rows + 1] - starts[rows]
+    ends = np.cumsum(counts)
+    cuts = np.searchsorted(ends, np.arange(0, ends[-1] if len(ends) else 0, BATCH_ROWS), "right")
+    for first, last in itertools.pairwise([*np.unique(cuts), len(rows)]):
+        size = counts[first:last]
+        inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+        numbers = related.right[np.repeat(starts[rows[first:last]], size) + inside]
+        yield (
+            batch["flow"].take(pa.array(np.repeat(np.arange(first, last), size))),
+            pa.array(numbers),
+        )
+
+
+def member_columns(members: Pairs, subscribers: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Channels beside the names of their members, in pieces of bounded size."""
+    for first in range(0, len(members), BATCH_ROWS):
+        piece = slice(first, first + BATCH_ROWS)
+        numbers = pa.array(members.right[piece])
+        yield pa.array(members.left[piece]), subscribers.take(numbers)

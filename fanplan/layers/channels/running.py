@@ -12,9 +12,9 @@ from fanplan.data.engine import Engine
 
 if TYPE_CHECKING:
     from fanplan.data.interest import Rows
-    from fanplan.layers.channels.channels_params import ChannelParams
     from fanplan.layers.channels.map import ChannelLayer
     from fanplan.layers.channels.methods import Method
+    from fanplan.layers.channels.params import ChannelParams
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Run:
 
     def islands(self, islands: int, watch: Watch) -> tuple[ChannelLayer, tuple[float, ...]]:
         """As populations apart, in Spark tasks, whose best maps migrate."""
-        from fanplan.layers.channels.channels_params import require_traffic
         from fanplan.layers.channels.methods import planned
+        from fanplan.layers.channels.params import require_traffic
         from fanplan.layers.channels.published.genetic.problem import load_subscriptions
         from fanplan.layers.channels.stages.islands import evolve_islands
 

@@ -10,8 +10,13 @@ import pyarrow as pa
 
 from fanplan.core.prices import LedgerPrices
 from fanplan.layers.delivery.ledger import DeliveryLedger
-from fanplan.layers.delivery.record import DeliveryRecord, LedgerPricesRecord, StepRecord
-from fanplan.layers.delivery.types import Delivery, DeliveryLayer
+from fanplan.layers.delivery.record import (
+    Delivery,
+    DeliveryLayer,
+    DeliveryRecord,
+    LedgerPricesRecord,
+    StepRecord,
+)
 
 
 class Limits(Protocol):

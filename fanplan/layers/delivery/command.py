@@ -18,7 +18,7 @@ from fanplan.layers.delivery.steps import savings
 if TYPE_CHECKING:
     from fanplan.core.stop import Stop
     from fanplan.layers.delivery.params import DeliveryParams
-    from fanplan.layers.delivery.types import DeliveryLayer
+    from fanplan.layers.delivery.record import DeliveryLayer
     from fanplan.plan.stored import StoredPlan
     from fanplan.verbs.save import Layer
 

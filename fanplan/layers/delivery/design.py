@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from fanplan.core.stop import Stop
     from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+    from fanplan.layers.delivery.record import DeliveryLayer
     from fanplan.layers.delivery.search.joint import Judged
-    from fanplan.layers.delivery.types import DeliveryLayer
     from fanplan.layers.groups.problem.trees import TreeSource
-    from fanplan.layers.marking.types import MarkingLayer
-    from fanplan.layers.overlay.types import OverlayLayer
+    from fanplan.layers.marking.record import MarkingLayer
+    from fanplan.layers.overlay.record import OverlayLayer
     from fanplan.plan.stored import StoredPlan
     from fanplan.verbs.save import Layer
 

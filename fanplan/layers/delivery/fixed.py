@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from fanplan.layers.delivery.problem.delivery import DeliveryProblem
     from fanplan.layers.groups.carried import GroupKey
     from fanplan.layers.groups.problem.groups import BrokerTrees
-    from fanplan.layers.marking.types import MarkingLayer
-    from fanplan.layers.overlay.types import OverlayLayer
+    from fanplan.layers.marking.record import MarkingLayer
+    from fanplan.layers.overlay.record import OverlayLayer
     from fanplan.plan.stored import StoredPlan
 
 FIXABLE = ("overlay", "channels", "groups", "marking")
@@ -26,9 +26,8 @@ FIXABLE = ("overlay", "channels", "groups", "marking")
 
 def fixed_plans(dataset: Dataset, fixed: Mapping[str, PathLike]) -> dict[str, StoredPlan]:
     """The plan of each fixed layer: untouched, made for the dataset, and with that layer."""
-    from fanplan.plan.input import require_dataset_of
     from fanplan.plan.seal import require_untouched
-    from fanplan.plan.stored import load_plan
+    from fanplan.plan.stored import load_plan, require_dataset_of
 
     plans = {}
     for name, folder in fixed.items():
@@ -48,8 +47,8 @@ def fixed_overlay(plan: StoredPlan) -> OverlayLayer:
     """Brokers, clients and trees of a plan."""
     import pyarrow.parquet as pq
 
+    from fanplan.layers.overlay.record import OverlayLayer
     from fanplan.layers.overlay.simulated import read_trees
-    from fanplan.layers.overlay.types import OverlayLayer
     from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
 
     record, about = plan.overlay, plan.record
@@ -108,7 +107,7 @@ def require_same_trees(
 
 def fixed_marking(plan: StoredPlan, tree: OverlayLayer) -> MarkingLayer:
     """The marks of a plan, which must be on the links of the tree."""
-    from fanplan.layers.marking.types import MarkingLayer
+    from fanplan.layers.marking.record import MarkingLayer
     from fanplan.plan.tables import MARKS
 
     marks = plan.read("marks", tuple(column.name for column in MARKS.columns))

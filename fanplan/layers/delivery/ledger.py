@@ -10,7 +10,7 @@ from fanplan.core.ledger import Ledger
 from fanplan.core.prices import LedgerPrices
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
-from fanplan.layers.delivery.types import Delivery
+from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.groups.ledger import groups_ledger
 
 

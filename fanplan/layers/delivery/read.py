@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Ints
+from fanplan.core.arrays import Bools, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.map import Pairs, pairs
@@ -17,7 +17,7 @@ from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, l
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.problem.build import exact_groups
-from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import GivenTrees
 from fanplan.network.dataset import read_brokers, sites_of
 from fanplan.plan.stored import StoredPlan

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from fanplan.core.arrays import Bools, Ints
+from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.plan.numbers import Amount, Count
+from fanplan.plan.parquet import by_key, write_table
+from fanplan.plan.tables import DELIVERY_TABLES
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,3 +70,38 @@ class DeliveryRecord(BaseModel):
     bound: Amount
     steps: tuple[StepRecord, ...]
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Delivery:
+    """A decision about a delivery problem.
+
+    Channels of ``map`` belong to a multicast domain each, ``domain[j]``; its unicast pairs are the
+    last hop from a broker to a subscriber, or the whole way if the class is ``direct``: then the
+    broker where it enters sends it to each subscriber by itself. All else travels through brokers:
+    ``groups`` has these ways, and ``selected`` which of them are matched only once.
+    """
+
+    map: ChannelMap
+    domain: Ints
+    direct: Bools
+    groups: GroupsProblem
+    selected: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class DeliveryLayer:
+    """The section of a plan that binds channels and groups together, with its tables."""
+
+    record: DeliveryRecord
+    tables: dict[str, pa.Table]
+    source: str
+    seed: int
+    version: str
+    layer: Literal["delivery"] = "delivery"
+
+
+def write_delivery(layer: DeliveryLayer, folder: Path) -> None:
+    """All tables, ordered by their keys."""
+    for table in DELIVERY_TABLES:
+        write_table(by_key(layer.tables[table.name], table), table, folder)

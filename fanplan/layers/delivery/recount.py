@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.layers.channels.map import Pairs
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
-from fanplan.layers.groups.problem.groups import Bools
 from fanplan.network.brokers import Routes
 
 

@@ -1,4 +1,4 @@
-"""NEW."""
+"""All publications through a stored design."""
 
 from __future__ import annotations
 

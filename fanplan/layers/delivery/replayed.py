@@ -8,7 +8,7 @@ from typing import Any
 from fanplan.core.ledger import Ledger
 from fanplan.core.prices import LedgerPrices
 from fanplan.layers.delivery.ledger import DeliveryLedger
-from fanplan.layers.marking.replayed_marks import ReplayedMarks
+from fanplan.layers.marking.replayed import ReplayedMarks
 from fanplan.plan.replayed import AGREE
 from fanplan.plan.stored import StoredPlan
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from fanplan.layers.delivery.problem.delivery import DeliveryProblem
     from fanplan.layers.delivery.search.joint import Judged
     from fanplan.layers.groups.problem.trees import PartTrees
-    from fanplan.layers.groups.types import GroupsLayer
+    from fanplan.layers.groups.record import GroupsLayer
     from fanplan.layers.marking.problem.dataset import MarkedOverlay
-    from fanplan.layers.overlay.types import OverlayLayer
+    from fanplan.layers.overlay.record import OverlayLayer
     from fanplan.network.brokers import OverlayProblem
 
 
@@ -92,8 +92,8 @@ def channels_layer(
     problem: DeliveryProblem, judged: Judged, params: DeliveryParams, seed: int
 ) -> ChannelLayer:
     """The channels of a delivery as a layer of their own."""
+    from fanplan.core.prices import Weights
     from fanplan.core.version import __version__
-    from fanplan.core.weights import Weights
     from fanplan.layers.channels.bounds.dual import best_bounds
     from fanplan.layers.channels.ledger import analytic_ledger, perfect
     from fanplan.layers.channels.map import ChannelLayer

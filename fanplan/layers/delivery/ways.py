@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.bitmap import Bitmap
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.groups.problem.build import exact_groups
-from fanplan.layers.groups.problem.groups import Bools, GroupsProblem
+from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.network.brokers import Routes
 
 

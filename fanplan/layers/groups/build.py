@@ -7,16 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Bools, Floats, Longs
 from fanplan.data.build import take_audiences
 from fanplan.layers.groups.cells import cell_tables, topic_names
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
-from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.subtrees import Shortcuts, shortcuts_of
 from fanplan.layers.groups.problem.trees import TreeKind
-from fanplan.layers.groups.record import GroupsRecord, PricesRecord, SelectRecord
-from fanplan.layers.groups.types import GroupsLayer
+from fanplan.layers.groups.record import GroupsLayer, GroupsRecord, PricesRecord, SelectRecord
 
 
 @dataclass(frozen=True)

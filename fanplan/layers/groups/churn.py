@@ -1,4 +1,4 @@
-"""NEW."""
+"""The group protocols at work while subscribers of a stored plan come and go."""
 
 from __future__ import annotations
 

@@ -11,13 +11,14 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.groups.params import grouping_of, params_of, recorded
+from fanplan.layers.groups.record import GroupsLayer, GroupsRecord
 from fanplan.layers.groups.stages.make import make_group_stages
 
 if TYPE_CHECKING:
     from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
     from fanplan.layers.groups.problem.groups import GroupsProblem
     from fanplan.layers.groups.problem.trees import TreeSource
-    from fanplan.layers.groups.types import GroupsLayer
+    from fanplan.layers.groups.record import GroupsLayer
     from fanplan.plan.stored import StoredPlan
 
 
@@ -35,13 +36,11 @@ class GroupsPlan:
 
     def summary(self) -> dict[str, Any]:
         """The figures of the plan, as JSON."""
-        from fanplan.layers.groups.groups_figures import figures
 
         return figures(self.layer) | {"silent": list(self.silent)}
 
     def compared(self) -> list[dict[str, Any]]:
         """Each figure without groups, with them, and how much is saved."""
-        from fanplan.layers.groups.groups_figures import compared
 
         return compared(self.layer.record)
 
@@ -183,3 +182,49 @@ def found_groups(
     found = load_groups(dataset.path, source.hung(roots), grouping)
     silent = source.silent(roots) if isinstance(source, GivenTrees) else roots[:0]
     return found, tuple(found.problem.brokers[int(root)].as_py() for root in silent)
+
+
+COMPARED = {
+    "delay": "mean delay (hops and matches)",
+    "messages": "inner brokers receive, share",
+    "matches": "inner brokers match, share",
+    "link_messages": "messages on links",
+    "matches_total": "matches",
+    "entries": "forwarding entries",
+    "overhead": "control messages",
+    "unwanted": "unwanted messages",
+}
+"""Figures of the ledger that are shown beside default routing."""
+
+
+def figures(layer: GroupsLayer) -> dict[str, Any]:
+    """What was decided and what it saves; figures of the ledger by their own names."""
+    record = layer.record.model_dump()
+    return record | layer.record.ledger
+
+
+def compared(record: GroupsRecord) -> list[dict[str, Any]]:
+    """Each figure by default routing, with groups, and the difference; the total cost last."""
+    names = {name: (record.default[name], record.ledger[name]) for name in COMPARED}
+    rows = [row(COMPARED[name], *pair) for name, pair in names.items()]
+    both = (total_cost(record, ledger) for ledger in (record.default, record.ledger))
+    return [*rows, row("total cost at the prices", *both)]
+
+
+def row(figure: str, default: float, groups: float) -> dict[str, Any]:
+    saved = default - groups
+    percent = 100 * saved / default if default else None
+    return {
+        "figure": figure,
+        "default": default,
+        "groups": groups,
+        "saved": saved,
+        "saved_percent": percent,
+    }
+
+
+def total_cost(record: GroupsRecord, ledger: dict[str, float]) -> float:
+    """Matches, messages on links, entries and control messages at their prices."""
+    prices = record.prices
+    sent = prices.match * ledger["matches_total"] + prices.forward * ledger["link_messages"]
+    return sent + prices.entry * ledger["entries"] + prices.control * ledger["overhead"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.groups.problem.groups import Bools, GroupsProblem
+from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.network.carried import ratio
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 def params_of(select: str, rank: str, shortcuts: bool, prices: Mapping[str, float]) -> GroupsParams:
     """The rule, the benefit and the prices, or what is wrong with them."""
     from fanplan.core.prices import Prices
-    from fanplan.layers.groups.rule import rule_of
 
     if rank not in get_args(Rank):
         remedy = f"Use one of: {', '.join(get_args(Rank))}"
@@ -99,3 +99,40 @@ class GroupsParams:
 
 
 Rank = Literal["nc", "fc", "saving"]
+
+
+REMEDY = "Use such as top:10%, threshold:0 or budget:100"
+
+
+def rule_of(text: str) -> Top | Threshold | Budget:
+    """``top:10%`` (or ``top:0.1``), ``threshold:5`` or ``budget:100``."""
+    name, _, amount = text.partition(":")
+    value = number(amount.removesuffix("%") if name == "top" else amount)
+    if name not in ("top", "threshold", "budget") or value is None:
+        raise InputError(Problem("select", f"{text!r} is not understood", REMEDY))
+    if name == "top":
+        return Top(share(text, value / 100 if amount.endswith("%") else value))
+    if name == "threshold":
+        if value < 0:
+            what = f"{text!r} takes groups that cost more than they save"
+            raise InputError(Problem("select", what, "Give 0 or more"))
+        return Threshold(value)
+    if value < 1 or value % 1:
+        what = f"{text!r} is no number of entries"
+        raise InputError(Problem("select", what, "Give a whole number of 1 or more"))
+    return Budget(int(value))
+
+
+def number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def share(text: str, value: float) -> float:
+    if not 0 < value <= 1:
+        what = f"{text!r} is no share of the groups"
+        raise InputError(Problem("select", what, "Give more than 0 % and at most 100 %"))
+    return value

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from fanplan.layers.groups.problem.dataset import Grouping
 from fanplan.layers.groups.problem.trees import TreeKind
 from fanplan.plan.numbers import Amount, Count
+from fanplan.plan.parquet import write_table
+from fanplan.plan.tables import CELL_TABLES, GROUPS_TABLES
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,3 +63,25 @@ class GroupsRecord(BaseModel):
     bound: FiniteFloat
     default: dict[str, FiniteFloat]
     ledger: dict[str, FiniteFloat]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupsLayer:
+    """Groups with their origin and their figures; ``tables`` are those of the plan folder.
+
+    Nothing about them is drawn at random, so that the seed does not matter.
+    """
+
+    record: GroupsRecord
+    tables: dict[str, pa.Table]
+    source: str
+    version: str
+    seed: int = 0
+    layer: Literal["groups"] = "groups"
+
+
+def write_groups(layer: GroupsLayer, folder: Path) -> None:
+    """All tables of the layer, as they were built."""
+    for table in GROUPS_TABLES + CELL_TABLES:
+        if table.name in layer.tables:
+            write_table(layer.tables[table.name], table, folder)

@@ -8,17 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fanplan.layers.marking.ledger import (
-    Bools,
-    Counts,
-    marking_cost,
-    pub_everywhere,
-    sub_everywhere,
-)
+from fanplan.core.arrays import Bools
+from fanplan.layers.marking.ledger import Counts, marking_cost, pub_everywhere, sub_everywhere
 from fanplan.layers.marking.params import MarkingWishes
 from fanplan.layers.marking.problem.marking import MarkingProblem
-from fanplan.layers.marking.record import MarkingRecord, MergedRecord
-from fanplan.layers.marking.types import MarkingLayer
+from fanplan.layers.marking.record import MarkingLayer, MarkingRecord, MergedRecord
 
 
 class Merging(NamedTuple):

@@ -1,4 +1,4 @@
-"""NEW."""
+"""The marking protocol at work while clients of a stored plan come and go."""
 
 from __future__ import annotations
 

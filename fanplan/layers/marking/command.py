@@ -6,8 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from fanplan.core.arrays import Bools
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.layers.marking.build import Merging
+from fanplan.layers.marking.ledger import Counts, link_costs, marking_cost
+from fanplan.layers.marking.problem.marking import MarkingProblem
+from fanplan.layers.marking.record import MarkingLayer
+from fanplan.layers.marking.search.marking import Marking
 from fanplan.layers.marking.stages.make import (
     make_client_descriptors,
     make_covers,
@@ -19,8 +27,8 @@ if TYPE_CHECKING:
     from fanplan.layers.marking.params import Sending
     from fanplan.layers.marking.problem.dataset import MarkedOverlay
     from fanplan.layers.marking.problem.marking import MarkingProblem
+    from fanplan.layers.marking.record import MarkingLayer
     from fanplan.layers.marking.search.marking import Marking
-    from fanplan.layers.marking.types import MarkingLayer
 
 
 @dataclass(frozen=True)
@@ -38,13 +46,11 @@ class MarkingPlan:
 
     def summary(self) -> dict[str, Any]:
         """The figures of the plan, as JSON."""
-        from fanplan.layers.marking.marking_figures import figures
 
         return figures(self.layer, self.marking)
 
     def compared(self) -> list[dict[str, Any]]:
         """The plan beside both ways of broadcasting, dearest first."""
-        from fanplan.layers.marking.marking_figures import compared
 
         return compared(self.problem, self.marking, self.merging)
 
@@ -133,3 +139,48 @@ def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[M
     cost = marking_cost(problem, Counts(plain.sigma, plain.tau), best.publish)
     found = replace(best, sigma=plain.sigma, tau=plain.tau, cost=cost)
     return found, Merging(counts, plain.publish)
+
+
+def figures(layer: MarkingLayer, marking: Marking) -> dict[str, Any]:
+    """What was decided, what it costs, and how many links had to be decided together."""
+    parts = np.bincount(marking.part[marking.part >= 0])
+    return layer.record.model_dump() | {
+        "entangled": int(parts.sum()),
+        "parts": len(parts),
+        "largest_part": int(parts.max(initial=0)),
+    }
+
+
+def compared(
+    problem: MarkingProblem, marking: Marking, merging: Merging | None
+) -> list[dict[str, Any]]:
+    """What links cost in total, on average and at most, if all are marked alike and as best.
+
+    With merging the total is given with and without it; other figures are then those with it.
+    """
+    everywhere = np.ones(problem.size, bool)
+    marks = {
+        "publications everywhere": everywhere,
+        "subscriptions everywhere": ~everywhere,
+        "best": merging.plain if merging else marking.publish,
+    }
+    counts = Counts(marking.sigma, marking.tau)
+    if merging:
+        marks["best merged"] = marking.publish
+    rows = [
+        {"marking": name, "cost": marking_cost(problem, counts, publish)}
+        | on_links(problem, merging.counts if merging else counts, publish, merging is not None)
+        for name, publish in marks.items()
+    ]
+    return sorted(rows, key=lambda row: -row.get("merged", row["cost"]))
+
+
+def on_links(
+    problem: MarkingProblem, counts: Counts, publish: Bools, merge: bool
+) -> dict[str, float]:
+    cost = np.where(publish, *link_costs(problem, counts))
+    total = {"merged": float(cost.sum())} if merge else {}
+    return total | {
+        "per_link": float(cost.sum() / max(problem.size, 1)),
+        "largest_link": float(cost.max(initial=0.0)),
+    }

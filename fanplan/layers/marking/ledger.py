@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
-
-Bools = NDArray[np.bool_]
 
 
 class Counts(NamedTuple):

@@ -8,16 +8,13 @@ is found from these counts as it is from σ and τ.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Ints, Longs, Words
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.ledger import Counts, descriptor_counts
 from fanplan.layers.marking.problem.covers import PLAIN, BothCovers, Covers
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
-
-Words = NDArray[np.uint64]
 
 STEPS = 10_000_000_000
 """The most steps along trees: some minutes."""

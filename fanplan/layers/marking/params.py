@@ -1,4 +1,4 @@
-"""NEW."""
+"""What can be asked of a marking."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Bools, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.marking.ledger import Bools, descriptor_counts
+from fanplan.layers.marking.ledger import descriptor_counts
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees
 from fanplan.layers.marking.search.entangled import reached
 from fanplan.layers.marking.search.marking import gains

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from fanplan.layers.marking.params import MarkingWishes, Sending
 from fanplan.plan.numbers import Count
+from fanplan.plan.parquet import by_key, write_table
+from fanplan.plan.tables import MARKS
 
 Price = Annotated[FiniteFloat, Field(ge=0)]
 
@@ -61,3 +66,23 @@ class MarkingRecord(BaseModel):
         """What was asked for."""
         merge = self.merged is not None
         return MarkingWishes(self.trees, self.raw, self.sending, self.storing, merge)
+
+
+@dataclass(frozen=True, eq=False)
+class MarkingLayer:
+    """A marking with its origin and its figures; ``marks`` is the table of the plan folder.
+
+    Nothing about it is drawn at random, so that the seed does not matter.
+    """
+
+    record: MarkingRecord
+    marks: pa.Table
+    source: str
+    version: str
+    seed: int = 0
+    layer: Literal["marking"] = "marking"
+
+
+def write_marking(layer: MarkingLayer, folder: Path) -> None:
+    """The marks, ordered by the ends of links."""
+    write_table(by_key(layer.marks, MARKS), MARKS, folder)

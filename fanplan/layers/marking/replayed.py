@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from fanplan.layers.marking.ledger import Counts
     from fanplan.layers.marking.problem.marking import MarkingProblem
-    from fanplan.layers.marking.replayed_marks import ReplayedMarks
     from fanplan.plan.stored import StoredPlan
 
 
@@ -29,9 +29,8 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
     from fanplan.layers.marking.params import OVERLAY
     from fanplan.layers.marking.problem.dataset import require_markable
     from fanplan.layers.marking.read import stored_problem
-    from fanplan.layers.marking.replayed_marks import ReplayedMarks
-    from fanplan.layers.marking.search.kept import kept_marking
     from fanplan.layers.marking.search.marking import exact_marking
+    from fanplan.layers.marking.search.remark import kept_marking
     from fanplan.plan.stored import load_plan
 
     stored = load_plan(Path(plan))
@@ -86,3 +85,54 @@ def known_marks(plan: StoredPlan, problem: MarkingProblem) -> tuple[np.ndarray, 
     known = row.is_valid().to_numpy(False)
     is_p = pc.equal(marks["mark"], "p").combine_chunks().take(row).fill_null(False)
     return is_p.to_numpy(False), known, len(marks) - int(known.sum())
+
+
+@dataclass(frozen=True)
+class ReplayedMarks:
+    """The marks of a plan on the trees of a dataset, beside the best ones.
+
+    Of the ``links`` of the trees ``unmarked`` have no mark in the plan; ``unused`` marks are of
+    links that are in no tree now. ``broken`` links are p-links behind an s-link: there both sides
+    no longer meet. ``repaired`` is how many marks must change at least so that they do. ``cost`` is
+    that of the marks after this, with new links marked as best suits them; ``planned`` was that of
+    the plan, and ``best`` is that of the best marks now, for which ``changed`` marks must change.
+    """
+
+    links: int
+    unmarked: int
+    unused: int
+    broken: int
+    repaired: int
+    changed: int
+    planned: float
+    cost: float
+    best: float
+
+    @property
+    def ok(self) -> bool:
+        """Every link has a mark, and both sides meet everywhere."""
+        return self.unmarked == 0 and self.broken == 0
+
+    @property
+    def excess_percent(self) -> float:
+        """How far the cost lies above the best."""
+        return 100.0 * (self.cost / self.best - 1.0) if self.best else 0.0
+
+    def json(self) -> dict[str, Any]:
+        return {"ok": self.ok} | asdict(self) | {"excess_percent": self.excess_percent}
+
+    def facts(self) -> dict[str, Any]:
+        """What a person wants to know first."""
+        return {
+            "directed links in trees": self.links,
+            "links without a mark": self.unmarked,
+            "marks of links in no tree": self.unused,
+            "p-links behind an s-link": self.broken,
+            "marks that must change": self.repaired,
+            "marks that the best has otherwise": self.changed,
+            "cost as planned": self.planned,
+            "cost now": self.cost,
+            "best cost now": self.best,
+            "above the best, percent": self.excess_percent,
+            "marks": "hold" if self.ok else "do not hold: mark again",
+        }

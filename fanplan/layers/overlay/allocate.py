@@ -56,8 +56,11 @@ def allocate(
     `overlay`.
     """
     from fanplan.layers.overlay.allocation.allocation import AllocationParams
-    from fanplan.layers.overlay.allocation.bound import fewest_brokers
-    from fanplan.layers.overlay.allocation.enough import require_enough, require_possible
+    from fanplan.layers.overlay.allocation.bound import (
+        fewest_brokers,
+        require_enough,
+        require_possible,
+    )
     from fanplan.network.dataset import load_clients
 
     wishes, watch = tree_wishes(options), Watch(time, stop)

@@ -10,8 +10,13 @@ import pyarrow as pa
 import scipy.sparse
 
 from fanplan.core.arrays import Floats
-from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, Metric, OverlayRecord
-from fanplan.layers.overlay.types import OverlayLayer
+from fanplan.layers.overlay.record import (
+    AllocationRecord,
+    LimitsRecord,
+    Metric,
+    OverlayLayer,
+    OverlayRecord,
+)
 from fanplan.network.brokers import OverlayProblem, Routes, values_at
 from fanplan.network.carried import OverlayLedger, overlay_ledger_of
 from fanplan.network.trees import Trees

@@ -13,6 +13,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.layers.overlay.build import fewest_messages, trees_ledger
 from fanplan.layers.overlay.params import (
     HOP_MS,
     METRICS,
@@ -21,15 +22,18 @@ from fanplan.layers.overlay.params import (
     places_in,
     tree_wishes,
 )
+from fanplan.layers.overlay.record import OverlayLayer
 from fanplan.layers.overlay.stages.make import make_broker_stages
+from fanplan.network.brokers import OverlayProblem
+from fanplan.network.carried import OverlayLedger
+from fanplan.network.trees import Trees, tree_of
 
 if TYPE_CHECKING:
     import scipy.sparse
 
     from fanplan.core.stop import Stop
-    from fanplan.layers.overlay.record import LimitsRecord
+    from fanplan.layers.overlay.record import LimitsRecord, OverlayLayer
     from fanplan.layers.overlay.search.improve import ImproveParams
-    from fanplan.layers.overlay.types import OverlayLayer
     from fanplan.network.brokers import OverlayProblem
     from fanplan.network.trees import Tree, Trees
 
@@ -51,7 +55,6 @@ class OverlayPlan:
 
     def summary(self) -> dict[str, Any]:
         """The figures of the plan, as JSON."""
-        from fanplan.layers.overlay.overlay_figures import figures
 
         told = {"ended_early_by": self.ended, "changed": self.changed, "moved": self.moved}
         given = {name: value for name, value in told.items() if value is not None}
@@ -127,7 +130,6 @@ def compare_trees(
     """What other trees of the same brokers would cost; limits do not apply to them."""
     from fanplan.core.stop import never
     from fanplan.layers.overlay.build import trees_ledger
-    from fanplan.layers.overlay.overlay_figures import ledger_figures
     from fanplan.layers.overlay.record import LimitsRecord
 
     rows = []
@@ -232,3 +234,54 @@ def similarity_of(problem: OverlayProblem, wishes: TreeWishes) -> scipy.sparse.c
         return hybrid_similarity(problem, wishes.mix)
     matrix: scipy.sparse.csr_array = getattr(similarity, wishes.weighed_by)
     return matrix
+
+
+def figures(layer: OverlayLayer, problem: OverlayProblem) -> dict[str, Any]:
+    """What was decided and what it costs."""
+    record = layer.record
+    ledger = trees_ledger(problem, layer.trees)
+    over = np.flatnonzero(layer.load > problem.capacity * (1 + 1e-9))
+    return {
+        "method": record.method,
+        "brokers": record.brokers,
+        **allocation_figures(layer),
+        "clients": len(layer.tables["clients"]),
+        "links": record.links,
+        "trees": record.trees,
+        "weight": record.weight,
+        **ledger_figures(ledger, layer.trees, problem),
+        "latency": record.latency,
+        "overloaded": [problem.brokers[int(broker)].as_py() for broker in over],
+    }
+
+
+def allocation_figures(layer: OverlayLayer) -> dict[str, Any]:
+    found = layer.record.allocation
+    if found is None:
+        return {}
+    return {
+        "ranking": found.method,
+        "lcf": found.lcf,
+        "load": found.load,
+        "brokers_bound": found.bound,
+        "cost": found.cost,
+        "lone": list(found.lone),
+    }
+
+
+def ledger_figures(ledger: OverlayLedger, trees: Trees, problem: OverlayProblem) -> dict[str, Any]:
+    """Messages and delays beside their bounds, and the shape of the trees."""
+    bound = fewest_messages(problem.routes)
+    degree = np.bincount(trees.links.ravel(), minlength=problem.size)
+    shapes = [tree_of(*trees.links[member].T) for member in trees.members]
+    return {
+        "link_messages": ledger.link_messages,
+        "bound": bound,
+        "over_bound_percent": 100.0 * (ledger.link_messages / bound - 1) if bound else 0.0,
+        "messages_per_publication": ledger.messages_per_publication,
+        "messages_per_arrival": ledger.messages_per_arrival,
+        "delay_mean": ledger.delay_mean,
+        "forwarded": float(ledger.forwarded.sum()),
+        "degree_max": int(degree.max(initial=0)),
+        "diameter": max((shape.diameter for shape in shapes), default=0),
+    }

@@ -10,7 +10,7 @@ from fanplan.layers.overlay.allocate import METHODS
 from fanplan.layers.overlay.command import OverlayPlan
 
 if TYPE_CHECKING:
-    from fanplan.layers.overlay.allocation.ranking import Ranking
+    from fanplan.layers.overlay.allocation.published import Ranking
 
 
 def compare_rankings(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+from fanplan.core.arrays import Floats
+from fanplan.network.trees import Trees
 from fanplan.plan.numbers import Count, Positive
+from fanplan.plan.parquet import by_key, write_table
+from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
 
 if TYPE_CHECKING:
     from fanplan.plan.stored import PlanRecord
@@ -75,3 +82,24 @@ class OverlayRecord(BaseModel):
 def allocated(record: PlanRecord) -> bool:
     """Whether clients are where the plan has them, not the workload."""
     return record.overlay is not None and record.overlay.clients == "allocated"
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayLayer:
+    """An overlay with its origin and its figures; ``tables`` are those of the plan folder."""
+
+    record: OverlayRecord
+    tables: dict[str, pa.Table]
+    trees: Trees
+    load: Floats
+    source: str
+    seed: int
+    version: str
+    layer: Literal["overlay"] = "overlay"
+
+
+def write_overlay(layer: OverlayLayer, folder: Path) -> None:
+    """All tables, ordered by their keys."""
+    for table in OVERLAY_TABLES + TREE_TABLES:
+        if table.name in layer.tables:
+            write_table(by_key(layer.tables[table.name], table), table, folder)

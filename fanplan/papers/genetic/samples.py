@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap

@@ -7,14 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.core.arrays import Floats
-from fanplan.layers.marking.ledger import (
-    Bools,
-    Counts,
-    pub_everywhere,
-    sub_everywhere,
-    violations,
-)
+from fanplan.core.arrays import Bools, Floats
+from fanplan.layers.marking.ledger import Counts, pub_everywhere, sub_everywhere, violations
 from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SourceTrees
 from fanplan.layers.marking.problem.trees import shared_problem, source_problem
 from fanplan.layers.marking.search.marking import Marking, exact_marking, shared_marking

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
+from fanplan.core.prices import Weights
 from fanplan.core.stop import AnyOf, Interrupt, TimeLimit, never
-from fanplan.core.weights import Weights
-from fanplan.layers.channels.channels_params import ChannelParams
 from fanplan.layers.channels.methods import METHODS, find_method, plan_channels
+from fanplan.layers.channels.params import ChannelParams
 
 PROBLEM = make_problem([{0, 1}, {2}, {0, 1}, {1, 3}], [4.0, 1.0, 2.0, 3.0], subscribers=5)
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.core.ledger import cost
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.data.build import from_generated
 from fanplan.layers.channels.bounds.bounds import lower_bound
 from fanplan.layers.channels.bounds.dual import best_bounds, dual_bound

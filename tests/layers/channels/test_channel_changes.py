@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.changes import changes as staging
 from fanplan.layers.channels.changes.changes import stage_channels

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.core.ledger import cost
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.published.exact import ExactParams, exact
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.core.ledger import cost
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.explain import explain_row, explain_subscriber
 from fanplan.layers.channels.ledger import analytic_ledger

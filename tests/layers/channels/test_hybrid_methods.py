@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.core.ledger import cost, excess_percent
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.data.build import from_generated, from_pairs
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.published.assignment import assignment_cost, nothing_assigned, overlaps
 from fanplan.layers.channels.published.bmd import best_members, bmd, move_nearest
-from fanplan.layers.channels.published.flow_merge import class_groups, flow_merge
 from fanplan.layers.channels.published.interior_point import (
     barrier,
     interior_point,
@@ -27,7 +26,12 @@ from fanplan.layers.channels.published.interior_point import (
     solve_positive,
 )
 from fanplan.layers.channels.published.merge import follow, merge_cheapest, search_all, total
-from fanplan.layers.channels.published.merges import user_groups, user_merge
+from fanplan.layers.channels.published.merges import (
+    class_groups,
+    flow_merge,
+    user_groups,
+    user_merge,
+)
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
 from fanplan.layers.channels.published.plain import random_map
 from fanplan.layers.channels.published.second_step import two_step

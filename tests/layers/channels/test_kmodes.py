@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.ledger import cost, unicast_fraction
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.data.build import from_generated, from_pairs
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bounds.dual import best_bounds

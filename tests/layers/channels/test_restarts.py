@@ -12,10 +12,10 @@ from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.ledger import cost
 from fanplan.core.stop import never
 from fanplan.data.interest import load_interest
-from fanplan.layers.channels.channels_params import ChannelParams
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.methods import find_method, plan_channels
+from fanplan.layers.channels.params import ChannelParams
 from fanplan.layers.channels.published.genetic import AtomicParams
 from fanplan.layers.channels.search import KmodesParams
 from fanplan.layers.channels.stages.restarts import (

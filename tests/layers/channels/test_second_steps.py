@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.core.ledger import cost, unicast_fraction
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, pairs
 from fanplan.layers.channels.published.params import HybridParams
-from fanplan.layers.channels.published.plain import random_map
+from fanplan.layers.channels.published.plain import random_map, unicast
 from fanplan.layers.channels.published.second_step import (
     MOVES,
     SECOND_STEPS,
@@ -42,7 +42,6 @@ from fanplan.layers.channels.published.second_step.served import (
     send_by_unicast,
 )
 from fanplan.layers.channels.published.tock import tock
-from fanplan.layers.channels.published.unicast import unicast
 
 FLOWS, USERS, CHANNELS = 6, 5, 3
 ITEMS = {"flow": flow_items, "user": user_items, "pair": pair_items}

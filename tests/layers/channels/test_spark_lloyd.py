@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InputError
 from fanplan.core.ledger import cost
+from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.core.weights import Weights
 from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.ledger import analytic_ledger, perfect

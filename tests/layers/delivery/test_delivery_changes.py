@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
-from fanplan.core.prices import LedgerPrices
-from fanplan.core.weights import Weights
+from fanplan.core.prices import LedgerPrices, Weights
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.changes.world import Sent, world_between
 from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth

@@ -12,9 +12,8 @@ from overlays import routes_of
 
 from fanplan.core.errors import CheckError
 from fanplan.layers.groups.problem.build import exact_groups, hung_at
-from fanplan.layers.groups.protocol.broker import Broker
+from fanplan.layers.groups.protocol.broker import Broker, Interest
 from fanplan.layers.groups.protocol.churn import GroupsChurn
-from fanplan.layers.groups.protocol.interest import Interest
 from fanplan.layers.groups.protocol.links import Link, LinkParams, Links
 from fanplan.layers.groups.protocol.messages import Message, Publication, Removal
 from fanplan.layers.groups.protocol.root import Rebuild, Root, Rules

@@ -8,10 +8,10 @@ from group_worlds import cells_of_world, random_world, routes_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanplan.layers.groups.groups import group_ways
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.build import cell_groups, exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.simulated import group_ways
 from fanplan.simulation.messages import publications_of
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import run

@@ -7,8 +7,8 @@ import pytest
 from marking_worlds import all_markings, random_shared_problem, random_source_problem
 
 from fanplan.layers.marking.ledger import descriptor_counts, marking_cost, violations
-from fanplan.layers.marking.search.kept import kept_marking
 from fanplan.layers.marking.search.marking import exact_marking
+from fanplan.layers.marking.search.remark import kept_marking
 
 
 @pytest.mark.parametrize("make", [random_source_problem, random_shared_problem])

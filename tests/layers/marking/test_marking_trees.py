@@ -10,14 +10,9 @@ import pytest
 import scipy.sparse
 from marking_worlds import Literal, figure_2, links, mesh, network, tree_table
 
+from fanplan.core.arrays import NONE
 from fanplan.core.errors import InputError
-from fanplan.layers.marking.problem.marking import (
-    NONE,
-    MarkingProblem,
-    Network,
-    SharedTree,
-    SourceTrees,
-)
+from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SharedTree, SourceTrees
 from fanplan.layers.marking.problem.trees import (
     given_problem,
     given_shared_problem,

@@ -19,8 +19,7 @@ from fanplan.layers.overlay.allocation.best import best_allocation
 from fanplan.layers.overlay.allocation.bound import fewest_brokers
 from fanplan.layers.overlay.allocation.loads import clients_of
 from fanplan.layers.overlay.allocation.phases import deployed, stable
-from fanplan.layers.overlay.allocation.published import ranked_allocation
-from fanplan.layers.overlay.allocation.ranking import ranked
+from fanplan.layers.overlay.allocation.published import ranked, ranked_allocation
 from fanplan.layers.overlay.published.similar import overlap_tree
 from fanplan.network.brokers import ClientProblem, Routes
 

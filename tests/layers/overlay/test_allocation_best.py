@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from test_allocation import RANKINGS, plain_estimate, problem_of, require_sound
 
+from fanplan.core.arrays import NONE
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.stop import never
-from fanplan.layers.overlay.allocation.allocation import NONE, AllocationParams
+from fanplan.layers.overlay.allocation.allocation import AllocationParams
 from fanplan.layers.overlay.allocation.best import best_allocation, worth
-from fanplan.layers.overlay.allocation.bound import fewest_brokers
-from fanplan.layers.overlay.allocation.enough import require_enough, require_possible
+from fanplan.layers.overlay.allocation.bound import fewest_brokers, require_enough, require_possible
 from fanplan.layers.overlay.allocation.hubs import best_hubs
 from fanplan.layers.overlay.allocation.loads import clients_of
 from fanplan.layers.overlay.allocation.phases import deployed

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_overlay_improve import problem_of, random_links
 
+from fanplan.core.arrays import NONE
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.stop import never
 from fanplan.layers.overlay.published.similar import random_tree
@@ -21,7 +22,7 @@ from fanplan.layers.overlay.search.judge import judged, search_of
 from fanplan.layers.overlay.search.limits import TreeLimits
 from fanplan.layers.overlay.search.repair import repaired
 from fanplan.layers.overlay.search.swap import best_swap
-from fanplan.network.trees import NONE, Tree, tree_of
+from fanplan.network.trees import Tree, tree_of
 
 
 def pairs_of(tree: Tree) -> set[tuple[int, int]]:

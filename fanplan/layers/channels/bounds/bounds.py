@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.core.arrays import Floats
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem, per_class
 from fanplan.layers.channels.bounds.bounds import Bound, lower_bound
 from fanplan.layers.channels.bounds.spectral import (

@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.sparse
 
 from fanplan.core.arrays import Floats, Longs
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
 
 LARGEST = 2_000

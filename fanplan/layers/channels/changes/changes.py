@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Longs
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.layers.channels.changes.order import (
     ACTIONS,
     CARRIED,

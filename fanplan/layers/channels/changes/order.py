@@ -22,11 +22,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Bools, Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.layers.channels.changes.world import ChannelWorld
 
 CARRIED, MEMBERS, UNICAST, DIRECT = 0, 1, 2, 3
@@ -52,8 +51,6 @@ FIRST = -2
 ACTIONS = ("join", "carry", "unicast", "direct", "end_direct", "end_unicast", "drop", "leave")
 
 NOBODY = np.zeros(0, np.int64)
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

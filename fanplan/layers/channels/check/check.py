@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.layers.channels.check.evidence import (
     Decisions,
-    Ints,
-    Longs,
     Relation,
     Truth,
     read_decisions,
@@ -29,8 +27,6 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
 from fanplan.plan.stored import StoredPlan
-
-Flags = NDArray[np.bool_]
 
 
 def check_channels(
@@ -95,12 +91,12 @@ def check_flow_columns(table: pa.Table, numbers: Ints, truth: Truth, findings: F
         name_flows(f"flows: {name} differs from the dataset", numbers[wrong], truth, findings)
 
 
-def differing(a: pa.ChunkedArray, b: pa.ChunkedArray) -> Flags:
+def differing(a: pa.ChunkedArray, b: pa.ChunkedArray) -> Bools:
     """Where two columns differ; a null differs from everything."""
     return pc.not_equal(a, b).fill_null(True).to_numpy()
 
 
-def differing_cells(stored: pa.ChunkedArray, own: pa.ChunkedArray) -> Flags:
+def differing_cells(stored: pa.ChunkedArray, own: pa.ChunkedArray) -> Bools:
     """Where two lists of cell numbers differ; null stands for the empty list."""
     stored, own = whole(stored), whole(own)
     sizes = [pc.list_value_length(cells).fill_null(0).to_numpy() for cells in (stored, own)]

@@ -11,17 +11,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import INGEST_AGAIN, Manifest, read_manifest, read_stage
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, Findings
 from fanplan.plan.stored import StoredPlan
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.check.evidence import Decisions, Floats, Ints, Longs, Truth
+from fanplan.layers.channels.check.evidence import Decisions, Truth
 from fanplan.plan.findings import EXAMPLES
 
-Flags = NDArray[np.uint8]
 UNWANTED, NEEDED, DOUBLE = 0, 1, 2
 
 
@@ -25,11 +24,11 @@ class Service:
     reached: Longs
     unserved: Longs
     """the first (flow, subscriber) pairs that nothing serves"""
-    useful_channels: Flags
+    useful_channels: Bytes
     """per (flow, channel): 1 if a member wants the flow"""
-    useful_members: Flags
+    useful_members: Bytes
     """per (channel, subscriber): 1 if the member wants something on the channel"""
-    unicast_use: Flags
+    unicast_use: Bytes
     """per (flow, subscriber): unwanted, needed, or a double of what a channel brings"""
 
 
@@ -60,7 +59,7 @@ def serve(
     joined: tuple[Longs, Ints],
     direct: tuple[Longs, Ints],
     result: tuple[Longs, Longs],
-    flags: tuple[Flags, Flags, Flags],
+    flags: tuple[Bytes, Bytes, Bytes],
 ) -> None:
     """Fill ``result`` and ``flags``; time is the audiences times channels per flow times log."""
     classes, audience_starts, audience = interest
@@ -87,7 +86,7 @@ def serve_by_channel(
     subscriber: int,
     carried: tuple[Longs, Ints],
     joined: tuple[Longs, Ints],
-    flags: tuple[Flags, Flags, Flags],
+    flags: tuple[Bytes, Bytes, Bytes],
 ) -> bool:
     """Whether the subscriber joined a channel that carries the flow; flags all such channels."""
     served = False

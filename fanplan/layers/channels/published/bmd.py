@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Bytes, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.channels_params import require_enough_flows
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.published.assignment import Bytes, map_cost, overlaps
+from fanplan.layers.channels.params import require_enough_flows
+from fanplan.layers.channels.published.assignment import map_cost, overlaps
 from fanplan.layers.channels.published.membership import one_channel_per_row
 from fanplan.layers.channels.published.params import FirstStepParams
 

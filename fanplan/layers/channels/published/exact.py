@@ -18,8 +18,8 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.channels_params import ChannelParams
 from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.params import ChannelParams
 
 MOST_STEPS = 3e9
 """Inner steps that are still tried: some seconds."""

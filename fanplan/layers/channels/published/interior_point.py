@@ -9,12 +9,12 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.channels_params import require_enough_flows
 from fanplan.layers.channels.ledger import perfect
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
+from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.assignment import map_cost
-from fanplan.layers.channels.published.broadcast import broadcast
 from fanplan.layers.channels.published.params import FirstStepParams
+from fanplan.layers.channels.published.plain import broadcast
 from fanplan.layers.channels.published.second_step.items import user_items
 from fanplan.layers.channels.published.second_step.served import channel_map, deliver
 

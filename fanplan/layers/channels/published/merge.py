@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 
-Words = NDArray[np.uint64]
 NOBODY = -1
 ROUNDS = 20
 """How often ``stop`` is asked on the way."""

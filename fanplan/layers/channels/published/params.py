@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.channels.channels_params import ChannelParams
+from fanplan.layers.channels.params import ChannelParams
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.channels_params import ChannelParams, require_enough_flows
-from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
+from fanplan.layers.channels.params import ChannelParams, require_enough_flows
 from fanplan.layers.channels.published.membership import one_channel_per_row
 
 
@@ -19,3 +19,23 @@ def random_map(
     generator = np.random.default_rng(seed)
     channel = generator.integers(params.channels, size=problem.size, dtype=np.int32)
     return one_channel_per_row(problem, channel, params.channels)
+
+
+def broadcast(problem: InterestProblem, params: ChannelParams, seed: int, stop: Stop) -> ChannelMap:
+    """All flows on channel 0, joined by every subscriber that wants anything."""
+    return one_channel_per_row(problem, np.zeros(problem.size, dtype=np.int32), 1)
+
+
+def round_robin(
+    problem: InterestProblem, params: ChannelParams, seed: int, stop: Stop
+) -> ChannelMap:
+    """Flow ``i`` in stored order goes to channel ``i`` mod K."""
+    require_enough_flows(problem, params.channels)
+    channel = np.arange(problem.size) % params.channels
+    return one_channel_per_row(problem, channel.astype(np.int32), params.channels)
+
+
+def unicast(problem: InterestProblem, params: ChannelParams, seed: int, stop: Stop) -> ChannelMap:
+    """Every (row, interested subscriber) pair by unicast."""
+    rows = np.repeat(np.arange(problem.size, dtype=np.int32), problem.audience_sizes)
+    return ChannelMap(0, NO_PAIRS, NO_PAIRS, pairs(rows, problem.audience))

@@ -8,8 +8,8 @@ from fanplan.core.arrays import Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.channels_params import require_enough_flows
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.assignment import (
     NOWHERE,
     Assignment,

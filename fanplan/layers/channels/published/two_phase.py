@@ -10,8 +10,8 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.channels_params import require_enough_flows
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.assignment import NOWHERE, map_cost
 from fanplan.layers.channels.published.membership import one_channel_per_row
 from fanplan.layers.channels.published.params import FirstStepParams

@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Longs
 from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
 from fanplan.layers.channels.report.pairs import Pairs, audience_pairs, pairs_of
 from fanplan.report.content import Picture
@@ -32,15 +33,14 @@ PASSES = 30
 """Of averaging; the order hardly changes after a few."""
 
 Counts = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Cells:
     """Which pixel each flow and each subscriber falls into, and how many pixels there are."""
 
-    column: Ints
-    row: Ints
+    column: Longs
+    row: Longs
     width: int
     height: int
 
@@ -103,7 +103,7 @@ def matrix_pictures(name: str, truth: Truth, decisions: Decisions) -> list[Pictu
     ]
 
 
-def cells(column: Ints, row: Ints) -> Cells:
+def cells(column: Longs, row: Longs) -> Cells:
     """Positions in order, as pixels."""
     width, height = min(len(column), WIDTH), min(len(row), HEIGHT)
     return Cells(
@@ -111,7 +111,7 @@ def cells(column: Ints, row: Ints) -> Cells:
     )
 
 
-def ordered(decisions: Decisions, flows: int, people: int) -> tuple[Ints, Ints]:
+def ordered(decisions: Decisions, flows: int, people: int) -> tuple[Longs, Longs]:
     """The position of each flow and each subscriber, so that what belongs together is together.
 
     Channels and subscribers are moved to the mean place of those they belong to, again and again
@@ -128,7 +128,7 @@ def ordered(decisions: Decisions, flows: int, people: int) -> tuple[Ints, Ints]:
     return positions(by_channel), positions(place)
 
 
-def mean_of(values: Counts, of: Ints, size: int) -> Counts:
+def mean_of(values: Counts, of: Longs, size: int) -> Counts:
     """The mean of the values that belong to each item; infinite where none does."""
     count = np.bincount(of, minlength=size)
     total = np.bincount(of, values, size)
@@ -141,14 +141,14 @@ def ranked(values: Counts) -> Counts:
     return np.where(np.isfinite(values), ranks, np.inf)
 
 
-def positions(values: Counts) -> Ints:
+def positions(values: Counts) -> Longs:
     """Where each stands in ascending order; equal ones in the order they come."""
     result = np.empty(len(values), np.int64)
     result[np.argsort(values, kind="stable")] = np.arange(len(values))
     return result
 
 
-def first_of(relation: Relation, size: int) -> Ints:
+def first_of(relation: Relation, size: int) -> Longs:
     """The first channel of each flow, −1 if it has none."""
     has = np.diff(relation.starts) > 0
     result = np.full(size, -1)

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fanplan.core.arrays import Longs
 from fanplan.data.interest import repeat_audiences
 from fanplan.layers.channels.check.evidence import Relation, Truth
-
-Ints = NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
     """Pairs of numbers: flow and subscriber, flow and channel, channel and member."""
 
-    left: Ints
-    right: Ints
+    left: Longs
+    right: Longs
 
 
 def pairs_of(relation: Relation) -> Pairs:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fanplan.core.ledger import Ledger, unicast_cost
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.layers.channels.check.evidence import Decisions, Truth, read_decisions, read_truth
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture

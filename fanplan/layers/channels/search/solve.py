@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from fanplan.core.arrays import Bytes
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.search.free.column import CANDIDATES
 from fanplan.layers.channels.search.free.search import search
 from fanplan.layers.channels.search.model.assign import Choice
 from fanplan.layers.channels.search.model.cover import Cover, empty_cover, one_channel
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import (
     Rules,
     improve,

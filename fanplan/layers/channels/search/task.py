@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Bytes, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.params import KmodesParams
@@ -18,7 +18,7 @@ from fanplan.layers.channels.search.model.cover import (
     total_cover_gain,
     unserved_pairs,
 )
-from fanplan.layers.channels.search.model.demand import Bytes, Demand, make_demand
+from fanplan.layers.channels.search.model.demand import Demand, make_demand
 from fanplan.layers.channels.search.model.rules import Rules, bounded, no_rules
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Bytes, Ints, Longs
 from fanplan.core.ledger import Ledger
 from fanplan.data.contracts import CLASSES
 from fanplan.data.ingest.store import escaped
@@ -23,10 +23,10 @@ from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.channels.map import ChannelLayer, ChannelMap, Pairs, pairs
 from fanplan.layers.channels.methods import find_method, planned
+from fanplan.layers.channels.record import subscriber_names
 from fanplan.layers.channels.search import KmodesParams
 from fanplan.layers.channels.search.model.cover import Cover, unserved_pairs
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
-from fanplan.layers.channels.write import subscriber_names
+from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.plan.tables import CHANNEL_SUBSCRIBERS, arrow_schema
 
 TABLE = "decided"

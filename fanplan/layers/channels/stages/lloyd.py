@@ -20,13 +20,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Bytes, Longs
+from fanplan.core.prices import Weights
 from fanplan.core.progress import Progress
 from fanplan.core.stop import Stop
-from fanplan.core.weights import Weights
 from fanplan.layers.channels.search.free.lloyd import SETTLED
 from fanplan.layers.channels.search.model.assign import assign
-from fanplan.layers.channels.search.model.demand import Bytes, Demand, demand_of
+from fanplan.layers.channels.search.model.demand import Demand, demand_of
 from fanplan.layers.channels.search.model.shares import add_shares, channel_gain, joins, to_whole
 
 Batches = Iterator[pa.RecordBatch]

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
+from fanplan.core.prices import Weights
 from fanplan.core.progress import Progress
-from fanplan.core.weights import Weights
 from fanplan.data.contracts import coordinates
 from fanplan.data.ingest.audience import flow_name
 from fanplan.data.ingest.cover import cell_points

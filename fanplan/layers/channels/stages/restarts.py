@@ -25,14 +25,10 @@ from fanplan.core.progress import Progress, quiet
 from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, never
 from fanplan.data.interest import Rows, load_interest
 from fanplan.data.tasks import PAYLOAD, run_tasks
-from fanplan.layers.channels.channels_params import (
-    ChannelParams,
-    require_enough_flows,
-    require_traffic,
-)
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelLayer, ChannelMap, pairs
 from fanplan.layers.channels.methods import find_method, planned
+from fanplan.layers.channels.params import ChannelParams, require_enough_flows, require_traffic
 
 JOB = "job.pickle"
 STOP = "stop"

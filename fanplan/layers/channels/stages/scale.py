@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from fanplan.core.arrays import Bytes
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.progress import Progress, quiet
 from fanplan.core.stop import Stop, never
@@ -28,7 +29,7 @@ from fanplan.layers.channels.search.free.coreset import (
 )
 from fanplan.layers.channels.search.model.assign import assign
 from fanplan.layers.channels.search.model.cover import one_channel
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import no_rules, recover
 from fanplan.layers.channels.search.model.shares import exponent_of
 from fanplan.layers.channels.stages.decisions import (

@@ -1,4 +1,4 @@
-"""NEW."""
+"""What passes each broker under a design: on channels, in groups, directly, or by default."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Longs
 from fanplan.layers.delivery.report.ways import CHANNEL, DIRECT, HOP, Ways
-from fanplan.layers.overlay.report.passages import Longs, Passages
+from fanplan.layers.overlay.report.passages import Passages
 from fanplan.network.brokers import OverlayProblem
 
 

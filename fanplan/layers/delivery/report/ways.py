@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import reached, recounted_routes
 from fanplan.layers.groups.carried import group_keys, stored_keys
@@ -16,10 +16,6 @@ from fanplan.layers.groups.read import StoredGroups, read_groups
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import read_brokers
 from fanplan.plan.stored import StoredPlan
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 CHANNEL, HOP, DIRECT = range(3)
 TO_PEOPLE = ("channel", "last hop", "direct unicast")

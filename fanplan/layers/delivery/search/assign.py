@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.delivery.search.carry import (
-    NONE,
     Desk,
     Network,
     Rates,
@@ -24,7 +23,6 @@ from fanplan.layers.delivery.search.carry import (
     routed_price,
     through,
 )
-from fanplan.layers.groups.problem.groups import Bools
 
 LESS = 1.0 - 1e-12
 """What is cheaper by more than rounding."""

@@ -6,12 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.groups.problem.groups import Bools
 from fanplan.layers.groups.problem.subtrees import Room, collect, kept
-
-NONE = -1
 
 
 class Rates(NamedTuple):

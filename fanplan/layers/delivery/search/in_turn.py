@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
-from fanplan.core.weights import Weights
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap, bitmap
 from fanplan.layers.channels.ledger import joined_any
@@ -17,10 +17,10 @@ from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.layers.channels.search import KmodesParams, kmodes
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem, Local, local_interest
-from fanplan.layers.delivery.types import Delivery
+from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.ways import groups_of
 from fanplan.layers.groups.carried import group_keys
-from fanplan.layers.groups.problem.groups import Bools, GroupsProblem
+from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.search.choose import choose_groups
 
 

@@ -15,9 +15,9 @@ from fanplan.layers.channels.map import pairs
 from fanplan.layers.delivery.ledger import DeliveryLedger, delivery_ledger
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.in_turn import completed, layer_by_layer, with_groups
 from fanplan.layers.delivery.search.refine import Search, Shadow
-from fanplan.layers.delivery.types import Delivery
 from fanplan.layers.groups.search.benefit import benefit, candidates_of
 
 ROUNDS = 3

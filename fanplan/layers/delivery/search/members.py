@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.delivery.search.carry import (
-    NONE,
     Desk,
     Network,
     Rates,
@@ -23,7 +22,6 @@ from fanplan.layers.delivery.search.carry import (
     covered,
     through,
 )
-from fanplan.layers.groups.problem.groups import Bools
 
 
 @compiled

@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Ints
+from fanplan.core.arrays import NONE, Ints
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.map import pairs
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.assign import assign
-from fanplan.layers.delivery.search.carry import NONE, Desk, Network, Rates, State, Wishes, depths
+from fanplan.layers.delivery.search.carry import Desk, Network, Rates, State, Wishes, depths
 from fanplan.layers.delivery.search.in_turn import completed, with_groups
 from fanplan.layers.delivery.search.members import regroup
-from fanplan.layers.delivery.types import Delivery
 from fanplan.layers.groups.problem.subtrees import room_for
 
 PASSES = 20

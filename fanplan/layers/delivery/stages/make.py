@@ -1,4 +1,4 @@
-"""NEW."""
+"""Who sends what, made when a design first needs it."""
 
 from __future__ import annotations
 

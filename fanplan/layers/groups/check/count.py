@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.layers.groups.problem.groups import Bools, BrokerTrees
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.read import Entries, StoredGroups
 from fanplan.network.brokers import Routes
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.build import equal_audiences, take_audiences
-from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.network.brokers import Routes
 
 NAMED = 3

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.boxes.union import united
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.cell_matcher import Grid
 from fanplan.layers.groups.problem.grid import edges_of, held, met, shape_of
-from fanplan.layers.groups.problem.signatures import Words, broker_words
+from fanplan.layers.groups.problem.signatures import broker_words
 
 PART = 1 << 17
 """Cells of a part, if a row of the first axis has no more."""

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.boxes.matching import BoxIndex, build_index, locate, sorted_order, test
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.cell_matcher import DEFAULT, each, rows
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.regions import BrokerRegions
-from fanplan.layers.groups.problem.signatures import Words, broker_words, set_signatures
+from fanplan.layers.groups.problem.signatures import broker_words, set_signatures
 
 FEW = 4
 """Boxes that cut a cell, on average, up to which it takes longer to sort points than to test."""

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Bools, Floats, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.problem.cell_matcher import Grid, grid_of
-from fanplan.layers.groups.problem.groups import Bools
 
 MOST_CELLS = 20_000_000
 MOST_MARKS = 20_000_000_000

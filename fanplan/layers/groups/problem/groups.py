@@ -7,15 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import first_unsorted
 from fanplan.network.brokers import Routes
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,10 @@ different sets have the same one by chance only: one in 2¹²⁸ for a pair of s
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.data.build import mix
-
-Words = NDArray[np.uint64]
 
 
 @compiled

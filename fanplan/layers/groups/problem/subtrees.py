@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 
 
 class Spans(NamedTuple):

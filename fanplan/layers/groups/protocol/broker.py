@@ -5,12 +5,12 @@ It knows its neighbours in the tree, the place of the root, and what messages to
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fanplan.layers.groups.protocol.audit import Audit
-from fanplan.layers.groups.protocol.interest import Interest
 from fanplan.layers.groups.protocol.links import Links
 from fanplan.layers.groups.protocol.messages import (
     DEFAULT,
@@ -245,3 +245,22 @@ class Broker:
 
     def completed(self, group: int) -> None:
         self.send(self.groups[group].origin, Completion(group))
+
+
+class Interest:
+    """Since when each route is wanted, or no longer: the first change turns interest on.
+
+    Publications of groups take other ways than acceptances and may come late. So old changes are
+    kept, and the number of a publication says which of them were in force.
+    """
+
+    def __init__(self) -> None:
+        self._changes: dict[int, list[int]] = defaultdict(list)
+
+    def change(self, update: Update, since: int) -> None:
+        for route in update.added | update.dropped:
+            self._changes[route].append(since)
+
+    def wanted(self, route: int, number: int) -> bool:
+        """Whether publication ``number`` is wanted, by what was in force when the root sent it."""
+        return bisect_right(self._changes.get(route, ()), number) % 2 == 1

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Ints
+from fanplan.core.arrays import Bools, Floats, Ints
 from fanplan.layers.groups.problem.build import Cells, cell_groups
-from fanplan.layers.groups.problem.groups import Bools, BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.protocol.messages import Update
 from fanplan.network.brokers import Routes
 

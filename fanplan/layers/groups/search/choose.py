@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Floats
+from fanplan.core.arrays import Bools, Floats
 from fanplan.layers.groups.params import Budget, GroupsParams, Threshold, Top
-from fanplan.layers.groups.problem.groups import Bools, GroupsProblem
+from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.search.benefit import Candidates, benefit, candidates_of, setup_cost
 from fanplan.layers.groups.search.knapsack import pack
 

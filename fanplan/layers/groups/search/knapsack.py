@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Bools, Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.groups.problem.groups import Bools
 
 TABLE = 100_000_000
 """Most cells of the table, a byte each."""

@@ -1,4 +1,4 @@
-"""NEW."""
+"""Cells, their groups and their traffic, made when groups first need them."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Longs
-from fanplan.layers.marking.check.count import Bools, walk
+from fanplan.core.arrays import Bools, Floats, Longs
+from fanplan.layers.marking.check.count import walk
 from fanplan.layers.marking.check.recount import recount
 from fanplan.layers.marking.problem.covers import read_covers
 from fanplan.layers.marking.problem.marking import MarkingProblem

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
-
-Bools = NDArray[np.bool_]
 
 
 class Walked(NamedTuple):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Bools, Floats, Longs
 from fanplan.core.kernels import compiled
-
-Bools = NDArray[np.bool_]
 
 BLOCK = 64
 """Boxes that are passed over together."""

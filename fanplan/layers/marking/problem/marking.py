@@ -12,8 +12,6 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.network.brokers import Links
 
-NONE = -1
-
 
 @dataclass(frozen=True, eq=False)
 class Network:

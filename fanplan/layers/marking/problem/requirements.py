@@ -6,14 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Bools, Longs
 from fanplan.core.errors import NAMED, InputError, Problem, similar
 from fanplan.layers.marking.problem.marking import Network
 from fanplan.network.paths import Hung
-
-Bools = NDArray[np.bool_]
 
 
 def position(network: Network, core: str) -> int:

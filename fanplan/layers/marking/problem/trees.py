@@ -8,17 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.marking.problem.marking import (
-    NONE,
-    MarkingProblem,
-    Network,
-    SharedTree,
-    SourceTrees,
-)
+from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SharedTree, SourceTrees
 from fanplan.layers.marking.problem.requirements import (
-    Bools,
     missed,
     position,
     positions,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fanplan.layers.marking.problem.marking import NONE
+from fanplan.core.arrays import NONE
 from fanplan.layers.marking.protocol.data_path import DataPathLayer
 from fanplan.layers.marking.protocol.descriptors import DescriptorLayer
 from fanplan.layers.marking.protocol.marks import (

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import NONE, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.marking.params import MarkingWishes
-from fanplan.layers.marking.problem.marking import NONE, MarkingProblem, Network
+from fanplan.layers.marking.problem.marking import MarkingProblem, Network
 from fanplan.layers.marking.problem.trees import (
     given_problem,
     network_ways,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fanplan.layers.marking.problem.marking import NONE
+from fanplan.core.arrays import NONE
 from fanplan.layers.marking.protocol.messages import BRANCH, Branch, Client, Mark
 from fanplan.layers.marking.protocol.routing import Routing
 from fanplan.layers.marking.protocol.tier import CLIENT, Heard, Local

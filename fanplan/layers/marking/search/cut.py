@@ -11,12 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import NONE, Bools, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.marking.ledger import Bools
 from fanplan.layers.marking.search.relation import Relation, distribute, turned
-
-NONE = -1
 
 
 class Flow(NamedTuple):

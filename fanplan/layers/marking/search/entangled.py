@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Bools, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.marking.ledger import Bools
 from fanplan.layers.marking.search.relation import Relation, gathered, turned
 
 

@@ -6,16 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.marking.ledger import (
-    Bools,
-    Counts,
-    descriptor_counts,
-    link_costs,
-    marking_cost,
-)
-from fanplan.layers.marking.problem.marking import NONE, MarkingProblem
+from fanplan.layers.marking.ledger import Counts, descriptor_counts, link_costs, marking_cost
+from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.search.cut import largest_closure
 from fanplan.layers.marking.search.entangled import Entangled, untangled
 from fanplan.layers.marking.search.relation import Relation, relation_of

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.marking.problem.marking import NONE, MarkingProblem, SharedTree
+from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree
 
 
 class Relation(NamedTuple):

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fanplan.core.arrays import Longs
-from fanplan.layers.marking.ledger import Bools, Counts, descriptor_counts
+from fanplan.core.arrays import Bools, Longs
+from fanplan.layers.marking.ledger import Counts, descriptor_counts
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.search.cut import largest_closure
 from fanplan.layers.marking.search.entangled import Entangled, in_parts, untangled
 from fanplan.layers.marking.search.marking import (
+    LARGEST,
     Marking,
     decided,
     exact_marking,
@@ -74,3 +75,23 @@ def part_prints(
         required = np.sort(owner * (end - start) + place[relation.items[pairs] - start])
         items = knots.items[order]
         yield items, b"".join(a.tobytes() for a in (ends[items], gain[items], required))
+
+
+def kept_marking(problem: MarkingProblem, counts: Counts, publish: Bools, known: Bools) -> Bools:
+    """The p-links of the cheapest valid marking among those that change the fewest known marks.
+
+    ``publish`` has the p-links among links whose mark is ``known``; others have none yet. A known
+    mark weighs more than all costs together, so that one minimum cut settles both. Costs have 40
+    bits with a million links, and less where those are more.
+    """
+    gain = gains(problem, counts)
+    room = LARGEST // (problem.size + 1)
+    gain >>= max(0, int(np.abs(gain).sum()).bit_length() - room.bit_length() + 2)
+    weight = int(np.abs(gain).sum()) + 1
+    gain += weight * np.where(known, np.where(publish, -1, 1), 0)
+    relation = relation_of(problem)
+    full = np.concatenate((gain, np.zeros(relation.size - problem.size, np.int64)))
+    found, knots = untangled(relation, full)
+    closed = largest_closure(knots.relation, full[knots.items], knots.starts)
+    found[knots.items] = ~closed
+    return found[: problem.size]

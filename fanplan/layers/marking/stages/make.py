@@ -1,4 +1,4 @@
-"""NEW."""
+"""Counts of descriptors, made when a marking first needs them."""
 
 from __future__ import annotations
 

@@ -7,12 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.network.brokers import ClientProblem
 
 Load = Literal["estimate", "exact"]
-NONE = -1
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.allocation.allocation import NONE, Allocation, AllocationParams
+from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams
 from fanplan.layers.overlay.allocation.hubs import best_hubs
 from fanplan.layers.overlay.allocation.loads import (
     Clients,
@@ -28,8 +28,7 @@ from fanplan.layers.overlay.allocation.packing import (
     largest_first,
     packing_of,
 )
-from fanplan.layers.overlay.allocation.published import ranked_allocation
-from fanplan.layers.overlay.allocation.ranking import Ranking, ranked
+from fanplan.layers.overlay.allocation.published import Ranking, ranked, ranked_allocation
 from fanplan.layers.overlay.allocation.resume import resumed
 from fanplan.network.brokers import ClientProblem
 

@@ -11,9 +11,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.overlay.allocation.allocation import NONE
 from fanplan.network.brokers import ClientProblem
 
 

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.allocation.allocation import NONE
 from fanplan.layers.overlay.allocation.loads import Clients, State, place, remove
 from fanplan.layers.overlay.allocation.packing import Packing, best_fit, counted, savings
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.errors import InfeasibleError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.layers.overlay.allocation.allocation import NONE, Allocation, AllocationParams
+from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams
 from fanplan.layers.overlay.allocation.loads import (
     Clients,
     State,

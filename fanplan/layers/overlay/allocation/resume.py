@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import NONE, Longs
 from fanplan.core.errors import InfeasibleError, InputError, Problem
-from fanplan.layers.overlay.allocation.allocation import NONE
 from fanplan.layers.overlay.allocation.loads import (
     Clients,
     State,

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints
+from fanplan.core.arrays import NONE, Floats, Ints
 from fanplan.core.kernels import compiled
-from fanplan.network.trees import NONE
 
 
 class Arcs(NamedTuple):

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import Floats, Ints
+from fanplan.core.arrays import NONE, Floats, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.overlay.params import ALPHA
 from fanplan.layers.overlay.published.arborescence import branching
 from fanplan.layers.overlay.published.spanning import parts, spanning_tree
 from fanplan.network.brokers import OverlayProblem, values_at
-from fanplan.network.trees import NONE, Tree, tree_of, tree_of_parents
+from fanplan.network.trees import Tree, tree_of, tree_of_parents
 
 
 def overlap_tree(problem: OverlayProblem) -> Tree:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import Longs
 from fanplan.network.brokers import Routes
-
-Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

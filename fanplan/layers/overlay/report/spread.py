@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from fanplan.core.arrays import Floats
 from fanplan.layers.delivery.report.passages import delivering, left_to_brokers, positions
 from fanplan.layers.delivery.report.ways import read_ways
 from fanplan.layers.overlay.build import trees_ledger
@@ -24,8 +25,6 @@ from fanplan.plan.stored import StoredPlan
 
 SOURCES = 256
 """Brokers whose distances to all others are held at once."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

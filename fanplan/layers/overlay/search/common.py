@@ -6,13 +6,13 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import depth_first_order
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.layers.overlay.published.spanning import parts, spanning_tree
 from fanplan.layers.overlay.search.limits import Rules
 from fanplan.layers.overlay.search.shallow import busyness
 from fanplan.layers.overlay.search.traffic import some_routes, traffic_of
 from fanplan.network.brokers import OverlayProblem, values_at
-from fanplan.network.trees import NONE, Tree, tree_of
+from fanplan.network.trees import Tree, tree_of
 
 PAIRS = 6
 """Other ends that each end of a route is paired with."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import NONE, Longs
 from fanplan.core.stop import Stop
 from fanplan.layers.overlay.search.hung import hung_of
 from fanplan.layers.overlay.search.judge import Search, judged
 from fanplan.layers.overlay.search.limits import NO_LIMIT
 from fanplan.layers.overlay.search.offers import changes
 from fanplan.layers.overlay.search.swap import Swap, make_swap, next_swap, promise
-from fanplan.network.trees import NONE, Tree, tree_of
+from fanplan.network.trees import Tree, tree_of
 
 VISITS = 16
 """Links that are visited before the search asks again whether to stop."""

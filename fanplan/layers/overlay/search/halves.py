@@ -15,11 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.overlay.search.hung import Hung, smaller_part
 from fanplan.layers.overlay.search.traffic import Traffic
-from fanplan.network.trees import NONE
 
 
 class Halves(NamedTuple):

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.overlay.search.offers import Offers, offer_positions
-from fanplan.network.trees import NONE, Tree
+from fanplan.network.trees import Tree
 
 
 class Hung(NamedTuple):

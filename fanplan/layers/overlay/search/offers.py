@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.layers.overlay.search.traffic import starts_of
 from fanplan.network.brokers import OverlayProblem
-from fanplan.network.trees import NONE, Tree, tree_of
-
-Flags = NDArray[np.bool_]
+from fanplan.network.trees import Tree, tree_of
 
 
 class Offers(NamedTuple):
@@ -29,8 +26,8 @@ class Offers(NamedTuple):
     latency: Floats
     most: Floats
     price: Floats
-    new: Flags
-    shared: Flags
+    new: Bools
+    shared: Bools
     at: Longs
     near: Longs
     open: bool
@@ -76,7 +73,7 @@ def merged(*trees: Tree | None) -> Tree:
     return tree_of(pairs[:, 0], pairs[:, 1])
 
 
-def among(a: Ints, b: Ints, tree: Tree | None, size: int) -> Flags:
+def among(a: Ints, b: Ints, tree: Tree | None, size: int) -> Bools:
     """Whether each of some links is one of a tree."""
     if tree is None:
         return np.zeros(len(a), dtype=bool)

@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.overlay.search.halves import Halves
 from fanplan.layers.overlay.search.hung import Hung
 from fanplan.layers.overlay.search.limits import NO_LIMIT, Rules
-from fanplan.network.trees import NONE
 
 MOST = 24
 """Brokers of each half that are tried as ends of a new link when hops are limited."""

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import breadth_first_order
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.layers.overlay.search.limits import Rules
 from fanplan.network.brokers import OverlayProblem
-from fanplan.network.trees import NONE, Tree, tree_of, tree_of_parents
+from fanplan.network.trees import Tree, tree_of, tree_of_parents
 
 
 def shallow_trees(problem: OverlayProblem, rules: Rules) -> list[Tree]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.overlay.search.halves import Halves, cut, extra_at, outside_hop
 from fanplan.layers.overlay.search.hung import Hung, attach, detach
@@ -14,7 +14,6 @@ from fanplan.layers.overlay.search.limits import NO_LIMIT, Rules
 from fanplan.layers.overlay.search.offers import Offers
 from fanplan.layers.overlay.search.reach import Reach, ends_to_try, reach_of, too_far
 from fanplan.layers.overlay.search.traffic import Traffic
-from fanplan.network.trees import NONE
 
 
 class Prices(NamedTuple):

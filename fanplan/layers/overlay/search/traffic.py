@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.network.brokers import Routes
-from fanplan.network.trees import NONE
 
 
 class Traffic(NamedTuple):

@@ -1,4 +1,4 @@
-"""NEW."""
+"""Similarity and routes, made when an overlay first needs them."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import Generator
 
-from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.layers.channels.bits import Words, set_bits
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
+from fanplan.layers.channels.bits import set_bits
 from fanplan.layers.channels.published.genetic.neighbours import neighbour_map
 from fanplan.layers.channels.published.genetic.operators import first_population
 from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem
-from fanplan.layers.channels.published.genetic.quality import Flags, update_costs, word_masks
+from fanplan.layers.channels.published.genetic.quality import update_costs, word_masks
 
 
 class Genes(Protocol):
@@ -32,7 +32,7 @@ class Genes(Protocol):
     def first(self, params: Any, rng: Generator) -> Ints: ...
 
     def evaluate(
-        self, population: Ints, changed: Flags, costs: Floats, params: Any, rng: Generator
+        self, population: Ints, changed: Bools, costs: Floats, params: Any, rng: Generator
     ) -> None: ...
 
 
@@ -68,7 +68,7 @@ class SubscriptionGenes:
         return made
 
     def evaluate(
-        self, population: Ints, changed: Flags, costs: Floats, params: Any, rng: Generator
+        self, population: Ints, changed: Bools, costs: Floats, params: Any, rng: Generator
     ) -> None:
         sets = (self.members, self.audience, self.weight, self.starts, self.words, self.masks)
         update_costs(population, changed, costs, *sets)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.bits import Words
 
 
 def neighbour_map(

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import Generator
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.published.genetic.quality import Flags
 
 
 def first_population(
@@ -57,7 +56,7 @@ def roulette(sectors: Floats, rng: Generator) -> int:
 
 @compiled
 def exchange(
-    mine: Ints, other: Ints, points: Longs, to: Longs, child: Ints, changed: Flags
+    mine: Ints, other: Ints, points: Longs, to: Longs, child: Ints, changed: Bools
 ) -> None:
     """A child of one parent, but for every second part between points, which is the other's.
 
@@ -84,7 +83,7 @@ def crossover_points(count: int, genes: int, rng: Generator) -> Longs:
 
 
 @compiled
-def mutate(map: Ints, channels: int, mask: float, rng: Generator, changed: Flags) -> None:
+def mutate(map: Ints, channels: int, mask: float, rng: Generator, changed: Bools) -> None:
     """Two channels exchange the genes that a random mask selects."""
     if channels < 2:
         return
@@ -108,7 +107,7 @@ def breed(
     mutation: float,
     mask: float,
     rng: Generator,
-) -> tuple[Ints, Floats, Flags]:
+) -> tuple[Ints, Floats, Bools]:
     """As many children as there are maps, their parents' costs, and the channels that changed.
 
     Without sectors, parents are selected by tournament.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.channels.channels_params import ChannelParams
+from fanplan.layers.channels.params import ChannelParams
 from fanplan.layers.channels.published.genetic.probability import Kind
 from fanplan.layers.channels.published.genetic.weight import Unit
 

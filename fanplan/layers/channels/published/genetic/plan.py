@@ -9,9 +9,9 @@ from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap
-from fanplan.layers.channels.channels_params import require_enough_flows
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.genetic.evolve import State, advance, start
 from fanplan.layers.channels.published.genetic.genes import subscription_genes
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams

@@ -8,13 +8,10 @@ are rows of bits.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.bits import Words, popcount
-
-Flags = NDArray[np.bool_]
+from fanplan.layers.channels.bits import popcount
 
 
 @compiled
@@ -36,7 +33,7 @@ def word_masks(starts: Longs, rows: Ints) -> tuple[Longs, Longs, Words]:
 @compiled
 def update_costs(
     population: Ints,
-    changed: Flags,
+    changed: Bools,
     costs: Floats,
     members: Words,
     audience: Words,

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.build import summed
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.published.assignment import NOWHERE, Assignment, put
 from fanplan.layers.channels.published.genetic.problem import Lists
-from fanplan.layers.channels.published.genetic.quality import Flags
 from fanplan.layers.channels.published.tock import reassign
 
 FIRST_PASSES = 5
@@ -52,7 +51,7 @@ class RowGenes:
         return maps
 
     def evaluate(
-        self, population: Ints, changed: Flags, costs: Floats, params: Any, rng: Generator
+        self, population: Ints, changed: Bools, costs: Floats, params: Any, rng: Generator
     ) -> None:
         self.settle(population, costs, params.passes, rng)
 

@@ -12,9 +12,11 @@ from fanplan.core.arrays import Floats
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.published.second_step.greedy_flow import flow_change
-from fanplan.layers.channels.published.second_step.greedy_items import pair_change
-from fanplan.layers.channels.published.second_step.greedy_user import user_change
+from fanplan.layers.channels.published.second_step.greedy_items import (
+    flow_change,
+    pair_change,
+    user_change,
+)
 from fanplan.layers.channels.published.second_step.items import FLOW, USER, Items
 from fanplan.layers.channels.published.second_step.served import (
     BY_UNICAST,

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Bools, Longs
 from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from fanplan.core.stop import Stop
     from fanplan.layers.channels.published.params import HybridParams
 
-Mask = NDArray[np.bool_]
 First = Callable[[InterestProblem, "HybridParams", int, "Stop"], ChannelMap]
 """A channel planner, which a second step follows."""
 Move = Callable[[InterestProblem, ChannelMap, "HybridParams", "Stop"], ChannelMap]
@@ -90,14 +88,14 @@ def repeated(
     return best
 
 
-def carried_pairs(problem: InterestProblem, map: ChannelMap) -> Mask:
+def carried_pairs(problem: InterestProblem, map: ChannelMap) -> Bools:
     """The pairs that a map does not send by unicast."""
     row = np.repeat(np.arange(problem.size, dtype=np.int64), problem.audience_sizes)
     unicast = (map.unicast.left.astype(np.int64) << 32) | map.unicast.right
     return ~np.isin((row << 32) | problem.audience, unicast, assume_unique=True)
 
 
-def take_out(carried: Mask, items: Items, batch: Longs) -> None:
+def take_out(carried: Bools, items: Items, batch: Longs) -> None:
     """Mark the pairs of the items as no longer carried by channels."""
     for item in batch:
         carried[items.pairs[items.starts[item] : items.starts[item + 1]]] = False
@@ -105,7 +103,7 @@ def take_out(carried: Mask, items: Items, batch: Longs) -> None:
 
 def solve_rest(
     problem: InterestProblem,
-    carried: Mask,
+    carried: Bools,
     first: First,
     params: HybridParams,
     seed: int,
@@ -124,7 +122,7 @@ def solve_rest(
 
 
 def restricted(
-    problem: InterestProblem, carried: Mask, row: Longs
+    problem: InterestProblem, carried: Bools, row: Longs
 ) -> tuple[InterestProblem, Longs]:
     """W without the pairs that are not carried, and the rows that are left."""
     sizes = np.bincount(row[carried], minlength=problem.size)

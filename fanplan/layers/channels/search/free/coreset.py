@@ -10,11 +10,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from fanplan.core.arrays import Bytes
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.search.free.search import LEAST_HEAVY, search
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 
 MOST_ROWS = 250_000
 """Rows of a coreset unless said otherwise: with audiences of 100 a few hundred megabytes."""

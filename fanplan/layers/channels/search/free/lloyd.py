@@ -7,7 +7,7 @@ import math
 import numba
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
 from fanplan.layers.channels.search.model.assign import (
@@ -17,7 +17,7 @@ from fanplan.layers.channels.search.model.assign import (
     total_gain,
     worth_threads,
 )
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 
 TASKS = 64
 """Tasks of the parallel Y-step."""

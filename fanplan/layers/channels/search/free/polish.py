@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.free.lloyd import majority
 from fanplan.layers.channels.search.model.assign import Choice, assign, count_overlaps
 from fanplan.layers.channels.search.model.cover import row_audience
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 
 LOOK = 3
 """Channels whose exact change is computed for a row: those with the best members as they are."""

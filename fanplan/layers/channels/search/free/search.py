@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fanplan.core.arrays import Bytes
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.search.free.column import CANDIDATES
@@ -12,7 +13,7 @@ from fanplan.layers.channels.search.free.polish import polish
 from fanplan.layers.channels.search.free.seed import seed_members
 from fanplan.layers.channels.search.free.swap import swap
 from fanplan.layers.channels.search.model.assign import Choice, total_gain
-from fanplan.layers.channels.search.model.demand import Bytes, Demand, heaviest
+from fanplan.layers.channels.search.model.demand import Demand, heaviest
 
 LEAST_HEAVY = 30_000
 """Up to this many rows the whole demand is searched."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints
+from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
 from fanplan.layers.channels.search.free.column import (
@@ -17,7 +17,7 @@ from fanplan.layers.channels.search.free.column import (
     make_scratch,
 )
 from fanplan.layers.channels.search.model.assign import weighted_sum
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 
 ROWS_AT_A_TIME = 3_000_000
 """Rows × channels opened between two questions whether to stop: some tenths of a second."""

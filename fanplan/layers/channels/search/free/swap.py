@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints
+from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.bits import column_bits, common
@@ -29,7 +29,7 @@ from fanplan.layers.channels.search.model.assign import (
     total_gain,
     weighted_sum,
 )
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 
 ROUNDS = 4
 """Lloyd rounds on the channels that a swap touched."""

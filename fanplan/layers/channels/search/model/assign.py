@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 
 UNICAST = -1
 BLOCK = 512

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.map import ChannelMap, pairs
 from fanplan.layers.channels.search.model.assign import (
@@ -21,7 +21,7 @@ from fanplan.layers.channels.search.model.assign import (
     weighted_sum,
     worth_threads,
 )
-from fanplan.layers.channels.search.model.demand import Bytes, Demand, demand_of
+from fanplan.layers.channels.search.model.demand import Demand, demand_of
 
 
 class Cover(NamedTuple):

@@ -18,13 +18,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.bits import Words, audience_bits
+from fanplan.layers.channels.bits import audience_bits
 
-Bytes = NDArray[np.uint8]
 Array = TypeVar("Array", bound=NDArray[Any])
 
 

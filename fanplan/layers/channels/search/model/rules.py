@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
 from fanplan.layers.channels.search.model.assign import channel_costs, worth_threads
@@ -27,7 +27,7 @@ from fanplan.layers.channels.search.model.cover import (
     served_by,
     total_cover_gain,
 )
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 
 CHUNK_CELLS = 4_000_000
 """Rows × channels that are worked on at a time: bounds the memory of their lists."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.core.weights import Weights
+from fanplan.core.prices import Weights
 
 BITS = 61
 """Binary digits of the largest sum; rounding adds far less than the one that is left."""

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats
+from fanplan.core.arrays import Bytes, Floats
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import Cover, row_audience, served_by
-from fanplan.layers.channels.search.model.demand import Bytes, Demand, demand_of
+from fanplan.layers.channels.search.model.demand import Demand, demand_of
 from fanplan.layers.channels.search.model.rules import Rules, channel_traffic, improve
 
 STEPS = 10

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import Cover, row_audience, row_channels
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import Rules
 
 MOST_CELLS = 20_000_000

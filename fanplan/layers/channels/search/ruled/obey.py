@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import (
@@ -18,7 +17,7 @@ from fanplan.layers.channels.search.model.cover import (
     unserved_demand,
     unserved_pairs,
 )
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import (
     Rules,
     add_residual,
@@ -26,8 +25,6 @@ from fanplan.layers.channels.search.model.rules import (
     rows_on_channels,
 )
 from fanplan.layers.channels.search.ruled.clusters import cluster_users
-
-Flags = NDArray[np.bool_]
 
 
 def obey_limits(demand: Demand, cover: Cover, rules: Rules) -> Cover:
@@ -70,7 +67,7 @@ def member_values(demand: Demand, cover: Cover, rules: Rules, starts: Longs, row
 
 
 @compiled
-def rows_that_fit(demand: Demand, cover: Cover, cap: float, costs: Floats) -> Flags:
+def rows_that_fit(demand: Demand, cover: Cover, cap: float, costs: Floats) -> Bools:
     """Which (row, channel) pairs stay when channels above the cap shed the rows that gain least."""
     rows = len(demand.rate)
     gain = np.empty(len(cover.channels))

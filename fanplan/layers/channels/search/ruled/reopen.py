@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints
+from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.search.model.assign import channel_costs
@@ -23,7 +23,7 @@ from fanplan.layers.channels.search.model.cover import (
     row_audience,
     served_by,
 )
-from fanplan.layers.channels.search.model.demand import Bytes, Demand
+from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import Rules, improve, objective
 from fanplan.layers.channels.search.ruled.obey import is_served
 
