@@ -6,24 +6,15 @@ Topics have one attribute from 0 to 100 and two cells.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from overlays import write_manifest, write_stage
 
 import fanplan
-from fanplan.layers.delivery import design as design_run
-from fanplan.layers.delivery import simulated as delivery_simulations
-from fanplan.layers.marking import command as marking_plans
-from fanplan.layers.overlay import command as overlay_plans
-from fanplan.verbs import churn as churning
-from fanplan.verbs import replay as plans
 
 EDGES = [0.0, 50.0, 100.0]
 SITES = {"b0": "east", "b1": "east", "b2": "west", "b3": "west", "b4": None, "b5": "west"}
@@ -253,24 +244,6 @@ def later(world: World, seed: int) -> World:
 
 
 # ---- plans
-
-
-@contextmanager
-def stages_there() -> Iterator[None]:
-    """Datasets made here have the stages that Spark would make."""
-    makers = {
-        design_run: ("make_senders",),
-        overlay_plans: ("make_broker_stages",),
-        marking_plans: ("make_descriptors",),
-        plans: ("make_descriptors",),
-        churning: ("make_senders",),
-        delivery_simulations: ("make_traffic",),
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for module, names in makers.items():
-            for name in names:
-                patch.setattr(module, name, lambda *_: None)
-        yield
 
 
 def planned(folder: Path, world: World, **manifest: Any) -> tuple[Path, fanplan.Dataset]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,18 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from datasets import CLASSES, FLOWS
 from datasets import write_stage as write_parts
 from overlay_worlds import random_world, write_overlay_dataset
 from overlays import write_stage
+from ready import stages_are_there
 
 import fanplan
-from fanplan.layers.delivery import design as design_run
-from fanplan.layers.groups import command as groups_plans
-from fanplan.layers.marking import command as marking_plans
-from fanplan.layers.overlay import command as overlay_plans
-from fanplan.verbs import replay as plans
 
 HOSTILE = "<script>alert('a')</script>\"&"
 """A name that must come through as it is, and do nothing."""
@@ -38,21 +32,6 @@ class ReportWorld:
 
     dataset: Path
     plans: tuple[Path, ...]
-
-
-@contextmanager
-def stages_are_there() -> Iterator[None]:
-    """What Spark would make is in the dataset already."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (overlay_plans, plans):
-            patch.setattr(module, "make_broker_stages", lambda *_: None)
-        for module in (marking_plans, plans):
-            patch.setattr(module, "make_descriptors", lambda *_: None)
-        for module in (groups_plans, plans):
-            patch.setattr(module, "make_group_stages", lambda *_: None)
-        for module in (design_run, plans):
-            patch.setattr(module, "make_senders", lambda *_: None)
-        yield
 
 
 def write_report_world(folder: Path) -> ReportWorld:

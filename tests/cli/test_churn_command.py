@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,7 @@ from group_datasets import write_group_dataset
 from marking_datasets import write_marking_dataset
 from marking_worlds import figure_2, tree_table
 from overlays import routes_of
-
-from fanplan.layers.groups import command as groups_plans
-from fanplan.layers.marking import command as marking_plans
-from fanplan.verbs import churn as churning
-from fanplan.verbs import replay as plans
+from ready import stages_are_there
 
 LINKS = [(0, 1), (0, 2), (1, 3), (1, 4), (2, 5), (2, 6)]
 NAMES = [f"b{i}" for i in range(7)]
@@ -22,10 +19,10 @@ SENT = {(0, (3, 5)): 20.0, (0, (3, 4, 5, 6)): 20.0, (0, (6,)): 100.0, (6, (3, 6)
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (churning, groups_plans, marking_plans, plans):
-        for stage in ("make_group_stages", "make_descriptors", "make_covers"):
-            monkeypatch.setattr(module, stage, lambda *_: None, raising=False)
+def _stages_are_there() -> Iterator[None]:
+    """The datasets here come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
-from report_worlds import HOSTILE, Elements, ReportWorld, stages_are_there, write_report_world
+from ready import stages_are_there
+from report_worlds import HOSTILE, Elements, ReportWorld, write_report_world
 
 import fanplan
 from fanplan.core.errors import CheckError, InputError

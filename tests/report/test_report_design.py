@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from report_worlds import stages_are_there, write_design, write_report_dataset
+from ready import stages_are_there
+from report_worlds import write_design, write_report_dataset
 
 import fanplan
 from fanplan.layers.delivery.report.curve import delivery_curve

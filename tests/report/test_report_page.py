@@ -20,7 +20,8 @@ from pages import (
     unreadable,
 )
 from playwright.sync_api import Browser
-from report_worlds import HOSTILE, stages_are_there, write_report_world
+from ready import stages_are_there
+from report_worlds import HOSTILE, write_report_world
 
 import fanplan
 

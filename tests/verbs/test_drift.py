@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,29 +14,21 @@ from datasets import Flow, World, plan_dataset, write_dataset
 from marking_datasets import write_marking_dataset
 from marking_worlds import links
 from overlay_worlds import OverlayWorld, write_overlay_dataset
+from ready import stages_are_there
 
 import fanplan
 from fanplan import api
 from fanplan.core.errors import InputError
-from fanplan.layers.marking import command as marking_plans
 from fanplan.layers.marking.problem.marking import Network
-from fanplan.layers.overlay import allocate as allocations
-from fanplan.layers.overlay import command as overlay_plans
 from fanplan.plan.drift import Moved
-from fanplan.verbs import changes
 from fanplan.verbs.save import save_plan
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def _stages_are_there() -> Iterator[None]:
     """The datasets here come with the stages that Spark would make."""
-    for module, name in (
-        (overlay_plans, "make_broker_stages"),
-        (allocations, "make_client_stages"),
-        (marking_plans, "make_descriptors"),
-        (changes, "make_stages"),
-    ):
-        monkeypatch.setattr(module, name, lambda *_: None)
+    with stages_are_there():
+        yield
 
 
 def amend(dataset: Path, **facts: object) -> None:

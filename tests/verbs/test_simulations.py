@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from overlays import (
     write_plan,
     write_stage,
 )
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
@@ -35,14 +37,14 @@ from fanplan.layers.overlay.simulated import read_overlay
 from fanplan.network.brokers import Links, OverlayProblem, Routes
 from fanplan.network.trees import Trees, trees_of
 from fanplan.plan.stored import load_plan
-from fanplan.verbs import simulate as simulations
 from fanplan.verbs.save import save_plan
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The datasets of this module have the stages that Spark would make."""
-    monkeypatch.setattr(simulations, "make_traffic", lambda *ignored: None)
+def _stages_are_there() -> Iterator[None]:
+    """The datasets here come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
 
 
 @dataclass

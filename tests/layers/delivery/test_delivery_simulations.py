@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from commands import answer, run
-from delivery_datasets import EDGES, SITES, cell_of, planned, stages_there, world_of
+from delivery_datasets import EDGES, SITES, cell_of, planned, world_of
 from delivery_walk import Walk
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
@@ -17,7 +18,7 @@ from fanplan.core.errors import InputError
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, fanplan.Dataset]]:
-    with stages_there():
+    with stages_are_there():
         yield planned(tmp_path_factory.mktemp("made"), world_of(1))
 
 
@@ -72,7 +73,7 @@ def test_protocols_of_both_layers_run(
 
 
 def test_without_brokers_there_is_nothing_to_simulate(tmp_path: Path) -> None:
-    with stages_there():
+    with stages_are_there():
         plan, dataset = planned(tmp_path, replace(world_of(3), brokers=False))
         with pytest.raises(InputError, match=r"has no brokers.*Replay it instead"):
             fanplan.simulate(plan, dataset)

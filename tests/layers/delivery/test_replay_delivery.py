@@ -9,9 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from commands import answer
-from delivery_datasets import World, later, planned, stages_there, world_of, write_world
+from delivery_datasets import World, later, planned, world_of, write_world
 from delivery_walk import walked
 from pyspark.sql import SparkSession
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
@@ -27,7 +28,7 @@ COUNTED = (
 
 @pytest.fixture(autouse=True)
 def _stages_are_there(spark: SparkSession) -> Iterator[None]:
-    with stages_there():
+    with stages_are_there():
         yield
 
 

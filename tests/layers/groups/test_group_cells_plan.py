@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +14,20 @@ from group_datasets import write_cell_dataset
 from group_worlds import CELLS, World, cell_of, random_world
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
-from fanplan.layers.groups import command as groups_plans
 from fanplan.layers.groups.cells import stored_matcher
 from fanplan.plan.stored import load_plan
-from fanplan.verbs import replay as plans
 from fanplan.verbs.check import check_plan
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (groups_plans, plans):
-        monkeypatch.setattr(module, "make_group_stages", lambda *_: None)
+def _stages_are_there() -> Iterator[None]:
+    """The datasets here come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
 
 
 def planned(folder: Path, world: World, full: bool, select: str = "top:100%") -> tuple[Path, Path]:
@@ -73,8 +74,7 @@ SENT = [(0, 1.0, 1.0), (0, 1.0, 3.0), (0, 3.0, 1.0), (0, 5.0, 5.0)]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groups_plans, "make_group_stages", lambda *_: None)
+    with stages_are_there():
         return planned(tmp_path_factory.mktemp("made"), World(LINKS, BOXES, SENT), True)
 
 

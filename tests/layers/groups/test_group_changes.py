@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
+import pytest
 from group_datasets import write_group_dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlays import routes_of
+from ready import stages_are_there
 
 import fanplan
-from fanplan.layers.groups import command as groups_plans
 from fanplan.layers.groups.changes import Group, Setting, numbers, ordered, size
 from fanplan.plan.stored import load_plan
-from fanplan.verbs import changes
 
 BROKERS = "abcd"
 CELLS = [("t", (i,)) for i in range(4)]
@@ -59,10 +60,15 @@ def test_any_groups_become_any_others(both, comparable):
         assert len(old.keys() & new.keys()) == len(kept)
 
 
-def test_stored_groups(tmp_path, monkeypatch):
+@pytest.fixture
+def there() -> Iterator[None]:
+    """Datasets come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
+
+
+def test_stored_groups(tmp_path, there):
     """R over K and M, which have A, B and C, D."""
-    monkeypatch.setattr(groups_plans, "make_group_stages", lambda *_: None)
-    monkeypatch.setattr(changes, "make_stages", lambda *_: None)
     names, links = ["A", "B", "C", "D", "K", "M", "R"], [(0, 4), (1, 4), (2, 5), (3, 5)]
     sent = {(6, (0, 2)): 2.0, (6, (0, 1, 2, 3)): 2.0, (6, (3,)): 10.0}
     folder = write_group_dataset(

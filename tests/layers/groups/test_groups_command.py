@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,10 @@ import pytest
 from commands import answer, run
 from group_datasets import write_group_dataset
 from overlays import problem_of, routes_of, write_plan
+from ready import stages_are_there
 
-from fanplan.layers.groups import command as groups_plans
-from fanplan.layers.groups import simulated as group_simulations
 from fanplan.network.brokers import Routes
 from fanplan.network.trees import trees_of
-from fanplan.verbs import replay as plans
 
 # b0 over b1 and b2, which have b3, b4 and b5, b6.
 LINKS = [(0, 1), (0, 2), (1, 3), (1, 4), (2, 5), (2, 6)]
@@ -25,9 +24,10 @@ OTHER = {(0, (3, 5)): 7.0, (0, (3,)): 5.0, (6, (3, 6)): 1.0}
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (groups_plans, plans, group_simulations):
-        monkeypatch.setattr(module, "make_group_stages", lambda *_: None)
+def _stages_are_there() -> Iterator[None]:
+    """The datasets here come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
 
 
 def routes() -> Routes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,19 +19,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marking_worlds import tree_table
 from overlays import routes_of
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import CheckError, InputError
-from fanplan.layers.groups import command as groups_plans
 from fanplan.network.brokers import Routes
 from fanplan.simulation.traffic import merged
 from fanplan.verbs.check import check_plan
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def _stages_are_there() -> Iterator[None]:
     """The datasets here come with the stages that Spark would make."""
-    monkeypatch.setattr(groups_plans, "make_group_stages", lambda *_: None)
+    with stages_are_there():
+        yield
 
 
 # R over K and M, which have A, B and C, D. Two messages to A and C, two to all leaves, ten to D.
@@ -254,8 +256,7 @@ WRONG = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A dataset, and a plan with all groups by members × messages."""
     folder = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groups_plans, "make_group_stages", lambda *_: None)
+    with stages_are_there():
         dataset = paper(folder / "dataset")
         plan = fanplan.groups(dataset, "top:100%", rank="nc").save(folder / "plan")
     return dataset.path, plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,16 +12,14 @@ from commands import answer, run
 from marking_datasets import write_marking_dataset
 from marking_worlds import figure_2, network, tree_table
 from overlays import write_stage
-
-from fanplan.layers.marking import command as marking_plans
-from fanplan.verbs import replay as plans
+from ready import stages_are_there
 
 
 @pytest.fixture(autouse=True)
-def _stage_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (marking_plans, plans):
-        for stage in ("make_descriptors", "make_covers"):
-            monkeypatch.setattr(module, stage, lambda *_: None)
+def _stages_are_there() -> Iterator[None]:
+    """The datasets here come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,10 +17,10 @@ from marking_worlds import (
     random_source_problem,
     random_tree,
 )
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
-from fanplan.layers.marking import command as marking_plans
 from fanplan.layers.marking.changes import (
     follows,
     in_order,
@@ -34,9 +36,10 @@ from fanplan.plan.stored import load_plan
 
 
 @pytest.fixture(autouse=True)
-def _stage_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The datasets here come with the stage that Spark would make."""
-    monkeypatch.setattr(marking_plans, "make_descriptors", lambda *_: None)
+def _stages_are_there() -> Iterator[None]:
+    """The datasets here come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
 
 
 def any_marking(problem: MarkingProblem, seed: int) -> np.ndarray:

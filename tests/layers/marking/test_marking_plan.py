@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,10 @@ from marking_worlds import (
     random_tree,
     tree_table,
 )
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import CheckError, InputError
-from fanplan.layers.marking import command as marking_plans
 from fanplan.layers.marking.check.count import walk
 from fanplan.layers.marking.ledger import descriptor_counts, violations
 from fanplan.layers.marking.problem.marking import Network
@@ -33,10 +34,10 @@ from fanplan.verbs.check import check_plan
 
 
 @pytest.fixture(autouse=True)
-def _stage_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The datasets here come with the stage that Spark would make."""
-    for stage in ("make_descriptors", "make_covers"):
-        monkeypatch.setattr(marking_plans, stage, lambda *_: None)
+def _stages_are_there() -> Iterator[None]:
+    """The datasets here come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
 
 
 def random_network(seed: int, nodes: int = 8) -> tuple[Network, pa.Table]:

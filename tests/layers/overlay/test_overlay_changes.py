@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlay_worlds import random_world, write_overlay_dataset
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
-from fanplan.layers.overlay import allocate as allocations
-from fanplan.layers.overlay import command as overlay_plans
 from fanplan.layers.overlay.changes.changes import looser, stage_overlay
 from fanplan.layers.overlay.changes.order import ordered
 from fanplan.layers.overlay.changes.shape import Shape, in_order
@@ -23,10 +23,10 @@ from fanplan.plan.stored import load_plan
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def _stages_are_there() -> Iterator[None]:
     """The datasets here come with the stages that Spark would make."""
-    monkeypatch.setattr(overlay_plans, "make_broker_stages", lambda *_: None)
-    monkeypatch.setattr(allocations, "make_client_stages", lambda *_: None)
+    with stages_are_there():
+        yield
 
 
 def random_shape(seed: int, names: list[str], trees: int, clients: int) -> Shape:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
 from overlay_worlds import random_world, write_overlay_dataset
-
-from fanplan.layers.overlay import allocate as allocations
-from fanplan.layers.overlay import command as overlay_plans
-from fanplan.verbs import replay as plans
+from ready import stages_are_there
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (overlay_plans, plans):
-        monkeypatch.setattr(module, "make_broker_stages", lambda *_: None)
-    for module in (allocations, plans):
-        monkeypatch.setattr(module, "make_client_stages", lambda *_: None)
+def _stages_are_there() -> Iterator[None]:
+    """The datasets here come with the stages that Spark would make."""
+    with stages_are_there():
+        yield
 
 
 @pytest.fixture

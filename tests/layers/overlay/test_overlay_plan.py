@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,19 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlay_worlds import OverlayWorld, random_world, write_overlay_dataset
+from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import CheckError, InfeasibleError, InputError
 from fanplan.layers.overlay import allocate as allocations
-from fanplan.layers.overlay import command as overlay_plans
 from fanplan.verbs.check import check_plan
 
 
 @pytest.fixture(autouse=True)
-def _stages_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def _stages_are_there() -> Iterator[None]:
     """The datasets here come with the stages that Spark would make."""
-    monkeypatch.setattr(overlay_plans, "make_broker_stages", lambda *_: None)
-    monkeypatch.setattr(allocations, "make_client_stages", lambda *_: None)
+    with stages_are_there():
+        yield
 
 
 @pytest.fixture
