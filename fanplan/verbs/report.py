@@ -23,21 +23,21 @@ from fanplan.layers.delivery.report.section import tell_delivery
 from fanplan.layers.groups.report import tell_groups
 from fanplan.layers.marking.report import tell_marking
 from fanplan.layers.overlay.report.section import tell_overlay
-from fanplan.report.content import Section
-from fanplan.report.glossary import glossary_section
-from fanplan.report.inputs import inputs_section
-from fanplan.report.material import Material, Planned, Told
-from fanplan.report.numbers import number
-from fanplan.report.origin import origin_section
-from fanplan.report.saving import Saving
-from fanplan.report.savings import savings_section
-from fanplan.report.waterfall import waterfall
+from fanplan.page.content import Section
+from fanplan.page.glossary import glossary_section
+from fanplan.page.inputs import inputs_section
+from fanplan.page.material import Material, Planned, Told
+from fanplan.page.numbers import number
+from fanplan.page.origin import origin_section
+from fanplan.page.saving import Saving
+from fanplan.page.savings import savings_section
+from fanplan.page.waterfall import waterfall
 from fanplan.verbs.check import check
 from fanplan.verbs.datasets import as_dataset
 
 if TYPE_CHECKING:
+    from fanplan.page.material import CurvePoint
     from fanplan.plan.stored import StoredPlan
-    from fanplan.report.material import CurvePoint
 
 FACTORS = (0.125, 0.25, 0.5, 2.0)
 """Numbers of channels on a curve, beside that of the plan, relative to it."""
@@ -79,7 +79,7 @@ def report(
     Spark starts only for a workload folder, or if the dataset lacks stages of a plan.
     """
     from fanplan.core.folder import REPORT, require_free
-    from fanplan.report.material import Material
+    from fanplan.page.material import Material
 
     require_free(Path(out), REPORT, replace)
     stored = open_plans([plans] if isinstance(plans, str | Path) else plans)
@@ -156,8 +156,8 @@ def warnings_of(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[str]
 
 def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
     """The curve that the plan was made in, if its folder still lies in that of the curve."""
+    from fanplan.page.material import CurvePoint
     from fanplan.plan.stored import load_plan
-    from fanplan.report.material import CurvePoint
 
     path = plan.folder.absolute().parent / "curve.json"
     if plan.record.channels is None or plan.record.delivery or not path.is_file():
@@ -179,7 +179,7 @@ def wants_curve(plan: StoredPlan) -> bool:
 def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
     """Plans for other numbers of channels by the same method, weights and seed; limits do not
     apply to them unless all layers are planned together."""
-    from fanplan.report.material import CurvePoint
+    from fanplan.page.material import CurvePoint
 
     if plan.record.delivery:
         return designed_curve(plan, dataset)
@@ -291,7 +291,7 @@ def plan_names(material: Material) -> str:
 
 def render(title: str, plans: str, savings: list[Saving], sections: list[Section]) -> str:
     environment = Environment(
-        loader=PackageLoader("fanplan.report"),
+        loader=PackageLoader("fanplan.page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

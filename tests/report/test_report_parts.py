@@ -15,14 +15,14 @@ from report_worlds import HOSTILE, Elements
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
 from fanplan.layers.channels.report.matrix import matrix_pictures
-from fanplan.report.charts import shares
-from fanplan.report.content import MOST_ROWS, Listing, Picture, Section
-from fanplan.report.glossary import glossary
-from fanplan.report.layout import radial
-from fanplan.report.network import Edge, Node, network
-from fanplan.report.saving import Saving, Step
-from fanplan.report.svg import tag
-from fanplan.report.waterfall import bars_of
+from fanplan.page.charts import shares
+from fanplan.page.content import MOST_ROWS, Listing, Picture, Section
+from fanplan.page.glossary import glossary
+from fanplan.page.layout import radial
+from fanplan.page.network import Edge, Node, network
+from fanplan.page.saving import Saving, Step
+from fanplan.page.svg import tag
+from fanplan.page.waterfall import bars_of
 from fanplan.verbs.report import render
 
 

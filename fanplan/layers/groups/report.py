@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.layers.groups.record import GroupsRecord
+from fanplan.page.charts import MOST_POINTS, Frame, Line, chart, lines
+from fanplan.page.content import Listing, Picture, Section
+from fanplan.page.material import Planned, Told
+from fanplan.page.numbers import number, percent, ticks
+from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.charts import MOST_POINTS, Frame, Line, chart, lines
-from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.material import Planned, Told
-from fanplan.report.numbers import number, percent, ticks
-from fanplan.report.saving import Saving, Step
 
 LEAD = (
     "Which messages are matched only once, where they enter, and then forwarded by the number of "

@@ -7,12 +7,12 @@ from typing import Any
 
 from fanplan.data.reader import read_stage
 from fanplan.layers.marking.record import MarkingRecord
+from fanplan.page.content import Listing, Picture, Section
+from fanplan.page.material import Planned, Told
+from fanplan.page.network import Edge, Node, network
+from fanplan.page.numbers import number
+from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.material import Planned, Told
-from fanplan.report.network import Edge, Node, network
-from fanplan.report.numbers import number
-from fanplan.report.saving import Saving, Step
 
 LEAD = (
     "Where publishers and subscribers are matched: on p-links advertisements travel downstream, on "

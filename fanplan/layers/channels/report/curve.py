@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fanplan.report.charts import Frame, Line, chart, dot, level, lines
-from fanplan.report.content import Picture
-from fanplan.report.material import CurvePoint
-from fanplan.report.numbers import number, ticks
-from fanplan.report.svg import line
+from fanplan.page.charts import Frame, Line, chart, dot, level, lines
+from fanplan.page.content import Picture
+from fanplan.page.material import CurvePoint
+from fanplan.page.numbers import number, ticks
+from fanplan.page.svg import line
 
 
 @dataclass(frozen=True)

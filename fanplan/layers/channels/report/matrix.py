@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from fanplan.core.arrays import Longs
 from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
 from fanplan.layers.channels.report.pairs import Pairs, audience_pairs, pairs_of
-from fanplan.report.content import Picture
-from fanplan.report.numbers import number
-from fanplan.report.png import inline, png
-from fanplan.report.svg import tag
+from fanplan.page.content import Picture
+from fanplan.page.numbers import number
+from fanplan.page.png import inline, png
+from fanplan.page.svg import tag
 
 WIDTH, HEIGHT = 2000, 500
 """Most pixels: enough for a wide screen; beyond, a pixel stands for several pairs."""

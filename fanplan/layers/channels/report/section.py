@@ -15,13 +15,13 @@ from fanplan.layers.channels.report.curve import CurveWords, Level, curve_pictur
 from fanplan.layers.channels.report.matrix import matrix_pictures
 from fanplan.layers.channels.report.pairs import audience_pairs, pairs_of
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
+from fanplan.page.content import Listing, Picture, Section
+from fanplan.page.material import NEEDS_DATASET, CurvePoint, Planned, Told
+from fanplan.page.numbers import percent
+from fanplan.page.saving import Saving, Step
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import Findings
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.material import NEEDS_DATASET, CurvePoint, Planned, Told
-from fanplan.report.numbers import percent
-from fanplan.report.saving import Saving, Step
 
 LEAD = (
     "Which flows share which multicast groups, and what is sent point to point. Every subscriber "

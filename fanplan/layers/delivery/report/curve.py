@@ -13,9 +13,9 @@ from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.steps import LEAST
 from fanplan.layers.delivery.search.joint import joint_delivery
+from fanplan.page.content import Picture
+from fanplan.page.material import CurvePoint
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Picture
-from fanplan.report.material import CurvePoint
 
 CAPTION = (
     "On the same tree and with the same limits. No plan on any tree can be below the dotted line, "

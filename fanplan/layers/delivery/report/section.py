@@ -19,11 +19,11 @@ from fanplan.layers.delivery.report.ways import (
     Ways,
     read_ways,
 )
+from fanplan.page.bars import Stack, stacked
+from fanplan.page.content import Listing, Picture, Section
+from fanplan.page.material import NEEDS_DATASET, Planned, Told
+from fanplan.page.numbers import number, percent
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.bars import Stack, stacked
-from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.material import NEEDS_DATASET, Planned, Told
-from fanplan.report.numbers import number, percent
 
 LEAD = (
     "How every message reaches everybody who wants it. To people: on a multicast channel of their "

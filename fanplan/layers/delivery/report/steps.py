@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.page.bars import Stack
+from fanplan.page.material import Planned
+from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.bars import Stack
-from fanplan.report.material import Planned
-from fanplan.report.saving import Saving, Step
 
 UNIT = "cost of messages, matches and state"
 LEAST = "what no plan can undercut"

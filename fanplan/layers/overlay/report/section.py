@@ -15,12 +15,12 @@ from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report.spread import Spread, Spreads, spreads
 from fanplan.layers.overlay.report.tree import drawn_load, tree_picture
 from fanplan.network.dataset import sites_of
+from fanplan.page.charts import Frame, Line, chart, lines, shares
+from fanplan.page.content import Listing, Picture, Section
+from fanplan.page.material import NEEDS_DATASET, Planned, Told
+from fanplan.page.numbers import percent, ticks
+from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.charts import Frame, Line, chart, lines, shares
-from fanplan.report.content import Listing, Picture, Section
-from fanplan.report.material import NEEDS_DATASET, Planned, Told
-from fanplan.report.numbers import percent, ticks
-from fanplan.report.saving import Saving, Step
 
 LEAD = (
     "Which brokers are linked. A message crosses the smallest part of the tree that joins where it "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from fanplan.page.content import Picture
+from fanplan.page.network import Edge, Node, network
+from fanplan.page.numbers import number
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Picture
-from fanplan.report.network import Edge, Node, network
-from fanplan.report.numbers import number
 
 COLOURS = 8
 """Sites that are told apart; with more, colours come again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fanplan.report.numbers import number, percent
+from fanplan.page.numbers import number, percent
 
 MOST_COMPARED = 2
 """Systems on the way to the plan that the words behind a headline name; the tables have all."""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from fanplan.data.reader import Manifest, read_manifest, stage_batches
-from fanplan.report.content import Listing, Section
+from fanplan.page.content import Listing, Section
 
 BATCH_ROWS = 1 << 16
 

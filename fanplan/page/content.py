@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
-from fanplan.report.numbers import MINUS, number
+from fanplan.page.numbers import MINUS, number
 
 MOST_ROWS = 2000
 """Rows of a table on the page; a browser stays quick with so many."""

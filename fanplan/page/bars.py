@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from fanplan.report.content import Picture
-from fanplan.report.numbers import number, percent
-from fanplan.report.svg import drawing, tag, text
+from fanplan.page.content import Picture
+from fanplan.page.numbers import number, percent
+from fanplan.page.svg import drawing, tag, text
 
 WIDTH, ROW, BAR = 420.0, 46.0, 20.0
 MOST_BARS = 16

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fanplan.report.content import Listing, Section
-from fanplan.report.material import Told
-from fanplan.report.saving import Saving, Step
-from fanplan.report.waterfall import waterfall
+from fanplan.page.content import Listing, Section
+from fanplan.page.material import Told
+from fanplan.page.saving import Saving, Step
+from fanplan.page.waterfall import waterfall
 
 LEAD = "From the naive system to the plan: what each step saves."
 SEVERAL = " Layers count different things, so each has its own unit."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from fanplan.report.content import Listing, Section
+from fanplan.page.content import Listing, Section
 
 
 def glossary_section() -> Section:
@@ -14,7 +14,7 @@ def glossary_section() -> Section:
 
 def glossary() -> list[tuple[str, str]]:
     """(word, meaning) from the rows of the table."""
-    content = files("fanplan.report").joinpath("glossary.md").read_text(encoding="utf-8")
+    content = files("fanplan.page").joinpath("glossary.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in content.splitlines() if line.startswith("| ")]
     return [(word.strip(), plain(meaning)) for word, meaning in rows[2:]]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fanplan.page.content import Picture, Section
+from fanplan.page.saving import Saving
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Picture, Section
-from fanplan.report.saving import Saving
 
 NEEDS_DATASET = "Name the workload or its dataset with --workload to see {}."
 

@@ -9,8 +9,8 @@ import numpy as np
 from markupsafe import Markup
 
 from fanplan.core.arrays import Floats
-from fanplan.report.layout import radial
-from fanplan.report.svg import drawing, shown, tag, text
+from fanplan.page.layout import radial
+from fanplan.page.svg import drawing, shown, tag, text
 
 WIDTH, MARGIN = 720.0, 36.0
 MOST_NAMES = 60

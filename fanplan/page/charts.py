@@ -10,8 +10,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from fanplan.report.numbers import short
-from fanplan.report.svg import drawing, line, path, tag, text
+from fanplan.page.numbers import short
+from fanplan.page.svg import drawing, line, path, tag, text
 
 WIDTH, HEIGHT = 420.0, 290.0
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 18.0, 28.0, 44.0

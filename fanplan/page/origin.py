@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fanplan.page.content import Listing, Section
+from fanplan.page.material import Material
+from fanplan.page.numbers import number
 from fanplan.plan.stored import StoredPlan
-from fanplan.report.content import Listing, Section
-from fanplan.report.material import Material
-from fanplan.report.numbers import number
 
 LEAD = (
     "All that is needed to make the same plans again. Every plan passed the independent check, "

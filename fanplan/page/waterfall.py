@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from fanplan.report.content import Picture
-from fanplan.report.numbers import number, percent
-from fanplan.report.saving import Saving
-from fanplan.report.svg import drawing, line, tag, text
+from fanplan.page.content import Picture
+from fanplan.page.numbers import number, percent
+from fanplan.page.saving import Saving
+from fanplan.page.svg import drawing, line, tag, text
 
 WIDTH, ROW, BAR = 420.0, 46.0, 20.0
 LETTER = 8.0
