@@ -30,7 +30,7 @@ from fanplan.layers.channels.check.service import find_service
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, Pairs
 from fanplan.layers.channels.methods import find_method
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 
 W = Weights()
 METHODS = ("kmodes", "tock+greedy-flow", "round-robin")
@@ -42,7 +42,7 @@ def main() -> None:
     for name, value in {"flows": 10_000, "users": 250, "channels": 20}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     asked = parser.parse_args()
-    maker = load("market")
+    maker = load_kind("market")
     generated = maker.generate(maker.params(flows=asked.flows, users=asked.users), 0)
     problem = from_generated(generated, "flow")
     maps = {name: planned(problem, name, asked.channels) for name in METHODS}

@@ -43,7 +43,7 @@ from fanplan.layers.channels.published.genetic import (
 from fanplan.layers.channels.published.genetic.generated import from_generated as subscriptions_of
 from fanplan.layers.channels.published.second_step import MOVES
 from fanplan.layers.channels.search import KmodesParams, kmodes
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 
 W = Weights()
 ONE_SHOT = [f"tock+{name}" for name in MOVES]
@@ -135,7 +135,7 @@ def hybrid(problem: InterestProblem, name: str, channels: int, seed: int) -> Cha
 
 def measure(workload: Workload, seed: int) -> Iterator[Run]:
     """All methods on one workload; rows are flows for the papers' methods, classes for kmodes."""
-    kind = load(workload.kind)
+    kind = load_kind(workload.kind)
     generated = kind.generate(kind.params(**workload.sizes), seed)
     flows, classes = from_generated(generated, "flow"), from_generated(generated)
     for name in ("tock", *ONE_SHOT, *ITERATIVE):
@@ -203,7 +203,7 @@ def efficiency(problem: InterestProblem, map: ChannelMap) -> float:
 
 def measure_genetic(name: str, seed: int) -> Iterator[Run]:
     """The paper's search over subscriptions; over atomic volumes; kmodes without unicast."""
-    kind = load("subjects")
+    kind = load_kind("subjects")
     problem = subscriptions_of(kind.generate(kind.params(**SCENARIOS[name]), seed), 1000.0)
     params = KmodesParams(GROUPS, unicast_limit=0.0, multiple=False, swaps=0)
     plans: dict[str, Callable[[], ChannelMap]] = {

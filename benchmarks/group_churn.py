@@ -23,7 +23,7 @@ from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
 from fanplan.layers.groups.protocol.root import HOLD
 from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.network.brokers import Routes
-from fanplan.workload.generators.tree_grid import TreeGridParams, draw
+from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid
 
 COLUMNS = ("in_groups", "matches", "link_messages", "delay_mean_ms", "delay_max_ms", "held")
 REBUILDS = ("rebuilds", "rebuild_mean_ms", "groups_built", "groups_kept", "overhead")
@@ -31,7 +31,7 @@ REBUILDS = ("rebuilds", "rebuild_mean_ms", "groups_built", "groups_kept", "overh
 
 def paper_problem(seed: int) -> GroupsProblem:
     params = TreeGridParams(zipf_leaves=1)
-    world = draw(params, seed)
+    world = draw_tree_grid(params, seed)
     root = np.arange(params.brokers) == 0
     trees = BrokerTrees(np.zeros(1, np.int32), np.where(root, -1, world.parent)[None])
     entry = np.zeros(params.cells, np.int32)

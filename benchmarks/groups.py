@@ -43,7 +43,7 @@ from fanplan.layers.groups.stages.grid import GroupGrid
 from fanplan.network.brokers import Routes
 from fanplan.papers.hyper.samples import at_equal_state, cost, paper_problem
 from fanplan.workload.generators.draws import names
-from fanplan.workload.generators.tree_grid import TreeGridParams, draw
+from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid
 
 STEP = 10
 """Boxes end at multiples of so many cells, so that neighbours have the same brokers."""
@@ -192,7 +192,7 @@ def scanned(lo: np.ndarray, hi: np.ndarray, broker: np.ndarray, point: np.ndarra
 def paper_sized(points: int) -> None:
     """The paper's space: 100 cells on one axis, 64 leaves. A broker wants cells as they are."""
     params = TreeGridParams()
-    world, problem = draw(params, 1), paper_problem(0, 0, 1)
+    world, problem = draw_tree_grid(params, 1), paper_problem(0, 0, 1)
     cell = np.repeat(np.arange(params.cells), np.diff(world.starts))
     order = np.argsort(world.leaves, kind="stable")
     lo = cell[order][:, None] + 0.0

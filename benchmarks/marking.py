@@ -41,7 +41,7 @@ from fanplan.layers.marking.search.marking import Marking, exact_marking, gains
 from fanplan.layers.marking.search.relation import relation_of
 from fanplan.network.brokers import Links
 from fanplan.workload.generators.draws import names
-from fanplan.workload.generators.transit_stub import TransitStubParams, draw, draw_counts
+from fanplan.workload.generators.networks import TransitStubParams, draw_pareto, draw_transit_stub
 
 SIDES = (10, 20, 50, 100, 250, 720)
 """Nodes on a side. A mesh of 720 has a million directed links in trees."""
@@ -60,7 +60,7 @@ def mesh(side: int, publishers: int, seed: int) -> Network:
     published, subscribed = np.zeros((2, side * side), np.int64)
     for counts, many in ((published, publishers), (subscribed, side * side // 2)):
         chosen = rng.choice(side * side, many, replace=False)
-        counts[chosen] = draw_counts(TransitStubParams(), rng, many)
+        counts[chosen] = draw_pareto(TransitStubParams(), rng, many)
     latency = rng.uniform(0.5, 1.5, len(a))
     return network_of(names("n", side * side), a, b, latency, published, subscribed)
 
@@ -69,7 +69,7 @@ def transit_stub(domains: int, publishers: int, seed: int) -> Network:
     """Domains of 8 transit nodes, 10 stubs of 10 nodes at each; half of those subscribe."""
     sizes = {"domains": domains, "transit": 8, "stubs": 10, "stub_nodes": 10}
     many = {"publishers": publishers, "subscribers": domains * 8 * 50}
-    world = draw(TransitStubParams(**sizes, **many), seed)  # type: ignore[arg-type]
+    world = draw_transit_stub(TransitStubParams(**sizes, **many), seed)  # type: ignore[arg-type]
     ends = world.a, world.b, world.latency_ms
     return network_of(world.nodes, *ends, world.published, world.subscribed)
 

@@ -21,7 +21,7 @@ from fanplan.layers.marking.protocol.churn import MarkingChurn
 from fanplan.layers.marking.protocol.messages import MESSAGES
 from fanplan.layers.marking.protocol.run import marking_churn
 from fanplan.network.brokers import Links
-from fanplan.workload.generators.transit_stub import TransitStubParams, draw
+from fanplan.workload.generators.networks import TransitStubParams, draw_transit_stub
 
 FIGURES = (
     *("messages_per_event", "stored_mean", "stored_peak", "stored_node_peak"),
@@ -31,7 +31,7 @@ FIGURES = (
 
 
 def stub_network(seed: int) -> Network:
-    world = draw(TransitStubParams(), seed)
+    world = draw_transit_stub(TransitStubParams(), seed)
     ones = np.ones(len(world.a))
     links = Links(world.a, world.b, world.latency_ms, ones * np.inf, ones)
     return Network(world.nodes, world.published, world.subscribed, links)

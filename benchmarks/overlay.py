@@ -48,7 +48,7 @@ from fanplan.network.brokers import ClientProblem, OverlayProblem, Routes, Simil
 from fanplan.network.carried import OverlayLedger, overlay_ledger
 from fanplan.network.generated import broker_routes, client_routes
 from fanplan.network.trees import Tree
-from fanplan.workload.generators import brokers, clients
+from fanplan.workload.generators import clients
 from fanplan.workload.generators.draws import names
 from fanplan.workload.generators.population import Regions
 
@@ -142,10 +142,10 @@ def timed(name: str, size: int, work: Callable[[], np.ndarray]) -> tuple[float, 
 
 def similarity_at(spark: SparkSession, size: int, options: argparse.Namespace) -> None:
     count = min(options.brokers, size // 10)
-    params = brokers.BrokersParams(
+    params = clients.BrokersParams(
         brokers=count, subscriptions=size, advertisements=max(count, size // 3)
     )
-    drawn = brokers.populate(params, 0)
+    drawn = clients.populate_brokers(params, 0)
     table = table_of(drawn.subscriptions)
     with tempfile.TemporaryDirectory() as folder:
         wanted = chunks(spark, table, Path(folder) / "wanted")
@@ -180,10 +180,10 @@ def extents_of(regions: Regions, owner: np.ndarray) -> Extents:
     return make_extents(owner, np.arange(len(regions)), regions.topic, regions.lo, regions.hi)
 
 
-def broker_problem(params: brokers.BrokersParams, seed: int) -> OverlayProblem:
+def broker_problem(params: clients.BrokersParams, seed: int) -> OverlayProblem:
     """A drawn workload as a problem, without Spark."""
-    drawn = brokers.populate(params, seed)
-    sent = brokers.publications(drawn, PUBLICATIONS, seed + 1)
+    drawn = clients.populate_brokers(params, seed)
+    sent = clients.publications_by_rate(drawn, PUBLICATIONS, seed + 1)
     wanted, offered = drawn.subscriptions, drawn.advertisements
     alike = broker_similarity(
         extents_of(wanted, wanted.broker), extents_of(offered, offered.broker), params.brokers
@@ -242,7 +242,7 @@ def trees(options: argparse.Namespace) -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     small = {"brokers": 60, "subscriptions": 600, "advertisements": 200} if options.quick else {}
     for bias in BIASES:
-        params = brokers.BrokersParams(bias=bias, **small)
+        params = clients.BrokersParams(bias=bias, **small)
         runs = [tree_runs(params, seed) for seed in range(options.seeds)]
         # One ratio for each seed: to the best tree of the thesis on the same workload.
         best = [min(run[name][0].link_messages for name in THESIS) for run in runs]
@@ -264,7 +264,7 @@ def goal(what: str, ratio: float, wanted: float) -> str:
     return f"  Goal: {what} at most {wanted} of the best of the thesis: {ratio:.3f}, {met}"
 
 
-def tree_runs(params: brokers.BrokersParams, seed: int) -> dict[str, tuple[OverlayLedger, float]]:
+def tree_runs(params: clients.BrokersParams, seed: int) -> dict[str, tuple[OverlayLedger, float]]:
     problem = broker_problem(params, seed)
     found = {}
     for name, make in MAKERS.items():
@@ -279,8 +279,8 @@ def tree_runs(params: brokers.BrokersParams, seed: int) -> dict[str, tuple[Overl
 def client_problem(count: int, seed: int) -> ClientProblem:
     """A publisher has three subscribers, so a quarter of the clients publishes."""
     params = clients.ClientsParams(advertisements=count // 4)
-    drawn = clients.populate(params, seed)
-    routes, _ = client_routes(drawn, clients.publications(drawn, SECONDS, seed + 1))
+    drawn = clients.populate_clients(params, seed)
+    routes, _ = client_routes(drawn, clients.publications_at_pace(drawn, SECONDS, seed + 1))
     wanted, offered = drawn.subscriptions, drawn.advertisements
     interest, common = client_similarity(
         extents_of(wanted, np.arange(len(wanted))),

@@ -24,7 +24,7 @@ from fanplan.simulation.messages import Messages, publications
 from fanplan.simulation.params import Congestion, SimulationParams
 from fanplan.simulation.simulate import run
 from fanplan.simulation.spread import Network, Spread, Tree, spread
-from fanplan.workload.generators import brokers
+from fanplan.workload.generators import clients
 
 LATENCY = 100.0
 UNIT = 1000.0
@@ -88,8 +88,8 @@ class Peer:
 
 def workload(count: int) -> tuple[Network, Spread, Messages]:
     """The thesis' brokers, a random tree, and publications on it."""
-    population = brokers.populate(brokers.BrokersParams(), 1)
-    sent = brokers.publications(population, count, 1)
+    population = clients.populate_brokers(clients.BrokersParams(), 1)
+    sent = clients.publications_by_rate(population, count, 1)
     routes, route = broker_routes(population, sent)
     rng = np.random.default_rng(1)
     size = len(population.brokers)

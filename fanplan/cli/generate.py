@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from fanplan.cli import options
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json
-from fanplan.workload.generators import KINDS, load
+from fanplan.workload.generators import KINDS, load_kind
 
 
 class Kinds(TyperGroup):
@@ -38,7 +38,7 @@ def _kinds() -> None:
 
 def _command(name: str) -> Any:
     """The command of a kind: the common options and one per field of its parameters."""
-    kind = load(name)
+    kind = load_kind(name)
     single = typer.Typer(add_completion=False)
     single.command(name, help=f"Write a workload: {kind.meaning}.")(
         _with_options(name, kind.params)

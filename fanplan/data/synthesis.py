@@ -20,8 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import WORKLOAD, whole_folder
 from fanplan.core.kernels import compiled
-from fanplan.workload.generators.law import Axis, PublicationLaw
-from fanplan.workload.generators.tables import TableFormat
+from fanplan.workload.generators.generated import AxisLaw, PublicationLaw, TableFormat
 from fanplan.workload.space import CategoryAttribute
 
 Batches = Iterator[pa.RecordBatch]
@@ -89,7 +88,7 @@ def draw(
     return numbers.mapInArrow(step, schema(law.axes))
 
 
-def schema(axes: tuple[Axis, ...]) -> str:
+def schema(axes: tuple[AxisLaw, ...]) -> str:
     """Columns of the table: a category is written as its value, a number as itself."""
     attributes = [
         f"`{axis.attribute.name}` "
@@ -114,7 +113,7 @@ def write_law(law: PublicationLaw, path: Path) -> None:
 
 
 def drawn(
-    shared: str, message_bytes: int, axes: tuple[Axis, ...], sample: Sample, batches: Batches
+    shared: str, message_bytes: int, axes: tuple[AxisLaw, ...], sample: Sample, batches: Batches
 ) -> Batches:
     """Turn row numbers into publications."""
     keys = np.random.SeedSequence(sample.seed).generate_state(AXES + len(axes), np.uint64)
@@ -168,7 +167,7 @@ def ends(law: pa.Table, axis: int, topic: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def values(
-    axis: Axis, uniforms: np.ndarray, box: tuple[np.ndarray, np.ndarray] | None = None
+    axis: AxisLaw, uniforms: np.ndarray, box: tuple[np.ndarray, np.ndarray] | None = None
 ) -> pa.Array:
     """Values of one attribute: numbers uniform over box or domain, categories by weight."""
     attribute = axis.attribute

@@ -10,10 +10,10 @@ import numpy as np
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.network.brokers import Routes
-from fanplan.workload.generators.population import Population, Sent
+from fanplan.workload.generators.population import Population, SentPoints
 
 
-def broker_routes(population: Population, sent: Sent) -> tuple[Routes, Longs]:
+def broker_routes(population: Population, sent: SentPoints) -> tuple[Routes, Longs]:
     """Routes between brokers, and the route of each publication.
 
     Time O(publications × subscriptions × attributes), memory a bit per publication and broker.
@@ -22,14 +22,14 @@ def broker_routes(population: Population, sent: Sent) -> tuple[Routes, Longs]:
     return routes_of(population, sent, source, population.subscriptions.broker)
 
 
-def client_routes(population: Population, sent: Sent) -> tuple[Routes, Longs]:
+def client_routes(population: Population, sent: SentPoints) -> tuple[Routes, Longs]:
     """Routes from publishers to sets of subscribers, and the route of each publication."""
     subscribers = np.arange(len(population.subscriptions))
     return routes_of(population, sent, sent.advertisement, subscribers)
 
 
 def routes_of(
-    population: Population, sent: Sent, source: Longs, owner: Longs
+    population: Population, sent: SentPoints, source: Longs, owner: Longs
 ) -> tuple[Routes, Longs]:
     """Routes to the owners of matching subscriptions, ordered by source, and each one's route."""
     wanted = population.subscriptions

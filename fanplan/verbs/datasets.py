@@ -12,7 +12,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 
 if TYPE_CHECKING:
-    from fanplan.workload.generators.tables import TableFormat
+    from fanplan.workload.generators.generated import TableFormat
 
 
 def generate(
@@ -31,10 +31,10 @@ def generate(
     With ``publications`` Spark draws that many and adds them as a table.
     """
     from fanplan.core.folder import WORKLOAD, whole_folder
-    from fanplan.workload.generators import load
+    from fanplan.workload.generators import load_kind
     from fanplan.workload.generators.generated import write_into
 
-    maker = load(kind)
+    maker = load_kind(kind)
     generated = maker.generate(maker.params(**sizes), seed)
     with whole_folder(Path(out), WORKLOAD, replace) as folder:
         with engine.progress.stage("subscriptions and advertisements"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.data.build import from_generated, from_pairs
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 
 FLOWS, USERS = 12, 5
 some_pairs = st.lists(st.tuples(st.integers(0, FLOWS - 1), st.integers(0, USERS - 1)), max_size=40)
@@ -73,7 +73,7 @@ def test_bad_pairs_are_named(rows, who, messages, match):
 
 
 def test_generated_market_has_the_rates_and_interest_of_its_tables():
-    kind = load("market")
+    kind = load_kind("market")
     generated = kind.generate(kind.params(flows=60, users=20), 3)
     problem = from_generated(generated, seconds=10.0)
     table = generated.tables["subscriptions"]
@@ -86,6 +86,6 @@ def test_generated_market_has_the_rates_and_interest_of_its_tables():
 
 
 def test_generated_filters_need_the_pipeline():
-    kind = load("content")
+    kind = load_kind("content")
     with pytest.raises(InputError, match="ingest"):
         from_generated(kind.generate(kind.params(), 1))

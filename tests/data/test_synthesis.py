@@ -16,9 +16,9 @@ from scipy import stats
 from fanplan.core.errors import InputError
 from fanplan.data import synthesis
 from fanplan.data.synthesis import Sample, draw, uniform, write_law, write_publications
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.clients import ClientsParams
-from fanplan.workload.generators.law import Axis, PublicationLaw
+from fanplan.workload.generators.generated import AxisLaw, PublicationLaw
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
 
 VENUE = CategoryAttribute("venue", ("N", "Q", "Z"))
@@ -28,7 +28,11 @@ LAW = PublicationLaw(
     np.array([5.0, 0.0, 3.0, 2.0, 0.0]),
     pa.array(["p", "p", "q", "q", "r"]),
     50,
-    (Axis(VENUE, np.array([1.0, 0.0, 3.0])), Axis(PRICE), Axis(CategoryAttribute("side", ("B",)))),
+    (
+        AxisLaw(VENUE, np.array([1.0, 0.0, 3.0])),
+        AxisLaw(PRICE),
+        AxisLaw(CategoryAttribute("side", ("B",))),
+    ),
 )
 ROWS, SECONDS = 30_000, 60.0
 
@@ -62,7 +66,7 @@ def test_columns_are_those_of_publications_and_one_per_attribute(table: pa.Table
 def test_publications_lie_in_the_boxes_of_their_advertisements(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    made = load("clients").generate(ClientsParams(advertisements=50), 1)
+    made = load_kind("clients").generate(ClientsParams(advertisements=50), 1)
     write_publications(spark, made.law, 2000, 1.0, 7, tmp_path / "p")
     table = pa.parquet.read_table(tmp_path / "p")
     sender = np.array([int(name[1:]) for name in table["publisher"].to_pylist()])

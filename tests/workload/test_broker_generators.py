@@ -11,15 +11,15 @@ from scipy import stats
 from fanplan.core.errors import InputError
 from fanplan.network.generated import broker_routes, client_routes
 from fanplan.workload.description import parse_description, to_toml
-from fanplan.workload.generators import brokers, clients
-from fanplan.workload.generators.brokers import BrokersParams
-from fanplan.workload.generators.clients import ClientsParams
-from fanplan.workload.generators.population import Population, Regions, Sent
+from fanplan.workload.generators import clients
+from fanplan.workload.generators.clients import BrokersParams, ClientsParams
+from fanplan.workload.generators.generated import WorkloadKind
+from fanplan.workload.generators.population import Population, Regions, SentPoints
 from fanplan.workload.selector import compile_selector
 
 SMALL = BrokersParams(brokers=12, subscriptions=80, advertisements=30)
-THESIS = brokers.populate(BrokersParams(bias=0.6), 1)
-PREFERENCE = brokers.streams(1, 4)[1].integers(0, 4, 450)
+THESIS = clients.populate_brokers(BrokersParams(bias=0.6), 1)
+PREFERENCE = clients.streams(1, 4)[1].integers(0, 4, 450)
 
 
 def share_at_home(regions: Regions) -> float:
@@ -27,10 +27,16 @@ def share_at_home(regions: Regions) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kind", "params"), [(brokers, SMALL), (clients, ClientsParams(advertisements=20))]
+    ("kind", "populate", "params"),
+    [
+        (clients.BROKERS, clients.populate_brokers, SMALL),
+        (clients.CLIENTS, clients.populate_clients, ClientsParams(advertisements=20)),
+    ],
 )
-def test_filters_are_the_boxes_and_the_description_reads_back(kind: Any, params: Any) -> None:
-    population, made = kind.populate(params, 7), kind.KIND.generate(params, 7)
+def test_filters_are_the_boxes_and_the_description_reads_back(
+    kind: WorkloadKind, populate: Any, params: Any
+) -> None:
+    population, made = populate(params, 7), kind.generate(params, 7)
     assert parse_description(to_toml(made.description), "workload.toml") == made.description
     for name in ("subscriptions", "advertisements"):
         regions, table = getattr(population, name), made.tables[name].to_pylist()
@@ -42,15 +48,17 @@ def test_filters_are_the_boxes_and_the_description_reads_back(kind: Any, params:
     assert made.law.rates.tolist() == population.rates.tolist()
 
 
-@pytest.mark.parametrize(("kind", "params"), [(brokers, SMALL), (clients, ClientsParams())])
-def test_same_seed_same_tables(kind: Any, params: Any) -> None:
-    first, again, other = (kind.KIND.generate(params, seed) for seed in (1, 1, 2))
+@pytest.mark.parametrize(
+    ("kind", "params"), [(clients.BROKERS, SMALL), (clients.CLIENTS, ClientsParams())]
+)
+def test_same_seed_same_tables(kind: WorkloadKind, params: Any) -> None:
+    first, again, other = (kind.generate(params, seed) for seed in (1, 1, 2))
     assert first.tables == again.tables
     assert first.tables["subscriptions"] != other.tables["subscriptions"]
 
 
 def test_sizes_are_those_of_table_5_1() -> None:
-    tables = brokers.generate(BrokersParams(), 0).tables
+    tables = clients.generate_brokers(BrokersParams(), 0).tables
     assert {name: table.num_rows for name, table in tables.items()} == {
         "subscriptions": 4500,
         "advertisements": 1500,
@@ -85,13 +93,13 @@ def test_ranges_lie_around_one_centre_per_attribute_and_are_zipf() -> None:
 
 @pytest.mark.parametrize("bias", [0.0, 0.6, 1.0])
 def test_the_bias_is_the_share_of_clients_at_brokers_that_prefer_their_class(bias: float) -> None:
-    population = brokers.populate(BrokersParams(bias=bias), 1)
+    population = clients.populate_brokers(BrokersParams(bias=bias), 1)
     assert share_at_home(population.subscriptions) == pytest.approx(bias, abs=0.03)
     assert share_at_home(population.advertisements) == pytest.approx(bias, abs=0.05)
 
 
 def test_publishers_crowd_at_one_third_of_the_brokers() -> None:
-    sent = brokers.publications(THESIS, 10_000, 3)
+    sent = clients.publications_by_rate(THESIS, 10_000, 3)
     broker = THESIS.advertisements.broker[sent.advertisement]
     assert (broker.mean(), broker.std()) == (
         pytest.approx(150, abs=0.2),
@@ -108,11 +116,14 @@ def test_publishers_crowd_at_one_third_of_the_brokers() -> None:
 @pytest.mark.parametrize(
     ("population", "sent"),
     [
-        (THESIS, brokers.publications(THESIS, 500, 3)),
-        (made := clients.populate(ClientsParams(), 1), clients.publications(made, 1.0, 3)),
+        (THESIS, clients.publications_by_rate(THESIS, 500, 3)),
+        (
+            made := clients.populate_clients(ClientsParams(), 1),
+            clients.publications_at_pace(made, 1.0, 3),
+        ),
     ],
 )
-def test_publications_lie_in_their_advertisements(population: Population, sent: Sent) -> None:
+def test_publications_lie_in_their_advertisements(population: Population, sent: SentPoints) -> None:
     boxes = population.advertisements
     lo, hi = boxes.lo[sent.advertisement], boxes.hi[sent.advertisement]
     assert ((lo <= sent.point) & (sent.point < hi)).all()
@@ -122,12 +133,12 @@ def test_publications_lie_in_their_advertisements(population: Population, sent: 
 
 
 def test_clients_publish_up_to_10_messages_a_second_at_an_even_pace() -> None:
-    population = clients.populate(ClientsParams(advertisements=1000), 1)
+    population = clients.populate_clients(ClientsParams(advertisements=1000), 1)
     assert set(population.rates) == set(range(1, 11))
     assert (population.rates == 1).sum() / (population.rates == 2).sum() == pytest.approx(
         2**0.8, rel=0.3
     )
-    sent = clients.publications(population, 10.0, 2)
+    sent = clients.publications_at_pace(population, 10.0, 2)
     assert np.bincount(sent.advertisement).tolist() == (10 * population.rates).tolist()
     fast = int(np.argmax(population.rates))
     assert np.diff(sent.time[sent.advertisement == fast]) == pytest.approx(0.1)
@@ -135,7 +146,7 @@ def test_clients_publish_up_to_10_messages_a_second_at_an_even_pace() -> None:
 
 
 def test_clients_have_no_broker_yet() -> None:
-    tables = clients.generate(ClientsParams(advertisements=200), 1).tables
+    tables = clients.generate_clients(ClientsParams(advertisements=200), 1).tables
     assert tables["subscriptions"].num_rows == 600
     assert "broker" not in tables["subscriptions"].column_names
     assert "broker" not in tables["advertisements"].column_names
@@ -143,8 +154,8 @@ def test_clients_have_no_broker_yet() -> None:
 
 
 def test_routes_reach_the_brokers_of_matching_subscriptions_and_no_others() -> None:
-    population = brokers.populate(SMALL, 5)
-    sent = brokers.publications(population, 300, 6)
+    population = clients.populate_brokers(SMALL, 5)
+    sent = clients.publications_by_rate(population, 300, 6)
     table, route = broker_routes(population, sent)
     wanted = population.subscriptions
     topic = population.advertisements.topic[sent.advertisement]
@@ -161,8 +172,8 @@ def test_routes_reach_the_brokers_of_matching_subscriptions_and_no_others() -> N
 
 
 def test_client_routes_go_from_publishers_to_subscribers() -> None:
-    population = clients.populate(ClientsParams(advertisements=30), 5)
-    table, route = client_routes(population, clients.publications(population, 2.0, 6))
+    population = clients.populate_clients(ClientsParams(advertisements=30), 5)
+    table, route = client_routes(population, clients.publications_at_pace(population, 2.0, 6))
     assert (np.diff(table.starts) * table.messages).tolist() == table.deliveries.tolist()
     assert np.bincount(table.source, table.messages).tolist() == (2 * population.rates).tolist()
     assert table.brokers.max() < 90

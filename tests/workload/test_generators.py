@@ -18,25 +18,26 @@ from scipy import stats
 from fanplan.core.errors import InputError
 from fanplan.core.options import Params
 from fanplan.workload.description import parse_description
-from fanplan.workload.generators import KINDS, generated, load
-from fanplan.workload.generators.brokers import BrokersParams
-from fanplan.workload.generators.clients import ClientsParams
-from fanplan.workload.generators.content import (
+from fanplan.workload.generators import KINDS, generated, load_kind
+from fanplan.workload.generators.clients import BrokersParams, ClientsParams
+from fanplan.workload.generators.draws import choose_by_weight, keep, streams, zipf
+from fanplan.workload.generators.enterprise import EnterpriseParams
+from fanplan.workload.generators.generated import AxisLaw, PublicationLaw
+from fanplan.workload.generators.networks import TransitStubParams, TreeGridParams
+from fanplan.workload.generators.plain_topics import (
+    MarketParams,
+    RandomParams,
+    WebsphereParams,
+    draw_pool,
+)
+from fanplan.workload.generators.plain_topics import draw_role_interest as websphere_interest
+from fanplan.workload.generators.subjects import (
     ContentParams,
+    SubjectsParams,
     draw_edges,
     draw_intervals,
     intervals_of,
 )
-from fanplan.workload.generators.draws import choose, keep, streams, zipf
-from fanplan.workload.generators.enterprise import EnterpriseParams
-from fanplan.workload.generators.law import Axis, PublicationLaw
-from fanplan.workload.generators.market import MarketParams
-from fanplan.workload.generators.random import RandomParams
-from fanplan.workload.generators.subjects import SubjectsParams
-from fanplan.workload.generators.transit_stub import TransitStubParams
-from fanplan.workload.generators.tree_grid import TreeGridParams
-from fanplan.workload.generators.websphere import WebsphereParams, draw_pool
-from fanplan.workload.generators.websphere import draw_interest as websphere_interest
 from fanplan.workload.selector import compile_selector
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
 
@@ -60,7 +61,7 @@ READERS = {
 
 
 def make(kind: str, params: Params | None = None, seed: int = 1) -> generated.Generated:
-    return load(kind).generate(params or SMALL[kind], seed)
+    return load_kind(kind).generate(params or SMALL[kind], seed)
 
 
 def interest(made: generated.Generated) -> tuple[np.ndarray, np.ndarray]:
@@ -74,14 +75,14 @@ def interest(made: generated.Generated) -> tuple[np.ndarray, np.ndarray]:
 
 def test_every_kind_is_registered_by_its_name_with_a_meaning_for_every_option() -> None:
     for name in KINDS:
-        kind = load(name)
+        kind = load_kind(name)
         assert kind.name == name
         assert all(field.metadata["help"] for field in dataclasses.fields(kind.params))
 
 
 def test_unknown_kind_names_the_known_ones() -> None:
     with pytest.raises(InputError, match="market, random, websphere, subjects, content"):
-        load("weather")
+        load_kind("weather")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,7 +112,7 @@ def test_advertised_rates_are_those_of_the_law_and_have_the_mean_asked_for(kind:
 @pytest.mark.parametrize("kind", ["market", "content"])
 def test_written_tables_read_back_the_same(kind: str, format: str, tmp_path: Path) -> None:
     made = make(kind)
-    generated.write(made, tmp_path / "w", format)
+    generated.write_workload(made, tmp_path / "w", format)
     assert {path.name for path in tmp_path.iterdir()} == {"w"}
     for name, table in made.tables.items():
         assert READERS[format](tmp_path / f"w/{name}.{format}").to_pylist() == table.to_pylist()
@@ -120,16 +121,16 @@ def test_written_tables_read_back_the_same(kind: str, format: str, tmp_path: Pat
 @pytest.mark.parametrize("kind", KINDS)
 def test_written_description_reads_back_the_same(kind: str, tmp_path: Path) -> None:
     made = make(kind)
-    generated.write(made, tmp_path / "w")
+    generated.write_workload(made, tmp_path / "w")
     text = (tmp_path / "w/workload.toml").read_text()
     assert parse_description(text, "workload.toml") == made.description
 
 
 def test_long_tables_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fanplan.workload.generators.tables.ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr("fanplan.workload.generators.generated.ROWS_AT_A_TIME", 7)
     made = make("random")
     for format, read in READERS.items():
-        generated.write(made, tmp_path / format, format)
+        generated.write_workload(made, tmp_path / format, format)
         table = read(tmp_path / f"{format}/subscriptions.{format}")
         assert table.to_pylist() == made.tables["subscriptions"].to_pylist()
 
@@ -137,34 +138,34 @@ def test_long_tables_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.M
 # Folders
 
 
-def failing(table: pa.Table, folder: Path, name: str, format: str) -> None:
-    (folder / name).write_text("half")
+def failing(table: pa.Table, path: Path) -> None:
+    path.write_text("half")
     raise OSError("no space left")
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generated, "write_table", failing)
+    monkeypatch.setitem(generated._WRITERS, "parquet", failing)
     with pytest.raises(OSError, match="no space"):
-        generated.write(make("random"), tmp_path / "w")
+        generated.write_workload(make("random"), tmp_path / "w")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_replacement_leaves_the_old_workload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generated.write(make("random"), tmp_path / "w")
+    generated.write_workload(make("random"), tmp_path / "w")
     before = {path.name: path.read_bytes() for path in (tmp_path / "w").iterdir()}
-    monkeypatch.setattr(generated, "write_table", failing)
+    monkeypatch.setitem(generated._WRITERS, "parquet", failing)
     with pytest.raises(OSError, match="no space"):
-        generated.write(make("random", seed=2), tmp_path / "w", replace=True)
+        generated.write_workload(make("random", seed=2), tmp_path / "w", replace=True)
     assert {path.name: path.read_bytes() for path in (tmp_path / "w").iterdir()} == before
 
 
 def test_a_workload_is_replaced_only_when_asked(tmp_path: Path) -> None:
-    generated.write(make("random"), tmp_path / "w")
+    generated.write_workload(make("random"), tmp_path / "w")
     with pytest.raises(InputError, match="is a workload already"):
-        generated.write(make("market"), tmp_path / "w")
-    generated.write(make("market"), tmp_path / "w", "csv", replace=True)
+        generated.write_workload(make("market"), tmp_path / "w")
+    generated.write_workload(make("market"), tmp_path / "w", "csv", replace=True)
     assert {path.name for path in (tmp_path / "w").iterdir()} == {
         "workload.toml",
         "subscriptions.csv",
@@ -175,7 +176,7 @@ def test_a_workload_is_replaced_only_when_asked(tmp_path: Path) -> None:
 def test_other_peoples_files_are_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="not a workload"):
-        generated.write(make("random"), tmp_path, replace=True)
+        generated.write_workload(make("random"), tmp_path, replace=True)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
@@ -217,7 +218,7 @@ def test_all_problems_of_parameters_are_reported_together() -> None:
 )
 def test_a_wrong_parameter_is_named(kind: str, options: dict[str, object], where: str) -> None:
     with pytest.raises(InputError) as caught:
-        load(kind).params(**options)
+        load_kind(kind).params(**options)
     assert [problem.where for problem in caught.value.problems] == [where]
 
 
@@ -236,7 +237,7 @@ def test_weights_belong_to_the_values_of_a_category(
     attribute: NumberAttribute | CategoryAttribute,
 ) -> None:
     with pytest.raises(InputError, match="weights"):
-        Axis(attribute, np.array([1.0, 2.0]))
+        AxisLaw(attribute, np.array([1.0, 2.0]))
 
 
 # Draws
@@ -271,7 +272,9 @@ def test_keep_gives_different_positions_with_a_chance(
 
 def test_choose_draws_the_first_by_weight() -> None:
     weights = zipf(4, 1.0)
-    counts = np.bincount(choose(streams(5, 1)[0], 20_000, weights, 1).ravel(), minlength=4)
+    counts = np.bincount(
+        choose_by_weight(streams(5, 1)[0], 20_000, weights, 1).ravel(), minlength=4
+    )
     assert stats.chisquare(counts, 20_000 * weights).pvalue > 0.001
 
 

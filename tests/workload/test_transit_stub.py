@@ -11,11 +11,16 @@ from scipy import stats
 
 from fanplan.core.errors import InputError
 from fanplan.workload.description import parse_description, to_toml
-from fanplan.workload.generators import transit_stub
-from fanplan.workload.generators.transit_stub import TransitStub, TransitStubParams, draw, generate
+from fanplan.workload.generators import networks
+from fanplan.workload.generators.networks import (
+    TransitStub,
+    TransitStubParams,
+    draw_transit_stub,
+    generate_transit_stub,
+)
 from fanplan.workload.selector import compile_selector
 
-PAPER = [draw(TransitStubParams(), seed) for seed in range(30)]
+PAPER = [draw_transit_stub(TransitStubParams(), seed) for seed in range(30)]
 
 
 def parts(world: TransitStub, kept: np.ndarray) -> int:
@@ -56,7 +61,7 @@ def test_publishers_and_subscribers_are_stub_nodes_and_may_share_one() -> None:
 @pytest.mark.parametrize(("floor", "edge"), [(0, 1.5), (1, 2.0)])
 def test_counts_are_bounded_pareto(floor: int, edge: float) -> None:
     params = TransitStubParams(floor=floor, stubs=100, publishers=3000)
-    counts = draw(params, 1).published
+    counts = draw_transit_stub(params, 1).published
     counts = counts[counts > 0]
     assert 1 <= counts.min() <= counts.max() <= 100
     # The law of the paper: P(n < x) = (1 − 1/x) / (1 − 1/100).
@@ -77,7 +82,7 @@ def test_latencies_lie_around_the_mean_of_their_kind() -> None:
 
 def test_tables_have_a_client_for_each_descriptor_and_read_back() -> None:
     params = TransitStubParams()
-    made, world = generate(params, 7), draw(params, 7)
+    made, world = generate_transit_stub(params, 7), draw_transit_stub(params, 7)
     assert parse_description(to_toml(made.description), "workload.toml") == made.description
     assert made.tables["brokers"]["broker"].to_pylist() == world.nodes.to_pylist()
     for name, counts in (("subscriptions", world.subscribed), ("advertisements", world.published)):
@@ -89,7 +94,7 @@ def test_tables_have_a_client_for_each_descriptor_and_read_back() -> None:
 
 
 def test_no_region_of_a_node_covers_another() -> None:
-    made = generate(TransitStubParams(count_min=50), 3)
+    made = generate_transit_stub(TransitStubParams(count_min=50), 3)
     boxes = [
         compile_selector(row["filter"], made.description.spaces[1], max_boxes=1)[0]
         for row in made.tables["subscriptions"].to_pylist()
@@ -102,17 +107,17 @@ def test_no_region_of_a_node_covers_another() -> None:
 
 
 def test_same_seed_same_tables() -> None:
-    first, again, other = (generate(TransitStubParams(), seed) for seed in (1, 1, 2))
+    first, again, other = (generate_transit_stub(TransitStubParams(), seed) for seed in (1, 1, 2))
     assert first.tables == again.tables
     assert first.tables["links"] != other.tables["links"]
 
 
 def test_any_size_hangs_together() -> None:
     params = TransitStubParams(domains=7, transit=5, stubs=2, stub_nodes=3, publishers=100)
-    world = draw(params, 1)
+    world = draw_transit_stub(params, 1)
     assert len(world.nodes) == 7 * 5 * 7
     assert parts(world, np.ones(len(world.a), bool)) == 1
-    single = draw(
+    single = draw_transit_stub(
         TransitStubParams(transit=1, stubs=1, stub_nodes=1, publishers=1, subscribers=1), 1
     )
     assert (single.a.tolist(), single.b.tolist()) == ([0], [1])
@@ -134,6 +139,6 @@ def test_sizes_that_make_no_sense_are_refused(options: dict, told: str) -> None:
 
 
 def test_networks_too_sparse_to_hang_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transit_stub, "DRAWS", 5)
+    monkeypatch.setattr(networks, "DRAWS", 5)
     with pytest.raises(InputError, match="hardly ever hang together"):
-        draw(TransitStubParams(stub_edge=0.01), 1)
+        draw_transit_stub(TransitStubParams(stub_edge=0.01), 1)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fanplan.core.errors import InputError
-from fanplan.workload.generators.tree_grid import TreeGridParams, draw, generate
+from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid, generate_tree_grid
 from fanplan.workload.selector import compile_selector
 
 
 def test_the_paper_has_64_leaves_and_85_nodes() -> None:
     params = TreeGridParams()
-    world = draw(params, 1)
+    world = draw_tree_grid(params, 1)
     assert (params.leaves, params.brokers) == (64, 85)
     assert Counter(world.parent[1:].tolist()) == dict.fromkeys(range(21), 4)
     for cell in range(100):
@@ -25,24 +25,24 @@ def test_the_paper_has_64_leaves_and_85_nodes() -> None:
 
 
 def test_counts_are_uniform_or_those_of_zipf() -> None:
-    zipf = draw(TreeGridParams(zipf_leaves=1, zipf_messages=1), 1)
+    zipf = draw_tree_grid(TreeGridParams(zipf_leaves=1, zipf_messages=1), 1)
     assert np.diff(zipf.starts).tolist() == [math.ceil(64 / i) for i in range(1, 101)]
     assert zipf.messages.tolist() == [math.ceil(100 / i) for i in range(1, 101)]
-    uniform = draw(TreeGridParams(cells=4000), 1)
+    uniform = draw_tree_grid(TreeGridParams(cells=4000), 1)
     for counts, most in ((np.diff(uniform.starts), 64), (uniform.messages, 100)):
         assert (counts.min(), counts.max()) == (1, most)
         assert counts.mean() == pytest.approx((1 + most) / 2, rel=0.03)
 
 
 def test_leaves_are_chosen_uniformly() -> None:
-    world = draw(TreeGridParams(cells=4000), 2)
+    world = draw_tree_grid(TreeGridParams(cells=4000), 2)
     times = np.bincount(world.leaves)[21:]
     assert times / times.mean() == pytest.approx(np.ones(64), rel=0.1)
 
 
 def test_tables_say_the_same() -> None:
     params = TreeGridParams(arity=2, levels=3, cells=5)
-    made, world = generate(params, 7), draw(params, 7)
+    made, world = generate_tree_grid(params, 7), draw_tree_grid(params, 7)
     space = made.description.spaces[1]
     assert space.cells == (5,)
     wanted = set()

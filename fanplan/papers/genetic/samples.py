@@ -34,7 +34,7 @@ from fanplan.layers.channels.published.genetic.weight import row_weight
 from fanplan.layers.channels.search import KmodesParams, kmodes
 from fanplan.papers.genetic.settings import size_name
 from fanplan.papers.genetic.tables import table_costs
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 
 NOTIFICATIONS = 1000
 RECEPTIONS = Weights(w2=1e-6)
@@ -69,7 +69,7 @@ def draw(setting: dict[str, Any], seed: int) -> SubscriptionProblem:
 
 
 def generated(name: str, options: dict[str, Any], seed: int) -> SubscriptionProblem:
-    kind = load(name)
+    kind = load_kind(name)
     return from_generated(kind.generate(kind.params(**options), seed))
 
 

@@ -22,7 +22,7 @@ from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.search import KmodesParams
 from fanplan.papers.hybrid.curves import Curve, at, cheapest, second_step_curve
 from fanplan.papers.hybrid.settings import DRAWN, LIMIT, SECOND_STEPS, SHARES
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 
 WEIGHTS = Weights()
 
@@ -59,7 +59,7 @@ def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
 
 def draw(setting: dict[str, Any], seed: int) -> Drawn:
     """The setting's workload (section 5); at equal rate every flow sends one message."""
-    kind = load(setting["workload"])
+    kind = load_kind(setting["workload"])
     names = ("topics", "processes") if kind.name == "websphere" else ("flows", "users")
     sizes = dict(zip(names, (setting["flows"], setting["users"]), strict=True))
     generated = kind.generate(kind.params(**sizes), seed)

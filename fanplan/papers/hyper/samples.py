@@ -17,7 +17,7 @@ from fanplan.layers.groups.search.benefit import Candidates, candidates_of
 from fanplan.layers.groups.search.choose import choose_among
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.draws import names
-from fanplan.workload.generators.tree_grid import TreeGridParams, draw
+from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid
 
 SCENARIOS = {"uni-uni": (0, 0), "zipf-uni": (1, 0), "zipf-zipf": (1, 1)}
 """Whether leaves per cell, and messages per cell, follow Zipf's law (section 5.1)."""
@@ -57,7 +57,7 @@ def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
 def paper_problem(zipf_leaves: int, zipf_messages: int, seed: int) -> GroupsProblem:
     """The cells of a seed as routes from the root: cells are atomic, so groups are exact."""
     params = TreeGridParams(zipf_leaves=zipf_leaves, zipf_messages=zipf_messages)
-    world = draw(params, seed)
+    world = draw_tree_grid(params, seed)
     child = np.arange(1, params.brokers)
     links = np.stack((world.parent[child], child), axis=1)
     routes = Routes(

@@ -8,7 +8,7 @@ import numpy as np
 
 from fanplan.layers.marking.problem.marking import Network
 from fanplan.network.brokers import Links
-from fanplan.workload.generators.transit_stub import TransitStubParams, draw
+from fanplan.workload.generators.networks import TransitStubParams, draw_transit_stub
 
 CORE = 0
 """The first transit node: all are drawn alike, so that it is as good as any."""
@@ -21,7 +21,7 @@ def drawn_network(setting: dict[str, Any], seed: int) -> Network:
         subscribers=setting["subscribers"],
         floor=setting["floor"],
     )
-    world = draw(params, seed)
+    world = draw_transit_stub(params, seed)
     ones = np.ones(len(world.a))
     links = Links(world.a, world.b, world.latency_ms, ones * np.inf, ones)
     return Network(world.nodes, world.published, world.subscribed, links)

@@ -55,8 +55,8 @@ def allocations(setting: dict[str, Any], seed: int) -> dict[str, float]:
 def draw(setting: dict[str, Any], seed: int) -> tuple[ClientProblem, Messages]:
     """The workload of section 6.4.2: one advertisement per publisher, three subscribers each."""
     params = clients.ClientsParams(advertisements=setting["publishers"])
-    population = clients.populate(params, seed)
-    sent = clients.publications(population, UNITS, PUBLISHING + seed)
+    population = clients.populate_clients(params, seed)
+    sent = clients.publications_at_pace(population, UNITS, PUBLISHING + seed)
     routes, route = client_routes(population, sent)
     wanted, offered = population.subscriptions, population.advertisements
     subscribers, publishers = len(wanted), len(offered)

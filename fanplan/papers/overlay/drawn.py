@@ -8,7 +8,7 @@ from fanplan.boxes.extents import Extents, make_extents
 from fanplan.core.arrays import Ints
 from fanplan.network.trees import Tree
 from fanplan.simulation.messages import Messages, publications
-from fanplan.workload.generators.population import Regions, Sent
+from fanplan.workload.generators.population import Regions, SentPoints
 
 PUBLISHING = 1_000_000
 """Between the seeds of clients and of their publications, so that runs share none."""
@@ -30,7 +30,7 @@ def extents_of(regions: Regions, owner: np.ndarray) -> Extents:
     return make_extents(owner, np.arange(len(regions)), regions.topic, regions.lo, regions.hi)
 
 
-def messages_of(sent: Sent, route: np.ndarray) -> Messages:
+def messages_of(sent: SentPoints, route: np.ndarray) -> Messages:
     """Publications at their times; a second is the thesis' time unit of 1,000 ticks."""
     return publications(1000.0 * sent.time, route)
 

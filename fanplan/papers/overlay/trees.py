@@ -24,7 +24,7 @@ from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.result import SimulationResult
 from fanplan.simulation.simulate import simulate
-from fanplan.workload.generators import brokers
+from fanplan.workload.generators import clients
 
 DEGREES = (1, 2, 3, 4, 6, 8, 16, 32, 64, 128)
 """The horizontal axis of Figure 5.5b."""
@@ -49,14 +49,14 @@ def trees(setting: dict[str, Any], seed: int) -> dict[str, float]:
 
 def draw(setting: dict[str, Any], seed: int) -> tuple[OverlayProblem, Messages]:
     """The workload of section 5.4.2."""
-    params = brokers.BrokersParams(
+    params = clients.BrokersParams(
         brokers=setting["brokers"],
         subscriptions=setting["subscriptions"],
         advertisements=setting["advertisements"],
         bias=setting["bias"],
     )
-    population = brokers.populate(params, seed)
-    sent = brokers.publications(population, setting["publications"], PUBLISHING + seed)
+    population = clients.populate_brokers(params, seed)
+    sent = clients.publications_by_rate(population, setting["publications"], PUBLISHING + seed)
     routes, route = broker_routes(population, sent)
     wanted, offered = population.subscriptions, population.advertisements
     similarity = broker_similarity(

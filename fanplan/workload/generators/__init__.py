@@ -5,26 +5,29 @@ from __future__ import annotations
 from importlib import import_module
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.workload.generators.generated import Kind
+from fanplan.workload.generators.generated import WorkloadKind
 
-KINDS = (
-    "market",
-    "random",
-    "websphere",
-    "subjects",
-    "content",
-    "brokers",
-    "clients",
-    "transit-stub",
-    "tree-grid",
-    "enterprise",
-)
+KINDS = {
+    "market": "plain_topics",
+    "random": "plain_topics",
+    "websphere": "plain_topics",
+    "subjects": "subjects",
+    "content": "subjects",
+    "brokers": "clients",
+    "clients": "clients",
+    "transit-stub": "networks",
+    "tree-grid": "networks",
+    "enterprise": "enterprise",
+}
+"""The kinds by name, each with the module that makes it."""
 
 
-def load(name: str) -> Kind:
+def load_kind(name: str) -> WorkloadKind:
     """A kind by its name. Its module, and with it numpy and numba, is imported only now."""
     if name not in KINDS:
         remedy = f"Choose one of {', '.join(KINDS)}"
         raise InputError(Problem(name, "no such kind of workload", remedy))
-    kind: Kind = import_module(f"{__name__}.{name.replace('-', '_')}").KIND
+    kind: WorkloadKind = getattr(
+        import_module(f"{__name__}.{KINDS[name]}"), name.replace("-", "_").upper()
+    )
     return kind

@@ -1,28 +1,215 @@
-"""Publishers and subscribers that have no broker yet, after section 6.4.2 of Tajuddin (2011).
+"""Publishers and subscribers of regions, after sections 5.4.2 and 6.4.2 of Tajuddin (2011).
 
-All share one topic with two attributes. The thesis gives the sizes and the rates' law but no law of
-the regions. Here centres are uniform and ranges those of section 5.4.2.
+*brokers*: clients at brokers. Every broker prefers one of a few classes, and so do its clients: a
+bias factor says how many. A class is a topic, and the other attributes are those of all topics.
+
+*clients*: clients that have no broker yet. All share one topic with two attributes. The thesis
+gives the sizes and the rates' law but no law of the regions. Here centres are uniform and ranges
+those of section 5.4.2.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.options import option
-from fanplan.workload.generators.draws import names, streams, zipf
-from fanplan.workload.generators.generated import Generated, Kind
+from fanplan.core.errors import Problem
+from fanplan.core.options import Params, option
+from fanplan.workload.generators.draws import names, streams, with_mean, zipf
+from fanplan.workload.generators.generated import Generated, WorkloadKind
 from fanplan.workload.generators.population import (
     NO_BROKER,
     Population,
     Regions,
-    Sent,
-    draw_boxes,
-    draw_points,
-    tables_of,
+    SentPoints,
+    as_workload,
 )
-from fanplan.workload.generators.ranged import RangedParams
+from fanplan.workload.space import just_above
+
+Ends = tuple[np.ndarray, np.ndarray]
+"""The low and the high ends of boxes, clients × attributes each."""
+
+
+@dataclass(frozen=True)
+class RangedParams(Params):
+    """What Tables 5.1 and 6.2 have in common: the ranges of regions, and what a broker can do."""
+
+    domain: float = option(1000.0, "attribute values run from 0 to this", above=0)
+    range_min: float = option(10.0, "smallest range", at_least=0.01)
+    range_skew: float = option(0.8, "Zipf exponent of the ranges", at_least=0)
+    capacity: float = option(1000.0, "capacity of a broker, messages/s", above=0)
+
+    def relations(self) -> Iterator[Problem]:
+        if self.range_min > self.domain:
+            what = f"{self.range_min} does not fit into a domain of {self.domain}"
+            yield Problem("range_min", what, "Give a smaller range or a larger domain")
+
+
+def draw_boxes(
+    params: RangedParams, rng: np.random.Generator, centre: np.ndarray, ranged: np.ndarray
+) -> Ends:
+    """Boxes around centres: where ``ranged``, ``range_min`` × a Zipf rank, else everything.
+
+    Section 5.4.2: ends are capped at the bounds of the space. They are rounded to a thousandth, so
+    that the text of a filter is short and exact.
+    """
+    steps = int(params.domain / params.range_min)
+    rank = 1 + rng.choice(steps, size=centre.shape, p=zipf(steps, params.range_skew))
+    half = rank * params.range_min / 2
+    centre = np.clip(centre, 0.0, params.domain)
+    lo = np.where(ranged, np.maximum(np.round(centre - half, 3), 0.0), 0.0)
+    hi = np.where(ranged, np.minimum(np.round(centre + half, 3), params.domain), params.domain)
+    return lo, np.where(hi == params.domain, just_above(params.domain), hi)
+
+
+def draw_points(
+    rng: np.random.Generator, population: Population, advertisement: np.ndarray
+) -> np.ndarray:
+    """A uniform point in the box of each advertisement."""
+    boxes = population.advertisements
+    lo, hi = boxes.lo[advertisement], boxes.hi[advertisement]
+    point = lo + rng.random(lo.shape) * (hi - lo)
+    return np.minimum(point, np.nextafter(hi, lo))  # rounding may reach the open end
+
+
+# ---- clients at brokers
+
+
+@dataclass(frozen=True)
+class BrokersParams(RangedParams):
+    """Table 5.1 of the thesis; ``rate`` is the mean rate of an advertisement."""
+
+    brokers: int = option(450, "number of brokers", at_least=2)
+    subscriptions: int = option(4500, "number of subscriptions", at_least=1)
+    advertisements: int = option(1500, "number of advertisements", at_least=1)
+    classes: int = option(4, "number of classes, each a topic", at_least=1)
+    attributes: int = option(4, "attributes beside the class", at_least=1, at_most=16)
+    bias: float = option(0.75, "chance of a broker that prefers the class", at_least=0, at_most=1)
+    centre_sd: float = option(3.0, "how far centres lie from their mean", at_least=0)
+    broker_sd: float = option(3.0, "how far publishers lie from a third of the brokers", at_least=0)
+
+    def relations(self) -> Iterator[Problem]:
+        if self.advertisements < self.brokers:
+            what = f"{self.advertisements} do not give each of {self.brokers} brokers one"
+            yield Problem("advertisements", what, "Give at least as many as brokers")
+        yield from super().relations()
+
+
+def generate_brokers(params: BrokersParams, seed: int) -> Generated:
+    """Clients at brokers, as tables; O(clients × attributes)."""
+    made = populate_brokers(params, seed)
+    return as_workload("brokers", made, params.capacity, params.message_bytes)
+
+
+def populate_brokers(params: BrokersParams, seed: int) -> Population:
+    """The clients of a seed as arrays, for those who need no files."""
+    means, preferring, subscribing, advertising = streams(seed, 4)
+    mean = means.uniform(0.0, params.domain, params.attributes)
+    preference = preferring.integers(0, params.classes, params.brokers)
+    advertisements = draw_advertisements(params, advertising, mean, preference)
+    return Population(
+        topics=names("class", params.classes),
+        brokers=names("b", params.brokers),
+        domain=params.domain,
+        subscriptions=draw_subscriptions(params, subscribing, mean, preference),
+        advertisements=advertisements,
+        rates=with_mean(draw_shares(params, advertisements.broker), params.rate),
+    )
+
+
+def draw_subscriptions(
+    params: BrokersParams, rng: np.random.Generator, mean: np.ndarray, preference: np.ndarray
+) -> Regions:
+    """Classes by a uniform law, brokers by the bias, uniformly among those that qualify."""
+    count = params.subscriptions
+    topic = rng.integers(0, params.classes, count)
+    lo, hi = draw_ranges(params, rng, mean, count)
+    own = rng.random(count) < params.bias
+    place = rng.random(count)
+    broker = np.empty(count, np.int64)
+    for one in range(params.classes):
+        for prefers in (True, False):
+            mine = (topic == one) & (own == prefers)
+            group = qualified_brokers(preference, one, prefers)
+            broker[mine] = group[(place[mine] * group.size).astype(np.int64)]
+    return Regions(topic, lo, hi, broker)
+
+
+def draw_advertisements(
+    params: BrokersParams, rng: np.random.Generator, mean: np.ndarray, preference: np.ndarray
+) -> Regions:
+    """One for each broker, of a class by the bias; the rest as subscriptions, but brokers by a
+    Gaussian around one third of those that qualify.
+    """
+    count, brokers = params.advertisements, params.brokers
+    topic = rng.integers(0, params.classes, count)
+    lo, hi = draw_ranges(params, rng, mean, count)
+    own = rng.random(count) < params.bias
+    other = (preference + rng.integers(1, max(params.classes, 2), brokers)) % params.classes
+    topic[:brokers] = np.where(own[:brokers], preference, other)
+    broker = np.arange(count)
+    offset = rng.normal(0.0, params.broker_sd, count)
+    for i in range(brokers, count):
+        group = qualified_brokers(preference, topic[i], own[i])
+        broker[i] = group[near_third(group.size, offset[i])]
+    return Regions(topic, lo, hi, broker)
+
+
+def qualified_brokers(preference: np.ndarray, topic: int, prefers: bool) -> np.ndarray:
+    """Brokers that prefer a class, or those that do not; all if there are none."""
+    group = np.flatnonzero((preference == topic) == prefers)
+    return group if group.size else np.arange(preference.size)
+
+
+def near_third(size: int, offset: float) -> int:
+    """A position at a third of a row, moved by an offset and kept in the row."""
+    return int(np.clip(np.rint(size / 3 + offset), 0, size - 1))
+
+
+def draw_ranges(
+    params: BrokersParams, rng: np.random.Generator, mean: np.ndarray, count: int
+) -> Ends:
+    """Boxes with at least one range: every set of restricted attributes but the empty one.
+
+    That is the law of an even chance for each attribute, given that one is restricted.
+    """
+    subset = rng.integers(1, 2**params.attributes, count)
+    ranged = (subset[:, None] >> np.arange(params.attributes)) & 1 == 1
+    centre = rng.normal(mean, params.centre_sd, (count, params.attributes))
+    return draw_boxes(params, rng, centre, ranged)
+
+
+def draw_shares(params: BrokersParams, broker: np.ndarray) -> np.ndarray:
+    """Each advertisement's share of the publications: its broker's, split evenly."""
+    chance = broker_chances(params)
+    return chance[broker] / np.bincount(broker, minlength=params.brokers)[broker]
+
+
+def broker_chances(params: BrokersParams) -> np.ndarray:
+    """The chance that a publication enters at each broker: a Gaussian around one third of them.
+
+    Section 5.4.2. What falls beyond an end counts for the last broker there.
+    """
+    if params.broker_sd == 0:
+        return (np.arange(params.brokers) == near_third(params.brokers, 0.0)).astype(np.float64)
+    ends = (np.arange(1, params.brokers) - 0.5 - params.brokers / 3) / params.broker_sd
+    below = [0.5 * (1.0 + math.erf(end / math.sqrt(2.0))) for end in ends]
+    return np.diff([0.0, *below, 1.0])
+
+
+def publications_by_rate(population: Population, count: int, seed: int) -> SentPoints:
+    """``count`` publications at even distances in time, each by an advertisement by its rate."""
+    choosing, placing = streams(seed, 2)
+    share = population.rates / population.rates.sum()
+    advertisement = choosing.choice(share.size, size=count, p=share)
+    time = np.arange(count) / population.rates.sum()
+    return SentPoints(advertisement, draw_points(placing, population, advertisement), time)
+
+
+# ---- clients without brokers
 
 
 @dataclass(frozen=True)
@@ -38,12 +225,13 @@ class ClientsParams(RangedParams):
     rate_skew: float = option(0.8, "Zipf exponent of the rates", at_least=0)
 
 
-def generate(params: ClientsParams, seed: int) -> Generated:
+def generate_clients(params: ClientsParams, seed: int) -> Generated:
     """Clients without brokers, and brokers without clients, as tables; O(clients)."""
-    return tables_of(populate(params, seed), "clients", params.capacity, params.message_bytes)
+    made = populate_clients(params, seed)
+    return as_workload("clients", made, params.capacity, params.message_bytes)
 
 
-def populate(params: ClientsParams, seed: int) -> Population:
+def populate_clients(params: ClientsParams, seed: int) -> Population:
     """The clients of a seed as arrays, for those who need no files."""
     subscribing, advertising, rating = streams(seed, 3)
     count = params.advertisements
@@ -52,24 +240,24 @@ def populate(params: ClientsParams, seed: int) -> Population:
         topics=names("content", 1),
         brokers=names("b", params.brokers),
         domain=params.domain,
-        subscriptions=draw_regions(params, subscribing, count * params.subscriptions_each),
-        advertisements=draw_regions(params, advertising, count),
+        subscriptions=draw_uniform_regions(params, subscribing, count * params.subscriptions_each),
+        advertisements=draw_uniform_regions(params, advertising, count),
         rates=params.rate * rank,
     )
 
 
-def draw_regions(params: ClientsParams, rng: np.random.Generator, count: int) -> Regions:
+def draw_uniform_regions(params: ClientsParams, rng: np.random.Generator, count: int) -> Regions:
     """Boxes with uniform centres, all attributes restricted."""
     size = (count, params.attributes)
     centre = rng.uniform(0.0, params.domain, size)
-    lo, hi = draw_boxes(rng, centre, np.ones(size, bool), params.shape)
+    lo, hi = draw_boxes(params, rng, centre, np.ones(size, bool))
     return Regions(np.zeros(count, np.int64), lo, hi, np.full(count, NO_BROKER))
 
 
-def publications(population: Population, seconds: float, seed: int) -> Sent:
+def publications_at_pace(population: Population, seconds: float, seed: int) -> SentPoints:
     """Every publisher at its own even pace for ``seconds``, from a random start; by time.
 
-    Tajuddin (2011), section 6.4.1: five messages per time unit are one every 200 ticks.
+    Section 6.4.1: five messages per time unit are one every 200 ticks.
     """
     starting, placing = streams(seed, 2)
     phase = starting.random(population.rates.size)
@@ -79,7 +267,10 @@ def publications(population: Population, seconds: float, seed: int) -> Sent:
     time = (number + phase[advertisement]) / population.rates[advertisement]
     order = np.argsort(time, kind="stable")
     point = draw_points(placing, population, advertisement)
-    return Sent(advertisement[order], point[order], time[order])
+    return SentPoints(advertisement[order], point[order], time[order])
 
 
-KIND = Kind("clients", "clients to be given brokers", ClientsParams, generate)
+BROKERS = WorkloadKind(
+    "brokers", "regional clients at given brokers", BrokersParams, generate_brokers
+)
+CLIENTS = WorkloadKind("clients", "clients to be given brokers", ClientsParams, generate_clients)

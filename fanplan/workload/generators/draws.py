@@ -24,7 +24,9 @@ def with_mean(values: np.ndarray, mean: float) -> np.ndarray:
     return values * (mean / values.mean())
 
 
-def choose(rng: np.random.Generator, choosers: int, weights: np.ndarray, count: int) -> np.ndarray:
+def choose_by_weight(
+    rng: np.random.Generator, choosers: int, weights: np.ndarray, count: int
+) -> np.ndarray:
     """For each chooser ``count`` different positions, drawn one after another by weight.
 
     A row of the answer is sorted. The ``count`` largest of log(weight) + Gumbel noise have exactly

@@ -14,18 +14,25 @@ import pyarrow as pa
 
 from fanplan.core.errors import Problem
 from fanplan.core.options import option
-from fanplan.workload.description import PLAIN, Description, TopicEntry
-from fanplan.workload.generators.draws import choose, keep, names, streams, zipf
-from fanplan.workload.generators.generated import Generated, Kind, advertisements, subscriptions
-from fanplan.workload.generators.law import Axis
-from fanplan.workload.generators.market import (
+from fanplan.workload.generators.draws import choose_by_weight, keep, names, streams, zipf
+from fanplan.workload.generators.generated import (
+    AxisLaw,
+    Generated,
+    InterestPairs,
+    WorkloadKind,
+    broker_table,
+    describe,
+    link_table,
+    subscribed,
+)
+from fanplan.workload.generators.plain_topics import (
     MarketParams,
     draw_activity,
     market_law,
     market_starts,
     want_chances,
 )
-from fanplan.workload.space import CategoryAttribute, NumberAttribute, Space
+from fanplan.workload.space import CategoryAttribute, NumberAttribute
 
 VENUE = CategoryAttribute("venue", ("N", "Q", "Z"))
 VENUE_SHARES = np.array([0.5, 0.35, 0.15])
@@ -64,61 +71,46 @@ class EnterpriseParams(MarketParams):
             yield Problem("users", what, "Give at least as many users as brokers")
 
 
-def generate(params: EnterpriseParams, seed: int) -> Generated:
+def generate_enterprise(params: EnterpriseParams, seed: int) -> Generated:
     """An enterprise; time and memory grow with the number of subscriptions."""
     placing, choosing, activity, wanting, filtering, timing = streams(seed, 6)
-    law = replace(market_law(params), axes=(Axis(VENUE, VENUE_SHARES), Axis(AMOUNT)))
+    law = replace(market_law(params), axes=(AxisLaw(VENUE, VENUE_SHARES), AxisLaw(AMOUNT)))
     brokers = names("b", params.sites * params.brokers_per_site)
     site = np.repeat(np.arange(params.sites), params.brokers_per_site)
     # Each broker has a user, so that none is idle; the rest sit anywhere.
     home = np.arange(params.users) % len(brokers)
     home[len(brokers) :] = placing.integers(0, len(brokers), max(params.users - len(brokers), 0))
-    who, what = draw_interest(params, site[home], choosing, activity, wanting)
-    wanted = subscriptions(
-        names("u", params.users), law.topics, (who, what), draw_filters(params, filtering, who)
-    )
-    entry = brokers.take(pa.array(entry_brokers(params, len(law.topics))))
+    who, what = draw_site_portfolios(params, site[home], choosing, activity, wanting)
+    description = describe("enterprise", (VENUE, AMOUNT), (len(VENUE.values), AMOUNT_CELLS))
+    filters = draw_filters(params, filtering, who)
+    made = subscribed(description, law, names("u", params.users), (who, what), filters)
+    entry = entry_brokers(params, len(law.topics))
+    sites = names("site", params.sites).take(pa.array(site))
+    wanted, sent = made.tables["subscriptions"], made.tables["advertisements"]
     tables = {
         "subscriptions": wanted.append_column("broker", brokers.take(pa.array(home[who]))),
-        "advertisements": advertisements(law).append_column("broker", entry),
-        "brokers": pa.table(
-            {
-                "broker": brokers,
-                "capacity": pa.array(np.full(len(brokers), params.capacity)),
-                "site": names("site", params.sites).take(pa.array(site)),
-            }
-        ),
-        "links": draw_links(params, brokers, timing),
+        "advertisements": sent.append_column("broker", brokers.take(pa.array(entry))),
+        "brokers": broker_table(brokers, params.capacity).append_column("site", sites),
+        "links": draw_site_links(params, brokers, timing),
     }
-    return Generated(describe(), tables, law)
+    return replace(made, tables=tables)
 
 
-def describe() -> Description:
-    """Every topic has both attributes."""
-    return Description(
-        name="enterprise",
-        topic_syntax="nats",
-        attributes={VENUE.name: VENUE, AMOUNT.name: AMOUNT},
-        topics=(TopicEntry(">", 1),),
-        spaces=(PLAIN, Space((VENUE, AMOUNT), (len(VENUE.values), AMOUNT_CELLS))),
-    )
-
-
-def draw_interest(
+def draw_site_portfolios(
     params: EnterpriseParams,
     site: np.ndarray,
     choosing: np.random.Generator,
     activity: np.random.Generator,
     wanting: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> InterestPairs:
     """Who wants what, as in a market, but every site has markets of its own that it prefers."""
     starts = market_starts(params)
-    active = draw_activity(activity, params.users, params.activity_sigma)
+    active = draw_activity(activity, params)
     weights = zipf(params.markets, params.zipf)
     wanted, who = [], []
     for user in range(params.users):
         near = np.arange(params.markets) % params.sites == site[user]
-        chosen = choose(
+        chosen = choose_by_weight(
             choosing, 1, weights * np.where(near, params.local, 1.0), params.markets_per_user
         )
         for market in chosen[0]:
@@ -145,7 +137,9 @@ def entry_brokers(params: EnterpriseParams, topics: int) -> np.ndarray:
     return market[:topics] % params.sites * params.brokers_per_site
 
 
-def draw_links(params: EnterpriseParams, brokers: pa.Array, rng: np.random.Generator) -> pa.Table:
+def draw_site_links(
+    params: EnterpriseParams, brokers: pa.Array, rng: np.random.Generator
+) -> pa.Table:
     """All brokers of a site are linked with each other, and the first ones of all sites."""
     size = params.brokers_per_site
     inside = [
@@ -161,13 +155,12 @@ def draw_links(params: EnterpriseParams, brokers: pa.Array, rng: np.random.Gener
     ]
     wide = np.round(params.wide_ms * rng.uniform(0.5, 1.5, len(between)), 3)
     a, b = np.array(inside + between, np.int64).reshape(-1, 2).T
-    return pa.table(
-        {
-            "a": brokers.take(pa.array(a)),
-            "b": brokers.take(pa.array(b)),
-            "latency_ms": np.concatenate((np.full(len(inside), params.site_ms), wide)),
-        }
-    )
+    return link_table(brokers, a, b, np.concatenate((np.full(len(inside), params.site_ms), wide)))
 
 
-KIND = Kind("enterprise", "market data on several sites, with brokers", EnterpriseParams, generate)
+ENTERPRISE = WorkloadKind(
+    "enterprise",
+    "market data on several sites, with brokers",
+    EnterpriseParams,
+    generate_enterprise,
+)

@@ -17,7 +17,7 @@ from fanplan.layers.channels.bounds.dual import best_bounds, dual_bound
 from fanplan.layers.channels.bounds.spectral import spectral_bound
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.published.exact import ExactParams, exact
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 
 USERS = 6
 weight = st.floats(0.2, 4.0)
@@ -57,7 +57,7 @@ def test_both_bounds_lie_above_the_simple_one_on_random_interest():
 
 @pytest.mark.parametrize("name", ["market", "websphere"])
 def test_best_bound_is_named_and_above_perfect(name):
-    kind = load(name)
+    kind = load_kind(name)
     sizes = {"market": {"flows": 500, "users": 40}, "websphere": {"topics": 500, "processes": 40}}
     problem = from_generated(kind.generate(kind.params(**sizes[name]), 1))
     bound, single = best_bounds(problem, Weights(), 10)

@@ -52,7 +52,7 @@ from fanplan.layers.channels.published.genetic.problem import Lists, Subscriptio
 from fanplan.layers.channels.published.genetic.quality import used_channels
 from fanplan.layers.channels.published.genetic.selection import heavy_subscriptions
 from fanplan.layers.channels.published.genetic.weight import row_weight
-from fanplan.workload.generators import content
+from fanplan.workload.generators.subjects import ContentParams, generate_content
 
 # Table 1: the subscription set S.
 TABLE_1 = {
@@ -66,11 +66,11 @@ MAP_B = [("acv", "BG"), ("abd", "A"), ("ghi", "C"), ("ei", "D"), ("ux", "FJK"), 
 SUBJECTS = sorted(TABLE_1)
 WEIGHTS = {subject: 2.0**i for i, subject in enumerate(SUBJECTS)}
 
-SMALL = content.ContentParams(
+SMALL = ContentParams(
     subjects=4, categories=2, subscribers=8, subjects_per_subscriber=2, volumes=10,
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=2,
 )  # fmt: skip
-PROBLEM = from_generated(content.generate(SMALL, 3), seconds=1000.0)
+PROBLEM = from_generated(generate_content(SMALL, 3), seconds=1000.0)
 SHORT = {"population": 6, "elitism": 2, "iterations": 30}
 
 

@@ -42,10 +42,9 @@ from fanplan.layers.channels.published.two_phase import (
     lloyd,
     online_pass,
 )
-from fanplan.workload.generators.market import MarketParams
-from fanplan.workload.generators.market import generate as market
-from fanplan.workload.generators.websphere import WebsphereParams
-from fanplan.workload.generators.websphere import generate as websphere
+from fanplan.workload.generators.plain_topics import MarketParams, WebsphereParams
+from fanplan.workload.generators.plain_topics import generate_market as market
+from fanplan.workload.generators.plain_topics import generate_websphere as websphere
 
 FIRST_STEPS = {
     step.__name__: step

@@ -22,14 +22,14 @@ from fanplan.layers.channels.published.genetic import (
 from fanplan.layers.channels.published.genetic.generated import from_generated
 from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
 from fanplan.layers.channels.stages.islands import EPOCH, evolve_islands
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 
 PARAMS = GeneticParams(4, iterations=2 * EPOCH + 10)
 
 
 @pytest.fixture(scope="module")
 def problem() -> SubscriptionProblem:
-    kind = load("subjects")
+    kind = load_kind("subjects")
     return from_generated(kind.generate(kind.params(subjects=50, subscribers=12), 1), 10.0)
 
 

@@ -36,7 +36,7 @@ from fanplan.layers.channels.search.ruled.fill import fill
 from fanplan.layers.channels.search.ruled.flips import flip_members
 from fanplan.layers.channels.search.ruled.obey import is_served, serve_by_clusters
 from fanplan.layers.channels.search.task import make_task
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 
 USERS = 6
 QUICK = {"swaps": 16, "passes": 4}
@@ -51,7 +51,7 @@ searching = settings(max_examples=60, deadline=None, suppress_health_check=[Heal
 
 
 def generated(name: str, **sizes) -> InterestProblem:
-    kind = load(name)
+    kind = load_kind(name)
     return from_generated(kind.generate(kind.params(**sizes), 1))
 
 

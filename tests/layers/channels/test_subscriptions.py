@@ -32,10 +32,10 @@ from fanplan.layers.channels.published.genetic.problem import (
 )
 from fanplan.verbs.check import check_plan
 from fanplan.verbs.save import save_plan
-from fanplan.workload.generators import content, subjects
+from fanplan.workload.generators import subjects
 from fanplan.workload.generators.generated import Generated
 
-SMALL = content.ContentParams(
+SMALL = subjects.ContentParams(
     subjects=6, categories=2, subscribers=9, subjects_per_subscriber=2, volumes=12,
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=3,
 )  # fmt: skip
@@ -218,7 +218,7 @@ def generated_intervals(generated: Generated) -> set[tuple[str, str, str]]:
 
 
 def test_generated_content_covers_its_share_of_the_traffic() -> None:
-    generated = content.generate(SMALL, 1)
+    generated = subjects.generate_content(SMALL, 1)
     problem = from_generated(generated, seconds=1000.0)
     require_same_interest(problem)
     assert problem.content_based
@@ -243,14 +243,14 @@ def test_generated_content_covers_its_share_of_the_traffic() -> None:
 def test_generated_subjects_are_one_subscription_each() -> None:
     params = subjects.SubjectsParams(subjects=12, categories=2, subscribers=8,
                                      subjects_per_subscriber=3)  # fmt: skip
-    problem = from_generated(subjects.generate(params, 0))
+    problem = from_generated(subjects.generate_subjects(params, 0))
     require_same_interest(problem)
     assert not problem.content_based
     assert problem.size == problem.interest.size == len(np.unique(problem.topic))
 
 
 def test_drawn_hits_come_from_the_seed() -> None:
-    generated = content.generate(SMALL, 1)
+    generated = subjects.generate_content(SMALL, 1)
     one, same, other = (from_generated(generated, 50.0, seed) for seed in (1, 1, 2))
     assert one.hits.tolist() == same.hits.tolist() != other.hits.tolist()
     for s in range(one.size):
@@ -258,7 +258,7 @@ def test_drawn_hits_come_from_the_seed() -> None:
 
 
 def test_one_per_subscriber_splits_the_shared() -> None:
-    problem = from_generated(subjects.generate(subjects.SubjectsParams(subscribers=30), 0))
+    problem = from_generated(subjects.generate_subjects(subjects.SubjectsParams(subscribers=30), 0))
     single = one_per_subscriber(problem)
     require_same_interest(single)
     assert single.size == len(problem.subscribers.values)
@@ -266,7 +266,7 @@ def test_one_per_subscriber_splits_the_shared() -> None:
 
 
 def test_a_topic_that_is_not_known_is_named() -> None:
-    generated = subjects.generate(subjects.SubjectsParams(), 0)
+    generated = subjects.generate_subjects(subjects.SubjectsParams(), 0)
     table = generated.tables["subscriptions"]
     strange = table.set_column(1, "topic", [["c0.*"] * len(table)])
     wrong = Generated(generated.description, {"subscriptions": strange}, generated.law)

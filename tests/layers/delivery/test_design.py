@@ -12,9 +12,9 @@ import pytest
 from commands import answer, run
 from pyspark.sql import SparkSession
 
-from fanplan.workload.generators import load
+from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.enterprise import EnterpriseParams
-from fanplan.workload.generators.generated import write
+from fanplan.workload.generators.generated import write_workload
 
 HERE = ("--master", "local[2]")
 
@@ -24,7 +24,7 @@ def enterprise(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     """A dataset with brokers on three sites."""
     folder = tmp_path_factory.mktemp("enterprise")
     params = EnterpriseParams(flows=40, users=30, sites=3, brokers_per_site=2, markets=6)
-    write(load("enterprise").generate(params, 1), folder / "workload")
+    write_workload(load_kind("enterprise").generate(params, 1), folder / "workload")
     assert run("ingest", folder / "workload", "--out", folder / "dataset", *HERE) == 0
     return folder / "dataset"
 

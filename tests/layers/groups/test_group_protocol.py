@@ -28,7 +28,7 @@ from fanplan.layers.groups.protocol.messages import (
 from fanplan.layers.groups.protocol.root import Rules
 from fanplan.layers.groups.protocol.system import System, SystemParams
 from fanplan.network.brokers import Routes
-from fanplan.workload.generators.tree_grid import TreeGridParams, draw
+from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid
 
 HOP, MATCH = 8.0, 1.0
 STEADY = LinkParams(HOP, HOP)
@@ -230,7 +230,7 @@ def problem_of(
 # Zipf-uniform, all groups: 1170 and, digits transposed, 2198 in Table 4; a run deviates by 25.
 @pytest.mark.parametrize(("shortcuts", "published"), [(False, 1170), (True, 2198)])
 def test_the_papers_overhead(shortcuts: bool, published: int) -> None:
-    world = draw(TreeGridParams(zipf_leaves=1), seed=1)
+    world = draw_tree_grid(TreeGridParams(zipf_leaves=1), seed=1)
     parent = np.where(np.arange(85) > 0, world.parent, -1).astype(np.int32)[None]
     trees = BrokerTrees(np.zeros(1, np.int32), parent)
     none = np.zeros(100)

@@ -22,8 +22,8 @@ from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping, load_gr
 from fanplan.layers.groups.stages.groups import group_stages
 from fanplan.network.dataset import read_brokers
 from fanplan.workload.generators.draws import names
-from fanplan.workload.generators.generated import write
-from fanplan.workload.generators.tree_grid import TreeGridParams, draw, generate
+from fanplan.workload.generators.generated import write_workload
+from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid, generate_tree_grid
 
 AXES = (2, 1, 0)
 """Of three topics. The first axis of topic 0 is a list of two values, the others go from 0 to 8."""
@@ -191,8 +191,8 @@ def exact_groups_are_sets(found: FoundGroups, world: World) -> None:
 
 def test_the_papers_workload_from_its_tables(spark: SparkSession, tmp_path: Path) -> None:
     params = TreeGridParams(arity=3, levels=3, cells=20)
-    world = draw(params, 3)
-    write(generate(params, 3), tmp_path / "workload")
+    world = draw_tree_grid(params, 3)
+    write_workload(generate_tree_grid(params, 3), tmp_path / "workload")
     dataset = tmp_path / "dataset"
     ingest_workload(lambda: spark, tmp_path / "workload", dataset, {}, quiet())
     source = Derived(lambda: spark, dataset, quiet())

@@ -1,8 +1,12 @@
-"""Brokers in a transit-stub network, after section 4.1 of Ge et al. (2002).
+"""Clients at the brokers of a network, after Ge et al. (2002) and Zhang & Hu (2005).
 
-Transit nodes are the backbone; small networks, the stubs, hang at each of them. Publishers and
-subscribers are nodes of stubs. The counts of their descriptors are Pareto. A descriptor is a square
-of a plane, as in Figure 1 of the paper.
+*transit-stub* (Ge et al., section 4.1): transit nodes are the backbone; small networks, the stubs,
+hang at each of them. Publishers and subscribers are nodes of stubs. The counts of their descriptors
+are Pareto. A descriptor is a square of a plane, as in Figure 1 of the paper.
+
+*tree-grid* (Zhang & Hu, section 5.1): the publisher is at the root of a regular tree, whose leaves
+want cells of a content space. How many leaves want a cell, and how many messages fall into it, is
+uniform or follows Zipf's law. Which leaves these are is left to chance.
 """
 
 from __future__ import annotations
@@ -16,9 +20,12 @@ import pyarrow as pa
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.options import Params, option
-from fanplan.workload.generators.draws import names, streams
-from fanplan.workload.generators.generated import Generated, Kind
-from fanplan.workload.generators.population import Population, Regions, tables_of
+from fanplan.workload.generators.draws import names, streams, with_mean
+from fanplan.workload.generators.generated import Generated, WorkloadKind, link_table
+from fanplan.workload.generators.population import Population, Regions, as_workload
+from fanplan.workload.space import just_above
+
+MOST_BROKERS = 10_000_000
 
 DRAWS = 1000
 """How often a network is drawn before it is said that it will not hang together."""
@@ -83,29 +90,28 @@ class TransitStub:
     subscribed: np.ndarray
 
 
-def generate(params: TransitStubParams, seed: int) -> Generated:
+def generate_transit_stub(params: TransitStubParams, seed: int) -> Generated:
     """Brokers, links, and a client for each descriptor, as tables; O(links + descriptors)."""
-    network = draw(params, seed)
+    network = draw_transit_stub(params, seed)
     publishing, subscribing = streams(seed, 7)[5:]
-    advertisements = draw_regions(params, publishing, network.published)
+    advertisements = draw_squares(params, publishing, network.published)
     population = Population(
         topics=names("world", 1),
         brokers=network.nodes,
         domain=params.domain,
-        subscriptions=draw_regions(params, subscribing, network.subscribed),
+        subscriptions=draw_squares(params, subscribing, network.subscribed),
         advertisements=advertisements,
         rates=np.full(len(advertisements), params.rate),
     )
-    made = tables_of(population, "transit-stub", params.capacity, params.message_bytes)
-    ends = {end: network.nodes.take(pa.array(getattr(network, end))) for end in ("a", "b")}
-    links = pa.table(ends | {"latency_ms": pa.array(network.latency_ms)})
+    made = as_workload("transit-stub", population, params.capacity, params.message_bytes)
+    links = link_table(network.nodes, network.a, network.b, network.latency_ms)
     return replace(made, tables={**made.tables, "links": links})
 
 
-def draw(params: TransitStubParams, seed: int) -> TransitStub:
+def draw_transit_stub(params: TransitStubParams, seed: int) -> TransitStub:
     """The network of a seed as arrays, for those who need no files."""
     linking, timing, placing, publishing, subscribing = streams(seed, 7)[:5]
-    kinds = draw_links(params, linking)
+    kinds = draw_network(params, linking)
     means = np.repeat([params.transit_ms, params.access_ms, params.stub_ms], [*map(len, kinds)])
     a, b = np.concatenate(kinds).T
     size = params.backbone + params.ends
@@ -115,14 +121,14 @@ def draw(params: TransitStubParams, seed: int) -> TransitStub:
         (subscribed, params.subscribers, subscribing),
     ):
         at = params.backbone + placing.choice(params.ends, many, replace=False)
-        counts[at] = draw_counts(params, rng, many)
+        counts[at] = draw_pareto(params, rng, many)
     nodes = [*names("t", params.backbone).to_pylist(), *names("s", params.ends).to_pylist()]
     # Whole microseconds; even so, two ways of the same length are rare.
     latency = np.round(means * timing.uniform(0.5, 1.5, len(means)), 3)
     return TransitStub(pa.array(nodes), a, b, latency, published, subscribed)
 
 
-def draw_links(params: TransitStubParams, rng: np.random.Generator) -> list[np.ndarray]:
+def draw_network(params: TransitStubParams, rng: np.random.Generator) -> list[np.ndarray]:
     """Links of the backbone, between it and stubs, and in stubs, as rows of two positions."""
     inside = draw_graphs(rng, params.domains, params.transit, params.transit_edge)
     between = draw_graphs(rng, 1, params.domains, params.transit_edge) * params.transit
@@ -174,7 +180,7 @@ def hang_together(linked: np.ndarray, pairs: np.ndarray, size: int) -> np.ndarra
     return whole
 
 
-def draw_counts(params: TransitStubParams, rng: np.random.Generator, many: int) -> np.ndarray:
+def draw_pareto(params: TransitStubParams, rng: np.random.Generator, many: int) -> np.ndarray:
     """Bounded Pareto numbers, by the inverse of their law, as whole numbers."""
     shape = params.count_shape
     low, high = params.count_min**-shape, params.count_max**-shape
@@ -182,7 +188,7 @@ def draw_counts(params: TransitStubParams, rng: np.random.Generator, many: int) 
     return (np.floor(value) if params.floor else np.rint(value)).astype(np.int64)
 
 
-def draw_regions(
+def draw_squares(
     params: TransitStubParams, rng: np.random.Generator, counts: np.ndarray
 ) -> Regions:
     """As many squares at each node as it has descriptors.
@@ -195,4 +201,103 @@ def draw_regions(
     return Regions(np.zeros(broker.size, np.int64), lo, np.round(lo + params.side, 3), broker)
 
 
-KIND = Kind("transit-stub", "clients in a transit-stub network", TransitStubParams, generate)
+# ---- tree-grid
+
+
+@dataclass(frozen=True)
+class TreeGridParams(Params):
+    """The paper's sizes, and its scenario uniform-uniform."""
+
+    rate: float = option(50.5, "mean rate of a cell, messages/s", above=0)
+    arity: int = option(4, "brokers below each broker of the tree", at_least=1)
+    levels: int = option(4, "levels of the tree, the root included", at_least=2)
+    cells: int = option(100, "cells of the content space", at_least=1)
+    zipf_leaves: int = option(0, "1: leaves per cell follow Zipf's law", at_least=0, at_most=1)
+    zipf_messages: int = option(0, "1: messages per cell follow it", at_least=0, at_most=1)
+    messages: int = option(100, "most messages of a cell; only ratios matter to tables", at_least=1)
+    hop_ms: float = option(1.0, "latency of a link, ms", at_least=0)
+    capacity: float = option(10_000.0, "capacity of a broker, messages/s", above=0)
+
+    @property
+    def leaves(self) -> int:
+        return self.arity ** (self.levels - 1)
+
+    @property
+    def brokers(self) -> int:
+        return sum(self.arity**level for level in range(self.levels))
+
+    def relations(self) -> Iterator[Problem]:
+        if self.arity > 0 and (self.levels > 64 or self.brokers > MOST_BROKERS):
+            what = f"{self.levels} levels of arity {self.arity} are too many brokers"
+            yield Problem("levels", what, f"Give at most {MOST_BROKERS:,} brokers in all")
+
+
+@dataclass(frozen=True, eq=False)
+class TreeGrid:
+    """The world of a seed as arrays. Broker 0 is the root, the last ones are the leaves.
+
+    Cell c is wanted by ``leaves[starts[c]:starts[c + 1]]``, ascending, and gets ``messages[c]``.
+    """
+
+    parent: np.ndarray
+    starts: np.ndarray
+    leaves: np.ndarray
+    messages: np.ndarray
+
+
+def generate_tree_grid(params: TreeGridParams, seed: int) -> Generated:
+    """The world as tables: a subscriber at a leaf for each cell it wants, a publisher per cell."""
+    world = draw_tree_grid(params, seed)
+    brokers = names("b", params.brokers)
+    cell = np.repeat(np.arange(params.cells), np.diff(world.starts))
+    population = Population(
+        topics=names("world", 1),
+        brokers=brokers,
+        domain=float(params.cells),
+        subscriptions=cell_regions(params, cell, world.leaves),
+        advertisements=cell_regions(params, np.arange(params.cells), np.zeros(params.cells, int)),
+        rates=with_mean(world.messages, params.rate),
+    )
+    made = as_workload("tree-grid", population, params.capacity, params.message_bytes, params.cells)
+    child = np.arange(1, params.brokers)
+    links = link_table(brokers, world.parent[child], child, np.full(len(child), params.hop_ms))
+    return replace(made, tables={**made.tables, "links": links})
+
+
+def draw_tree_grid(params: TreeGridParams, seed: int) -> TreeGrid:
+    """The world of a seed, for those who need no files."""
+    counting, choosing, sending = streams(seed, 3)
+    rank = np.arange(1, params.cells + 1)
+    sizes = draw_cell_counts(counting, rank, params.leaves, params.zipf_leaves)
+    messages = draw_cell_counts(sending, rank, params.messages, params.zipf_messages)
+    first = params.brokers - params.leaves
+    wanted = [np.sort(choosing.choice(params.leaves, many, replace=False)) for many in sizes]
+    parent = (np.arange(params.brokers, dtype=np.int32) - 1) // params.arity
+    return TreeGrid(
+        parent,
+        np.concatenate(([0], np.cumsum(sizes))),
+        (first + np.concatenate(wanted)).astype(np.int32),
+        messages.astype(np.float64),
+    )
+
+
+def draw_cell_counts(
+    rng: np.random.Generator, rank: np.ndarray, most: int, zipf: int
+) -> np.ndarray:
+    """Whole numbers of at least 1: those of Zipf's law, rounded up, or uniform up to the most."""
+    return -(-most // rank) if zipf else rng.integers(1, most, len(rank), endpoint=True)
+
+
+def cell_regions(params: TreeGridParams, cell: np.ndarray, broker: np.ndarray) -> Regions:
+    """One cell, from its number to the next, for each broker; the last holds its upper end too."""
+    hi = cell + 1.0
+    hi[cell == params.cells - 1] = just_above(float(params.cells))
+    return Regions(np.zeros(len(cell), int), cell[:, None] + 0.0, hi[:, None], broker)
+
+
+TRANSIT_STUB = WorkloadKind(
+    "transit-stub", "clients in a transit-stub network", TransitStubParams, generate_transit_stub
+)
+TREE_GRID = WorkloadKind(
+    "tree-grid", "a broker tree whose leaves want cells", TreeGridParams, generate_tree_grid
+)
