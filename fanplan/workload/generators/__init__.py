@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from fanplan.core.errors import InputError, Problem
+<<<<<<< HEAD
 from fanplan.workload.generators.generated import WorkloadKind
+=======
+
+if TYPE_CHECKING:
+    from fanplan.workload.generators.generated import Kind
+>>>>>>> 9e9fb2b (Structure: the tree is measured, and a test holds its rows, cycles, libraries and names)
 
 KINDS = {
     "market": "plain_topics",

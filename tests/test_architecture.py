@@ -1,0 +1,403 @@
+"""The tree is built as docs/architecture.md says: imports point one way, layers stay in place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from structure import BELOW, LAYERS, PACKAGE, REGISTRY, Module, Name, Source, branches, in_cycles
+
+# From the bottom up: a module imports from rows before its own and from its own folder. Layers and
+# what stands beside another have rules of their own.
+ROWS = (
+    ("core",),
+    ("workload", "boxes"),
+    ("data",),
+    ("network",),
+    ("plan",),
+    ("simulation", "report"),
+    ("layers",),
+    ("systems",),
+    ("verbs",),
+    ("watch", "live"),
+    ("papers", "api"),
+    ("cli",),
+)
+ROW = {folder: row for row, folders in enumerate(ROWS) for folder in folders}
+
+# The package itself and its `python -m` entry belong to no row.
+TOP = {PACKAGE, f"{PACKAGE}.__main__"}
+
+# Names of files or folders in a layer.
+NAMES = {
+    "params",
+    "problem",
+    "stages",
+    "ledger",
+    "record",
+    "check",
+    "search",
+    "published",
+    "changes",
+    "drift",
+    "simulated",
+    "report",
+    "command",
+    "layer",
+    "protocol",
+}
+
+# Who may import a library that is heavy, or that belongs to one place.
+LIBRARIES = {
+    "pyspark": ("data", "stages"),
+    "py4j": ("data", "stages"),
+    "jinja2": ("report", "verbs.report"),
+    "matplotlib": ("papers",),
+    "typer": ("cli",),
+}
+
+# A check shares no code with what made the plan: neither its roles nor the trees of the search.
+MAKING = {"search", "published", "ledger", "build"}
+CARRYING = {f"{PACKAGE}.network.trees", f"{PACKAGE}.network.carried"}
+
+HEAVY = ("pyspark", "numba", "pandas", "scipy", "pyarrow")
+
+
+@cache
+def source() -> Source:
+    return Source(Path(__file__).parent.parent)
+
+
+def folder_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def allowed(importer: Module, imported: Module) -> bool:
+    """Whether the rows let one module import another."""
+    if {importer.name, imported.name} & TOP:
+        return True
+    if importer.layer and imported.layer:
+        return imported.layer in {importer.layer, *BELOW[importer.layer]}
+    below = ROW[imported.parts[0]] < ROW[importer.parts[0]]
+    return below or importer.parts[0] == imported.parts[0]
+
+
+def held(found: Iterable[tuple[str, str]], known: set[tuple[str, str]]) -> None:
+    """Nothing but the known exceptions, and none of them for nothing."""
+    short = {tuple(name.removeprefix(f"{PACKAGE}.") for name in pair) for pair in found}
+    assert sorted(short - known) == [], "new breaches"
+    assert sorted(known - short) == [], "exceptions that are no longer needed"
+
+
+def pairs() -> list[tuple[Module, Module]]:
+    modules = source().modules
+    return [(modules[a], modules[b]) for a, goals in source().edges.items() for b in goals]
+
+
+def test_every_folder_has_a_row() -> None:
+    folders = {folder_of(name) for name in source().modules if name not in TOP}
+    assert folders <= set(ROW)
+
+
+def test_imports_point_one_way() -> None:
+    held(((a.name, b.name) for a, b in pairs() if not allowed(a, b)), UPWARDS)
+
+
+def test_modules_form_no_cycle() -> None:
+    held(((name, "") for name in in_cycles(source())), CYCLES)
+
+
+def test_libraries_stay_where_they_belong() -> None:
+    found = {
+        (module.name, library)
+        for module in source().modules.values()
+        for library in {each.module.split(".")[0] for each in module.imports} & set(LIBRARIES)
+        if not at_home(module, LIBRARIES[library])
+    }
+    held(found, STRAY_LIBRARIES)
+
+
+def at_home(module: Module, places: tuple[str, ...]) -> bool:
+    below = ".".join(module.parts)
+    return module.role in places or any(f"{below}.".startswith(f"{place}.") for place in places)
+
+
+def is_making(module: Module) -> bool:
+    return module.role in MAKING or module.name in CARRYING
+
+
+def test_checks_import_nothing_that_makes_plans() -> None:
+    found = {(a.name, b.name) for a, b in pairs() if a.role == "check" and is_making(b)}
+    held(found, CHECKS_IMPORT)
+
+
+def test_checks_call_nothing_that_makes_plans() -> None:
+    modules = source().modules
+    reached = called(name for name in source().uses if modules[name[0]].role == "check")
+    held((name for name in reached if is_making(modules[name[0]])), CHECKS_CALL)
+
+
+def called(starts: Iterable[Name]) -> set[Name]:
+    """All names that some names use, directly or through others."""
+    found = set(starts)
+    ahead = list(found)
+    while ahead:
+        more = source().uses.get(ahead.pop(), set()) - found
+        found |= more
+        ahead.extend(more)
+    return found
+
+
+def test_params_import_only_core() -> None:
+    found = {
+        (module.name, each.module)
+        for module in source().modules.values()
+        if module.role == "params"
+        for each in module.imports
+        if not (each.module.startswith(f"{PACKAGE}.core") or is_standard(each.module))
+    }
+    held(found, PARAMS_IMPORT)
+
+
+def is_standard(module: str) -> bool:
+    return module.split(".")[0] in sys.stdlib_module_names
+
+
+def test_only_a_layer_and_the_registry_know_its_name() -> None:
+    held({(branch.module, branch.layer) for branch in branches(source())}, LAYERS_NAMED)
+
+
+def test_layers_have_the_same_names_inside() -> None:
+    found = {
+        (module.layer, module.role)
+        for module in source().modules.values()
+        if module.layer and module.role not in NAMES | {""}
+    }
+    held(found, OTHER_NAMES)
+
+
+def test_layers_are_those_of_the_registry() -> None:
+    modules = source().modules.values()
+    assert {module.layer for module in modules if module.layer} == set(LAYERS)
+    folders = {
+        module.parts[1] for module in modules if module.parts[:1] == ("layers",) != module.parts
+    }
+    assert folders - {REGISTRY.rsplit(".", 1)[1]} == set(LAYERS)
+
+
+HELP = "sys.argv[1:] = ['--help']; runpy.run_module('fanplan', run_name='__main__')"
+
+
+@pytest.mark.parametrize("start", ["import fanplan", HELP])
+def test_the_package_and_its_help_load_nothing_heavy(start: str) -> None:
+    loaded = f"print(sorted(set({HEAVY}) & set(sys.modules)), file=sys.stderr)"
+    code = f"import atexit, runpy, sys; atexit.register(lambda: {loaded}); {start}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (result.returncode, result.stderr.strip()) == (0, "[]")
+
+
+# What does not hold yet, pair by pair. The names of files in OTHER_NAMES are those that only one or
+# two layers need.
+UPWARDS: set[tuple[str, str]] = {
+    ("layers.channels.command", "verbs.save"),
+    ("layers.channels.report.section", "layers.delivery.report.curve"),
+    ("layers.delivery.command", "verbs.save"),
+    ("layers.delivery.design", "verbs.save"),
+    ("layers.groups.check.check", "layers.delivery.read"),
+    ("layers.groups.churn", "layers.delivery.stages.make"),
+    ("layers.groups.command", "verbs.save"),
+    ("layers.marking.command", "verbs.save"),
+    ("layers.overlay.command", "verbs.save"),
+    ("layers.overlay.report.spread", "layers.delivery.report.passages"),
+    ("layers.overlay.report.spread", "layers.delivery.report.ways"),
+    ("plan.stored", "layers.channels.record"),
+    ("plan.stored", "layers.delivery.record"),
+    ("plan.stored", "layers.groups.record"),
+    ("plan.stored", "layers.marking.record"),
+    ("plan.stored", "layers.overlay.record"),
+}
+CYCLES: set[tuple[str, str]] = {
+    ("api", ""),
+    ("data.engine", ""),
+    ("data.ingest.derived", ""),
+    ("data.ingest.extents", ""),
+    ("data.spark", ""),
+    ("fanplan", ""),
+    ("layers.channels.command", ""),
+    ("layers.channels.curves", ""),
+    ("layers.channels.running", ""),
+    ("layers.delivery.carried", ""),
+    ("layers.delivery.command", ""),
+    ("layers.delivery.design", ""),
+    ("layers.delivery.fixed", ""),
+    ("layers.delivery.replay", ""),
+    ("layers.delivery.replayed", ""),
+    ("layers.delivery.simulated", ""),
+    ("layers.delivery.stages.make", ""),
+    ("layers.delivery.stages.replay", ""),
+    ("layers.delivery.stages.senders", ""),
+    ("layers.groups.churn", ""),
+    ("layers.groups.command", ""),
+    ("layers.groups.replayed", ""),
+    ("layers.groups.simulated", ""),
+    ("layers.groups.stages.cell_marks", ""),
+    ("layers.groups.stages.cell_routes", ""),
+    ("layers.groups.stages.grid", ""),
+    ("layers.groups.stages.groups", ""),
+    ("layers.groups.stages.make", ""),
+    ("layers.marking.churn", ""),
+    ("layers.marking.command", ""),
+    ("layers.marking.replayed", ""),
+    ("layers.marking.stages.covers", ""),
+    ("layers.marking.stages.descriptors", ""),
+    ("layers.marking.stages.make", ""),
+    ("layers.overlay.allocate", ""),
+    ("layers.overlay.command", ""),
+    ("layers.overlay.rankings", ""),
+    ("layers.overlay.record", ""),
+    ("layers.overlay.report.section", ""),
+    ("layers.overlay.report.spread", ""),
+    ("layers.overlay.simulated", ""),
+    ("layers.overlay.stages.make", ""),
+    ("layers.overlay.stages.routes", ""),
+    ("layers.overlay.stages.similarity", ""),
+    ("plan.stored", ""),
+    ("verbs.changes", ""),
+    ("verbs.check", ""),
+    ("verbs.churn", ""),
+    ("verbs.datasets", ""),
+    ("verbs.drift", ""),
+    ("verbs.replay", ""),
+    ("verbs.report", ""),
+    ("verbs.save", ""),
+    ("verbs.simulate", ""),
+}
+STRAY_LIBRARIES: set[tuple[str, str]] = set()
+CHECKS_IMPORT: set[tuple[str, str]] = set()
+CHECKS_CALL: set[tuple[str, str]] = set()
+PARAMS_IMPORT: set[tuple[str, str]] = {
+    ("layers.channels.params", "data.interest"),
+    ("layers.channels.params", "layers.channels.map"),
+    ("layers.channels.params", "numpy"),
+    ("layers.delivery.params", "layers.groups.carried"),
+    ("layers.delivery.params", "layers.groups.params"),
+    ("layers.groups.params", "layers.groups.build"),
+    ("layers.groups.params", "layers.groups.problem.dataset"),
+    ("layers.groups.params", "layers.groups.record"),
+    ("layers.marking.params", "numpy"),
+    ("layers.overlay.params", "data.dataset"),
+    ("layers.overlay.params", "layers.overlay.record"),
+    ("layers.overlay.params", "pyarrow"),
+    ("layers.overlay.params", "pyarrow.compute"),
+}
+LAYERS_NAMED: set[tuple[str, str]] = {
+    ("cli.changes_shown", "channels"),
+    ("cli.changes_shown", "delivery"),
+    ("cli.changes_shown", "groups"),
+    ("cli.changes_shown", "marking"),
+    ("cli.changes_shown", "overlay"),
+    ("cli.churn", "groups"),
+    ("cli.main", "delivery"),
+    ("cli.main", "marking"),
+    ("layers.channels.changes.world", "delivery"),
+    ("layers.channels.report.section", "delivery"),
+    ("layers.delivery.changes.changes", "channels"),
+    ("layers.delivery.command", "groups"),
+    ("layers.delivery.command", "overlay"),
+    ("layers.delivery.design", "channels"),
+    ("layers.delivery.design", "groups"),
+    ("layers.delivery.design", "marking"),
+    ("layers.delivery.design", "overlay"),
+    ("layers.groups.check.check", "delivery"),
+    ("layers.groups.churn", "delivery"),
+    ("layers.marking.churn", "overlay"),
+    ("layers.marking.stages.make", "overlay"),
+    ("layers.overlay.report.section", "delivery"),
+    ("layers.overlay.report.spread", "delivery"),
+    ("layers.overlay.report.tree", "delivery"),
+    ("plan.changes", "channels"),
+    ("plan.changes", "delivery"),
+    ("plan.changes", "groups"),
+    ("plan.changes", "marking"),
+    ("plan.changes", "overlay"),
+    ("plan.stored", "channels"),
+    ("plan.stored", "delivery"),
+    ("plan.stored", "groups"),
+    ("plan.stored", "marking"),
+    ("plan.stored", "overlay"),
+    ("verbs.check", "channels"),
+    ("verbs.check", "delivery"),
+    ("verbs.check", "groups"),
+    ("verbs.check", "marking"),
+    ("verbs.check", "overlay"),
+    ("verbs.churn", "groups"),
+    ("verbs.compare", "channels"),
+    ("verbs.compare", "delivery"),
+    ("verbs.compare", "groups"),
+    ("verbs.compare", "marking"),
+    ("verbs.compare", "overlay"),
+    ("verbs.diff", "channels"),
+    ("verbs.diff", "delivery"),
+    ("verbs.diff", "groups"),
+    ("verbs.diff", "marking"),
+    ("verbs.diff", "overlay"),
+    ("verbs.drift", "channels"),
+    ("verbs.drift", "delivery"),
+    ("verbs.drift", "groups"),
+    ("verbs.drift", "marking"),
+    ("verbs.drift", "overlay"),
+    ("verbs.replay", "delivery"),
+    ("verbs.replay", "groups"),
+    ("verbs.report", "channels"),
+    ("verbs.report", "delivery"),
+    ("verbs.report", "groups"),
+    ("verbs.report", "marking"),
+    ("verbs.report", "overlay"),
+    ("verbs.simulate", "delivery"),
+    ("verbs.simulate", "groups"),
+    ("verbs.simulate", "overlay"),
+}
+OTHER_NAMES: set[tuple[str, str]] = {
+    ("channels", "bitmap"),
+    ("channels", "bits"),
+    ("channels", "bounds"),
+    ("channels", "curves"),
+    ("channels", "differences"),
+    ("channels", "explain"),
+    ("channels", "limits"),
+    ("channels", "map"),
+    ("channels", "methods"),
+    ("channels", "names"),
+    ("channels", "running"),
+    ("channels", "start"),
+    ("delivery", "build"),
+    ("delivery", "carried"),
+    ("delivery", "design"),
+    ("delivery", "fixed"),
+    ("delivery", "read"),
+    ("delivery", "recount"),
+    ("delivery", "replay"),
+    ("delivery", "replayed"),
+    ("delivery", "sections"),
+    ("delivery", "steps"),
+    ("delivery", "ways"),
+    ("groups", "build"),
+    ("groups", "carried"),
+    ("groups", "cells"),
+    ("groups", "churn"),
+    ("groups", "read"),
+    ("groups", "replayed"),
+    ("marking", "build"),
+    ("marking", "churn"),
+    ("marking", "merged"),
+    ("marking", "read"),
+    ("marking", "replayed"),
+    ("overlay", "allocate"),
+    ("overlay", "allocation"),
+    ("overlay", "build"),
+    ("overlay", "rankings"),
+}
