@@ -6,13 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fanplan.core.errors import InputError, Problem
-<<<<<<< HEAD
-from fanplan.workload.generators.generated import WorkloadKind
-=======
 
 if TYPE_CHECKING:
-    from fanplan.workload.generators.generated import Kind
->>>>>>> 9e9fb2b (Structure: the tree is measured, and a test holds its rows, cycles, libraries and names)
+    from fanplan.workload.generators.generated import WorkloadKind
 
 KINDS = {
     "market": "plain_topics",
