@@ -19,7 +19,7 @@ ROWS = (
     ("data",),
     ("network",),
     ("plan",),
-    ("simulation", "report"),
+    ("simulation", "page"),
     ("layers",),
     ("systems",),
     ("verbs",),
@@ -55,7 +55,7 @@ NAMES = {
 LIBRARIES = {
     "pyspark": ("data", "stages"),
     "py4j": ("data", "stages"),
-    "jinja2": ("report", "verbs.report"),
+    "jinja2": ("page", "verbs.report"),
     "matplotlib": ("papers",),
     "typer": ("cli",),
 }
