@@ -133,12 +133,12 @@ def replay(
 ) -> None:
     """Send every publication through a plan and count what arrives; or hold marks against now."""
     from fanplan import api
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     spark = engine(master, remote, json)
     with api.dataset_of_plan(plan, workload, spark) as dataset:
-        record = load_plan(plan).record
-        marks_alone = record.marking and not record.delivery
+        layers = load_plan(plan).record.layers
+        marks_alone = "marking" in layers and "delivery" not in layers
         play = api.replay_marks if marks_alone else api.replay
         result = play(plan, dataset, engine=spark)
     if json:

@@ -8,7 +8,7 @@ from typing import Any
 from fanplan.page.content import Listing, Section
 from fanplan.page.material import Material
 from fanplan.page.numbers import number
-from fanplan.plan.stored import StoredPlan
+from fanplan.plan.stored import PlanRecord, StoredPlan
 
 LEAD = (
     "All that is needed to make the same plans again. Every plan passed the independent check, "
@@ -43,7 +43,7 @@ def parameters(plans: Sequence[StoredPlan]) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def wishes(record: Any, layer: str) -> dict[str, Any]:
+def wishes(record: PlanRecord, layer: str) -> dict[str, Any]:
     """What was asked of a layer."""
     names = {"method", "params", "weights", "metric", "limits", "allocation"}
     names |= {
@@ -57,7 +57,7 @@ def wishes(record: Any, layer: str) -> dict[str, Any]:
         "shortcuts",
         "prices",
     }
-    given: dict[str, Any] = getattr(record, layer).model_dump(mode="json", include=names)
+    given: dict[str, Any] = record.sections[layer].model_dump(mode="json", include=names)
     return given
 
 

@@ -6,6 +6,8 @@ import hashlib
 import json
 from pathlib import Path
 
+from pydantic_core import to_json
+
 from fanplan.core.errors import InputError, Problem
 from fanplan.plan.stored import PLAN_AGAIN, PlanRecord, StoredPlan
 
@@ -25,13 +27,12 @@ def file_hash(path: Path) -> str:
 def write_record(record: PlanRecord, folder: Path) -> None:
     """Seal the record and write it as plan.json."""
     sealed = record.model_copy(update={"seal": seal_of(record)})
-    text = sealed.model_dump_json(indent=2, exclude_none=True)
-    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+    (folder / RECORD).write_bytes(to_json(sealed.content(), indent=2) + b"\n")
 
 
 def seal_of(record: PlanRecord) -> str:
     """A hash of all that a record says but its seal, however it is spaced."""
-    content = record.model_dump(mode="json", exclude={"seal"}, exclude_none=True)
+    content = {name: told for name, told in record.content().items() if name != "seal"}
     digest = _digest()
     digest.update(json.dumps(content, sort_keys=True).encode())
     return digest.hexdigest()

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    model_validator,
+)
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_manifest, read_parquet
-from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.groups.record import GroupsRecord
-from fanplan.layers.marking.record import MarkingRecord
-from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.numbers import Count, Positive
-from fanplan.plan.tables import (
-    CELL_TABLES,
-    CHANNEL_TABLES,
-    DELIVERY_TABLES,
-    GROUPS_TABLES,
-    MARKING_TABLES,
-    OVERLAY_TABLES,
-    TREE_TABLES,
-)
+from fanplan.plan.section import SectionRecord
 from fanplan.workload.tables import Table
 
 FORMAT: Literal[3] = 3
 PLAN_AGAIN = "Write the plan again"
 
-LayerName = Literal["channels", "overlay", "marking", "groups", "delivery"]
+Kind = TypeVar("Kind", bound=SectionRecord)
+Records = Mapping[str, type[SectionRecord]]
+"""The sections that plan.json may have, in their order there."""
 
 
 class TableRecord(BaseModel):
@@ -62,8 +59,8 @@ class InputRecord(BaseModel):
     tables: dict[str, TableRecord] = {}
 
 
-class PlanRecord(BaseModel):
-    """What plan.json holds: what was planned for, and a section for each layer that was planned.
+class PlanHeader(BaseModel):
+    """What plan.json says beside the sections of layers.
 
     ``files`` has a hash of each table's file, ``seal`` one of all the rest of plan.json.
     """
@@ -72,33 +69,34 @@ class PlanRecord(BaseModel):
 
     format: Literal[3] = FORMAT
     version: str
-    layers: tuple[LayerName, ...] = Field(min_length=1)
+    layers: tuple[str, ...] = Field(min_length=1)
     input: InputRecord
     seed: int
-    channels: ChannelsRecord | None = None
-    overlay: OverlayRecord | None = None
-    marking: MarkingRecord | None = None
-    groups: GroupsRecord | None = None
-    delivery: DeliveryRecord | None = None
     files: dict[str, str]
     seal: str = ""
 
+
+class PlanRecord(PlanHeader):
+    """What plan.json holds: what was planned for, and a section for each layer that was planned."""
+
+    sections: dict[str, SerializeAsAny[SectionRecord]]
+
     @model_validator(mode="after")
     def _sections_are_the_layers(self) -> PlanRecord:
-        there = tuple(name for name in get_args(LayerName) if getattr(self, name) is not None)
-        if sorted(self.layers) != sorted(there):
+        if sorted(self.layers) != sorted(self.sections):
+            there = tuple(self.sections)
             raise ValueError(f"the layers {self.layers} are not the sections {there}")
         return self
 
     def tables(self) -> tuple[Table, ...]:
         """The tables that belong to the layers."""
-        tables: tuple[Table, ...] = CHANNEL_TABLES if self.channels else ()
-        if self.overlay:
-            tables += OVERLAY_TABLES + (TREE_TABLES if self.overlay.trees > 1 else ())
-        if self.groups:
-            tables += GROUPS_TABLES + (CELL_TABLES if self.groups.grouping.cells else ())
-        tables += DELIVERY_TABLES if self.delivery else ()
-        return tables + (MARKING_TABLES if self.marking else ())
+        return tuple(table for section in self.sections.values() for table in section.tables())
+
+    def content(self) -> dict[str, Any]:
+        """As plan.json has it: sections stand between what was planned for and the hashes."""
+        told = self.model_dump(mode="json", exclude_none=True)
+        sections, files, seal = (told.pop(name) for name in ("sections", "files", "seal"))
+        return told | sections | {"files": files, "seal": seal}
 
 
 @dataclass(frozen=True)
@@ -108,36 +106,21 @@ class StoredPlan:
     folder: Path
     record: PlanRecord
 
-    @property
-    def channels(self) -> ChannelsRecord:
-        """The section on channels; an error if the plan has none."""
-        return self._section(self.record.channels, "channels")
-
-    @property
-    def overlay(self) -> OverlayRecord:
-        """The section on the overlay; an error if the plan has none."""
-        return self._section(self.record.overlay, "overlay")
-
-    @property
-    def marking(self) -> MarkingRecord:
-        """The section on the marking; an error if the plan has none."""
-        return self._section(self.record.marking, "marking")
-
-    @property
-    def groups(self) -> GroupsRecord:
-        """The section on groups; an error if the plan has none."""
-        return self._section(self.record.groups, "groups")
-
-    @property
-    def delivery(self) -> DeliveryRecord:
-        """The section on delivery; an error if the plan has none."""
-        return self._section(self.record.delivery, "delivery")
-
-    def _section(self, section: Any, name: str) -> Any:
-        if section is None:
-            what = f"has no layer {name}, only {', '.join(self.record.layers)}"
+    def section(self, kind: type[Kind]) -> Kind:
+        """The section of a layer; an error if the plan has none."""
+        found = self.find(kind)
+        if found is None:
+            what = f"has no layer {kind.layer}, only {', '.join(self.record.layers)}"
             raise InputError(Problem(str(self.folder), what, "Name a plan that has this layer"))
-        return section
+        return found
+
+    def find(self, kind: type[Kind]) -> Kind | None:
+        """The section of a layer, None if the plan has none."""
+        return cast("Kind | None", self.record.sections.get(kind.layer))
+
+    def has(self, kind: type[SectionRecord]) -> bool:
+        """Whether the plan has a layer."""
+        return kind.layer in self.record.sections
 
     def path(self, table: str) -> Path:
         return self.folder / f"{table}.parquet"
@@ -147,9 +130,9 @@ class StoredPlan:
         return read_parquet(self.path(table), columns, PLAN_AGAIN, codes)
 
 
-def load_plan(folder: Path) -> StoredPlan:
+def read_plan(folder: Path, records: Records) -> StoredPlan:
     """Open a plan folder; its record and the presence of its tables are checked at once."""
-    plan = StoredPlan(folder, read_record(folder / "plan.json"))
+    plan = StoredPlan(folder, read_plan_record(folder / "plan.json", records))
     missing = [t.name for t in plan.record.tables() if not plan.path(t.name).is_file()]
     if missing:
         what = f"no table {', '.join(missing)} here"
@@ -157,7 +140,7 @@ def load_plan(folder: Path) -> StoredPlan:
     return plan
 
 
-def read_record(path: Path) -> PlanRecord:
+def read_plan_record(path: Path, records: Records) -> PlanRecord:
     """The record in plan.json, if it is of the format that this version reads."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -170,13 +153,37 @@ def read_record(path: Path) -> PlanRecord:
     if found != FORMAT:
         what = f"format {found!r} is not the format {FORMAT} that this version reads"
         raise InputError(Problem(str(path), what, PLAN_AGAIN))
+    return parsed(content, records, str(path))
+
+
+def parsed(content: dict[str, Any], records: Records, where: str) -> PlanRecord:
+    """The content of plan.json as a record; all that is wrong with it is told together."""
+    sections, wrong = {}, []
+    given = {name: content.pop(name, None) for name in records}
     try:
-        return PlanRecord.model_validate(content)
+        header = PlanHeader.model_validate(content)
     except ValidationError as error:
-        raise InputError(
-            Problem(f"{path}: {'.'.join(map(str, e['loc']))}", e["msg"], PLAN_AGAIN)
-            for e in error.errors()
-        ) from error
+        wrong += problems(error, where)
+    for name, kind in records.items():
+        if given[name] is not None:
+            try:
+                sections[name] = kind.model_validate(given[name])
+            except ValidationError as error:
+                wrong += problems(error, where, name)
+    if wrong:
+        raise InputError(wrong)
+    try:
+        return PlanRecord(**dict(header), sections=sections)
+    except ValidationError as error:
+        raise InputError(problems(error, where)) from error
+
+
+def problems(error: ValidationError, where: str, *section: str) -> list[Problem]:
+    """What pydantic finds wrong with a part of plan.json."""
+    return [
+        Problem(f"{where}: {'.'.join(map(str, (*section, *e['loc'])))}", e["msg"], PLAN_AGAIN)
+        for e in error.errors()
+    ]
 
 
 def require_dataset_of(plan: StoredPlan, dataset: Path) -> None:

@@ -20,7 +20,7 @@ STEPS_OF = 100
 
 def compare(*plans: PathLike) -> Comparison:
     """Stored plans side by side in the words of the ledger, with what differs in parameters."""
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
     from fanplan.verbs.compare import compare_plans
 
     return compare_plans([load_plan(Path(plan)) for plan in plans])
@@ -39,7 +39,7 @@ def diff(
     With the dataset of the new plan every state on the way is held against who wants what and has
     its whole ledger. Spark starts only if the dataset lacks stages that the plan was made from.
     """
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
     from fanplan.verbs.diff import diff_plans
 
     if dataset is not None:
@@ -64,7 +64,7 @@ def apply_check(
     ``was`` is the dataset that it was made for, to count rows that came and went. Spark starts only
     if the dataset lacks stages that the plan was made from.
     """
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
     from fanplan.verbs.drift import verdict
 
     make_stages(plan, dataset, engine)

@@ -11,18 +11,23 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import read_manifest
 from fanplan.layers.channels.check.check import check_channels
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.check.check import check_delivery
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.groups.check.check import check_groups
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.stages.make import make_group_stages
 from fanplan.layers.marking.check.check import check_marking
+from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.marking.stages.make import make_marking_stages
 from fanplan.layers.overlay.check.check import check_overlay
-from fanplan.layers.overlay.record import allocated
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.stages.make import make_broker_stages, make_client_stages
+from fanplan.layers.registry import load_plan
 from fanplan.plan.findings import CheckResult, Findings
 from fanplan.plan.seal import edited
-from fanplan.plan.stored import StoredPlan, load_plan
+from fanplan.plan.stored import StoredPlan
 
 
 def check_plan(folder: Path, dataset: Path) -> CheckResult:
@@ -36,15 +41,15 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     check_input(plan, dataset, findings)
     missed = 0
     unserved: tuple[tuple[str, str], ...] = ()
-    if plan.record.channels:
+    if plan.has(ChannelsRecord):
         missed, unserved = check_channels(plan, dataset, findings)
-    if plan.record.overlay:
+    if plan.has(OverlayRecord):
         missed += check_overlay(plan, dataset, findings)
-    if plan.record.marking:
+    if plan.has(MarkingRecord):
         missed += check_marking(plan, dataset, findings)
-    if plan.record.groups:
+    if plan.has(GroupsRecord):
         missed += check_groups(plan, dataset, findings)
-    if plan.record.delivery:
+    if plan.has(DeliveryRecord):
         check_delivery(plan, dataset, findings)
     return CheckResult(missed, tuple(findings.violations), tuple(findings.warnings), unserved)
 
@@ -76,16 +81,17 @@ def check(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Che
 
 def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
     """The stages of a dataset that a stored plan was made from, unless they are there."""
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
-    record = load_plan(Path(plan)).record
-    overlay = record.overlay
-    make_marking_stages(record, dataset, engine)
-    if record.delivery and record.groups:
+    stored = load_plan(Path(plan))
+    overlay, groups = stored.find(OverlayRecord), stored.find(GroupsRecord)
+    if stored.has(MarkingRecord):
+        make_marking_stages(stored, dataset, engine)
+    if stored.has(DeliveryRecord) and groups:
         make_senders(dataset, engine)
-    elif record.groups:
-        make_group_stages(dataset, record.groups.grouping, engine)
-    if overlay and allocated(record):
+    elif groups:
+        make_group_stages(dataset, groups.grouping, engine)
+    if overlay and overlay.clients == "allocated":
         make_client_stages(dataset, overlay.params, engine)
     elif overlay:
         make_broker_stages(dataset, overlay.params, overlay.metric == "cover", engine)

@@ -34,7 +34,7 @@ def churn(
     ``seed``, …) or of `MarkingChurn` (``events``, ``restarts``, ``loss``, ``burst``, ``seed``, …).
     A delivery that is lost or doubled raises a CheckError that names it.
     """
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     stored = load_plan(Path(plan))
     chosen = layer_of(stored, layer)
@@ -48,7 +48,7 @@ def churn(
 
 def layer_of(plan: StoredPlan, asked: str | None) -> str:
     """The layer that is asked for, or the only one there is."""
-    there = [name for name in LAYERS if getattr(plan.record, name) is not None]
+    there = [name for name in LAYERS if name in plan.record.sections]
     if asked is not None and asked not in LAYERS:
         raise InputError(Problem("layer", f"{asked!r} has none", f"Use {' or '.join(LAYERS)}"))
     if not there or (asked is not None and asked not in there):

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
 
@@ -63,7 +65,7 @@ def recorded(layer: str, *keys: str) -> Callable[[StoredPlan], float | None]:
     """Reads a number of a layer's section of plan.json."""
 
     def read(plan: StoredPlan) -> float | None:
-        found: Any = getattr(plan.record, layer)
+        found: Any = plan.record.sections[layer]
         for key in keys:
             found = found[key] if isinstance(found, dict) else getattr(found, key)
         return float(found)
@@ -77,7 +79,7 @@ def rows_of(table: str) -> Callable[[StoredPlan], float | None]:
 
 
 def mean_delay(plan: StoredPlan) -> float | None:
-    ledger = plan.overlay.ledger
+    ledger = plan.section(OverlayRecord).ledger
     return ledger["delay"] / ledger["arrivals"] if ledger["arrivals"] else None
 
 
@@ -88,7 +90,7 @@ def greatest_load(plan: StoredPlan) -> float | None:
 
 def broker_cost(plan: StoredPlan) -> float | None:
     """Price of running the brokers of an allocation."""
-    allocation = plan.overlay.allocation
+    allocation = plan.section(OverlayRecord).allocation
     return None if allocation is None else allocation.cost
 
 
@@ -99,13 +101,13 @@ def ledger_of(layer: str, better: dict[str, Better]) -> Iterator[Figure]:
 
 def naive(plan: StoredPlan) -> float | None:
     """What the naive system costs: the first step on the way to the plan."""
-    steps = plan.delivery.steps
+    steps = plan.section(DeliveryRecord).steps
     return steps[0].cost if steps else None
 
 
 def with_marking(plan: StoredPlan) -> float | None:
     """What the plan costs where the naive system does: delivery, and descriptors that travel."""
-    steps = plan.delivery.steps
+    steps = plan.section(DeliveryRecord).steps
     return steps[-1].cost if steps else None
 
 
@@ -226,7 +228,7 @@ def same(values: Any) -> bool:
 
 def weighed_alike(plans: Sequence[StoredPlan], layer: str) -> bool:
     """Whether all plans that have a layer weigh its costs in the same way."""
-    found = [getattr(plan.record, layer) for plan in plans if layer in plan.record.layers]
+    found = [plan.record.sections[layer] for plan in plans if layer in plan.record.layers]
     weights = [tuple(getattr(section, name) for name in WEIGHTS[layer]) for section in found]
     return not weights or same(weights)
 
@@ -275,7 +277,7 @@ def parameters(plan: StoredPlan) -> Iterator[tuple[str, Any]]:
     yield from {"version": record.version, "seed": record.seed, "input": record.input.key}.items()
     yield from (("window seconds", record.input.seconds), ("grid", record.input.grid))
     for layer in record.layers:
-        section = getattr(record, layer).model_dump(mode="json")
+        section = record.sections[layer].model_dump(mode="json")
         for name in NAMED:
             if name in section:
                 yield f"{layer}.{name}", section[name]

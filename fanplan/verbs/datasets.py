@@ -88,7 +88,7 @@ def dataset_of_plan(
     plan: PathLike, workload: PathLike, engine: Engine = EMBEDDED
 ) -> Iterator[Dataset]:
     """The dataset of a plan: a workload folder is ingested with the options the plan records."""
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     with as_dataset(workload, engine, load_plan(Path(plan)).record.input.parameters) as dataset:
         yield dataset

@@ -13,7 +13,9 @@ from fanplan.core.version import __version__
 from fanplan.data.reader import Manifest, read_manifest, read_stage
 from fanplan.layers.channels.check.evidence import read_truth
 from fanplan.layers.channels.drift import channels_now, moved_audiences
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.drift import delivery_now, groups_in_delivery
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.drift import groups_now
 from fanplan.layers.marking.drift import marking_now
 from fanplan.layers.overlay.drift import overlay_now
@@ -96,10 +98,10 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | Non
     if not drift:
         refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
         return Verdict(tuple(refusals), ())
-    bound = {"groups": groups_in_delivery} if plan.record.delivery else {}
+    bound = {"groups": groups_in_delivery} if plan.has(DeliveryRecord) else {}
     layers: dict[str, LayerNow] = {n: (NOW | bound)[n](plan, dataset) for n in told_order(plan)}
     rows = {} if was is None else dict(moved_rows(was, dataset))
-    if was is not None and plan.record.channels:
+    if was is not None and plan.has(ChannelsRecord):
         rows["audiences of flows"] = moved_audiences(read_truth(was), read_truth(dataset))
     return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
 

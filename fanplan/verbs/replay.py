@@ -24,12 +24,15 @@ def replay(
     Channels are replayed on the dataset they were made for; groups on any with the same brokers; a
     plan with all layers on any whose cells are the same parts of spaces.
     """
+    from fanplan.layers.channels.record import ChannelsRecord
     from fanplan.layers.channels.stages.replay import replay_plan
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.delivery.record import DeliveryRecord
+    from fanplan.layers.groups.record import GroupsRecord
+    from fanplan.layers.registry import load_plan
 
-    record = load_plan(Path(plan)).record
-    if record.delivery:
+    stored = load_plan(Path(plan))
+    if stored.has(DeliveryRecord):
         return replay_design(plan, dataset, engine)
-    if record.groups and not record.channels:
+    if stored.has(GroupsRecord) and not stored.has(ChannelsRecord):
         return replay_groups(plan, dataset, engine)
     return replay_plan(engine.session, Path(plan), dataset.path, engine.progress)

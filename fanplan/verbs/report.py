@@ -103,7 +103,7 @@ def report(
 
 def open_plans(folders: Sequence[PathLike]) -> list[StoredPlan]:
     """The plans, if they are as they were written and were made for one input."""
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     if not folders:
         raise InputError(Problem("plans", "there are none", "Name a plan's folder"))
@@ -156,34 +156,41 @@ def warnings_of(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[str]
 
 def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
     """The curve that the plan was made in, if its folder still lies in that of the curve."""
+    from fanplan.layers.channels.record import ChannelsRecord
+    from fanplan.layers.delivery.record import DeliveryRecord
+    from fanplan.layers.registry import load_plan
     from fanplan.page.material import CurvePoint
-    from fanplan.plan.stored import load_plan
 
     path = plan.folder.absolute().parent / "curve.json"
-    if plan.record.channels is None or plan.record.delivery or not path.is_file():
+    if plan.find(ChannelsRecord) is None or plan.has(DeliveryRecord) or not path.is_file():
         return []
     points = json.loads(path.read_text(encoding="utf-8"))["points"]
     folders = [path.parent / str(point["channels"]) for point in points]
-    records = [load_plan(folder).channels for folder in folders]
+    records = [load_plan(folder).section(ChannelsRecord) for folder in folders]
     return [CurvePoint(r.channels, r.cost, (r.bound, r.single_bound)) for r in records]
 
 
 def wants_curve(plan: StoredPlan) -> bool:
     """Whether the plan has channels whose number can be another."""
-    if plan.record.delivery:
-        fixed = {"channels", "groups"} & set(plan.delivery.fixed)
-        return plan.delivery.channels > 0 and not fixed
-    return bool(plan.record.channels and plan.channels.channels)
+    from fanplan.layers.channels.record import ChannelsRecord
+    from fanplan.layers.delivery.record import DeliveryRecord
+
+    if plan.has(DeliveryRecord):
+        fixed = {"channels", "groups"} & set(plan.section(DeliveryRecord).fixed)
+        return plan.section(DeliveryRecord).channels > 0 and not fixed
+    return bool(plan.find(ChannelsRecord) and plan.section(ChannelsRecord).channels)
 
 
 def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
     """Plans for other numbers of channels by the same method, weights and seed; limits do not
     apply to them unless all layers are planned together."""
+    from fanplan.layers.channels.record import ChannelsRecord
+    from fanplan.layers.delivery.record import DeliveryRecord
     from fanplan.page.material import CurvePoint
 
-    if plan.record.delivery:
+    if plan.has(DeliveryRecord):
         return designed_curve(plan, dataset)
-    record = plan.channels
+    record = plan.section(ChannelsRecord)
     method, _, second = record.method.partition("+")
     points = []
     for many in other_numbers(record.channels, record.flows):
@@ -203,11 +210,15 @@ def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[Cu
 
 def designed_curve(plan: StoredPlan, dataset: Dataset) -> list[CurvePoint]:
     """All layers planned together with other numbers of channels, on the plan's own trees."""
+    from fanplan.layers.channels.record import ChannelsRecord
+    from fanplan.layers.delivery.record import DeliveryRecord
     from fanplan.layers.delivery.report.curve import delivery_curve
     from fanplan.layers.delivery.report.ways import read_ways
 
-    record, problem = plan.delivery, read_ways(plan, dataset.path).stored.problem
-    return delivery_curve(plan, problem, other_numbers(record.channels, plan.channels.flows))
+    record, problem = plan.section(DeliveryRecord), read_ways(plan, dataset.path).stored.problem
+    return delivery_curve(
+        plan, problem, other_numbers(record.channels, plan.section(ChannelsRecord).flows)
+    )
 
 
 def other_numbers(channels: int, flows: int) -> list[int]:
@@ -247,7 +258,9 @@ def write_report(material: Material, out: Path, over: bool = False) -> list[Savi
 
 def leads(planned: Planned) -> bool:
     """Whether a layer has a headline: a plan of all layers has one for all of them."""
-    return planned.layer == "delivery" or planned.plan.record.delivery is None
+    from fanplan.layers.delivery.record import DeliveryRecord
+
+    return planned.layer == "delivery" or planned.plan.find(DeliveryRecord) is None
 
 
 def section_of(planned: Planned, told: Told) -> Section:

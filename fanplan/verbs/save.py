@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from fanplan.core.errors import CheckError, InputError, Problem
 from fanplan.core.folder import PLAN, whole_folder
@@ -16,8 +15,10 @@ from fanplan.layers.delivery.record import DeliveryLayer, write_delivery
 from fanplan.layers.groups.record import GroupsLayer, write_groups
 from fanplan.layers.marking.record import MarkingLayer, write_marking
 from fanplan.layers.overlay.record import OverlayLayer, write_overlay
+from fanplan.layers.registry import STORED, load_plan
 from fanplan.plan.seal import file_hashes, write_record
-from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord, load_plan
+from fanplan.plan.section import SectionRecord
+from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord
 from fanplan.verbs.check import check_plan
 
 __all__ = ["StoredPlan", "load_plan", "save_layers", "save_plan"]
@@ -77,7 +78,7 @@ def require_valid(folder: Path, dataset: Path) -> None:
 
 def plan_record(layers: Sequence[Layer], manifest: Manifest, files: dict[str, str]) -> PlanRecord:
     """What plan.json says of layers whose tables have these hashes."""
-    sections: dict[str, Any] = {
+    sections: dict[str, SectionRecord] = {
         layer.layer: channels_record(layer) if isinstance(layer, ChannelLayer) else layer.record
         for layer in layers
     }
@@ -87,7 +88,7 @@ def plan_record(layers: Sequence[Layer], manifest: Manifest, files: dict[str, st
         input=input_record(manifest),
         seed=max(layer.seed for layer in layers),
         files=files,
-        **sections,
+        sections={name: sections[name] for name in STORED if name in sections},
     )
 
 

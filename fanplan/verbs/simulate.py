@@ -36,8 +36,11 @@ def simulate(
     links that the workload says nothing of. ``times`` are measured where every publication has
     one, else drawn. Spark starts only if the dataset lacks stages that are needed.
     """
+    from fanplan.layers.delivery.record import DeliveryRecord
+    from fanplan.layers.groups.record import GroupsRecord
+    from fanplan.layers.overlay.record import OverlayRecord
     from fanplan.layers.overlay.simulated import agreement, read_overlay
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
     from fanplan.simulation.params import SimulationParams
     from fanplan.simulation.simulate import simulate_trees
 
@@ -45,11 +48,11 @@ def simulate(
     params = SimulationParams(kind, latency_ms, match_ms, forward_ms, unit_ms)
     stored = load_plan(Path(plan))
     require_sense(stored, dataset, speed)
-    if stored.record.delivery:
+    if stored.has(DeliveryRecord):
         from fanplan.layers.delivery.simulated import simulate_delivery
 
         return simulate_delivery(stored, dataset, params, times, speed, seed, engine)
-    if stored.record.groups and not stored.record.overlay:
+    if stored.has(GroupsRecord) and not stored.has(OverlayRecord):
         from fanplan.layers.groups.simulated import simulate_groups
 
         return simulate_groups(stored, dataset, params, times, speed, seed, engine)
@@ -60,14 +63,20 @@ def simulate(
         messages = entering(overlay, stored, dataset, chosen, speed, seed)
         result = simulate_trees(overlay.problem, overlay.trees, messages, params)
         stage.rows(result.events)
-    agreed = agreement(stored.overlay, overlay.problem, result, params, overlay.rates)
+    agreed = agreement(
+        stored.section(OverlayRecord), overlay.problem, result, params, overlay.rates
+    )
     trees = len(overlay.trees.members)
     return Simulated(result, overlay.problem, trees, params, chosen, speed, seed, agreed)
 
 
 def require_sense(plan: StoredPlan, dataset: Dataset, speed: float) -> None:
     """A plan with an overlay or groups, for this dataset, at a speed that moves."""
-    _ = plan.record.groups or plan.record.delivery or plan.overlay
+    from fanplan.layers.delivery.record import DeliveryRecord
+    from fanplan.layers.groups.record import GroupsRecord
+    from fanplan.layers.overlay.record import OverlayRecord
+
+    _ = plan.find(GroupsRecord) or plan.has(DeliveryRecord) or plan.section(OverlayRecord)
     if plan.record.input.key != dataset.manifest.key:
         what = "was planned for other input than this dataset"
         remedy = "Simulate it with the dataset it was made for"

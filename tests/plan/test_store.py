@@ -14,6 +14,8 @@ from fanplan.core.errors import CheckError, InputError
 from fanplan.core.ledger import Ledger
 from fanplan.layers.channels import record as write
 from fanplan.layers.channels.map import NO_PAIRS, pairs
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.seal import edited
 from fanplan.plan.tables import (
     CELL_TABLES,
@@ -89,7 +91,7 @@ def test_tables_have_their_described_columns(dataset, tmp_path):
 def test_record_says_what_was_decided(dataset, tmp_path):
     plan = plan_dataset(dataset, "random", seed=7)
     stored = save_plan(plan, dataset, tmp_path / "plan")
-    record, section = stored.record, stored.channels
+    record, section = stored.record, stored.section(ChannelsRecord)
     assert (section.method, section.params, record.seed) == ("random", {"channels": 2}, 7)
     assert (section.channels, section.flows, section.audience_classes) == (2, 3, 2)
     assert (section.seconds, record.input.key) == (2.0, "key-1")
@@ -98,7 +100,7 @@ def test_record_says_what_was_decided(dataset, tmp_path):
     assert section.cost == plan.cost
     assert section.bound_percent == plan.bound_percent
     with pytest.raises(InputError, match="has no layer overlay, only channels"):
-        _ = stored.overlay
+        _ = stored.section(OverlayRecord)
 
 
 @pytest.mark.parametrize("method", ["round-robin", "random", "unicast", "broadcast"])
@@ -118,7 +120,7 @@ def test_only_a_plan_is_replaced_and_only_when_asked(dataset, tmp_path):
     with pytest.raises(InputError, match="is a plan already"):
         save_plan(plan, dataset, out)
     other = plan_dataset(dataset, "unicast")
-    assert save_plan(other, dataset, out, replace=True).channels.method == "unicast"
+    assert save_plan(other, dataset, out, replace=True).section(ChannelsRecord).method == "unicast"
     with pytest.raises(InputError, match="is not a plan"):
         save_plan(plan, dataset, dataset, replace=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset", "plan"]

@@ -15,12 +15,16 @@ from report_worlds import HOSTILE, Elements, ReportWorld, write_report_world
 import fanplan
 from fanplan.core.errors import CheckError, InputError
 from fanplan.layers.channels.check.evidence import read_decisions, read_truth
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.section import channel_listing, plain_listing
+from fanplan.layers.groups.record import GroupsRecord
+from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.marking.report import mark_rows
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report.spread import spreads
+from fanplan.layers.registry import load_plan
 from fanplan.plan.findings import Findings
 from fanplan.plan.seal import write_record
-from fanplan.plan.stored import load_plan
 
 
 @pytest.fixture(scope="module")
@@ -71,21 +75,24 @@ def test_savings_are_those_of_the_plans(world: ReportWorld, tmp_path: Path) -> N
     made = fanplan.report(world.plans, tmp_path / "out", workload=world.dataset, curve=False)
     channels, overlay, groups, marking = (load_plan(plan) for plan in world.plans)
     steps = [{step["system"]: step["value"] for step in s["steps"]} for s in made.savings]
-    assert steps[0]["this plan"] == channels.channels.cost
-    wanted = channels.channels.ledger["received_wanted"]
+    assert steps[0]["this plan"] == channels.section(ChannelsRecord).cost
+    wanted = channels.section(ChannelsRecord).ledger["received_wanted"]
     assert steps[0]["sending all by unicast"] == 2 * wanted, "one sent, one received"
-    assert steps[1]["this plan"] == overlay.overlay.ledger["link_messages"]
-    assert steps[1]["flooding every broker"] == 6 * overlay.overlay.ledger["publications"]
-    assert steps[1]["a random tree"] >= overlay.overlay.bound
+    assert steps[1]["this plan"] == overlay.section(OverlayRecord).ledger["link_messages"]
+    assert (
+        steps[1]["flooding every broker"]
+        == 6 * overlay.section(OverlayRecord).ledger["publications"]
+    )
+    assert steps[1]["a random tree"] >= overlay.section(OverlayRecord).bound
     assert steps[2] == {
-        "matching at every broker": groups.groups.default["matches_total"],
-        "this plan": groups.groups.ledger["matches_total"],
+        "matching at every broker": groups.section(GroupsRecord).default["matches_total"],
+        "this plan": groups.section(GroupsRecord).ledger["matches_total"],
     }
     assert steps[3] == {
-        "subscriptions everywhere": marking.marking.sub_everywhere,
-        "this plan": marking.marking.cost,
+        "subscriptions everywhere": marking.section(MarkingRecord).sub_everywhere,
+        "this plan": marking.section(MarkingRecord).cost,
     }
-    share = 1 - marking.marking.cost / marking.marking.sub_everywhere
+    share = 1 - marking.section(MarkingRecord).cost / marking.section(MarkingRecord).sub_everywhere
     assert made.savings[3]["saved_percent"] == pytest.approx(100 * share)
 
 
@@ -94,8 +101,8 @@ def test_channels_add_up_to_the_ledger(world: ReportWorld) -> None:
     truth = read_truth(world.dataset)
     decisions = read_decisions(plan, truth, Findings())
     rows = channel_listing("channels", truth, decisions).rows
-    ledger, seconds = plan.channels.ledger, truth.manifest.seconds
-    assert len(rows) == plan.channels.channels
+    ledger, seconds = plan.section(ChannelsRecord).ledger, truth.manifest.seconds
+    assert len(rows) == plan.section(ChannelsRecord).channels
     assert sum(row[3] for row in rows) * seconds == pytest.approx(ledger["sent_multicast"])
     wanted = sum(row[4] for row in rows) * seconds + ledger["sent_unicast"]
     assert wanted == pytest.approx(ledger["received_wanted"])
@@ -107,7 +114,7 @@ def test_loads_and_delays_are_those_of_the_ledger(world: ReportWorld) -> None:
     plan = load_plan(world.plans[1])
     found = spreads(plan, world.dataset)
     own, random = found.own, found.random
-    ledger = plan.overlay.ledger
+    ledger = plan.section(OverlayRecord).ledger
     assert own.ledger.link_messages == ledger["link_messages"]
     assert (own.delay @ own.arrivals, own.arrivals.sum()) == pytest.approx(
         (ledger["delay"], ledger["arrivals"])
@@ -119,7 +126,9 @@ def test_loads_and_delays_are_those_of_the_ledger(world: ReportWorld) -> None:
 
 def test_marks_add_up_to_the_cost(world: ReportWorld) -> None:
     plan = load_plan(world.plans[3])
-    assert sum(row["cost"] for row in mark_rows(plan)) == pytest.approx(plan.marking.cost)
+    assert sum(row["cost"] for row in mark_rows(plan)) == pytest.approx(
+        plan.section(MarkingRecord).cost
+    )
 
 
 def test_a_report_needs_no_dataset(
@@ -163,7 +172,7 @@ def test_extreme_plans_are_reported(world: ReportWorld, tmp_path: Path, method: 
 def test_several_trees_are_reported(world: ReportWorld, tmp_path: Path) -> None:
     plan = fanplan.overlay(fanplan.open_dataset(world.dataset), trees=2).save(tmp_path / "plan")
     own = spreads(load_plan(plan), world.dataset).own
-    ledger = load_plan(plan).overlay.ledger
+    ledger = load_plan(plan).section(OverlayRecord).ledger
     assert own.delay @ own.arrivals == pytest.approx(ledger["delay"])
     assert fanplan.report(plan, tmp_path / "out").savings[0]["layer"] == "Overlay"
 
@@ -199,8 +208,8 @@ def test_a_plan_that_does_not_hold_is_refused(
 ) -> None:
     """Sealed again after the edit, it is the check against the dataset that finds it out."""
     record = load_plan(copy).record
-    wrong = record.channels.model_copy(update={"cost": 1.0})  # type: ignore[union-attr]
-    write_record(record.model_copy(update={"channels": wrong}), copy)
+    wrong = record.sections["channels"].model_copy(update={"cost": 1.0})
+    write_record(record.model_copy(update={"sections": {"channels": wrong}}), copy)
     fanplan.report(copy, tmp_path / "trusting")
     with pytest.raises(CheckError, match=r"is not reported: .*cost"):
         fanplan.report(copy, tmp_path / "out", workload=world.dataset)

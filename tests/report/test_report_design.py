@@ -12,6 +12,8 @@ from ready import stages_are_there
 from report_worlds import write_design, write_report_dataset
 
 import fanplan
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve
 from fanplan.layers.delivery.report.passages import delivering
 from fanplan.layers.delivery.report.section import class_listing, domain_listing
@@ -25,8 +27,10 @@ from fanplan.layers.delivery.report.ways import (
     Ways,
     read_ways,
 )
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.report.spread import spreads
-from fanplan.plan.stored import StoredPlan, load_plan
+from fanplan.layers.registry import load_plan
+from fanplan.plan.stored import StoredPlan
 from fanplan.verbs import report as reports
 
 SITES = ("east", "east", "west", "west", "east", None, "west")
@@ -60,7 +64,7 @@ def test_all_layers_have_one_headline(
     monkeypatch.setattr(reports, "FACTORS", (0.5,))
     made = fanplan.report(world.plan.folder, tmp_path / "out", workload=world.dataset)
     (saving,) = made.savings
-    record = world.plan.delivery
+    record = world.plan.section(DeliveryRecord)
     assert saving["layer"] == "All layers"
     assert [step["value"] for step in saving["steps"]] == [step.cost for step in record.steps]
     assert saving["least"] == record.bound
@@ -74,17 +78,17 @@ def test_all_layers_have_one_headline(
 
 
 def test_every_step_has_its_parts(world: DesignWorld) -> None:
-    found = stacks_of(world.plan.delivery)
+    found = stacks_of(world.plan.section(DeliveryRecord))
     assert [stack.total for stack in found] == pytest.approx(
-        [step.cost for step in world.plan.delivery.steps]
+        [step.cost for step in world.plan.section(DeliveryRecord).steps]
     )
     assert found[-1].words == "this plan"
     own = {name: cost for name, cost in found[-1].parts.items() if name != "subscriptions"}
-    assert own == pytest.approx(world.plan.delivery.parts)
+    assert own == pytest.approx(world.plan.section(DeliveryRecord).parts)
 
 
 def test_ways_add_up_to_the_ledger(world: DesignWorld) -> None:
-    ledger, ways = world.plan.channels.ledger, world.ways
+    ledger, ways = world.plan.section(ChannelsRecord).ledger, world.ways
     people = ways.by_domain()
     assert ways.names == ("east", "west", NOWHERE)
     assert people[2, CHANNEL] == 0, "there is no channel outside sites"
@@ -97,15 +101,21 @@ def test_ways_add_up_to_the_ledger(world: DesignWorld) -> None:
     total = ways.stored.problem.interest.messages.sum()
     assert entering.sum() == pytest.approx(total)
     assert ways.class_between().sum() == pytest.approx(total)
-    covered = world.plan.groups.covered * world.plan.groups.ledger["publications"]
+    covered = (
+        world.plan.section(GroupsRecord).covered
+        * world.plan.section(GroupsRecord).ledger["publications"]
+    )
     assert entering[:, GROUP].sum() == pytest.approx(covered)
 
 
 def test_tables_add_up_to_the_ledger(world: DesignWorld) -> None:
-    ledger = world.plan.channels.ledger
+    ledger = world.plan.section(ChannelsRecord).ledger
     sites = domain_listing("d", world.ways)
     total = {name: sum(row[i] for row in sites.rows) for i, name in enumerate(sites.header) if i}
-    assert (total["brokers"], total["channels"]) == (len(SITES), world.plan.channels.channels)
+    assert (total["brokers"], total["channels"]) == (
+        len(SITES),
+        world.plan.section(ChannelsRecord).channels,
+    )
     assert total["sent on channels"] == pytest.approx(ledger["sent_multicast"])
     assert total["unwanted"] == pytest.approx(ledger["received_unwanted"])
     classes = class_listing("d", world.ways, world.dataset)
@@ -118,12 +128,15 @@ def test_brokers_carry_what_channels_leave(world: DesignWorld) -> None:
     found = spreads(world.plan, world.dataset)
     assert found.left
     assert found.left.rates.sum() * world.plan.record.input.seconds == pytest.approx(
-        world.plan.groups.default["link_messages"]
+        world.plan.section(GroupsRecord).default["link_messages"]
     )
 
 
 def test_channels_spare_the_way_inside_a_site(world: DesignWorld) -> None:
-    ledger, direct = world.plan.channels.ledger, world.ways.by_domain()[:, DIRECT].sum()
+    ledger, direct = (
+        world.plan.section(ChannelsRecord).ledger,
+        world.ways.by_domain()[:, DIRECT].sum(),
+    )
     home, fewer = (delivering(world.ways, channels=channels) for channels in (False, True))
     assert home.arrivals.sum() == pytest.approx(ledger["received_wanted"])
     assert fewer.arrivals.sum() == pytest.approx(ledger["received_wanted"] - direct)
@@ -151,7 +164,7 @@ def one_by_one(ways: Ways) -> dict[tuple[int, int], float]:
 def test_the_curve_passes_through_the_plan(world: DesignWorld) -> None:
     problem = world.ways.stored.problem
     one, own = delivery_curve(world.plan, problem, [1, 3])
-    record = world.plan.delivery
+    record = world.plan.section(DeliveryRecord)
     assert own.cost == pytest.approx(record.steps[-1].cost)
     assert own.beside[0] - own.cost == pytest.approx(record.layered - record.cost)
     assert one.cost > own.cost
@@ -174,5 +187,7 @@ EXTREMES = {
 def test_designs_with_less_are_reported(world: DesignWorld, tmp_path: Path, wishes: dict) -> None:
     plan = load_plan(write_design(world.dataset, tmp_path / "plan", **wishes))
     made = fanplan.report(plan.folder, tmp_path / "out", workload=world.dataset, curve=False)
-    assert made.savings[0]["steps"][-1]["value"] == plan.delivery.steps[-1].cost
-    assert stacks_of(plan.delivery)[-1].total == pytest.approx(plan.delivery.steps[-1].cost)
+    assert made.savings[0]["steps"][-1]["value"] == plan.section(DeliveryRecord).steps[-1].cost
+    assert stacks_of(plan.section(DeliveryRecord))[-1].total == pytest.approx(
+        plan.section(DeliveryRecord).steps[-1].cost
+    )

@@ -34,9 +34,9 @@ import fanplan
 from fanplan.core.errors import InputError
 from fanplan.layers.overlay.build import trees_ledger
 from fanplan.layers.overlay.simulated import read_overlay
+from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import Links, OverlayProblem, Routes
 from fanplan.network.trees import Trees, trees_of
-from fanplan.plan.stored import load_plan
 from fanplan.verbs.save import save_plan
 
 

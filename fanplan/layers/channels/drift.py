@@ -13,6 +13,7 @@ from fanplan.layers.channels.changes.world import flow_traffic
 from fanplan.layers.channels.check.check import costs
 from fanplan.layers.channels.check.evidence import Truth, read_decisions, read_truth
 from fanplan.layers.channels.check.service import count_ledger, find_service
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis
 from fanplan.plan.drift import LayerNow, Moved, came_and_went
 from fanplan.plan.findings import TOLERANCE, Findings
@@ -24,7 +25,7 @@ def channels_now(plan: StoredPlan, dataset: Path) -> LayerNow:
 
     Rates and costs are per second, as windows may differ.
     """
-    truth, record = read_truth(dataset), plan.channels
+    truth, record = read_truth(dataset), plan.section(ChannelsRecord)
     decisions = read_decisions(plan, truth, Findings())
     service = find_service(truth, decisions)
     counted = count_ledger(truth, decisions, service)

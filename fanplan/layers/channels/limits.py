@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem, similar
 from fanplan.data.dataset import Dataset, PathLike
+from fanplan.layers.channels.record import ChannelsRecord
 
 if TYPE_CHECKING:
     from fanplan.data.interest import Rows
@@ -115,12 +116,16 @@ def subscriber_limits(
 def load_start(dataset: Dataset, channels: int, folder: PathLike) -> Start:
     """The map of an older plan, which must not have more channels than there are now."""
     from fanplan.layers.channels.start import start_of
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     plan = load_plan(Path(folder))
-    if plan.channels.channels > channels:
-        what = f"has {plan.channels.channels} channels, and {channels} are allowed now"
-        raise InputError(Problem(str(folder), what, f"Allow {plan.channels.channels}"))
+    if plan.section(ChannelsRecord).channels > channels:
+        what = (
+            f"has {plan.section(ChannelsRecord).channels} channels, and {channels} are allowed now"
+        )
+        raise InputError(
+            Problem(str(folder), what, f"Allow {plan.section(ChannelsRecord).channels}")
+        )
     return start_of(plan, dataset.path)
 
 

@@ -20,7 +20,9 @@ from fanplan.data.reader import Manifest, read_stage, stage_batches
 from fanplan.layers.channels.map import ChannelLayer, Pairs
 from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write
+from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import CHANNEL_TABLES
+from fanplan.workload.tables import Table
 
 
 class WeightsRecord(BaseModel):
@@ -33,13 +35,13 @@ class WeightsRecord(BaseModel):
     w3: Positive
 
 
-class ChannelsRecord(BaseModel):
+class ChannelsRecord(SectionRecord):
     """How channels were decided and what they cost.
 
     ``seconds`` is the window that the ledger covers, not a run time.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    layer = "channels"
 
     method: str
     params: dict[str, Any]
@@ -59,6 +61,12 @@ class ChannelsRecord(BaseModel):
     single_bound_percent: FiniteFloat
     unicast_fraction: FiniteFloat
     ledger: dict[str, FiniteFloat]
+
+    def tables(self) -> tuple[Table, ...]:
+        return CHANNEL_TABLES
+
+
+RECORD = ChannelsRecord
 
 
 def channels_record(layer: ChannelLayer) -> ChannelsRecord:

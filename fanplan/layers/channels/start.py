@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Ints
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.stored import StoredPlan
 
 
@@ -36,7 +37,9 @@ def start_of(plan: StoredPlan, dataset: Path) -> Start:
     carried, lost = translated(plan, "channel_flows", "flow", wanted)
     members, left = translated(plan, "channel_subscribers", "subscriber", subscribers)
     assigned = pairs(carried.right, carried.left)
-    return Start(ChannelMap(plan.channels.channels, assigned, members, NO_PAIRS), lost + left)
+    return Start(
+        ChannelMap(plan.section(ChannelsRecord).channels, assigned, members, NO_PAIRS), lost + left
+    )
 
 
 def translated(plan: StoredPlan, table: str, column: str, values: pa.Array) -> tuple[Pairs, int]:

@@ -22,9 +22,12 @@ from fanplan.layers.channels.check.service import UNWANTED, count_ledger, find_s
 from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on, read_senders
 from fanplan.layers.delivery.changes.world import home_of, sites_of
 from fanplan.layers.delivery.check.check import priced
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.changes import groups_of
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.changes.shape import Shape, shape_of
 from fanplan.layers.overlay.drift import clients_now
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import read_brokers
 from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.findings import Findings, sentence
@@ -55,7 +58,10 @@ def groups_in_delivery(plan: StoredPlan, dataset: Path) -> LayerNow:
     So none misses anybody, but some have nothing to do any more.
     """
     found = DeliveryNow.of(plan, dataset)
-    then = (float(plan.groups.selected), sum(group.messages for group in groups_of(plan).values()))
+    then = (
+        float(plan.section(GroupsRecord).selected),
+        sum(group.messages for group in groups_of(plan).values()),
+    )
     if found.gone_brokers():
         now: tuple[float | None, ...] = (None, None)
     else:
@@ -86,7 +92,7 @@ class DeliveryNow:
         truth = read_truth(dataset)
         decisions = read_decisions(plan, truth, Findings())
         shape, sites = None, {}
-        if plan.record.overlay:
+        if plan.has(OverlayRecord):
             planned = shape_of(plan)
             clients = {
                 client: places or planned.clients.get(client, set())
@@ -138,7 +144,7 @@ class DeliveryNow:
 
 def figures(plan: StoredPlan, found: DeliveryNow) -> dict[str, tuple[float, float | None]]:
     """The cost and its parts, then and now; now is unknown if a broker of the plan is gone."""
-    record, seconds = plan.delivery, plan.record.input.seconds
+    record, seconds = plan.section(DeliveryRecord), plan.record.input.seconds
     then = {"cost": record.cost, **record.parts}
     if found.gone_brokers():
         return {f"{name}/s": (value / seconds, None) for name, value in then.items()}

@@ -26,8 +26,9 @@ FIXABLE = ("overlay", "channels", "groups", "marking")
 
 def fixed_plans(dataset: Dataset, fixed: Mapping[str, PathLike]) -> dict[str, StoredPlan]:
     """The plan of each fixed layer: untouched, made for the dataset, and with that layer."""
+    from fanplan.layers.registry import load_plan
     from fanplan.plan.seal import require_untouched
-    from fanplan.plan.stored import load_plan, require_dataset_of
+    from fanplan.plan.stored import require_dataset_of
 
     plans = {}
     for name, folder in fixed.items():
@@ -47,11 +48,11 @@ def fixed_overlay(plan: StoredPlan) -> OverlayLayer:
     """Brokers, clients and trees of a plan."""
     import pyarrow.parquet as pq
 
-    from fanplan.layers.overlay.record import OverlayLayer
+    from fanplan.layers.overlay.record import OverlayLayer, OverlayRecord
     from fanplan.layers.overlay.simulated import read_trees
     from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
 
-    record, about = plan.overlay, plan.record
+    record, about = plan.section(OverlayRecord), plan.record
     names = [t.name for t in OVERLAY_TABLES + (TREE_TABLES if record.trees > 1 else ())]
     tables = {name: pq.read_table(plan.path(name)) for name in names}
     brokers = tables["brokers"]["broker"].combine_chunks()
@@ -65,10 +66,11 @@ def fixed_channels(
     plan: StoredPlan, dataset: Path, problem: DeliveryProblem
 ) -> tuple[ChannelMap, Ints]:
     """The channels of a plan, and the multicast domain of each: that of its members."""
+    from fanplan.layers.channels.record import ChannelsRecord
     from fanplan.layers.delivery.read import channel_members, class_channels
     from fanplan.layers.delivery.search.in_turn import completed
 
-    count = plan.channels.channels
+    count = plan.section(ChannelsRecord).channels
     members = channel_members(plan, problem.interest.subscribers)
     map = completed(problem.interest, count, class_channels(plan, dataset), members)
     domain = np.zeros(count, np.int32)
@@ -107,7 +109,7 @@ def require_same_trees(
 
 def fixed_marking(plan: StoredPlan, tree: OverlayLayer) -> MarkingLayer:
     """The marks of a plan, which must be on the links of the tree."""
-    from fanplan.layers.marking.record import MarkingLayer
+    from fanplan.layers.marking.record import MarkingLayer, MarkingRecord
     from fanplan.plan.tables import MARKS
 
     marks = plan.read("marks", tuple(column.name for column in MARKS.columns))
@@ -118,4 +120,6 @@ def fixed_marking(plan: StoredPlan, tree: OverlayLayer) -> MarkingLayer:
     if not {frozenset(link) for link in ends} <= own:
         what = "its marks are on other links than those of the overlay"
         raise InputError(Problem(str(plan.folder), what, "Fix the overlay to the same tree"))
-    return MarkingLayer(plan.marking, marks, plan.record.input.key, plan.record.version)
+    return MarkingLayer(
+        plan.section(MarkingRecord), marks, plan.record.input.key, plan.record.version
+    )

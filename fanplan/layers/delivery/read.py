@@ -13,8 +13,10 @@ from fanplan.core.arrays import Bools, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.map import Pairs, pairs
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
@@ -45,7 +47,9 @@ def read_delivery(plan: StoredPlan, dataset: Path, trees: BrokerTrees | None) ->
     table = plan.read("channel_domains", ("channel", "domain")).sort_by("channel")
     domain = pc.index_in(table["domain"], pa.array(names, pa.string()))
     numbers = table["channel"].to_numpy()
-    if domain.null_count or not np.array_equal(numbers, np.arange(plan.channels.channels)):
+    if domain.null_count or not np.array_equal(
+        numbers, np.arange(plan.section(ChannelsRecord).channels)
+    ):
         what = "a channel has no domain, or one that is not there"
         raise InputError(Problem("channel_domains", what, "Write the plan again"))
     return StoredDelivery(
@@ -72,7 +76,7 @@ def stored_problem(
 
 def domains_of(plan: StoredPlan, dataset: Path, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
     """Sites are domains, unless the plan has one for all."""
-    if plan.delivery.domains == ("",):
+    if plan.section(DeliveryRecord).domains == ("",):
         return np.repeat(EVERYWHERE, len(brokers)), ("",)
     site, names = sites_of(dataset, brokers)
     return site, tuple(names.to_pylist())
@@ -82,7 +86,11 @@ def delivery_groups(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> Grou
     """The groups that could be set up for what channels and direct unicast leave to brokers."""
     stored = read_delivery(plan, dataset, trees)
     routes = recounted_routes(
-        stored.problem, stored.assigned, stored.members, plan.channels.channels, stored.direct
+        stored.problem,
+        stored.assigned,
+        stored.members,
+        plan.section(ChannelsRecord).channels,
+        stored.direct,
     )
     return exact_groups(stored.problem.brokers, trees, routes)
 

@@ -14,7 +14,9 @@ from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.plan.numbers import Amount, Count
 from fanplan.plan.parquet import by_key, write_table
+from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import DELIVERY_TABLES
+from fanplan.workload.tables import Table
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,7 +45,7 @@ class StepRecord(BaseModel):
     parts: dict[str, Amount]
 
 
-class DeliveryRecord(BaseModel):
+class DeliveryRecord(SectionRecord):
     """How every audience class is delivered, and what all of it costs.
 
     ``channels`` are the most of each multicast domain, ``entries`` the most of all groups; None:
@@ -52,7 +54,7 @@ class DeliveryRecord(BaseModel):
     delivery costs less than ``bound``.
     """
 
-    model_config = STRICT
+    layer = "delivery"
 
     channels: Count
     entries: Count | None = None
@@ -70,6 +72,12 @@ class DeliveryRecord(BaseModel):
     bound: Amount
     steps: tuple[StepRecord, ...]
     warnings: tuple[str, ...] = ()
+
+    def tables(self) -> tuple[Table, ...]:
+        return DELIVERY_TABLES
+
+
+RECORD = DeliveryRecord
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 def replay_design(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedDelivery:
     """What all layers of a plan do together with the publications of a dataset, and its marks."""
     from fanplan.layers.delivery.stages.replay import replay_delivery
+    from fanplan.layers.marking.record import MarkingRecord
     from fanplan.layers.marking.replayed import replay_marks
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     # Spark's own processes may have another working directory than this one.
     stored = load_plan(Path(plan).absolute())
     found = replay_delivery(derived(dataset, engine), stored)
-    if not stored.record.marking:
+    if not stored.has(MarkingRecord):
         return found
     return replace(found, marks=replay_marks(plan, dataset, engine=engine))

@@ -7,7 +7,9 @@ from typing import Any
 
 from fanplan.core.ledger import Ledger
 from fanplan.core.prices import LedgerPrices
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.ledger import DeliveryLedger
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.replayed import ReplayedMarks
 from fanplan.plan.replayed import AGREE
 from fanplan.plan.stored import StoredPlan
@@ -160,11 +162,11 @@ class ReplayedDelivery:
 
 def planned_ledger(plan: StoredPlan) -> dict[str, float]:
     """What the plan says of channels and of brokers, by the names of the ledger."""
-    near = plan.channels.ledger
+    near = plan.section(ChannelsRecord).ledger
     names = ("sent_multicast", "sent_unicast", "sent_bytes", "received_bytes", *OF_MATCHING)
     told = {name: near[name] for name in names}
-    if plan.record.groups:
-        far = plan.groups.ledger
+    if plan.has(GroupsRecord):
+        far = plan.section(GroupsRecord).ledger
         told |= {"forwarded": far["link_messages"], "matched": far["matches_total"]}
         told["control_messages"] = far["overhead"]
     return told

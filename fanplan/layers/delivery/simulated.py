@@ -15,6 +15,7 @@ from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
 from fanplan.data.reader import INGEST_AGAIN, read_stage
 from fanplan.layers.channels.map import pairs
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.problem.dataset import homes
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
@@ -23,7 +24,9 @@ from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.read import read_groups
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.simulated import brokers_of
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import publisher_names, read_brokers
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.messages import Messages, publications
@@ -51,7 +54,7 @@ def left_to_brokers(plan: StoredPlan, dataset: Path) -> LeftToBrokers:
     """Read a plan and the dataset it was made for, after the pipeline made `senders`."""
     groups = read_groups(plan, read_brokers(dataset).names)
     stored = read_delivery(plan, dataset, groups.trees)
-    problem = groups_of(stored, plan.channels.channels)
+    problem = groups_of(stored, plan.section(ChannelsRecord).channels)
     own = group_keys(problem.span, problem.starts, problem.members)
     known = {key: group for group, key in enumerate(own)}
     selected = np.zeros(problem.size, bool)
@@ -131,7 +134,7 @@ def simulate_delivery(
     from fanplan.simulation.simulate import require_capacity, run
 
     require_brokers(plan)
-    chosen = choose_times(dataset, times)
+    record, chosen = plan.section(GroupsRecord), choose_times(dataset, times)
     make_traffic(dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:
         left = left_to_brokers(plan, dataset.path)
@@ -139,19 +142,28 @@ def simulate_delivery(
         overlay = brokers_of(problem, dataset)
         require_capacity(overlay)
         messages = entering(plan, left, dataset, chosen, speed, seed)
-        network, ways = group_ways(problem, left.selected, plan.groups.shortcuts, hop)
+        network, ways = group_ways(problem, left.selected, record.shortcuts, hop)
         result = run(network, ways, overlay.capacity, messages, params)
         bare = group_ways(naive, np.zeros(naive.size, bool), False, hop)
         before = run(*bare, overlay.capacity, messages, params)
         stage.rows(result.events + before.events)
-    agreed = groups_agreement(plan.groups, problem, ways, messages, result, params)
+    agreed = groups_agreement(record, problem, ways, messages, result, params)
     return Simulated(
-        result, overlay, plan.overlay.trees, params, chosen, speed, seed, agreed, before, NOTES
+        result,
+        overlay,
+        plan.section(OverlayRecord).trees,
+        params,
+        chosen,
+        speed,
+        seed,
+        agreed,
+        before,
+        NOTES,
     )
 
 
 def require_brokers(plan: StoredPlan) -> None:
-    if not plan.record.groups:
+    if not plan.has(GroupsRecord):
         what = "has no brokers: its channels and unicast take no time in a simulation"
         raise InputError(Problem(str(plan.folder), what, "Replay it instead"))
 

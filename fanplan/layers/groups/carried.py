@@ -14,6 +14,7 @@ from fanplan.layers.groups.problem.build import require_traffic
 from fanplan.layers.groups.problem.grid import read_group_grid
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.read import StoredGroups, read_groups
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import ordered_routes, read_brokers, read_routes, routes_of
 from fanplan.plan.stored import StoredPlan
@@ -41,7 +42,7 @@ def carried_groups(plan: StoredPlan, dataset: Path) -> Carried:
     The pipeline must have made the stages for the plan's grouping.
     """
     stored = read_groups(plan, read_brokers(dataset).names)
-    cells = plan.groups.grouping.cells is not None
+    cells = plan.section(GroupsRecord).grouping.cells is not None
     wanted, group = by_cells(plan, stored, dataset) if cells else by_members(stored, dataset)
     routes = without(wanted, outside(stored, wanted, group))
     return Carried(

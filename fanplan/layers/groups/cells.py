@@ -23,6 +23,7 @@ from fanplan.layers.groups.problem.cell_matcher import (
 )
 from fanplan.layers.groups.problem.dataset import CellMap
 from fanplan.layers.groups.problem.grid import edges_of, places_of
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.plan.axis import whole
 from fanplan.plan.stored import StoredPlan
 
@@ -163,7 +164,7 @@ class StoredMatcher:
 
 def stored_matcher(plan: StoredPlan) -> StoredMatcher:
     """The matcher of a plan whose groups come from cells."""
-    if plan.groups.grouping.cells is None:
+    if plan.section(GroupsRecord).grouping.cells is None:
         what = "its groups are exact: a message's group is known by its destinations"
         raise InputError(Problem(str(plan.folder), what, "Plan groups of cells"))
     cells, table = read_cells(plan), plan.read("virtual_groups", ("group", "root")).sort_by("group")

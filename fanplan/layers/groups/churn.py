@@ -31,11 +31,12 @@ def churn_groups(
     from fanplan.layers.groups.check.check import possible_groups
     from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
     from fanplan.layers.groups.read import read_groups
+    from fanplan.layers.groups.record import GroupsRecord
     from fanplan.layers.groups.search.choose import choose_groups
     from fanplan.network.dataset import read_brokers
 
     require_fields(GroupsChurn, options, "groups")
-    record = plan.groups
+    record = plan.section(GroupsRecord)
     wishes = GroupsChurn(**{"shortcuts": record.shortcuts} | dict(options))
     params = params_of(record)
     make_stages(plan, dataset, engine)
@@ -50,10 +51,13 @@ def churn_groups(
 
 def make_stages(plan: StoredPlan, dataset: Dataset, engine: Engine) -> None:
     """What the traffic of groups is counted from."""
-    if plan.record.delivery:
+    from fanplan.layers.delivery.record import DeliveryRecord
+    from fanplan.layers.groups.record import GroupsRecord
+
+    if plan.has(DeliveryRecord):
         make_senders(dataset, engine)
     else:
-        make_group_stages(dataset, plan.groups.grouping, engine)
+        make_group_stages(dataset, plan.section(GroupsRecord).grouping, engine)
 
 
 def params_of(record: GroupsRecord) -> GroupsParams:

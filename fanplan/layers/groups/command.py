@@ -146,10 +146,11 @@ def trees_of_dataset(dataset: Dataset, kind: str) -> TreeSource:
 
 def stored_overlay(folder: PathLike) -> StoredPlan:
     """A plan with an overlay whose clients are where the workload has them."""
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.overlay.record import OverlayRecord
+    from fanplan.layers.registry import load_plan
 
     plan = load_plan(Path(folder))
-    if plan.overlay.clients == "allocated":
+    if plan.section(OverlayRecord).clients == "allocated":
         what = "its clients are elsewhere than in the workload"
         remedy = "Put them where the plan has them in the workload's tables, or use another plan"
         raise InputError(Problem(str(folder), what, remedy))

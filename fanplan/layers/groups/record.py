@@ -13,7 +13,9 @@ from fanplan.layers.groups.problem.dataset import Grouping
 from fanplan.layers.groups.problem.trees import TreeKind
 from fanplan.plan.numbers import Amount, Count
 from fanplan.plan.parquet import write_table
+from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import CELL_TABLES, GROUPS_TABLES
+from fanplan.workload.tables import Table
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,7 +40,7 @@ class PricesRecord(BaseModel):
     control: Amount
 
 
-class GroupsRecord(BaseModel):
+class GroupsRecord(SectionRecord):
     """Which groups were found and chosen, and what they save.
 
     ``grouping`` says how groups were found, ``groups`` how many, ``selected`` how many are set up.
@@ -46,7 +48,7 @@ class GroupsRecord(BaseModel):
     are totals and means over the window: ``default`` without groups, ``ledger`` with them.
     """
 
-    model_config = STRICT
+    layer = "groups"
 
     trees: TreeKind
     grouping: Grouping
@@ -63,6 +65,12 @@ class GroupsRecord(BaseModel):
     bound: FiniteFloat
     default: dict[str, FiniteFloat]
     ledger: dict[str, FiniteFloat]
+
+    def tables(self) -> tuple[Table, ...]:
+        return GROUPS_TABLES + (CELL_TABLES if self.grouping.cells else ())
+
+
+RECORD = GroupsRecord
 
 
 @dataclass(frozen=True, eq=False)

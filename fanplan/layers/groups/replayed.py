@@ -112,14 +112,16 @@ def replayed_groups(
 def replay_groups(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedGroups:
     """What the groups of a plan do with the traffic of a dataset, which may be another one."""
     from fanplan.layers.groups.carried import carried_groups
+    from fanplan.layers.groups.record import GroupsRecord
     from fanplan.layers.groups.replayed import replayed_groups
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     stored = load_plan(Path(plan))
-    make_group_stages(dataset, stored.groups.grouping, engine)
+    record = stored.section(GroupsRecord)
+    make_group_stages(dataset, record.grouping, engine)
     with engine.progress.stage("replay") as stage:
         carried = carried_groups(stored, dataset.path)
         stage.rows(len(carried.problem.routes))
     same = stored.record.input.key == dataset.manifest.key
-    planned = stored.groups.ledger if same else None
-    return replayed_groups(carried.problem, carried.wanted, stored.groups.shortcuts, planned)
+    planned = record.ledger if same else None
+    return replayed_groups(carried.problem, carried.wanted, record.shortcuts, planned)

@@ -31,7 +31,7 @@ FIGURES = {
 
 
 def tell_groups(planned: Planned) -> Told:
-    plan, record = planned.plan, planned.plan.groups
+    plan, record = planned.plan, planned.plan.section(GroupsRecord)
     groups = group_rows(plan)
     benefit = np.array([row[-1] for row in groups], np.float64)
     section = Section(

@@ -46,25 +46,25 @@ def simulate_groups(
     from fanplan.layers.groups.carried import carried_groups
     from fanplan.simulation.simulate import require_capacity, run
 
-    chosen = times_of_groups(plan, dataset, times)
+    record, chosen = plan.section(GroupsRecord), times_of_groups(plan, dataset, times)
     make_traffic(plan, dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:
         problem = carried_groups(plan, dataset.path).problem
         overlay = brokers_of(problem, dataset)
         require_capacity(overlay)
         everything = np.ones(problem.size, bool)
-        network, ways = group_ways(problem, everything, plan.groups.shortcuts, params.latency_ms)
+        network, ways = group_ways(problem, everything, record.shortcuts, params.latency_ms)
         messages = entering(problem, dataset, chosen, speed, seed)
         result = run(network, ways, overlay.capacity, messages, params)
         stage.rows(result.events)
-    agreed = groups_agreement(plan.groups, problem, ways, messages, result, params)
+    agreed = groups_agreement(record, problem, ways, messages, result, params)
     trees = len(problem.trees.root)
     return Simulated(result, overlay, trees, params, chosen, speed, seed, agreed)
 
 
 def times_of_groups(plan: StoredPlan, dataset: Dataset, asked: Times | None) -> Times:
     """Times are known by destinations, not by cells: groups of cells draw them."""
-    if plan.groups.grouping.cells is None:
+    if plan.section(GroupsRecord).grouping.cells is None:
         return choose_times(dataset, asked)
     if asked == "measured":
         what = "times of messages in cells are not known"
@@ -75,7 +75,7 @@ def times_of_groups(plan: StoredPlan, dataset: Dataset, asked: Times | None) -> 
 def make_traffic(plan: StoredPlan, dataset: Dataset, times: Times, engine: Engine) -> None:
     from fanplan.layers.overlay.stages.routes import broker_sendings
 
-    make_group_stages(dataset, plan.groups.grouping, engine)
+    make_group_stages(dataset, plan.section(GroupsRecord).grouping, engine)
     if times == "measured":
         broker_sendings(derived(dataset, engine))
 

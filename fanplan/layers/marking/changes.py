@@ -21,6 +21,7 @@ from fanplan.layers.marking.check.check import Bools, named
 from fanplan.layers.marking.check.count import walk
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees
 from fanplan.layers.marking.read import stored_problem
+from fanplan.layers.marking.record import MarkingRecord
 from fanplan.plan.changes import Row, of_rows
 from fanplan.plan.findings import Findings
 from fanplan.plan.steps import Staged, State, cut
@@ -58,7 +59,7 @@ def stage_marking(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit:
 
 
 def notes(old: StoredPlan, new: StoredPlan, known: bool) -> Iterator[str]:
-    if old.marking.wishes != new.marking.wishes:
+    if old.section(MarkingRecord).wishes != new.section(MarkingRecord).wishes:
         yield "the plans count or price descriptors differently; costs here are by the new plan"
     if not known:
         yield "without the workload the state in between is not checked"
@@ -98,7 +99,7 @@ def at_once(
     for a, b in sorted(before.keys() - after.keys()):
         rows.append({"action": "unmark", "from_broker": a, "to_broker": b})
     units = np.zeros(len(rows), np.int64)
-    costs = [{"cost": plan.marking.cost} for plan in (old, new)]
+    costs = [{"cost": plan.section(MarkingRecord).cost} for plan in (old, new)]
     return Staged(
         "marking", of_rows(rows), cut(units, limit, OTHERS), tuple(map(State, costs)), (OTHERS,)
     )

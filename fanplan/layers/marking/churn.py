@@ -26,10 +26,11 @@ def churn_marking(
     from fanplan.layers.marking.protocol.churn import MarkingChurn
     from fanplan.layers.marking.protocol.run import marking_churn
     from fanplan.layers.marking.read import stored_overlay
+    from fanplan.layers.marking.record import MarkingRecord
 
     require_fields(MarkingChurn, options, "marking")
-    wishes = plan.marking.wishes
-    make_marking_stages(plan.record, dataset, engine)
+    wishes = plan.section(MarkingRecord).wishes
+    make_marking_stages(plan, dataset, engine)
     with engine.progress.stage("churn of the marking") as stage:
         overlay = stored_overlay(plan) if wishes.trees == OVERLAY else None
         network, given = load_network(dataset.path, wishes, overlay and overlay.clients)

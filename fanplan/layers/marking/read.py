@@ -9,19 +9,21 @@ import pyarrow as pa
 from fanplan.layers.marking.params import OVERLAY
 from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking
 from fanplan.layers.marking.problem.marking import MarkingProblem
+from fanplan.layers.marking.record import MarkingRecord
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.stored import StoredPlan
 from fanplan.workload.tables import TREES
 
 
 def stored_problem(plan: StoredPlan, dataset: Path) -> MarkingProblem:
     """On the plan's own overlay, if that is what it marks; the dataset may be a later one."""
-    wishes = plan.marking.wishes
+    wishes = plan.section(MarkingRecord).wishes
     return load_marking(dataset, wishes, stored_overlay(plan) if wishes.trees == OVERLAY else None)
 
 
 def stored_overlay(plan: StoredPlan) -> MarkedOverlay:
     clients = None
-    if plan.overlay.clients == "allocated":
+    if plan.section(OverlayRecord).clients == "allocated":
         clients = plan.read("clients", ("client", "role", "broker"))
     return MarkedOverlay(overlay_tree(plan), clients)
 

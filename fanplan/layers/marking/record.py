@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from fanplan.layers.marking.params import MarkingWishes, Sending
 from fanplan.plan.numbers import Count
 from fanplan.plan.parquet import by_key, write_table
-from fanplan.plan.tables import MARKS
+from fanplan.plan.section import SectionRecord
+from fanplan.plan.tables import MARKING_TABLES, MARKS
+from fanplan.workload.tables import Table
 
 Price = Annotated[FiniteFloat, Field(ge=0)]
 
@@ -33,7 +35,7 @@ class MergedRecord(BaseModel):
     sub_everywhere: Price
 
 
-class MarkingRecord(BaseModel):
+class MarkingRecord(SectionRecord):
     """Which trees were marked, how descriptors were counted and weighed, and what that costs.
 
     ``publishers`` and ``subscribers`` are nodes that have descriptors, ``published`` and
@@ -42,7 +44,7 @@ class MarkingRecord(BaseModel):
     what they cost merged, if that was asked for.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    layer = "marking"
 
     trees: str
     raw: bool
@@ -66,6 +68,12 @@ class MarkingRecord(BaseModel):
         """What was asked for."""
         merge = self.merged is not None
         return MarkingWishes(self.trees, self.raw, self.sending, self.storing, merge)
+
+    def tables(self) -> tuple[Table, ...]:
+        return MARKING_TABLES
+
+
+RECORD = MarkingRecord
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,15 +29,16 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
     from fanplan.layers.marking.params import OVERLAY
     from fanplan.layers.marking.problem.dataset import require_markable
     from fanplan.layers.marking.read import stored_problem
+    from fanplan.layers.marking.record import MarkingRecord
     from fanplan.layers.marking.search.marking import exact_marking
     from fanplan.layers.marking.search.remark import kept_marking
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     stored = load_plan(Path(plan))
-    record = stored.marking
+    record = stored.section(MarkingRecord)
     if record.trees != OVERLAY:
         require_markable(dataset.path, record.wishes)
-    make_marking_stages(stored.record, dataset, engine)
+    make_marking_stages(stored, dataset, engine)
     with engine.progress.stage("replay marks") as told:
         problem = stored_problem(stored, dataset.path)
         counts = counts_of(dataset, problem, record.merged is not None)

@@ -22,7 +22,7 @@ WORDS = {"p": "advertisements travel", "s": "subscriptions travel"}
 
 
 def tell_marking(planned: Planned) -> Told:
-    record, marks = planned.plan.marking, mark_rows(planned.plan)
+    record, marks = planned.plan.section(MarkingRecord), mark_rows(planned.plan)
     section = Section(
         planned.name,
         planned.title,

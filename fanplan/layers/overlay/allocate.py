@@ -241,11 +241,12 @@ def homes_before(problem: ClientProblem, start: PathLike) -> Ints:
     """The broker of each client in an older plan, as positions; -1 where it had none."""
     import pyarrow.compute as pc
 
+    from fanplan.layers.overlay.record import OverlayRecord
+    from fanplan.layers.registry import load_plan
     from fanplan.plan.axis import Axis
-    from fanplan.plan.stored import load_plan
 
     plan = load_plan(Path(start))
-    _ = plan.overlay
+    _ = plan.section(OverlayRecord)
     clients = plan.read("clients", ("client", "role", "broker"))
     homes = []
     for role, names in (("publisher", problem.publishers), ("subscriber", problem.subscribers)):

@@ -115,7 +115,7 @@ def load_problem(dataset: Dataset, wishes: TreeWishes, engine: Engine) -> Overla
 
 def links_changed(layer: OverlayLayer, start: PathLike) -> int:
     """Links that are not in the plan that was started from."""
-    from fanplan.plan.stored import load_plan
+    from fanplan.layers.registry import load_plan
 
     older = load_plan(Path(start)).read("links", ("a", "b"))
     before = set(zip(older["a"].to_pylist(), older["b"].to_pylist(), strict=True))
@@ -211,13 +211,14 @@ def improve_params(
 
 def start_of(problem: OverlayProblem, folder: PathLike) -> Tree:
     """The links of an older plan between brokers that are still there."""
+    from fanplan.layers.overlay.record import OverlayRecord
+    from fanplan.layers.registry import load_plan
     from fanplan.network.trees import tree_of
     from fanplan.plan.axis import Axis
-    from fanplan.plan.stored import load_plan
 
     plan = load_plan(Path(folder))
-    if plan.overlay.trees > 1:
-        what = f"has {plan.overlay.trees} trees"
+    if plan.section(OverlayRecord).trees > 1:
+        what = f"has {plan.section(OverlayRecord).trees} trees"
         raise InputError(Problem(str(folder), what, "Start from a plan with one tree"))
     links = plan.read("links", ("a", "b"))
     ends = [Axis("broker", problem.brokers).positions(links[end]) for end in ("a", "b")]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fanplan.layers.overlay.changes.shape import Client, shape_of
 from fanplan.layers.overlay.changes.states import evidence, judge
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import given_clients, load_clients
 from fanplan.plan.drift import LayerNow, Moved, came_and_went
 from fanplan.plan.stored import StoredPlan
@@ -17,9 +18,9 @@ Homes = dict[Client, set[str]]
 
 def overlay_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     """The same trees with the clients and routes of now."""
-    shape, record, found = shape_of(plan), plan.overlay, evidence(plan, dataset)
+    shape, record, found = shape_of(plan), plan.section(OverlayRecord), evidence(plan, dataset)
     clients, standing = clients_now(plan, dataset), shape.brokers & found.capacity.keys()
-    given = plan.overlay.clients == "given"
+    given = plan.section(OverlayRecord).clients == "given"
     moved = {
         "brokers": came_and_went(shape.brokers, found.capacity if given else standing),
         "publishers": moved_clients(shape.clients, clients, "publisher"),
@@ -54,7 +55,7 @@ def moved_clients(then: Homes, now: Homes, role: str) -> Moved:
 def clients_now(plan: StoredPlan, dataset: Path) -> Homes:
     """Clients with the brokers that the workload gives them; none if the plan allocates them."""
     clients: Homes = {}
-    if plan.overlay.clients == "given":
+    if plan.section(OverlayRecord).clients == "given":
         for row in given_clients(dataset).to_pylist():
             clients.setdefault((row["client"], row["role"]), set()).add(row["broker"])
         return clients

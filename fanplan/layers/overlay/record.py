@@ -13,10 +13,12 @@ from fanplan.core.arrays import Floats
 from fanplan.network.trees import Trees
 from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.parquet import by_key, write_table
+from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
+from fanplan.workload.tables import Table
 
 if TYPE_CHECKING:
-    from fanplan.plan.stored import PlanRecord
+    from fanplan.plan.stored import StoredPlan
 
 
 Metric = Literal["overlap", "cover", "interest", "hybrid"]
@@ -53,7 +55,7 @@ class AllocationRecord(BaseModel):
     cost: FiniteFloat
 
 
-class OverlayRecord(BaseModel):
+class OverlayRecord(SectionRecord):
     """How brokers were linked and what that costs.
 
     ``clients`` are at the brokers that the workload gives, or ``allocated``. ``metric`` says what
@@ -61,7 +63,7 @@ class OverlayRecord(BaseModel):
     fewer messages on links than ``bound``. ``seconds`` is the window of the ledger.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    layer = "overlay"
 
     method: str
     params: dict[str, Any]
@@ -78,10 +80,17 @@ class OverlayRecord(BaseModel):
     bound: FiniteFloat
     ledger: dict[str, FiniteFloat]
 
+    def tables(self) -> tuple[Table, ...]:
+        return OVERLAY_TABLES + (TREE_TABLES if self.trees > 1 else ())
 
-def allocated(record: PlanRecord) -> bool:
+
+RECORD = OverlayRecord
+
+
+def clients_allocated(plan: StoredPlan) -> bool:
     """Whether clients are where the plan has them, not the workload."""
-    return record.overlay is not None and record.overlay.clients == "allocated"
+    overlay = plan.find(OverlayRecord)
+    return overlay is not None and overlay.clients == "allocated"
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,7 +58,9 @@ def read_overlay(plan: StoredPlan, dataset: Path) -> StoredOverlay:
     used = plan.read("brokers", ("broker",))
     at = np.sort(positions(plan, "broker", used["broker"], brokers.names))
     names = brokers.names.take(pa.array(at))
-    traffic = read_routes(dataset, "routes" if plan.overlay.clients == "given" else "client_routes")
+    traffic = read_routes(
+        dataset, "routes" if plan.section(OverlayRecord).clients == "given" else "client_routes"
+    )
     routes, route = merged(at_homes(plan, dataset, traffic, names))
     problem = OverlayProblem(
         brokers=names,
@@ -76,7 +78,7 @@ def read_overlay(plan: StoredPlan, dataset: Path) -> StoredOverlay:
 
 def at_homes(plan: StoredPlan, dataset: Path, traffic: Routes, brokers: pa.Array) -> Routes:
     """Routes between brokers; those between clients by where the plan has the clients."""
-    if plan.overlay.clients == "given":
+    if plan.section(OverlayRecord).clients == "given":
         return traffic
     ids = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
     subscribers = whole(ids.sort_by("subscriber_id")["subscriber"])
@@ -109,7 +111,8 @@ def positions(plan: StoredPlan, what: str, names: pa.ChunkedArray, known: pa.Arr
 
 def read_trees(plan: StoredPlan, brokers: pa.Array) -> Trees:
     """The links of each tree, and the tree that takes what enters at each broker."""
-    if plan.overlay.trees == 1:
+    count = plan.section(OverlayRecord).trees
+    if count == 1:
         links = ends(plan, plan.read("links", ("a", "b")), brokers)
         return trees_of((links,), np.zeros(len(brokers), np.int32))
     table = plan.read("tree_links", ("tree", "a", "b"))
@@ -117,10 +120,10 @@ def read_trees(plan: StoredPlan, brokers: pa.Array) -> Trees:
     sources = plan.read("tree_sources", ("broker", "tree"))
     of = np.full(len(brokers), -1, np.int32)
     of[positions(plan, "broker", sources["broker"], brokers)] = sources["tree"].to_numpy()
-    for lost in np.flatnonzero((of < 0) | (of >= plan.overlay.trees)):
+    for lost in np.flatnonzero((of < 0) | (of >= count)):
         what = f"broker {brokers[int(lost)].as_py()!r} has no tree"
         raise InputError(Problem(str(plan.folder), what, CHECK))
-    return trees_of(tuple(links[tree == number] for number in range(plan.overlay.trees)), of)
+    return trees_of(tuple(links[tree == number] for number in range(count)), of)
 
 
 def ends(plan: StoredPlan, links: pa.Table, brokers: pa.Array) -> Ints:
@@ -141,7 +144,7 @@ def make_traffic(plan: StoredPlan, dataset: Dataset, times: Times, engine: Engin
     """The stages of routes and, for measured times, of sendings."""
     from fanplan.layers.overlay.stages import routes
 
-    source, given = derived(dataset, engine), plan.overlay.clients == "given"
+    source, given = derived(dataset, engine), plan.section(OverlayRecord).clients == "given"
     (routes.broker_routes if given else routes.client_routes)(source)
     if times == "measured":
         (routes.broker_sendings if given else routes.client_sendings)(source)
@@ -162,7 +165,7 @@ def entering(
     require_traffic(overlay.problem.routes, dataset)
     if times == "drawn":
         return publications_of(overlay.problem.routes, overlay.problem.seconds / speed, seed)
-    stage = "sendings" if plan.overlay.clients == "given" else "client_sendings"
+    stage = "sendings" if plan.section(OverlayRecord).clients == "given" else "client_sendings"
     time, route = read_sendings(dataset.path, stage, overlay.traffic)
     return publications((time - time[0]) * (1000.0 / speed), overlay.route[route])
 

@@ -21,6 +21,7 @@ from fanplan.layers.channels.changes.changes import stage_channels
 from fanplan.layers.channels.changes.order import ordered
 from fanplan.layers.channels.changes.world import ChannelWorld, Sent, world_between
 from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.verbs.save import save_plan
 
 WORLD = World(
@@ -136,7 +137,7 @@ sizes = st.integers(1, 6)
     st.booleans(),
 )
 def test_any_plan_becomes_any_other(plans, two, limit, known):
-    record = plans[1].channels
+    record = plans[1].section(ChannelsRecord)
     world = two.world(known)
     changes = ordered(world, Weights(1.0, 1.0, 1.0))
     made = staging.stage(world, changes, record, limit)
@@ -188,7 +189,9 @@ def test_stored_plans_cost_what_they_say_at_both_ends(plans):
     for known in (dataset, None):
         made = stage_channels(old, new, known, 2)
         costs = [made.states[0].figures["cost"], made.states[-1].figures["cost"]]
-        assert costs == pytest.approx([old.channels.cost, new.channels.cost])
+        assert costs == pytest.approx(
+            [old.section(ChannelsRecord).cost, new.section(ChannelsRecord).cost]
+        )
         assert not any(state.broken for state in made.states)
 
 

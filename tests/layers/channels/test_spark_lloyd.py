@@ -24,6 +24,7 @@ from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.search import KmodesParams
 from fanplan.layers.channels.search.free.lloyd import lloyd
 from fanplan.layers.channels.search.free.search import search
@@ -115,7 +116,7 @@ def test_a_plan_made_on_spark_passes_the_check(made: tuple[Decided, Path], tmp_p
     decided, dataset = made
     plan = as_plan(decided, dataset, PARAMS, SEED)
     assert plan.cost == cost(decided.ledger, PARAMS.weights)
-    assert save_plan(plan, dataset, tmp_path / "plan").channels.cost == plan.cost
+    assert save_plan(plan, dataset, tmp_path / "plan").section(ChannelsRecord).cost == plan.cost
 
 
 def test_tables_written_by_spark_are_those_of_the_saved_plan(

@@ -19,7 +19,7 @@ from ready import stages_are_there
 import fanplan
 from fanplan.core.errors import InputError
 from fanplan.layers.groups.cells import stored_matcher
-from fanplan.plan.stored import load_plan
+from fanplan.layers.registry import load_plan
 from fanplan.verbs.check import check_plan
 
 

@@ -14,7 +14,8 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.layers.groups.changes import Group, Setting, numbers, ordered, size
-from fanplan.plan.stored import load_plan
+from fanplan.layers.groups.record import GroupsRecord
+from fanplan.layers.registry import load_plan
 
 BROKERS = "abcd"
 CELLS = [("t", (i,)) for i in range(4)]
@@ -83,7 +84,7 @@ def test_stored_groups(tmp_path, there):
         found = fanplan.diff(old, new, dataset, steps_of=2)
         (layer,) = found.layers
         assert (found.ok, layer.layer) == (True, "groups")
-        assert layer.states[-1].figures["groups"] == load_plan(new).groups.selected
+        assert layer.states[-1].figures["groups"] == load_plan(new).section(GroupsRecord).selected
     assert fanplan.compare(few, all_).json()["figures"]["groups"]["covered"]["best"] == ["100"]
     path = folder / "manifest.json"
     path.write_text(path.read_text().replace("key-1", "key-2"))

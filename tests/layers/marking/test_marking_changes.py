@@ -32,7 +32,8 @@ from fanplan.layers.marking.changes import (
 from fanplan.layers.marking.ledger import violations
 from fanplan.layers.marking.problem.dataset import load_marking
 from fanplan.layers.marking.problem.marking import MarkingProblem, Network
-from fanplan.plan.stored import load_plan
+from fanplan.layers.marking.record import MarkingRecord
+from fanplan.layers.registry import load_plan
 
 
 @pytest.fixture(autouse=True)
@@ -93,14 +94,14 @@ def test_stored_markings(stored):
     made = stage_marking(old, new, dataset, 1)
     assert made.steps == len(made.changes) > 1
     assert not any(state.broken for state in made.states)
-    assert made.states[-1].figures["cost"] == pytest.approx(new.marking.cost)
-    assert made.states[-1].figures["p_links"] == new.marking.p_links
+    assert made.states[-1].figures["cost"] == pytest.approx(new.section(MarkingRecord).cost)
+    assert made.states[-1].figures["p_links"] == new.section(MarkingRecord).p_links
     assert stage_marking(old, new, None, len(made.changes) - 1).steps == 2
 
 
 def test_a_wrong_order_is_found_by_the_check_of_states(stored):
     dataset, old, *_ = stored
-    problem = load_marking(dataset, old.marking.wishes)
+    problem = load_marking(dataset, old.section(MarkingRecord).wishes)
     names = named_links(problem)
     first, _ = follows(problem, names).nonzero()
     publish = np.ones(problem.size, bool)
@@ -112,7 +113,7 @@ def test_other_trees_change_at_once(stored):
     dataset, old, _, other = stored
     made = stage_marking(old, other, dataset, 1000)
     assert made.steps == 1
-    assert made.states[-1].figures == {"cost": other.marking.cost}
+    assert made.states[-1].figures == {"cost": other.section(MarkingRecord).cost}
     with pytest.raises(InputError, match="the plans mark other trees"):
         stage_marking(old, other, dataset, 2)
     with pytest.raises(InputError, match="not known which links follow which"):

@@ -18,8 +18,8 @@ from fanplan.layers.overlay.changes.changes import looser, stage_overlay
 from fanplan.layers.overlay.changes.order import ordered
 from fanplan.layers.overlay.changes.shape import Shape, in_order
 from fanplan.layers.overlay.changes.states import Evidence, judge, no_routes
-from fanplan.layers.overlay.record import LimitsRecord
-from fanplan.plan.stored import load_plan
+from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
+from fanplan.layers.registry import load_plan
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +152,7 @@ def test_stored_overlays_with_their_ledger(tmp_path, seed):
     assert not any(state.broken for state in made.states)
     ends = [made.states[0].figures, made.states[-1].figures]
     for figures, plan in zip(ends, (old, new), strict=True):
-        ledger = plan.overlay.ledger
+        ledger = plan.section(OverlayRecord).ledger
         stated = {name: ledger[name] for name in ("link_messages", "processed", "delay")}
         assert {name: figures[name] for name in stated} == pytest.approx(stated)
     with pytest.raises(InputError, match=r"steps_of: 1 is too few: links are exchanged in pairs"):
@@ -171,5 +171,7 @@ def test_stored_allocations_move_clients(tmp_path):
     assert made.counts()["move"] > 0
     ends = [made.states[0].figures, made.states[-1].figures]
     for figures, plan in zip(ends, (old, new), strict=True):
-        assert figures["link_messages"] == pytest.approx(plan.overlay.ledger["link_messages"])
-        assert figures["brokers"] == plan.overlay.brokers
+        assert figures["link_messages"] == pytest.approx(
+            plan.section(OverlayRecord).ledger["link_messages"]
+        )
+        assert figures["brokers"] == plan.section(OverlayRecord).brokers

@@ -39,8 +39,8 @@ def stage_channels(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit
     does; without one, everybody who gets a flow by both plans.
     """
     world = channel_world(old, new, dataset)
-    changes = ordered(world, Weights(**new.channels.weights.model_dump()))
-    made = stage(world, changes, new.channels, limit)
+    changes = ordered(world, Weights(**new.section(ChannelsRecord).weights.model_dump()))
+    made = stage(world, changes, new.section(ChannelsRecord), limit)
     return replace(made, notes=tuple(notes(old, new, world, changes)))
 
 
@@ -63,9 +63,9 @@ def renumbered(running: Longs) -> dict[int, int]:
 def notes(
     old: StoredPlan, new: StoredPlan, world: ChannelWorld, changes: ChannelChanges
 ) -> Iterator[str]:
-    if old.channels.weights != new.channels.weights:
+    if old.section(ChannelsRecord).weights != new.section(ChannelsRecord).weights:
         yield "the plans weigh costs differently; all costs here are by the weights of the new plan"
-    ends = max(old.channels.cost, new.channels.cost)
+    ends = max(old.section(ChannelsRecord).cost, new.section(ChannelsRecord).cost)
     most = float(changes.cost.max(initial=0.0))
     if old.record.input.key == new.record.input.key and most > ends * (1 + TOLERANCE):
         at = int(changes.cost.argmax()) + 1

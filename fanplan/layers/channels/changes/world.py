@@ -21,6 +21,8 @@ from fanplan.layers.channels.check.evidence import (
     read_decisions,
     read_truth,
 )
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import Findings
 from fanplan.plan.stored import StoredPlan
@@ -82,8 +84,8 @@ def channel_world(old: StoredPlan, new: StoredPlan, dataset: Path | None) -> Cha
 def sent(plan: StoredPlan, truth: Truth) -> Sent:
     """The tables of a plan as numbers; without a delivery channels reach everywhere."""
     decisions = decided(plan, truth)
-    if not plan.record.delivery:
-        return Sent(decisions, ("",) * plan.channels.channels, np.zeros(0, np.int64))
+    if not plan.has(DeliveryRecord):
+        return Sent(decisions, ("",) * plan.section(ChannelsRecord).channels, np.zeros(0, np.int64))
     domains = plan.read("channel_domains", ("channel", "domain")).sort_by("channel")["domain"]
     return Sent(decisions, tuple(domains.to_pylist()), direct_flows(plan, truth))
 

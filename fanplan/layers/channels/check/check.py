@@ -36,7 +36,7 @@ def check_channels(
 
     Time is linear in flows times audience and in the plan's tables, memory in the latter.
     """
-    record, truth = plan.channels, read_truth(dataset)
+    record, truth = plan.section(ChannelsRecord), read_truth(dataset)
     check_sizes(record, truth, findings)
     check_flows(plan, truth, findings)
     decisions = read_decisions(plan, truth, findings)

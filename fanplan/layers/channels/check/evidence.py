@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import INGEST_AGAIN, Manifest, read_manifest, read_stage
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, Findings
 from fanplan.plan.stored import StoredPlan
@@ -101,7 +102,9 @@ def read_decisions(plan: StoredPlan, truth: Truth, findings: Findings) -> Decisi
     """The plan's tables as numbers; what they name that does not exist becomes a violation."""
     flow = Axis("flow", truth.names)
     subscriber = Axis("subscriber", truth.subscribers)
-    channel = Axis("channel", pa.array(np.arange(plan.channels.channels, dtype=np.int64)))
+    channel = Axis(
+        "channel", pa.array(np.arange(plan.section(ChannelsRecord).channels, dtype=np.int64))
+    )
     return Decisions(
         channels=read_relation(plan, "channel_flows", flow, channel, findings),
         members=read_relation(plan, "channel_subscribers", channel, subscriber, findings),

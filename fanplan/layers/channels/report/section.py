@@ -14,6 +14,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
 from fanplan.layers.channels.report.matrix import matrix_pictures
 from fanplan.layers.channels.report.pairs import audience_pairs, pairs_of
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import NEEDS_DATASET, CurvePoint, Planned, Told
@@ -30,7 +31,7 @@ LEAD = (
 
 
 def tell_channels(planned: Planned) -> Told:
-    record, dataset = planned.plan.channels, planned.material.dataset
+    record, dataset = planned.plan.section(ChannelsRecord), planned.material.dataset
     pictures, notes = curves(planned, record)
     if dataset is None:
         listing = plain_listing(planned.name, planned.plan)
@@ -40,7 +41,7 @@ def tell_channels(planned: Planned) -> Told:
         decisions = read_decisions(planned.plan, truth, Findings())
         pictures += matrix_pictures(planned.name, truth, decisions)
         listing = channel_listing(planned.name, truth, decisions)
-    if planned.plan.record.delivery and any(planned.plan.delivery.domains):
+    if planned.plan.has(DeliveryRecord) and any(planned.plan.section(DeliveryRecord).domains):
         listing = with_sites(listing, planned.plan)
     section = Section(
         planned.name, planned.title, LEAD, facts(record), pictures, [listing], tuple(notes)
@@ -89,7 +90,7 @@ def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
 def curves(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], list[str]]:
     """The picture of the curve if there is one, else how to get it."""
     points = planned.material.curves.get(planned.plan.folder, ())
-    if points and planned.plan.record.delivery:
+    if points and planned.plan.has(DeliveryRecord):
         return [delivery_curve_picture(planned.name, planned.plan, points)], []
     if not points:
         how = "the cost with other numbers of channels, which takes a plan for each"
@@ -126,7 +127,7 @@ def with_sites(listing: Listing, plan: StoredPlan) -> Listing:
 
 def plain_listing(name: str, plan: StoredPlan) -> Listing:
     """What the plan's tables tell by themselves."""
-    channels = plan.channels.channels
+    channels = plan.section(ChannelsRecord).channels
     flows = plan.read("flows", ("flow", "rate"))
     carried = plan.read("channel_flows", ("channel", "flow"))
     number = carried["channel"].to_numpy()

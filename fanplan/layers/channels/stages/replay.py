@@ -21,8 +21,10 @@ from fanplan.data.ingest.cover import cell_points
 from fanplan.data.ingest.joins import audiences, wants
 from fanplan.data.ingest.traffic import GridRef, measured_traffic, with_cells, with_topic_ids
 from fanplan.data.reader import Manifest, read_manifest
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.registry import load_plan
 from fanplan.plan.replayed import Replayed
-from fanplan.plan.stored import StoredPlan, load_plan
+from fanplan.plan.stored import StoredPlan
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def replay_plan(
     # Spark's own processes may have another working directory than this one.
     folder, dataset = folder.absolute(), dataset.absolute()
     plan, manifest = load_plan(folder), read_manifest(dataset)
-    planned = plan.channels
+    planned = plan.section(ChannelsRecord)
     if plan.record.input.key != manifest.key:
         what = "was planned for other input than this dataset"
         raise InputError(Problem(str(folder), what, "Replay it on the dataset it was made for"))

@@ -20,17 +20,18 @@ from fanplan.core.arrays import Longs
 from fanplan.core.prices import Weights
 from fanplan.layers.channels.changes.changes import renumbered, told
 from fanplan.layers.channels.changes.order import ACTIONS, ChannelChanges, ordered
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.changes.modes import mode_changes
 from fanplan.layers.delivery.changes.states import DeliveryStanding
 from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, delivery_world
-from fanplan.layers.delivery.record import LedgerPricesRecord
+from fanplan.layers.delivery.record import DeliveryRecord, LedgerPricesRecord
 from fanplan.layers.groups import changes as grouping
 from fanplan.layers.groups.changes import Groups
 from fanplan.layers.overlay.changes.changes import degrees, looser
 from fanplan.layers.overlay.changes.order import Unit
 from fanplan.layers.overlay.changes.order import ordered as ordered_units
 from fanplan.layers.overlay.changes.shape import Link, in_order
-from fanplan.layers.overlay.record import LimitsRecord
+from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.plan.changes import Row, of_rows
 from fanplan.plan.findings import TOLERANCE
 from fanplan.plan.steps import Staged, State, cut
@@ -49,11 +50,11 @@ def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit
     prices of the new plan.
     """
     limits = LimitsRecord()
-    if old.record.overlay:
-        limits = looser(old.overlay.limits, new.overlay.limits)
+    if old.has(OverlayRecord):
+        limits = looser(old.section(OverlayRecord).limits, new.section(OverlayRecord).limits)
     terms = Terms(
-        Weights(**new.channels.weights.model_dump()),
-        new.delivery.prices,
+        Weights(**new.section(ChannelsRecord).weights.model_dump()),
+        new.section(DeliveryRecord).prices,
         limits,
         most_entries(old, new),
     )
@@ -91,7 +92,7 @@ def stage(world: DeliveryWorld, terms: Terms, limit: int) -> Staged:
 
 def most_entries(old: StoredPlan, new: StoredPlan) -> float:
     """How many forwarding entries there may be on the way: the looser limit of both plans."""
-    limits = [plan.delivery.entries for plan in (old, new)]
+    limits = [plan.section(DeliveryRecord).entries for plan in (old, new)]
     given = [limit for limit in limits if limit is not None]
     return max(given) if len(given) == len(limits) else np.inf
 
@@ -99,7 +100,7 @@ def most_entries(old: StoredPlan, new: StoredPlan) -> float:
 def notes(
     old: StoredPlan, new: StoredPlan, world: DeliveryWorld, states: tuple[State, ...]
 ) -> Iterator[str]:
-    if old.delivery.prices != new.delivery.prices:
+    if old.section(DeliveryRecord).prices != new.section(DeliveryRecord).prices:
         yield "the plans have other prices; all costs here are by those of the new plan"
     if not world.channels.known:
         yield "without the workload nobody may lose what both plans bring, wanted or not"

@@ -12,8 +12,10 @@ from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.world import ChannelWorld, channel_world
 from fanplan.layers.delivery.changes.cost import Senders, Sites, read_senders
 from fanplan.layers.delivery.read import domains_of
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.changes import GroupWorld
 from fanplan.layers.overlay.changes.shape import Shape, matched_trees, renumbered, shape_of
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import read_brokers
 from fanplan.plan.stored import StoredPlan
 
@@ -54,7 +56,7 @@ class DeliveryWorld:
 
 def delivery_world(old: StoredPlan, new: StoredPlan, dataset: Path | None) -> DeliveryWorld:
     channels = channel_world(old, new, dataset)
-    if not old.record.overlay:
+    if not old.has(OverlayRecord):
         return DeliveryWorld(channels, None, np.zeros(0, np.int64))
     before, after = shape_of(old), shape_of(new)
     running = matched_trees(before, after)
@@ -76,7 +78,7 @@ def sites_of(plan: StoredPlan, dataset: Path) -> Sites:
 
 def sites_in(plan: StoredPlan, shape: Shape, known: Sites) -> Sites:
     """The domains of a plan's brokers: as known, or else where members of its channels are."""
-    if plan.delivery.domains == ("",):
+    if plan.section(DeliveryRecord).domains == ("",):
         return dict.fromkeys(shape.brokers, "")
     table = plan.read("channel_domains", ("channel", "domain"))
     domain = dict(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -12,9 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from fanplan.core.errors import InputError
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
-from fanplan.layers.delivery.record import LedgerPricesRecord
+from fanplan.layers.delivery.record import DeliveryRecord, LedgerPricesRecord
 from fanplan.layers.groups.read import read_groups
+from fanplan.layers.groups.record import GroupsRecord
+from fanplan.layers.marking.record import MarkingRecord
 from fanplan.network.dataset import read_brokers
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
 from fanplan.plan.stored import StoredPlan
@@ -24,7 +27,7 @@ def check_delivery(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
     """Add what is wrong."""
     try:
         trees = None
-        if plan.record.groups:
+        if plan.has(GroupsRecord):
             trees = read_groups(plan, read_brokers(dataset).names).trees
         stored = read_delivery(plan, dataset, trees)
     except InputError as error:
@@ -57,12 +60,12 @@ def check_direct(stored: StoredDelivery, findings: Findings) -> None:
 
 
 def check_limits(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
-    record = plan.delivery
+    record = plan.section(DeliveryRecord)
     for domain, count in enumerate(np.bincount(stored.domain, minlength=len(stored.names))):
         if count > record.channels:
             what = f"{count} in {stored.names[domain]!r} are more than {record.channels}"
             findings.violate("channels: too many", 1, [what])
-    entries = plan.groups.ledger["entries"] if plan.record.groups else 0
+    entries = plan.section(GroupsRecord).ledger["entries"] if plan.has(GroupsRecord) else 0
     if record.entries is not None and entries > record.entries:
         findings.violate("entries: too many", 1, [f"{entries} are more than {record.entries}"])
     limit = record.unicast_limit
@@ -75,12 +78,12 @@ def check_limits(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -
 
 def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
     """Parts from the ledgers of the layers, which their own checks have counted."""
-    record, counted = plan.delivery, parts(plan, stored)
+    record, counted = plan.section(DeliveryRecord), parts(plan, stored)
     total = sum(counted.values())
     for name in sorted(counted.keys() | record.parts.keys()):
         said, found = record.parts.get(name, np.nan), counted.get(name, np.nan)
         require_close(f"plan.json: delivery.parts.{name}", said, found, total, findings)
-    ledger = plan.channels.ledger
+    ledger = plan.section(ChannelsRecord).ledger
     sent = ledger["sent_multicast"] + ledger["sent_unicast"]
     figures = {
         "cost": total,
@@ -91,7 +94,9 @@ def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) ->
     for name, value in figures.items():
         stated = getattr(record, name)
         require_close(f"plan.json: delivery.{name}", stated, float(value), total, findings)
-    last = total + (record.prices.control * plan.marking.cost if plan.record.marking else 0.0)
+    last = total + (
+        record.prices.control * plan.section(MarkingRecord).cost if plan.has(MarkingRecord) else 0.0
+    )
     if record.steps:
         what = "plan.json: delivery.steps, the last"
         require_close(what, record.steps[-1].cost, last, total, findings)
@@ -107,10 +112,12 @@ def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) ->
 def parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
     """What each part of the ledger costs."""
     interest = stored.problem.interest
-    far = plan.groups.ledger if plan.record.groups else {}
+    far = plan.section(GroupsRecord).ledger if plan.has(GroupsRecord) else {}
     direct = float(interest.messages @ (interest.audience_sizes * stored.direct))
     total = float(interest.messages.sum())
-    return priced(plan.delivery.prices, plan.channels.ledger, direct, far, total)
+    return priced(
+        plan.section(DeliveryRecord).prices, plan.section(ChannelsRecord).ledger, direct, far, total
+    )
 
 
 def priced(

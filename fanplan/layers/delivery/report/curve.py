@@ -13,6 +13,7 @@ from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.steps import LEAST
 from fanplan.layers.delivery.search.joint import joint_delivery
+from fanplan.layers.marking.record import MarkingRecord
 from fanplan.page.content import Picture
 from fanplan.page.material import CurvePoint
 from fanplan.plan.stored import StoredPlan
@@ -30,7 +31,7 @@ def delivery_curve(
 
     Limits apply as they did. Takes as long as the search of the plan, for each number.
     """
-    params, marks = params_of(plan.delivery), marking_cost(plan)
+    params, marks = params_of(plan.section(DeliveryRecord)), marking_cost(plan)
     points = []
     for number in numbers:
         wished = replace(params, channels=number)
@@ -40,7 +41,7 @@ def delivery_curve(
 
 
 def delivery_curve_picture(name: str, plan: StoredPlan, points: Sequence[CurvePoint]) -> Picture:
-    record, marks = plan.delivery, marking_cost(plan)
+    record, marks = plan.section(DeliveryRecord), marking_cost(plan)
     chosen = CurvePoint(record.channels, record.cost + marks, (record.layered + marks,))
     each = " on each site" if any(record.domains) else ""
     words = CurveWords(
@@ -66,5 +67,5 @@ def params_of(record: DeliveryRecord) -> DeliveryParams:
 
 def marking_cost(plan: StoredPlan) -> float:
     """What descriptors cost as they are marked."""
-    marking = plan.record.marking
-    return plan.delivery.prices.control * marking.cost if marking else 0.0
+    marking = plan.find(MarkingRecord)
+    return plan.section(DeliveryRecord).prices.control * marking.cost if marking else 0.0

@@ -19,6 +19,7 @@ from fanplan.layers.delivery.report.ways import (
     Ways,
     read_ways,
 )
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.page.bars import Stack, stacked
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import NEEDS_DATASET, Planned, Told
@@ -52,7 +53,7 @@ BROKERS = dict(zip(BETWEEN, ("group", "matching", "entry", "direct"), strict=Tru
 def tell_delivery(planned: Planned) -> Told:
     plan, dataset = planned.plan, planned.material.dataset
     ways = None if dataset is None else read_ways(plan, dataset)
-    steps = stacks_of(plan.delivery)
+    steps = stacks_of(plan.section(DeliveryRecord))
     pictures, listings, notes = [], [parts_listing(planned.name, steps)], list(warnings(plan))
     if ways is None or dataset is None:
         notes.append(NEEDS_DATASET.format("how traffic reaches people by site and audience class"))
@@ -60,13 +61,21 @@ def tell_delivery(planned: Planned) -> Told:
         pictures = way_pictures(planned, ways)
         listings += [domain_listing(planned.name, ways), class_listing(planned.name, ways, dataset)]
     section = Section(
-        planned.name, planned.title, LEAD, facts(plan.delivery), pictures, listings, notes
+        planned.name,
+        planned.title,
+        LEAD,
+        facts(plan.section(DeliveryRecord)),
+        pictures,
+        listings,
+        notes,
     )
     return Told(saving_of(planned), section, (parts_picture(planned.name, steps),))
 
 
 def warnings(plan: StoredPlan) -> tuple[str, ...]:
-    return tuple(f"{warning[:1].upper()}{warning[1:]}." for warning in plan.delivery.warnings)
+    return tuple(
+        f"{warning[:1].upper()}{warning[1:]}." for warning in plan.section(DeliveryRecord).warnings
+    )
 
 
 def facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
@@ -125,7 +134,7 @@ def way_pictures(planned: Planned, ways: Ways) -> list[Picture]:
     pictures = [
         stacked(f"{name}-people", "To people, by site", "deliveries", to_people, PEOPLE, people)
     ]
-    if planned.plan.record.groups is None:
+    if planned.plan.find(GroupsRecord) is None:
         return pictures
     between = [
         Stack(f"entering at {site}", dict(zip(BETWEEN, row, strict=True)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.page.bars import Stack
 from fanplan.page.material import Planned
 from fanplan.page.saving import Saving, Step
@@ -32,7 +33,7 @@ GAINS = {
 
 def saving_of(planned: Planned) -> Saving:
     """One cost for all layers, from flooding or broadcast to the plan."""
-    record = planned.plan.delivery
+    record = planned.plan.section(DeliveryRecord)
     return Saving(
         name=planned.name,
         layer="All layers",
@@ -61,5 +62,5 @@ def words_of(record: DeliveryRecord) -> list[str]:
 def gain(name: str, plan: StoredPlan) -> str:
     """Layer by layer is what groups add to channels, or channels where there are no brokers."""
     if name == "layer by layer":
-        return "groups matched once" if plan.record.groups else "multicast channels"
+        return "groups matched once" if plan.has(GroupsRecord) else "multicast channels"
     return GAINS.get(name, name)

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import reached, recounted_routes
 from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.read import StoredGroups, read_groups
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import read_brokers
 from fanplan.plan.stored import StoredPlan
@@ -97,9 +99,9 @@ def table(row: Ints | Longs, column: Longs, weight: Floats, shape: tuple[int, in
 
 def read_ways(plan: StoredPlan, dataset: Path) -> Ways:
     """Count a plan's tables against its dataset; without brokers all enters at one place."""
-    groups = read_groups(plan, read_brokers(dataset).names) if plan.record.groups else None
+    groups = read_groups(plan, read_brokers(dataset).names) if plan.has(GroupsRecord) else None
     stored = read_delivery(plan, dataset, groups.trees if groups else None)
-    problem, channels = stored.problem, plan.channels.channels
+    problem, channels = stored.problem, plan.section(ChannelsRecord).channels
     given = (problem, stored.assigned, stored.members, channels)
     interest = problem.interest
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)

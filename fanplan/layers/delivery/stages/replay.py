@@ -29,8 +29,10 @@ from fanplan.data.ingest.traffic import with_cells, with_topic_ids
 from fanplan.layers.channels.stages.replay import measured, read_tables, require_publications, total
 from fanplan.layers.delivery.carried import DeliveryWays, Parcels, carried, read_ways
 from fanplan.layers.delivery.ledger import DeliveryLedger
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.replayed import Entered, ReplayedDelivery, planned_ledger
 from fanplan.layers.groups.ledger import groups_ledger
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import ordered_routes, routes_of
 from fanplan.plan.stored import StoredPlan
@@ -45,7 +47,7 @@ def replay_delivery(source: Derived, plan: StoredPlan) -> ReplayedDelivery:
     require_publications(source.dataset, source.manifest)
     require_same_flows(source, plan)
     with source.progress.stage("replay") as told, source.scratch() as folder:
-        ways = read_ways(plan, source.dataset) if plan.record.groups else None
+        ways = read_ways(plan, source.dataset) if plan.has(GroupsRecord) else None
         found = Replaying(source, plan, ways, folder).run()
         told.rows(found.entered.publications)
     return found
@@ -84,8 +86,8 @@ class Replaying:
             entered=entered(sums, unplanned),
             measured=self.with_brokers(self.near(), parcels(sums), unplanned),
             planned=planned_ledger(self.plan),
-            parts=self.plan.delivery.parts,
-            prices=LedgerPrices(**self.plan.delivery.prices.model_dump()),
+            parts=self.plan.section(DeliveryRecord).parts,
+            prices=LedgerPrices(**self.plan.section(DeliveryRecord).prices.model_dump()),
             seconds=(record.input.seconds, manifest.seconds),
             same=same,
             comparable=same and manifest.rates == "measured",
@@ -240,7 +242,7 @@ class Replaying:
             return DeliveryLedger(Ledger(**near, matched=matched), direct, 0, 0.0)
         problem = carried(self.ways, parcels, routes_in(unplanned))
         chosen = np.ones(problem.size, bool)
-        far = groups_ledger(problem, chosen, self.plan.groups.shortcuts)
+        far = groups_ledger(problem, chosen, self.plan.section(GroupsRecord).shortcuts)
         brokers = {"forwarded": float(far.received.sum()), "matched": far.matches}
         ledger = Ledger(**near, **brokers, control_messages=float(far.control))
         return DeliveryLedger(ledger, direct, len(self.ways.groups.entries.group), far.delay_mean)

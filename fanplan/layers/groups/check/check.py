@@ -9,6 +9,7 @@ import numpy as np
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError
 from fanplan.layers.delivery.read import delivery_groups
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.cells import cells_of, on_grid, read_cells, topic_names
 from fanplan.layers.groups.check.count import Traffic, count
@@ -24,6 +25,7 @@ from fanplan.layers.groups.check.trees import check_trees
 from fanplan.layers.groups.problem.dataset import FoundGroups, load_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.read import StoredGroups, read_groups
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.dataset import read_brokers
 from fanplan.plan.findings import EXAMPLES, Findings
 from fanplan.plan.stored import StoredPlan
@@ -31,7 +33,7 @@ from fanplan.plan.stored import StoredPlan
 
 def check_groups(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     """Add what is wrong; how many (route, destination) pairs are missed, 1 if none can be told."""
-    record, known = plan.groups, len(findings.violations)
+    record, known = plan.section(GroupsRecord), len(findings.violations)
     try:
         stored = read_groups(plan, read_brokers(dataset).names)
         check_trees(record, stored.trees, dataset, findings)
@@ -59,9 +61,9 @@ def check_groups(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
 
 def possible_groups(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> FoundGroups:
     """Groups of the dataset's traffic, or of what a delivery leaves to brokers."""
-    if plan.record.delivery:
+    if plan.has(DeliveryRecord):
         return FoundGroups(delivery_groups(plan, dataset, trees), dataset)
-    return load_groups(dataset, trees, plan.groups.grouping)
+    return load_groups(dataset, trees, plan.section(GroupsRecord).grouping)
 
 
 def candidates(stored: StoredGroups, problem: GroupsProblem, findings: Findings) -> Longs:

@@ -23,7 +23,7 @@ from fanplan.plan.tables import MARKS
 
 def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     """Add what is wrong; how many links there are at which both sides do not meet."""
-    record = plan.marking
+    record = plan.section(MarkingRecord)
     problem = stored_problem(plan, dataset)
     marks = plan.read("marks", tuple(column.name for column in MARKS.columns))
     rows = rows_of_links(marks, problem, findings)

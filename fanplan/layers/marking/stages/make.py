@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
-from fanplan.layers.overlay.record import allocated
+from fanplan.layers.marking.params import OVERLAY
 
 if TYPE_CHECKING:
-    from fanplan.plan.stored import PlanRecord
+    from fanplan.plan.stored import StoredPlan
 
 
 def make_descriptors(dataset: Dataset, engine: Engine) -> None:
@@ -34,12 +34,15 @@ def make_covers(dataset: Dataset, engine: Engine) -> None:
     descriptor_covers(derived(dataset, engine))
 
 
-def make_marking_stages(record: PlanRecord, dataset: Dataset, engine: Engine) -> None:
+def make_marking_stages(plan: StoredPlan, dataset: Dataset, engine: Engine) -> None:
     """Descriptors at brokers, or of allocated clients; and which cover others if they merge."""
-    marking = record.marking
-    if marking and marking.trees == "overlay" and allocated(record):
+    from fanplan.layers.marking.record import MarkingRecord
+    from fanplan.layers.overlay.record import clients_allocated
+
+    marking = plan.section(MarkingRecord)
+    if marking.trees == OVERLAY and clients_allocated(plan):
         make_client_descriptors(dataset, engine)
-    elif marking:
+    else:
         make_descriptors(dataset, engine)
-    if marking and marking.merged:
+    if marking.merged:
         make_covers(dataset, engine)

@@ -11,7 +11,7 @@ from fanplan.core.arrays import Longs
 from fanplan.layers.overlay.changes.order import Unit, ordered
 from fanplan.layers.overlay.changes.shape import Shape, matched_trees, renumbered, shape_of
 from fanplan.layers.overlay.changes.states import Evidence, evidence, judge
-from fanplan.layers.overlay.record import LimitsRecord
+from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.plan.changes import of_rows
 from fanplan.plan.steps import Staged, cut
 from fanplan.plan.stored import StoredPlan
@@ -29,12 +29,13 @@ def stage_overlay(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit:
     before, after = shape_of(old), shape_of(new)
     running = matched_trees(before, after)
     after = renumbered(after, running)
-    limits = looser(old.overlay.limits, new.overlay.limits)
+    one, other = old.section(OverlayRecord), new.section(OverlayRecord)
+    limits = looser(one.limits, other.limits)
     units = ordered(before, after, degrees(limits, before.brokers | after.brokers))
     number = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
-    whole = len(units) == 1 and old.overlay.trees + new.overlay.trees > 2
+    whole = len(units) == 1 and one.trees + other.trees > 2
     step = cut(number, limit, WHOLE if whole else WHY)
-    comparable = old.overlay.clients == new.overlay.clients
+    comparable = one.clients == other.clients
     found = evidence(new, dataset if comparable else None)
     states = tuple(judge(shape, limits, found) for shape in states_of(before, units, step))
     moved = {tree: runs for tree, runs in running.items() if tree != runs}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.changes import Row
 from fanplan.plan.stored import StoredPlan
 
@@ -74,9 +75,11 @@ class Shape:
 def shape_of(plan: StoredPlan) -> Shape:
     """The overlay of a stored plan."""
     brokers = plan.read("brokers", ("broker",))["broker"].to_pylist()
-    trees: dict[int, set[Link]] = {number: set() for number in range(plan.overlay.trees)}
+    trees: dict[int, set[Link]] = {
+        number: set() for number in range(plan.section(OverlayRecord).trees)
+    }
     of = dict.fromkeys(brokers, 0)
-    if plan.overlay.trees > 1:
+    if plan.section(OverlayRecord).trees > 1:
         for row in plan.read("tree_links", ("tree", "a", "b")).to_pylist():
             trees[row["tree"]].add(in_order(row["a"], row["b"]))
         for row in plan.read("tree_sources", ("broker", "tree")).to_pylist():

@@ -21,7 +21,7 @@ from fanplan.layers.overlay.check.check import (
 )
 from fanplan.layers.overlay.check.clients import between_brokers
 from fanplan.layers.overlay.check.evidence import Truth, link_facts
-from fanplan.layers.overlay.record import LimitsRecord
+from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.network.brokers import ClientProblem, Routes
 from fanplan.network.dataset import load_clients, load_overlay, read_brokers, read_links
 from fanplan.plan.axis import Axis
@@ -63,11 +63,12 @@ class Evidence:
 
 def evidence(plan: StoredPlan, dataset: Path | None) -> Evidence:
     """From the stages that the plan was made from."""
+    record = plan.section(OverlayRecord)
     if dataset is None:
-        return Evidence(lambda shape, names: no_routes(), {}, None, plan.overlay.seconds)
+        return Evidence(lambda shape, names: no_routes(), {}, None, record.seconds)
     brokers = read_brokers(dataset)
     capacity = dict(zip(brokers.names.to_pylist(), brokers.capacity.tolist(), strict=True))
-    if plan.overlay.clients == "given":
+    if record.clients == "given":
         problem = load_overlay(dataset)
         return Evidence(lambda shape, names: problem.routes, capacity, dataset, problem.seconds)
     clients = load_clients(dataset)

@@ -37,7 +37,7 @@ class Hung:
 
 def check_overlay(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     """Add what is wrong; how many destinations of routes no tree reaches."""
-    record = plan.overlay
+    record = plan.section(OverlayRecord)
     truth = read_truth(plan, dataset, findings)
     if truth is None:
         return 0
@@ -85,7 +85,7 @@ def read_trees(plan: StoredPlan, ends: Ints, truth: Truth, findings: Findings) -
     if len(ends) and ends.min() < 0:
         return None
     member = [np.arange(len(ends))]
-    if plan.overlay.trees > 1:
+    if plan.section(OverlayRecord).trees > 1:
         member = tree_members(plan, ends, truth, findings)
         unused = np.setdiff1d(np.arange(len(ends)), np.concatenate(member))
         findings.violate("links: in no tree", len(unused), named(unused, ends, truth.brokers))
@@ -114,7 +114,7 @@ def tree_members(
     lost = np.flatnonzero((at < 0) & (own >= 0).all(axis=1))
     findings.violate("tree_links: not a link", len(lost), named(lost, own, truth.brokers))
     tree = table["tree"].to_numpy()
-    return [at[(tree == number) & (at >= 0)] for number in range(plan.overlay.trees)]
+    return [at[(tree == number) & (at >= 0)] for number in range(plan.section(OverlayRecord).trees)]
 
 
 def hang(ends: Ints, rows: np.ndarray, brokers: int) -> Hung:
@@ -213,7 +213,7 @@ def check_carried(
     for tree, found in zip(trees, counts, strict=True):
         below = tree.links >= 0
         crossed[tree.links[below]] += found.crossed[below]
-    check_ledger(plan.overlay, truth, processed, crossed, counts, findings)
+    check_ledger(plan.section(OverlayRecord), truth, processed, crossed, counts, findings)
     seconds = truth.seconds
     wrong = np.flatnonzero(~close(links["rate"].to_numpy(), crossed / seconds))
     findings.violate("links: rate", len(wrong), named(wrong, ends, truth.brokers))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.core.arrays import Floats, Ints
-from fanplan.layers.overlay.record import AllocationRecord
+from fanplan.layers.overlay.record import AllocationRecord, OverlayRecord
 from fanplan.network.brokers import ClientProblem, Routes
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings
@@ -55,7 +55,7 @@ def check_client_loads(
     findings: Findings,
 ) -> None:
     """Loads by the rule of the allocation, and none above its room but that of a lone client."""
-    record = plan.overlay.allocation
+    record = plan.section(OverlayRecord).allocation
     assert record is not None
     rule = exact_loads if record.load == "exact" else estimated_loads
     load = rule(problem, len(brokers), sending, wanting)

@@ -13,6 +13,7 @@ import scipy.sparse
 
 from fanplan.core.arrays import Floats, Ints
 from fanplan.layers.overlay.check.clients import between_brokers, check_client_loads, homes
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.brokers import ClientProblem, Links, Routes, values_at
 from fanplan.network.dataset import given_clients, load_clients, load_overlay, read_links
 from fanplan.plan.axis import Axis, whole
@@ -49,7 +50,7 @@ def read_truth(plan: StoredPlan, dataset: Path, findings: Findings) -> Truth | N
     """The problem in the plan's brokers; None if brokers or clients are too wrong to go on."""
     table = plan.read("brokers", ("broker", "capacity", "load", "client_load"))
     known = len(findings.violations)
-    truth = allocated if plan.overlay.clients == "allocated" else given
+    truth = allocated if plan.section(OverlayRecord).clients == "allocated" else given
     found = truth(plan, table, dataset, findings)
     return found if len(findings.violations) == known else None
 
@@ -60,7 +61,7 @@ def given(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) 
     require_brokers(table, problem.brokers, problem.brokers, problem.capacity, findings)
     require_same_clients(plan, given_clients(dataset), findings)
     matrix = metric_matrix(plan, problem.similarity.overlap, problem.similarity.interest)
-    if plan.overlay.metric == "cover":
+    if plan.section(OverlayRecord).metric == "cover":
         matrix = problem.similarity.cover
     return Truth(
         problem.brokers,
@@ -85,9 +86,9 @@ def metric_matrix(
     plan: StoredPlan, overlap: scipy.sparse.csr_array, interest: scipy.sparse.csr_array
 ) -> scipy.sparse.csr_array:
     """The similarity that the plan weighs links by."""
-    if plan.overlay.metric != "hybrid":
-        return interest if plan.overlay.metric == "interest" else overlap
-    alpha = float(plan.overlay.params["alpha"])
+    if plan.section(OverlayRecord).metric != "hybrid":
+        return interest if plan.section(OverlayRecord).metric == "interest" else overlap
+    alpha = float(plan.section(OverlayRecord).params["alpha"])
     most = [matrix.max() if matrix.nnz else 0.0 for matrix in (overlap, interest)]
     return (1 - alpha) * overlap / (most[0] or 1.0) + alpha * interest / (most[1] or 1.0)
 
@@ -153,7 +154,7 @@ def allocated(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findin
     number[used] = np.arange(len(used))
     sending, wanting = number[sending], number[wanting]
     capacity = problem.capacity[used]
-    allocation = plan.overlay.allocation
+    allocation = plan.section(OverlayRecord).allocation
     if allocation is None:
         findings.violate("plan.json: overlay.allocation", 1, ["is missing"])
         return None

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import NONE
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report.spread import Spread, Spreads, spreads
 from fanplan.layers.overlay.report.tree import drawn_load, tree_picture
@@ -36,24 +37,25 @@ ALL_TRAFFIC = (
 
 def tell_overlay(planned: Planned) -> Told:
     plan, dataset, name = planned.plan, planned.material.dataset, planned.name
+    record = plan.section(OverlayRecord)
     found = None if dataset is None else spreads(plan, dataset)
     brokers, links = broker_rows(plan, dataset, found), link_rows(plan, found)
     section = Section(
         name,
         planned.title,
         LEAD,
-        facts(plan.overlay),
+        facts(record),
         [tree_picture(name, plan, brokers, links), *spread_pictures(planned, found)],
         [broker_listing(name, brokers), link_listing(name, links)],
         notes(plan, found),
     )
-    return Told(saving_of(planned, plan.overlay, found.random if found else None), section)
+    return Told(saving_of(planned, record, found.random if found else None), section)
 
 
 def notes(plan: StoredPlan, found: Spreads | None) -> tuple[str, ...]:
     if found is None:
         return (NEEDS_DATASET.format("loads and delays beside those of a random tree"),)
-    return (ALL_TRAFFIC,) if plan.record.delivery else ()
+    return (ALL_TRAFFIC,) if plan.has(DeliveryRecord) else ()
 
 
 def saving_of(planned: Planned, record: OverlayRecord, random: Spread | None) -> Saving:
@@ -181,7 +183,7 @@ def spread_pictures(planned: Planned, found: Spreads | None) -> list[Picture]:
     """Load of brokers and delay of arrivals, each as the share that lies below a value."""
     if found is None:
         return []
-    name, unit = planned.name, planned.plan.overlay.latency
+    name, unit = planned.name, planned.plan.section(OverlayRecord).latency
     if found.left:
         own = replace(found.own, words="this tree without channels")
         known = {"planned": found.left, "alone": own, "naive": found.random}

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from fanplan.core.arrays import Floats
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.passages import delivering, left_to_brokers, positions
 from fanplan.layers.delivery.report.ways import read_ways
 from fanplan.layers.overlay.build import trees_ledger
@@ -65,7 +66,7 @@ def spreads(plan: StoredPlan, dataset: Path) -> Spreads:
     problem, trees = stored.problem, stored.trees
     drawn = random_tree(problem, plan.record.seed)
     chance = trees_of((drawn.edges,), np.zeros(problem.size, np.int32))
-    ways = read_ways(plan, dataset) if plan.record.delivery else None
+    ways = read_ways(plan, dataset) if plan.has(DeliveryRecord) else None
     if ways is None:
         passing, left = arriving(problem.routes), None
     else:

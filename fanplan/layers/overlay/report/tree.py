@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.page.content import Picture
 from fanplan.page.network import Edge, Node, network
 from fanplan.page.numbers import number
@@ -25,7 +27,7 @@ def tree_picture(
     at = {row["broker"]: i for i, row in enumerate(rows)}
     sites = sorted({row["site"] for row in rows if row.get("site")})
     site = {row["broker"]: site_class(row.get("site"), sites) for row in rows}
-    inside = channels_inside(plan)
+    inside, trees = channels_inside(plan), plan.section(OverlayRecord).trees
     content = network(
         f"{len(rows)} brokers and {len(links)} links",
         [Node(r["broker"], drawn_load(r), tip(r, inside), class_of(r, site)) for r in rows],
@@ -34,9 +36,9 @@ def tree_picture(
     over = [("broker over", "over its capacity")] if any(map(overloaded, rows)) else []
     return Picture(
         f"{name}-tree",
-        "The tree" if plan.overlay.trees == 1 else f"The links of {plan.overlay.trees} trees",
+        "The tree" if trees == 1 else f"The links of {trees} trees",
         content,
-        f"{LEFT if plan.record.delivery and 'left' in rows[0] else ''}{CAPTION}",
+        f"{LEFT if plan.has(DeliveryRecord) and 'left' in rows[0] else ''}{CAPTION}",
         [*(legend(sites, inside) or [("broker", "broker")]), *over, *link_legend(sites)],
         zoom=True,
         wide=True,
@@ -57,10 +59,10 @@ def link_legend(sites: list[str]) -> list[tuple[str, str]]:
 
 def channels_inside(plan: StoredPlan) -> dict[str, int]:
     """The channels of each site; empty if channels are not those of sites."""
-    if plan.record.delivery is None or not any(plan.delivery.domains):
+    if plan.find(DeliveryRecord) is None or not any(plan.section(DeliveryRecord).domains):
         return {}
     used = Counter(plan.read("channel_domains", ("domain",))["domain"].to_pylist())
-    return {site: used[site] for site in plan.delivery.domains}
+    return {site: used[site] for site in plan.section(DeliveryRecord).domains}
 
 
 def site_class(site: str | None, sites: list[str]) -> str:
