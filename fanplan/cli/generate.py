@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from fanplan.cli import options
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json
+from fanplan.core.options import about
 from fanplan.workload.generators import KINDS, load_kind
 
 
@@ -58,7 +59,7 @@ def _with_options(name: str, params: type) -> Any:
             item.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=item.default,
-            annotation=Annotated[type(item.default), typer.Option(help=item.metadata["help"])],
+            annotation=Annotated[type(item.default), typer.Option(help=about(item).help)],
         )
         for item in fields(params)
     ]

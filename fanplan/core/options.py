@@ -1,78 +1,227 @@
-"""Parameters of a generator: every size an option, checked once on construction."""
+"""Options stated once: name, type, unit, default, limits and meaning of each, in one frozen class.
+
+From such a class come the flags of a command, the keywords of the Python interface, the record in a
+plan, the words of errors and the tables in the documentation. This module imports nothing heavy, so
+that help answers at once.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem, similar
 
-if TYPE_CHECKING:
-    pass
+Read = Callable[[Any], Any]
+LIMITS: dict[str, Callable[[float, float], bool]] = {
+    "at least": operator.ge,
+    "more than": operator.gt,
+    "at most": operator.le,
+}
+
+
+@dataclass(frozen=True)
+class About:
+    """What is said of an option beside its name, type and default.
+
+    ``flag`` is how the command line spells it if not by its name, ``read`` makes its value from the
+    words given there, ``many``: they may be given several times. ``shown`` is the default in words.
+    ``kept``: a plan records it; "whether" records only that it was given.
+    """
+
+    help: str
+    unit: str = ""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    metavar: str | None = None
+    flag: str | None = None
+    read: Read | None = None
+    many: bool = False
+    shown: str | None = None
+    kept: bool | Literal["whether"] = True
 
 
 def option(
-    default: float,
+    default: Any,
     help: str,
     *,
     at_least: float | None = None,
     above: float | None = None,
     at_most: float | None = None,
+    **about: Any,
 ) -> Any:
-    """A field with its meaning and its range; the type of the default is the field's type."""
+    """A field with its meaning and its range; further words are those of `About`."""
     limits = {"at least": at_least, "more than": above, "at most": at_most}
-    return field(default=default, metadata={"help": help, "limits": limits})
+    given = {name: bound for name, bound in limits.items() if bound is not None}
+    said = About(help, limits=given, **about)
+    if isinstance(default, dict | Options):
+        return field(default_factory=lambda: default, metadata={"about": said})
+    return field(default=default, metadata={"about": said})
+
+
+def required(help: str, **about: Any) -> Any:
+    """A field that must be given."""
+    return option(MISSING, help, **about)
 
 
 @dataclass(frozen=True)
-class Params:
-    """What all kinds have in common. A subclass adds its own options and relations."""
-
-    rate: float = option(1.0, "mean rate of a topic, messages/s", above=0)
-    message_bytes: int = option(200, "mean size of a message, bytes", at_least=1)
+class Options:
+    """Options that are checked when they are made: all that is wrong is told at once."""
 
     def __post_init__(self) -> None:
+        kinds = types_of(type(self))
         values = [(item, getattr(self, item.name)) for item in fields(self)]
-        mistyped = [item for item, value in values if not _fits(item, value)]
-        problems = [_mistyped(item, getattr(self, item.name)) for item in mistyped]
+        problems = [p for item, value in values for p in mistyped(item, kinds[item.name], value)]
+        odd = {problem.where for problem in problems}
         for item, value in values:
-            if item not in mistyped:
-                problems.extend(_out_of_range(item, value))
-        if not mistyped:
-            problems.extend(self.relations())
+            problems += [] if item.name in odd else out_of_range(item, value)
+        if not odd:
+            problems += self.relations()
         if problems:
             raise InputError(problems)
 
     def relations(self) -> Iterator[Problem]:
-        """Problems between options; it meets numbers of the right type, in range or not."""
+        """Problems between options; it meets values of the right type, in range or not."""
         return iter(())
 
+    @classmethod
+    def given(cls, values: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Options from keywords; None is not given. What is unknown is refused by name."""
+        known = [item.name for item in fields(cls)]
+        unknown = [name for name in values if name not in known]
+        if unknown:
+            raise InputError(unknown_option(name, known, renamed or {}) for name in unknown)
+        return cls(**{name: value for name, value in values.items() if value is not None})
 
-def _fits(item: Field[Any], value: object) -> bool:
-    if isinstance(value, bool):
-        return False
-    if isinstance(item.default, int):
+    def recorded(self) -> dict[str, Any]:
+        """The options as a plan stores them."""
+        return {
+            item.name: kept_value(getattr(self, item.name), about(item).kept)
+            for item in fields(self)
+            if about(item).kept
+        }
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """A section of a plan holds options as they were recorded."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            cls._from_record,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda options: options.recorded()
+            ),
+        )
+
+    @classmethod
+    def _from_record(cls, value: Any) -> Self:
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, Mapping):
+            raise ValueError("options are a mapping")
+        try:
+            return cls.given(value)
+        except InputError as error:
+            raise ValueError(str(error)) from error
+
+
+def about(item: Field[Any]) -> About:
+    said: About = item.metadata["about"]
+    return said
+
+
+def default_of(item: Field[Any]) -> Any:
+    """The default of an option; MISSING if it must be given."""
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+def types_of(options: type[Options]) -> dict[str, Any]:
+    """The type of every option."""
+    return get_type_hints(options)
+
+
+def kinds_of(kind: Any) -> tuple[Any, ...]:
+    """The types that a value may have."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def choices_of(kind: Any) -> tuple[str, ...]:
+    """The words that an option may be, if only some may."""
+    return tuple(
+        word for own in kinds_of(kind) if get_origin(own) is Literal for word in get_args(own)
+    )
+
+
+def unknown_option(name: str, known: list[str], renamed: Mapping[str, str]) -> Problem:
+    if name in renamed:
+        return Problem(name, f"is now {renamed[name]}", f"Write {renamed[name]}")
+    remedy = similar(name, known) or f"Use one of: {', '.join(known)}"
+    return Problem(name, "no such option", remedy)
+
+
+def kept_value(value: Any, kept: bool | Literal["whether"]) -> Any:
+    if kept == "whether":
+        return bool(value)
+    if isinstance(value, Options):
+        return value.recorded()
+    if isinstance(value, Mapping):
+        return dict(sorted(value.items()))
+    return list(value) if isinstance(value, tuple | list) else value
+
+
+# ---- what is wrong with one option
+
+
+def mistyped(item: Field[Any], kind: Any, value: Any) -> Iterator[Problem]:
+    """What is wrong with the type of a value."""
+    kinds, words = kinds_of(kind), choices_of(kind)
+    if (isinstance(value, str) and value in words) or any(fits(own, value) for own in kinds):
+        return
+    if words:
+        yield Problem(item.name, f"{value!r} is unknown", f"Use one of: {', '.join(words)}")
+    else:
+        meant = next((NUMBERS[own] for own in kinds if own in NUMBERS), "what its help says")
+        yield Problem(item.name, f"{value!r} is not {meant}", f"Give {meant}")
+
+
+NUMBERS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a finite number",
+    bool: "true or false",
+    str: "a text",
+}
+
+
+def fits(kind: Any, value: Any) -> bool:
+    """Whether a value is of a plain type; what is in containers is for `relations` to see."""
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    if kind is int:
         return isinstance(value, Integral)
-    return isinstance(value, Real) and math.isfinite(value)
+    if kind is float:
+        return isinstance(value, Real) and math.isfinite(value)
+    if kind in (None, NoneType):
+        return value is None
+    own = get_origin(kind) or kind
+    return own is Any or (isinstance(own, type) and isinstance(value, own))
 
 
-def _mistyped(item: Field[Any], value: object) -> Problem:
-    kind = "a whole number" if isinstance(item.default, int) else "a finite number"
-    return Problem(item.name, f"{value!r} is not {kind}", f"Give {kind}")
-
-
-def _out_of_range(item: Field[Any], value: float) -> Iterator[Problem]:
-    for limit, bound in item.metadata["limits"].items():
-        if bound is not None and not _HOLDS[limit](value, bound):
+def out_of_range(item: Field[Any], value: Any) -> Iterator[Problem]:
+    for limit, bound in about(item).limits.items():
+        if isinstance(value, Real) and not LIMITS[limit](float(value), bound):
             yield Problem(item.name, f"{value} is out of range", f"Give {limit} {bound}")
 
 
-_HOLDS: dict[str, Callable[[float, float], bool]] = {
-    "at least": operator.ge,
-    "more than": operator.gt,
-    "at most": operator.le,
-}
+# ---- words of the command line
+
+
+def named_number(word: str, example: str) -> tuple[str, int]:
+    """NAME=N, where the name may have signs of equality too."""
+    name, _, number = word.rpartition("=")
+    if not name or not number.isdigit():
+        raise ValueError(f"{word!r} is not understood. Use such as {example}")
+    return name, int(number)

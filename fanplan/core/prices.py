@@ -1,46 +1,116 @@
-"""What everything in the ledger costs: one list of prices for channels, brokers and state."""
+"""What everything in the ledger costs: one vocabulary of prices for all commands.
+
+A layer names the prices that it uses by a class of its own; what each of them is a price of is
+stated here, once.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.options import Options, option
+
+PRICED = {
+    "received": "a message received by a subscriber",
+    "sent": "a message sent to a channel, or by a broker to one of its subscribers",
+    "unicast": "a message to one subscriber alone, in units of one sent and one received",
+    "direct": "a message sent past the brokers, in units of one sent and one received",
+    "matched": "a message compared with subscriptions at a broker",
+    "forwarded": "a message passed from broker to broker",
+    "delayed": "a hop that a message is on its way, or 100 ms where links have latencies",
+    "linked": "a link, in units of its own cost",
+    "entry": "an entry of a forwarding table for a group",
+    "control": "a control message that sets up a group, or a descriptor that travels",
+    "stored": "a descriptor kept at a node",
+}
+
+RENAMED = {
+    "match": "matched",
+    "forward": "forwarded",
+    "messages": "forwarded",
+    "delay": "delayed",
+    "cost": "linked",
+    "storing": "stored",
+}
+"""How prices were called before they had one name each."""
+
+PAPER = {"w1": "received", "w2": "sent", "w3": "unicast"}
+"""The names of Bickson et al. (2010), section 3.2, which stay accepted."""
+
+
+def price(name: str, default: float = 1.0, positive: bool = False) -> Any:
+    """A field of a layer's prices."""
+    limit = {"above": 0} if positive else {"at_least": 0}
+    return option(default, PRICED[name], **limit)
+
+
+def priced(prices: Prices) -> Any:
+    """The option of a layer that holds its prices."""
+    names = ", ".join(f"{item.name} {getattr(prices, item.name):g}" for item in fields(prices))
+    return option(
+        prices,
+        f"Price of one; repeatable. There are: {names}.",
+        flag="--price",
+        metavar="NAME=VALUE",
+        many=True,
+        read=type(prices).from_words,
+        shown="as listed",
+    )
 
 
 @dataclass(frozen=True)
-class LedgerPrices:
-    """Price of one of each; state and control messages count once per window."""
+class Prices(Options):
+    """Prices of a layer: one of each costs so much."""
 
-    received: float = 1.0
-    """a message received by a subscriber"""
-    sent: float = 1.0
-    """a message sent to a channel, or by a broker to one of its subscribers"""
-    direct: float = 1.5
-    """a message sent to a subscriber past the brokers, in units of one sent and one received"""
-    matched: float = 1.0
-    """a message compared with subscriptions at a broker"""
-    forwarded: float = 1.0
-    """a message passed from broker to broker"""
-    entry: float = 1.0
-    """an entry of a forwarding table for a group"""
-    control: float = 1.0
-    """a control message that sets up a group, or a descriptor that travels"""
+    @classmethod
+    def from_words(cls, words: Iterable[str]) -> Self:
+        """Prices from NAME=VALUE, each word by itself or several with commas."""
+        found: dict[str, float] = {}
+        for word in (part for one in words for part in one.split(",")):
+            name, _, amount = word.partition("=")
+            try:
+                found[name.strip()] = float(amount)
+            except ValueError:
+                known = fields(cls)[0].name
+                what = f"{word!r} is not understood"
+                raise InputError(Problem("prices", what, f"Use such as {known}=2")) from None
+        return cls.named(found)
 
-    def __post_init__(self) -> None:
-        wrong = [
-            Problem(f"price {name}", f"{value} is not allowed", "Use a finite number from 0")
-            for name, value in asdict(self).items()
-            if not (math.isfinite(value) and value >= 0)
-        ]
-        # Without them multicast and unicast cost the same, and there is nothing to plan.
-        wrong += [
-            Problem(f"price {name}", "0 is not allowed", "Use a positive number")
-            for name in ("received", "sent")
-            if getattr(self, name) == 0
-        ]
-        if wrong:
-            raise InputError(wrong)
+    @classmethod
+    def named(cls, given: Mapping[str, float]) -> Self:
+        """Prices by name; an older name is refused with the new one."""
+        known = [item.name for item in fields(cls)]
+        found = {PAPER.get(n, n) if PAPER.get(n) in known else n: v for n, v in given.items()}
+        for name in found:
+            if RENAMED.get(name) in known:
+                what, remedy = f"{name!r} is now {RENAMED[name]!r}", f"Write {RENAMED[name]}"
+                raise InputError(Problem("prices", what, remedy))
+            if name not in known:
+                remedy = f"Use some of: {', '.join(known)}"
+                raise InputError(Problem("prices", f"{name!r} has none", remedy))
+        try:
+            return cls(**found)
+        except InputError as error:
+            raise InputError(
+                Problem("prices", f"{p.where}: {p.what}", p.remedy) for p in error.problems
+            ) from None
+
+
+@dataclass(frozen=True)
+class LedgerPrices(Prices):
+    """Prices of a design; state and control messages count once per window."""
+
+    # Without these two, multicast and unicast cost the same, and there is nothing to plan.
+    received: float = price("received", positive=True)
+    sent: float = price("sent", positive=True)
+    direct: float = price("direct", 1.5)
+    matched: float = price("matched")
+    forwarded: float = price("forwarded")
+    entry: float = price("entry")
+    control: float = price("control")
 
     @property
     def unicast(self) -> float:
@@ -49,48 +119,16 @@ class LedgerPrices:
 
 
 @dataclass(frozen=True)
-class Prices:
-    """What one match, one message on a link, one entry of a table and one control message cost.
-
-    The paper counts a match and a hop alike (section 5.1). It leaves the cost of state and of
-    control messages open (section 3.2); here they count alike too, once per window.
-    """
-
-    match: float = 1.0
-    forward: float = 1.0
-    entry: float = 1.0
-    control: float = 1.0
-
-    def __post_init__(self) -> None:
-        wrong = [
-            Problem(item.name, f"{getattr(self, item.name)} is no price", "Give 0 or more")
-            for item in fields(self)
-            if not (math.isfinite(getattr(self, item.name)) and getattr(self, item.name) >= 0)
-        ]
-        if wrong:
-            raise InputError(wrong)
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The factors w′1, w′2 and w′3 of Bickson et al. (2010), section 3.2.
+class Weights(Options):
+    """Prices of channels as Bickson et al. (2010), section 3.2, write them in formulas.
 
     ``w1``: a message received through a channel; ``w2``: a message sent to a channel; ``w3``: a
     unicast message, in units of one sent and one received message.
     """
 
-    w1: float = 1.0
-    w2: float = 1.0
-    w3: float = 1.0
-
-    def __post_init__(self) -> None:
-        wrong = [
-            Problem(f"weight {name}", f"{value} is not allowed", "Use a positive finite number")
-            for name, value in asdict(self).items()
-            if not (math.isfinite(value) and value > 0)
-        ]
-        if wrong:
-            raise InputError(wrong)
+    w1: float = price("received", positive=True)
+    w2: float = price("sent", positive=True)
+    w3: float = price("unicast", positive=True)
 
     @property
     def unicast(self) -> float:

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fanplan.core.errors import InputError
-from fanplan.core.options import Params
+from fanplan.core.options import about
 from fanplan.workload.description import parse_description
 from fanplan.workload.generators import KINDS, generated, load_kind
 from fanplan.workload.generators.clients import BrokersParams, ClientsParams
 from fanplan.workload.generators.draws import choose_by_weight, keep, streams, zipf
 from fanplan.workload.generators.enterprise import EnterpriseParams
-from fanplan.workload.generators.generated import AxisLaw, PublicationLaw
+from fanplan.workload.generators.generated import AxisLaw, GeneratorParams, PublicationLaw
 from fanplan.workload.generators.networks import TransitStubParams, TreeGridParams
 from fanplan.workload.generators.plain_topics import (
     MarketParams,
@@ -41,7 +41,7 @@ from fanplan.workload.generators.subjects import (
 from fanplan.workload.selector import compile_selector
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
 
-SMALL: dict[str, Params] = {
+SMALL: dict[str, GeneratorParams] = {
     "market": MarketParams(flows=200, users=20),
     "random": RandomParams(flows=100, users=20),
     "websphere": WebsphereParams(topics=80, processes=12, pool=10),
@@ -60,7 +60,7 @@ READERS = {
 }
 
 
-def make(kind: str, params: Params | None = None, seed: int = 1) -> generated.Generated:
+def make(kind: str, params: GeneratorParams | None = None, seed: int = 1) -> generated.Generated:
     return load_kind(kind).generate(params or SMALL[kind], seed)
 
 
@@ -77,7 +77,7 @@ def test_every_kind_is_registered_by_its_name_with_a_meaning_for_every_option() 
     for name in KINDS:
         kind = load_kind(name)
         assert kind.name == name
-        assert all(field.metadata["help"] for field in dataclasses.fields(kind.params))
+        assert all(about(field).help for field in dataclasses.fields(kind.params))
 
 
 def test_unknown_kind_names_the_known_ones() -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.prices import LedgerPrices, Prices
+from fanplan.core.prices import LedgerPrices
 from fanplan.layers.groups.carried import GroupKey
-from fanplan.layers.groups.params import Budget, GroupsParams, Threshold
+from fanplan.layers.groups.params import Budget, GroupPrices, GroupsParams, Threshold
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class DeliveryParams:
         """How groups are chosen: what pays, within the entries there are."""
         prices = self.prices
         select = Threshold() if self.entries is None else Budget(self.entries)
-        of_groups = Prices(prices.matched, prices.forwarded, prices.entry, prices.control)
+        of_groups = GroupPrices(prices.matched, prices.forwarded, prices.entry, prices.control)
         return GroupsParams(select, prices=of_groups)
 
     def recorded(self) -> dict[str, Any]:

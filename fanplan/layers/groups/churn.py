@@ -62,14 +62,13 @@ def make_stages(plan: StoredPlan, dataset: Dataset, engine: Engine) -> None:
 
 def params_of(record: GroupsRecord) -> GroupsParams:
     """The rule by which the plan chose its groups."""
-    from fanplan.core.prices import Prices
-    from fanplan.layers.groups.params import Budget, GroupsParams, Threshold, Top
+    from fanplan.layers.groups.params import Budget, GroupPrices, GroupsParams, Threshold, Top
 
     rule, amount = record.select.rule, record.select.amount
     select: Top | Threshold | Budget = Threshold(amount)
     if rule != "threshold":
         select = Top(amount) if rule == "top" else Budget(int(amount))
-    prices = Prices(**record.prices.model_dump())
+    prices = GroupPrices(**record.prices.model_dump())
     return GroupsParams(select, record.rank, record.shortcuts, prices)
 
 

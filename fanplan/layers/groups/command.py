@@ -227,5 +227,5 @@ def row(figure: str, default: float, groups: float) -> dict[str, Any]:
 def total_cost(record: GroupsRecord, ledger: dict[str, float]) -> float:
     """Matches, messages on links, entries and control messages at their prices."""
     prices = record.prices
-    sent = prices.match * ledger["matches_total"] + prices.forward * ledger["link_messages"]
+    sent = prices.matched * ledger["matches_total"] + prices.forwarded * ledger["link_messages"]
     return sent + prices.entry * ledger["entries"] + prices.control * ledger["overhead"]

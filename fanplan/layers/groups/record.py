@@ -34,8 +34,8 @@ class PricesRecord(BaseModel):
 
     model_config = STRICT
 
-    match: Amount
-    forward: Amount
+    matched: Amount
+    forwarded: Amount
     entry: Amount
     control: Amount
 

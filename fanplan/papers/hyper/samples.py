@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.prices import Prices
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
-from fanplan.layers.groups.params import Budget, GroupsParams, Rank, Top
+from fanplan.layers.groups.params import Budget, GroupPrices, GroupsParams, Rank, Top
 from fanplan.layers.groups.problem.build import exact_groups, hung_at
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.search.benefit import Candidates, candidates_of
@@ -114,10 +113,10 @@ def at_equal_state(
 
 def cost(ledger: GroupsLedger) -> float:
     """Matches, messages, entries and control messages together, at the prices of the choice."""
-    prices = Prices()
+    prices = GroupPrices()
     return (
-        prices.match * ledger.matches
-        + prices.forward * float(ledger.received.sum())
+        prices.matched * ledger.matches
+        + prices.forwarded * float(ledger.received.sum())
         + prices.entry * ledger.entries
         + prices.control * ledger.control
     )

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.core.errors import Problem
-from fanplan.core.options import Params, option
+from fanplan.core.options import option
 from fanplan.workload.generators.draws import names, streams, with_mean, zipf
-from fanplan.workload.generators.generated import Generated, WorkloadKind
+from fanplan.workload.generators.generated import Generated, GeneratorParams, WorkloadKind
 from fanplan.workload.generators.population import (
     NO_BROKER,
     Population,
@@ -34,7 +34,7 @@ Ends = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class RangedParams(Params):
+class RangedParams(GeneratorParams):
     """What Tables 5.1 and 6.2 have in common: the ranges of regions, and what a broker can do."""
 
     domain: float = option(1000.0, "attribute values run from 0 to this", above=0)

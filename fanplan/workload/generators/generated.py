@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import WORKLOAD, whole_folder
-from fanplan.core.options import Params
+from fanplan.core.options import Options, option
 from fanplan.workload.description import Description, GridKind, TopicEntry, to_toml
 from fanplan.workload.space import PLAIN, Attribute, CategoryAttribute, Space
 
@@ -26,6 +26,14 @@ InterestPairs = tuple[np.ndarray, np.ndarray]
 
 # Rows that are turned into plain strings at a time: bounds the memory of a write.
 ROWS_AT_A_TIME = 1 << 20
+
+
+@dataclass(frozen=True)
+class GeneratorParams(Options):
+    """What all kinds have in common. A kind adds its own options and relations."""
+
+    rate: float = option(1.0, "mean rate of a topic, messages/s", above=0)
+    message_bytes: int = option(200, "mean size of a message, bytes", at_least=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +110,7 @@ class WorkloadKind:
 
     name: str
     meaning: str
-    params: type[Params]
+    params: type[GeneratorParams]
     generate: Callable[[Any, int], Generated]
 
 

@@ -19,9 +19,14 @@ import pyarrow as pa
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.core.options import Params, option
+from fanplan.core.options import option
 from fanplan.workload.generators.draws import names, streams, with_mean
-from fanplan.workload.generators.generated import Generated, WorkloadKind, link_table
+from fanplan.workload.generators.generated import (
+    Generated,
+    GeneratorParams,
+    WorkloadKind,
+    link_table,
+)
 from fanplan.workload.generators.population import Population, Regions, as_workload
 from fanplan.workload.space import just_above
 
@@ -32,7 +37,7 @@ DRAWS = 1000
 
 
 @dataclass(frozen=True)
-class TransitStubParams(Params):
+class TransitStubParams(GeneratorParams):
     """The paper's 100 nodes; it says nothing of latencies, nor what regions look like."""
 
     rate: float = option(1.0, "rate of an advertisement, messages/s", above=0)
@@ -205,7 +210,7 @@ def draw_squares(
 
 
 @dataclass(frozen=True)
-class TreeGridParams(Params):
+class TreeGridParams(GeneratorParams):
     """The paper's sizes, and its scenario uniform-uniform."""
 
     rate: float = option(50.5, "mean rate of a cell, messages/s", above=0)

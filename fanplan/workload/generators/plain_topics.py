@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.errors import Problem
-from fanplan.core.options import Params, option
+from fanplan.core.options import option
 from fanplan.workload.generators.draws import (
     choose_by_weight,
     keep,
@@ -34,6 +34,7 @@ from fanplan.workload.generators.draws import (
 )
 from fanplan.workload.generators.generated import (
     Generated,
+    GeneratorParams,
     InterestPairs,
     PublicationLaw,
     WorkloadKind,
@@ -43,7 +44,7 @@ from fanplan.workload.generators.generated import (
 
 
 @dataclass(frozen=True)
-class MarketParams(Params):
+class MarketParams(GeneratorParams):
     """Decays are fractions of a market's size: the rank at which a value has fallen to 1/e."""
 
     flows: int = option(10_000, "number of symbols, each a topic", at_least=1)
@@ -130,7 +131,7 @@ def want_chances(params: MarketParams, size: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class RandomParams(Params):
+class RandomParams(GeneratorParams):
     """Sizes of the market workload, which this one is compared with."""
 
     flows: int = option(10_000, "number of topics", at_least=1)
@@ -160,7 +161,7 @@ def draw_random_interest(params: RandomParams, seed: int) -> InterestPairs:
 
 
 @dataclass(frozen=True)
-class WebsphereParams(Params):
+class WebsphereParams(GeneratorParams):
     """Sizes of the published cell. Memory: one byte per topic and process."""
 
     topics: int = option(6_100, "number of topics", at_least=1)

@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.errors import Problem
-from fanplan.core.options import Params, option
+from fanplan.core.options import option
 from fanplan.workload.generators.draws import choose_by_weight, names, streams, with_mean
 from fanplan.workload.generators.generated import (
     AxisLaw,
     Generated,
+    GeneratorParams,
     InterestPairs,
     PublicationLaw,
     WorkloadKind,
@@ -32,7 +33,7 @@ from fanplan.workload.space import NumberAttribute
 
 
 @dataclass(frozen=True)
-class SubjectsParams(Params):
+class SubjectsParams(GeneratorParams):
     """The paper's scenarios are 1 or 5 categories, p = 0 or 2, and 20 to 160 subscribers."""
 
     subjects: int = option(100, "number of subjects, each a topic", at_least=1)

@@ -172,7 +172,7 @@ def test_excess_of_one_channel_per_flow_is_hamming_distance(wanted, y, data):
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, math.nan])
 def test_weights_must_be_positive_and_finite(wrong):
-    with pytest.raises(InputError, match="weight w2"):
+    with pytest.raises(InputError, match="w2"):
         Weights(1.0, wrong, 1.0)
 
 

@@ -192,7 +192,7 @@ def test_limits_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("name", ["received", "sent", "matched"])
 def test_prices_that_mean_nothing_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=f"price {name}"):
+    with pytest.raises(InputError, match=name):
         LedgerPrices(**{name: -1.0})
 
 

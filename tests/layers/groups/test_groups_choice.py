@@ -12,20 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
-from fanplan.core.prices import Prices
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
-from fanplan.layers.groups.params import Budget, GroupsParams, Rank, Threshold, Top
+from fanplan.layers.groups.params import Budget, GroupPrices, GroupsParams, Rank, Threshold, Top
 from fanplan.layers.groups.problem.build import cell_groups
 from fanplan.layers.groups.search.benefit import benefit, candidates_of, setup_cost
 from fanplan.layers.groups.search.choose import best_share, choose_groups
 from fanplan.layers.groups.search.knapsack import pack
 from fanplan.papers.hyper.samples import SCENARIOS, paper_problem
 
-PRICES = Prices(match=3.0, forward=2.0, entry=0.5, control=0.25)
+PRICES = GroupPrices(matched=3.0, forwarded=2.0, entry=0.5, control=0.25)
 
 
-def cost(ledger: GroupsLedger, prices: Prices) -> float:
-    traffic = prices.match * ledger.matches + prices.forward * ledger.received.sum()
+def cost(ledger: GroupsLedger, prices: GroupPrices) -> float:
+    traffic = prices.matched * ledger.matches + prices.forwarded * ledger.received.sum()
     return traffic + prices.entry * ledger.entries + prices.control * ledger.control
 
 
@@ -105,7 +104,7 @@ def test_the_papers_benefits_are_products() -> None:
     assert (benefit(candidates, "fc", PRICES) == problem.messages * inner).all()
 
 
-@pytest.mark.parametrize("wrong", [lambda: Top(1.1), lambda: Budget(-1), lambda: Prices(-1.0)])
+@pytest.mark.parametrize("wrong", [lambda: Top(1.1), lambda: Budget(-1), lambda: GroupPrices(-1.0)])
 def test_rules_that_make_no_sense_are_refused(wrong: object) -> None:
     with pytest.raises(InputError):
         wrong()  # type: ignore[operator]
@@ -145,7 +144,7 @@ def test_at_equal_state_the_true_saving_costs_less_than_the_papers_benefits(
         assert chosen.value == pytest.approx(chosen.bound)
         mine = groups_ledger(problem, chosen.selected)
         assert mine.entries <= ledger.entries
-        theirs.append(cost(ledger, Prices()))
-        ours.append(cost(mine, Prices()))
+        theirs.append(cost(ledger, GroupPrices()))
+        ours.append(cost(mine, GroupPrices()))
     assert (np.array(ours) <= theirs).all()
     assert sum(ours) < sum(theirs)

@@ -74,12 +74,12 @@ def test_groups_writes_a_plan_that_holds(
 def test_groups_shows_them_beside_default_routing(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("--select", "budget:3", "--rank", "fc", "--prices", "match=2,entry=0.5", "--trees")
+    words = ("--select", "budget:3", "--rank", "fc", "--prices", "matched=2,entry=0.5", "--trees")
     assert run("groups", dataset, "--out", tmp_path / "plan", *words, "per-publisher") == 0
     shown = capsys.readouterr().out
     for said in ("Groups, checked", "default routing", "Best groups", "no choice exceeds"):
         assert said in shown
-    for said in ("per-publisher", "exact destinations", "budget:3, ranked by fc", "match 2"):
+    for said in ("per-publisher", "exact destinations", "budget:3, ranked by fc", "matched 2"):
         assert said in shown
 
 
@@ -173,8 +173,8 @@ WRONG = {
     "both": (("--trees", "links", "--overlay", "x"), "--overlay: trees come from there"),
     "no plan": (("--overlay", "nowhere"), "no plan.json here"),
     "prices": (("--prices", "match"), "--prices: 'match' is not understood"),
-    "price": (("--prices", "match=-1"), "--prices: -1.0 is no price"),
-    "unknown price": (("--prices", "hop=1"), "--prices: 'hop' has none. Use one of: match"),
+    "price": (("--prices", "matched=-1"), "--prices: matched: -1.0 is out of range"),
+    "unknown price": (("--prices", "hop=1"), "--prices: 'hop' has none. Use some of: matched"),
     "mark": (("--mark", "some"), "--mark: 'some' is unknown"),
     "cells": (("--cells", "0"), "--cells: 0 is no number of cells"),
     "least": (("--least", "-1"), "--least: -1.0 is no number of messages"),

@@ -39,8 +39,8 @@ def figures(
     replies = np.bincount(entries.group[entries.bypassed > 0], minlength=stored.size)
     control = told_ + subtrees.links * (1 + record.shortcuts) + replies
     prices = record.prices
-    saved = prices.match * counted.matches
-    saved = saved + prices.forward * (counted.links - counted.messages * used)
+    saved = prices.matched * counted.matches
+    saved = saved + prices.forwarded * (counted.links - counted.messages * used)
     benefit = {
         "nc": size * counted.messages,
         "fc": subtrees.inner * counted.messages,

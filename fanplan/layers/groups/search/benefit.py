@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.core.arrays import Floats, Longs
-from fanplan.core.prices import Prices
-from fanplan.layers.groups.params import Rank
+from fanplan.layers.groups.params import GroupPrices, Rank
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.subtrees import shortcuts_of, spans_of
 
@@ -59,7 +58,7 @@ def told(problem: GroupsProblem) -> Longs:
     return np.bincount(group[away], minlength=problem.size)
 
 
-def benefit(candidates: Candidates, rank: Rank, prices: Prices) -> Floats:
+def benefit(candidates: Candidates, rank: Rank, prices: GroupPrices) -> Floats:
     """What groups are ranked by.
 
     ``nc``: members × messages, which fits the paper's tables. ``fc``: inner brokers × messages, as
@@ -72,11 +71,11 @@ def benefit(candidates: Candidates, rank: Rank, prices: Prices) -> Floats:
     return gross(candidates, prices) - setup_cost(candidates, prices)
 
 
-def gross(candidates: Candidates, prices: Prices) -> Floats:
+def gross(candidates: Candidates, prices: GroupPrices) -> Floats:
     """What matches and messages each group saves, at their prices."""
-    return prices.match * candidates.matches + prices.forward * candidates.forwards
+    return prices.matched * candidates.matches + prices.forwarded * candidates.forwards
 
 
-def setup_cost(candidates: Candidates, prices: Prices) -> Floats:
+def setup_cost(candidates: Candidates, prices: GroupPrices) -> Floats:
     """What setting up and keeping each group costs."""
     return prices.entry * candidates.entries + prices.control * candidates.control
