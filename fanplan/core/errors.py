@@ -59,3 +59,8 @@ def similar(name: str, known: Sequence[str]) -> str:
     """A remedy that names what was probably meant, or nothing."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def shorten(text: str, limit: int = 40) -> str:
+    """At most ``limit`` characters, for use inside a message."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

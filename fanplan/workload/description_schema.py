@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from fanplan.core.errors import Problem
+from fanplan.core.errors import Problem, shorten
 from fanplan.workload.topics import TopicSyntax
 
 FILE = "workload.toml"
@@ -159,5 +159,4 @@ def _problem(error: ErrorDetails, path: tuple[str, ...], keys: type[Keys]) -> Pr
 
 
 def _shown(value: Any) -> str:
-    text = toml_string(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 40 else text[:39] + "…"
+    return shorten(toml_string(value) if isinstance(value, str) else str(value))

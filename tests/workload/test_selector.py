@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import pickle
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fanplan.workload.selector import SelectorError, attributes_of, compile_selector, evaluate
+from fanplan.workload.selector import SelectorError, attributes_of, compile_selector
+from fanplan.workload.selector.parse import parse
+from fanplan.workload.selector.tree import (
+    And,
+    Between,
+    Compare,
+    Constant,
+    In,
+    Node,
+    Not,
+    Or,
+    check_tree,
+)
 from fanplan.workload.space import PLAIN, Box, CategoryAttribute, NumberAttribute, Space, just_above
 
 PRICE = NumberAttribute("price", 0.0, 1000.0)
@@ -119,6 +134,44 @@ def named(point: tuple[float, ...]) -> dict[str, float | str]:
         attribute.name: attribute.values[int(x)] if isinstance(attribute, CategoryAttribute) else x
         for attribute, x in zip(SPACE.attributes, point, strict=True)
     }
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def evaluate(text: str, space: Space, point: Mapping[str, float | str]) -> bool:
+    """The meaning of a selector: its truth at a point, from the parse tree and without boxes."""
+    tree = parse(text)
+    check_tree(tree, space)
+    return is_true(tree, point)
+
+
+def is_true(node: Node, point: Mapping[str, Any]) -> bool:
+    match node:
+        case Constant(value):
+            return value
+        case Not():
+            return not is_true(node.items[0], point)
+        case And():
+            return all(is_true(item, point) for item in node.items)
+        case Or():
+            return any(is_true(item, point) for item in node.items)
+    x = point[node.attribute]
+    match node:
+        case Compare():
+            return COMPARISONS[node.operator](x, node.literal.value)
+        case Between():
+            return bool(node.low.value <= x <= node.high.value)
+        case In():
+            return any(x == literal.value for literal in node.literals)
+    return node.pattern.fullmatch(x) is not None
 
 
 def compiled_or_refused(text: str) -> tuple[Box, ...] | SelectorError:

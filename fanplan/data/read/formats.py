@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from fanplan.core.errors import shorten
 from fanplan.data.read.splits import UNREADABLE, Split, SplitError, blocks, line_ends
 from fanplan.workload.tables import ColumnType
 
@@ -252,7 +253,7 @@ def json_object(text: str, position: int, rows: Rows) -> dict[str, Any]:
         rows.faults[position] = "half of a surrogate pair is no character"
         return {}
     except (ValueError, RecursionError) as error:
-        rows.faults[position] = f"broken JSON: {shortened(str(error))}"
+        rows.faults[position] = f"broken JSON: {shorten(str(error), 80)}"
         return {}
     if not isinstance(record, dict):
         rows.faults[position] = "not a JSON object: one {…} a line is expected"
@@ -265,10 +266,6 @@ def json_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
-
-
-def shortened(text: str, limit: int = 80) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 # ---- Parquet
@@ -378,7 +375,7 @@ def attribute_map(text: str | None, position: int, rows: Rows) -> dict[str, Any]
         found = None
     if isinstance(found, dict):
         return found
-    rows.faults.setdefault(position, f"attributes: {shortened(text or '')!r} is no JSON object")
+    rows.faults.setdefault(position, f"attributes: {shorten(text or '', 80)!r} is no JSON object")
     return {}
 
 

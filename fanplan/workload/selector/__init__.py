@@ -5,17 +5,14 @@ See docs/selectors.md for the language and docs/decisions/0002-selectors.md for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 
-from fanplan.workload.selector.absent import settle
 from fanplan.workload.selector.boxes import compile_tree
-from fanplan.workload.selector.check import check
-from fanplan.workload.selector.evaluation import is_true
 from fanplan.workload.selector.parse import parse
-from fanplan.workload.selector.tree import SelectorError, predicates
+from fanplan.workload.selector.tree import SelectorError, check_tree, predicates, without_absent
 from fanplan.workload.space import Box, Space
 
-__all__ = ["SelectorError", "attributes_of", "compile_selector", "evaluate"]
+__all__ = ["SelectorError", "attributes_of", "compile_selector"]
 
 
 def compile_selector(
@@ -27,19 +24,9 @@ def compile_selector(
     blank one, means everything. Attributes in ``absent`` are known, but this space lacks them.
     Raises SelectorError.
     """
-    tree = settle(parse(text), absent) if absent else parse(text)
-    check(tree, space)
+    tree = without_absent(parse(text), absent) if absent else parse(text)
+    check_tree(tree, space)
     return compile_tree(tree, space, max_boxes)
-
-
-def evaluate(text: str | None, space: Space, point: Mapping[str, float | str]) -> bool:
-    """Whether a filter is true at a point of the space, found without boxes.
-
-    The point has a number or a category value for every attribute. Raises SelectorError.
-    """
-    tree = parse(text)
-    check(tree, space)
-    return is_true(tree, point)
 
 
 def attributes_of(text: str | None) -> frozenset[str]:

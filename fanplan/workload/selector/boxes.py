@@ -56,7 +56,7 @@ def compile_tree(tree: Node, space: Space, max_boxes: int) -> tuple[Box, ...]:
         boxes.append(ends)
     if not boxes:
         raise _never_true(tree, space)
-    return tuple(Box(lo, hi) for lo, hi in _merged(boxes))
+    return tuple(Box(lo, hi) for lo, hi in _joined(boxes))
 
 
 class _Builder:
@@ -210,17 +210,17 @@ def _paths(part: Part, lo: tuple[float, ...], hi: tuple[float, ...]) -> Iterator
         yield from _paths(rest, (*lo, low), (*hi, high))
 
 
-def _merged(boxes: list[Ends]) -> list[Ends]:
+def _joined(boxes: list[Ends]) -> list[Ends]:
     """Join boxes that touch along one axis and agree on the others, until there are none."""
     before = 0
     while len(boxes) != before and len(boxes) > 1:
         before = len(boxes)
         for axis in range(len(boxes[0][0])):
-            boxes = _merged_along(axis, boxes)
+            boxes = _joined_along(axis, boxes)
     return sorted(boxes)
 
 
-def _merged_along(axis: int, boxes: list[Ends]) -> list[Ends]:
+def _joined_along(axis: int, boxes: list[Ends]) -> list[Ends]:
     columns: dict[Ends, list[Ends]] = {}
     for lo, hi in sorted(boxes, key=lambda ends: ends[0][axis]):
         others = (lo[:axis] + lo[axis + 1 :], hi[:axis] + hi[axis + 1 :])

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedToken
+from lark.lexer import Lexer
 
-from fanplan.workload.selector.explain import explain
-from fanplan.workload.selector.tokens import SelectorLexer
+from fanplan.core.errors import shorten
 from fanplan.workload.selector.tree import (
     And,
     Between,
@@ -26,7 +28,6 @@ from fanplan.workload.selector.tree import (
     Not,
     Or,
     SelectorError,
-    shorten,
 )
 
 GRAMMAR = """
@@ -50,6 +51,26 @@ GRAMMAR = """
 %declare NAME COMPARE VALUE
 """
 
+# The words: names, values, comparison signs, keywords, brackets and commas.
+WORD = re.compile(
+    r"""\s*(?:
+      (?P<NAME>    [^\W\d]\w* )
+    | (?P<VALUE>   '[^']*(?:''[^']*)*'
+                 | [-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![\w.]) )
+    | (?P<COMPARE> <> | != | <= | >= | [=<>] )
+    | (?P<LPAR>    \( )
+    | (?P<RPAR>    \) )
+    | (?P<COMMA>   , )
+    | (?P<QUOTED>  "(?:[^"]|"")+" )
+    | (?P<END>     \Z )
+    )""",
+    re.VERBOSE,
+)
+KEYWORDS = {
+    word.lower(): word
+    for word in ("AND", "OR", "NOT", "TRUE", "FALSE", "BETWEEN", "IN", "LIKE", "ESCAPE")
+}
+
 MAX_DEPTH = 100
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -62,12 +83,80 @@ def parse(text: str | None) -> Node:
         return _parser().parse(text)  # type: ignore[return-value]
     except UnexpectedToken as error:
         ended = error.token.type == "$END"
-        raise explain(text, len(text) if ended else error.token.start_pos, broken=False) from None
+        stop = len(text) if ended else error.token.start_pos
+        raise syntax_error(text, stop, broken=False) from None
 
 
 @cache
 def _parser() -> Lark:
     return Lark(GRAMMAR, parser="lalr", lexer=SelectorLexer, transformer=_TreeBuilder())
+
+
+class SelectorLexer(Lexer):
+    """One regular expression: half the time of a lexer made from the grammar."""
+
+    def __init__(self, _configuration: Any) -> None: ...
+
+    def lex(self, text: str) -> Iterator[Token]:  # type: ignore[override]
+        """The words in order; positions count from 0. Raises SelectorError."""
+        end = 0
+        while match := WORD.match(text, end):
+            kind = str(match.lastgroup)
+            word, start, end = match[kind], match.start(kind), match.end()
+            if kind == "END":
+                return
+            if kind == "NAME":
+                kind = KEYWORDS.get(word.lower(), kind)
+            elif kind == "QUOTED":
+                kind, word = "NAME", word[1:-1].replace('""', '"')
+            yield Token(kind, word, start)
+        raise syntax_error(text, len(text) - len(text[end:].lstrip()), broken=True)
+
+
+@v_args(inline=True)
+class _TreeBuilder(Transformer[Token, Node]):
+    """Called by the parser bottom-up, with the parts of one rule."""
+
+    def either(self, *items: Node) -> Node:
+        return _nested(Or, items)
+
+    def both(self, *items: Node) -> Node:
+        return _nested(And, items)
+
+    def negation(self, item: Node) -> Node:
+        return item.items[0] if isinstance(item, Not) else _nested(Not, (item,))
+
+    def true(self) -> Node:
+        return Constant(True)
+
+    def false(self) -> Node:
+        return Constant(False)
+
+    def compare(self, name: Token, operator: Token, value: Token) -> Node:
+        plain = "<>" if operator == "!=" else operator.value
+        return Compare(name.value, _at(name), plain, _literal(value))
+
+    def compare_flipped(self, value: Token, operator: Token, name: Token) -> Node:
+        return self.compare(name, operator.update(value=FLIPPED.get(operator, operator)), value)
+
+    def between(self, name: Token, low: Token, high: Token) -> Node:
+        return Between(name.value, _at(name), _literal(low), _literal(high))
+
+    def one_of(self, name: Token, *values: Token) -> Node:
+        return In(name.value, _at(name), tuple(map(_literal, values)))
+
+    def like(self, name: Token, pattern: Token, escape: Token | None) -> Node:
+        escape_literal = None if escape is None else _literal(escape)
+        return Like(name.value, _at(name), _like_pattern(_literal(pattern), escape_literal))
+
+    def not_between(self, name: Token, low: Token, high: Token) -> Node:
+        return self.negation(self.between(name, low, high))
+
+    def none_of(self, name: Token, *values: Token) -> Node:
+        return self.negation(self.one_of(name, *values))
+
+    def not_like(self, name: Token, pattern: Token, escape: Token | None) -> Node:
+        return self.negation(self.like(name, pattern, escape))
 
 
 def _nested(kind: type[Not | And | Or], items: tuple[Node, ...]) -> Node:
@@ -136,47 +225,70 @@ def _literal(token: Token) -> Literal:
     return Literal(number, _at(token))
 
 
-@v_args(inline=True)
-class _TreeBuilder(Transformer[Token, Node]):
-    """Called by the parser bottom-up, with the parts of one rule."""
+# ---- why a filter cannot be parsed, in words that name the construct and its position
 
-    def either(self, *items: Node) -> Node:
-        return _nested(Or, items)
+# Words that begin a construct of SQL which selectors do not have.
+WORDS = {
+    "select exists any all some": "a subquery is not supported",
+    "case when": "a CASE expression is not supported",
+    "cast": "a function call is not supported",
+    "is null": "IS NULL is not supported: every publication has all attributes of its topic",
+    "as": "an alias is not supported",
+    "true false": "TRUE and FALSE are not values of an attribute",
+    "nan inf infinity": "NaN and infinity are not numbers that can be compared",
+}
 
-    def both(self, *items: Node) -> Node:
-        return _nested(And, items)
 
-    def negation(self, item: Node) -> Node:
-        return item.items[0] if isinstance(item, Not) else _nested(Not, (item,))
+REASON_OF_WORD = {word: reason for words, reason in WORDS.items() for word in words.split()}
 
-    def true(self) -> Node:
-        return Constant(True)
 
-    def false(self) -> Node:
-        return Constant(False)
+# Signs that can stand where the parser stopped; the first that matches is named.
+SIGNS = (
+    (r"--|/\*|#", "a comment is not supported"),
+    (r"\|\||[-+*/%^&|~]", "arithmetic is not supported"),
+    (r";", "a ';' is not supported: a filter is one expression"),
+    (r"[?:@$]", "a parameter is not supported: write the value itself"),
+    (r"\.(?![0-9])", "a '.' in a name is not supported: put the name in double quotes"),
+)
 
-    def compare(self, name: Token, operator: Token, value: Token) -> Node:
-        plain = "<>" if operator == "!=" else operator.value
-        return Compare(name.value, _at(name), plain, _literal(value))
 
-    def compare_flipped(self, value: Token, operator: Token, name: Token) -> Node:
-        return self.compare(name, operator.update(value=FLIPPED.get(operator, operator)), value)
+# Signs that begin a word but do not make a whole one.
+BROKEN = (
+    (r"'", "a string has no closing quote"),
+    (r'"', "a quoted name is empty or has no closing quote"),
+    (r"[0-9.]", "a number is badly written"),
+)
 
-    def between(self, name: Token, low: Token, high: Token) -> Node:
-        return Between(name.value, _at(name), _literal(low), _literal(high))
 
-    def one_of(self, name: Token, *values: Token) -> Node:
-        return In(name.value, _at(name), tuple(map(_literal, values)))
+NEAR = 50  # characters to look at, either side: a filter can be very long
 
-    def like(self, name: Token, pattern: Token, escape: Token | None) -> Node:
-        escape_literal = None if escape is None else _literal(escape)
-        return Like(name.value, _at(name), _like_pattern(_literal(pattern), escape_literal))
 
-    def not_between(self, name: Token, low: Token, high: Token) -> Node:
-        return self.negation(self.between(name, low, high))
+def syntax_error(text: str, stop: int, *, broken: bool) -> SelectorError:
+    """The error for the place where the parser stopped: at no word at all, or at a wrong one."""
+    before, rest = text[:stop].rstrip(), text[stop : stop + NEAR]
+    last = re.split(r"\W", before[-NEAR:])[-1].lower()
+    if last in REASON_OF_WORD:
+        return SelectorError(REASON_OF_WORD[last], len(before) - len(last) + 1)
+    if not rest:
+        return SelectorError("the filter ends too early", len(text) + 1)
+    return SelectorError(_reason(before, rest, SIGNS + BROKEN if broken else SIGNS), stop + 1)
 
-    def none_of(self, name: Token, *values: Token) -> Node:
-        return self.negation(self.one_of(name, *values))
 
-    def not_like(self, name: Token, pattern: Token, escape: Token | None) -> Node:
-        return self.negation(self.like(name, pattern, escape))
+def _reason(before: str, rest: str, signs: tuple[tuple[str, str], ...]) -> str:
+    """What ``rest`` begins with, or what it is in the light of what stands before it."""
+    for pattern, reason in signs:
+        if re.match(pattern, rest):
+            return reason
+    found = shorten(re.findall(r"\w+|.", rest, re.DOTALL)[0])
+    if found.lower() in REASON_OF_WORD:
+        return REASON_OF_WORD[found.lower()]
+    if found == "(" and re.search(r'[\w"]\Z', before):
+        return "a function call is not supported"
+    if re.search(r"[<>=]\Z", before) and re.match(r'[^\W\d]|"', rest):
+        return (
+            "an attribute is compared with a number or with a string in single quotes, "
+            f"not with another attribute: {found}"
+        )
+    if re.search(r"[<>=]\Z", before) and re.match(r"[0-9.']", rest):
+        return "a comparison needs an attribute on one side"
+    return f"unexpected '{found}'"
