@@ -20,10 +20,10 @@ import numpy as np
 import simpy
 
 from fanplan.network.generated import broker_routes
-from fanplan.simulation.messages import Messages, publications
+from fanplan.simulation.messages import Messages, as_publications
 from fanplan.simulation.params import Congestion, SimulationParams
-from fanplan.simulation.simulate import run
-from fanplan.simulation.spread import Network, Spread, Tree, spread
+from fanplan.simulation.simulate import run_messages
+from fanplan.simulation.spread import RouteTree, RouteVisits, SimulatedNetwork, spread_routes
 from fanplan.workload.generators import clients
 
 LATENCY = 100.0
@@ -36,7 +36,7 @@ MODELS: tuple[Congestion, ...] = ("none", "rule", "queue")
 class Peer:
     """The model in SimPy: same tables of visits, same brokers, same rule."""
 
-    ways: Spread
+    ways: RouteVisits
     congestion: Congestion
     env: simpy.Environment = field(default_factory=simpy.Environment)
 
@@ -86,7 +86,7 @@ class Peer:
         self.load[broker] += 1
 
 
-def workload(count: int) -> tuple[Network, Spread, Messages]:
+def workload(count: int) -> tuple[SimulatedNetwork, RouteVisits, Messages]:
     """The thesis' brokers, a random tree, and publications on it."""
     population = clients.populate_brokers(clients.BrokersParams(), 1)
     sent = clients.publications_by_rate(population, count, 1)
@@ -94,12 +94,12 @@ def workload(count: int) -> tuple[Network, Spread, Messages]:
     rng = np.random.default_rng(1)
     size = len(population.brokers)
     links = np.array([(rng.integers(i), i) for i in range(1, size)], np.int32)
-    network = Network(size, links, np.full(size - 1, LATENCY), np.zeros(size - 1))
-    ways = spread(network, routes, [Tree(np.arange(size - 1))])
-    return network, ways, publications(1000.0 * sent.time, route)
+    network = SimulatedNetwork(size, links, np.full(size - 1, LATENCY), np.zeros(size - 1))
+    ways = spread_routes(network, routes, [RouteTree(np.arange(size - 1))])
+    return network, ways, as_publications(1000.0 * sent.time, route)
 
 
-def sampled(ways: Spread, messages: Messages, count: int) -> tuple[Spread, Messages]:
+def sampled(ways: RouteVisits, messages: Messages, count: int) -> tuple[RouteVisits, Messages]:
     """The first publications, with a route each: SimPy gets no longer lists than it needs."""
     parts = [
         ways.visits[ways.starts[r] : ways.starts[r + 1]].copy() for r in messages.route[:count]
@@ -107,12 +107,12 @@ def sampled(ways: Spread, messages: Messages, count: int) -> tuple[Spread, Messa
     starts = np.cumsum([0, *map(len, parts)])
     for part, start, route in zip(parts, starts, messages.route, strict=False):
         part["first"] += start - ways.starts[route]
-    return Spread(starts, np.concatenate(parts)), publications(
+    return RouteVisits(starts, np.concatenate(parts)), as_publications(
         messages.time_ms[:count], np.arange(count)
     )
 
 
-def compare(network: Network, ways: Spread, messages: Messages, sample: int) -> None:
+def compare(network: SimulatedNetwork, ways: RouteVisits, messages: Messages, sample: int) -> None:
     """One line per model: both rates and their ratio, after a check that both do the same."""
     capacity = np.full(network.brokers, CAPACITY)
     for congestion in MODELS:
@@ -120,11 +120,11 @@ def compare(network: Network, ways: Spread, messages: Messages, sample: int) -> 
         some, few = sampled(ways, messages, sample)
         peer = Peer(some, congestion)
         peer_seconds = peer.run(few)
-        same = run(network, some, capacity, few, params)
+        same = run_messages(network, some, capacity, few, params)
         assert same.processed.tolist() == peer.processed
         assert abs(same.delay_mean_ms / np.mean(peer.delays) - 1) < 0.01
         begin = time.process_time()
-        result = run(network, ways, capacity, messages, params)
+        result = run_messages(network, ways, capacity, messages, params)
         seconds = time.process_time() - begin
         rate, peer_rate = result.events / seconds, same.events / peer_seconds
         print(

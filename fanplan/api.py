@@ -33,8 +33,7 @@ from fanplan.layers.marking.replayed import replay_marks
 from fanplan.layers.overlay.allocate import allocate
 from fanplan.layers.overlay.command import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.layers.overlay.rankings import compare_rankings, require_rankings
-from fanplan.simulation.churned import Churned
-from fanplan.simulation.simulated import Simulated
+from fanplan.simulation.simulated import Churned, Simulated
 from fanplan.verbs.changes import apply_check, compare, diff
 from fanplan.verbs.check import check
 from fanplan.verbs.churn import churn

@@ -12,7 +12,7 @@ from group_worlds import CELLS, EDGES, World, routes_of
 from overlays import route_columns, write_manifest, write_stage
 
 from fanplan.network.brokers import Routes
-from fanplan.simulation.traffic import merged
+from fanplan.simulation.messages import merged_routes
 
 Pair = tuple[int, int]
 
@@ -60,7 +60,7 @@ def write_cell_dataset(folder: Path, world: World, full: bool) -> Path:
     """The dataset of a world with one topic, and the stages of groups from its nine cells."""
     routes, cell = routes_of(world)
     links = [(int(a), int(b)) for a, b in world.links]
-    write_group_dataset(folder, world.names.to_pylist(), merged(routes)[0], links)
+    write_group_dataset(folder, world.names.to_pylist(), merged_routes(routes)[0], links)
     marks = [world.marked(c) for c in range(len(CELLS))]
     may = [bool(who) and (whole or not full) for who, whole in marks]
     classes = sorted({who for (who, _), good in zip(marks, may, strict=True) if good})

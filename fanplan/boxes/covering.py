@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.boxes.extents import Extents
-from fanplan.boxes.pairs import Pairs, append_row, start_pairs
+from fanplan.boxes.extents import Extents, OwnerPairs, append_row, start_pairs
 from fanplan.boxes.volumes import volume_of
 from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
@@ -47,7 +46,7 @@ class Coverers(NamedTuple):
     batches: Longs
 
 
-class Covered(NamedTuple):
+class CoveredExtents(NamedTuple):
     """Extents that lie in one topic, by owner, topic and descending volume.
 
     Those of an owner in a topic are a set: rows ``starts[s]:starts[s + 1]``. ``steps[e]`` are the
@@ -104,7 +103,7 @@ def _orders(ends: Floats, batches: Longs) -> Longs:
     return order
 
 
-def covered(extents: Extents) -> Covered:
+def covered_extents(extents: Extents) -> CoveredExtents:
     """The extents that lie in one topic, with their tables. 64 bytes for each and side."""
     some = np.flatnonzero(np.diff(extents.starts) > 0)
     lo = np.minimum.reduceat(extents.lo, extents.starts[some]) if len(some) else extents.lo
@@ -121,7 +120,7 @@ def covered(extents: Extents) -> Covered:
     ends = np.vstack(((lo[:, 1:] + slack).T, (slack - hi[:, 1:]).T))
     steps, within = _tables(ends, starts, groups)
     first, low, high = _boxes(extents, rows)
-    return Covered(
+    return CoveredExtents(
         lo[new, 0],
         place[new],
         starts,
@@ -172,7 +171,7 @@ def no_volumes() -> Known:
 
 
 @compiled
-def cover_sums(x: Coverers, y: Covered, owners: int, sizes: Floats) -> Pairs:
+def cover_sums(x: Coverers, y: CoveredExtents, owners: int, sizes: Floats) -> OwnerPairs:
     """Sums over extents x of one box of Eq. 4.3, by pairs of owners: i, j, value.
 
     Time is proportional to the pairs of an x and a set in its topic, and to the different sets of
@@ -204,7 +203,7 @@ def _most_groups(groups: Longs) -> int:
 
 
 @compiled
-def _mark(x: Coverers, batch: int, y: Covered, s: int, ranks: Longs, marks: Words) -> None:
+def _mark(x: Coverers, batch: int, y: CoveredExtents, s: int, ranks: Longs, marks: Words) -> None:
     """Mark the extents of a set that each coverer of a batch holds."""
     start = x.batches[batch]
     count = x.batches[batch + 1] - start
@@ -235,7 +234,7 @@ def _rank(ends: Floats, order: Longs, start: int, steps: Floats, ranks: Longs) -
 
 
 @compiled
-def _known_value(y: Covered, s: int, marks: Words, known: Known) -> float:
+def _known_value(y: CoveredExtents, s: int, marks: Words, known: Known) -> float:
     """Merged volume times number of the marked extents; the same sets come again and again."""
     words = marks.ravel()[: (y.starts[s + 1] - y.starts[s] + 63) // 64]
     if not np.any(words):
@@ -243,7 +242,7 @@ def _known_value(y: Covered, s: int, marks: Words, known: Known) -> float:
     key = signature(words, np.uint64(1)), signature(words, np.uint64(2))
     if key in known:
         return known[key]
-    value = _value(y, s, marks)
+    value = _covered_value(y, s, marks)
     known[key] = value
     return value
 
@@ -261,7 +260,7 @@ def signature(words: Words, seed: np.uint64) -> np.uint64:
 
 
 @compiled
-def _value(y: Covered, s: int, marks: Words) -> float:
+def _covered_value(y: CoveredExtents, s: int, marks: Words) -> float:
     """A_j^x γ of Eq. 4.3: the volume that marked extents fill together, and their number."""
     start, end = y.starts[s], y.starts[s + 1]
     boxes = np.empty(y.first[end] - y.first[start], np.int64)

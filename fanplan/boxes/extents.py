@@ -21,6 +21,9 @@ BLOCK = 128
 SMALLEST = 2.0**-100
 """A side is at least as long: `x = 0` has an interval as long as the least number there is."""
 
+OwnerPairs = tuple[Longs, Longs, Floats]
+"""A growing table of values (i, j, value) of pairs of owners."""
+
 
 @dataclass(frozen=True, eq=False)
 class Extents:
@@ -65,7 +68,7 @@ class Extents:
 
     @cached_property
     def index(self) -> Index:
-        return build_index(self)
+        return index_extents(self)
 
     @cached_property
     def tiles(self) -> Tiles:
@@ -122,7 +125,7 @@ class Index(NamedTuple):
     far_hi: Floats
 
 
-def build_index(extents: Extents) -> Index:
+def index_extents(extents: Extents) -> Index:
     """The index of the boxes of all extents. O(boxes × log boxes)."""
     counts = np.diff(extents.starts)
     extent = np.repeat(np.arange(len(extents), dtype=np.int32), counts)
@@ -203,16 +206,16 @@ def near_blocks(index: Index, lo: Floats, hi: Floats, blocks: Ints) -> int:
     """List the blocks whose hull meets a box; returns how many they are."""
     count = 0
     for far in range(index.far_lo.shape[1]):
-        if meets(index.far_lo, index.far_hi, far, lo, hi):
+        if hull_meets(index.far_lo, index.far_hi, far, lo, hi):
             for block in range(far * BLOCK, min((far + 1) * BLOCK, index.hull_lo.shape[1])):
-                if meets(index.hull_lo, index.hull_hi, block, lo, hi):
+                if hull_meets(index.hull_lo, index.hull_hi, block, lo, hi):
                     blocks[count] = block
                     count += 1
     return count
 
 
 @compiled
-def meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats) -> bool:
+def hull_meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats) -> bool:
     for axis in range(len(lo)):
         if hull_lo[axis, at] >= hi[axis] or hull_hi[axis, at] <= lo[axis]:
             return False
@@ -243,3 +246,32 @@ def shared_volumes(index: Index, block: int, lo: Floats, hi: Floats, part: Float
             side = end - start
             part[k] *= side if side > 0.0 else 0.0
     return size
+
+
+@compiled
+def start_pairs() -> OwnerPairs:
+    """An empty table."""
+    return np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64)
+
+
+@compiled
+def append_row(sums: Floats, i: int, out: OwnerPairs, used: int) -> tuple[OwnerPairs, int]:
+    """Write the sums of owner i behind ``used`` entries of a table, and clear them."""
+    left, right, value = out
+    count = used + np.count_nonzero(sums)
+    if count > len(left):
+        left, right = _grown(left, used, 2 * count), _grown(right, used, 2 * count)
+        value = _grown(value, used, 2 * count)
+    for j in range(len(sums)):
+        if sums[j] != 0.0:
+            left[used], right[used], value[used] = i, j, sums[j]
+            used += 1
+    sums[:] = 0.0
+    return (left, right, value), used
+
+
+@compiled
+def _grown(old: np.ndarray, used: int, size: int) -> np.ndarray:
+    new = np.empty(size, old.dtype)
+    new[:used] = old[:used]
+    return new

@@ -57,7 +57,7 @@ class BoxIndex(NamedTuple):
     longest: int
 
 
-def build_index(
+def index_boxes(
     topic_id: Longs, dimensions: Ints, lo: Floats, hi: Floats, owner: Longs, subscription: Longs
 ) -> BoxIndex:
     """Index boxes given as rows of ``lo`` and ``hi``, of which the first ``dimensions`` axes count.
@@ -79,7 +79,7 @@ def build_index(
     grids = (lo, hi, bounds, sizes, edges, first_edge, splits, first_cell)
     cover_start, cover, cut_start, cut = _list_boxes(grids)
     return BoxIndex(
-        _rows(topics), sizes, lo, hi,
+        _rows_of_topics(topics), sizes, lo, hi,
         owner_rank.astype(np.int32), owners.astype(np.int64),
         subscription_rank.astype(np.int32), subscriptions.astype(np.int64),
         edges, first_edge, splits, first_cell,
@@ -87,7 +87,7 @@ def build_index(
     )  # fmt: skip
 
 
-def _rows(topics: Longs) -> Ints:
+def _rows_of_topics(topics: Longs) -> Ints:
     """Table from topic number to its place among the topics with boxes."""
     rows = np.full(topics[-1] + 1 if len(topics) else 0, -1, np.int32)
     rows[topics] = np.arange(len(topics))
@@ -245,7 +245,7 @@ def _visit(grids: Grids, cover_at: Longs, cut_at: Longs, cover: Ints, cut: Ints)
 
 
 @compiled
-def locate(index: BoxIndex, topic_id: Longs, x: Floats) -> Longs:
+def locate_points(index: BoxIndex, topic_id: Longs, x: Floats) -> Longs:
     """Index cell of each point, −1 where no box can hold it.
 
     The search keeps to the edges' cells; whether the point is really between them is asked last,
@@ -273,9 +273,9 @@ def locate(index: BoxIndex, topic_id: Longs, x: Floats) -> Longs:
 
 
 @compiled
-def candidates(index: BoxIndex, topic_id: Longs, x: Floats) -> Longs:
+def count_candidates(index: BoxIndex, topic_id: Longs, x: Floats) -> Longs:
     """Number of boxes listed in the index cell of each point: at least as many as hold it."""
-    cells = locate(index, topic_id, x)
+    cells = locate_points(index, topic_id, x)
     listed = np.zeros(len(cells), np.int64)
     for i in range(len(cells)):
         if cells[i] >= 0:
@@ -343,7 +343,7 @@ def count_hits(index: BoxIndex, topic_id: Longs, x: Floats, weight: Floats, hits
 
     A covering box costs nothing per point: it gets the weight of its cell at once.
     """
-    cells = locate(index, topic_id, x)
+    cells = locate_points(index, topic_id, x)
     order = sorted_order(cells, index.first_cell[-1], np.arange(len(cells)))
     lo, hi = np.empty((x.shape[1], index.longest)), np.empty((x.shape[1], index.longest))
     got, found = np.empty(index.longest), np.empty(index.longest)
@@ -402,12 +402,12 @@ def _room(values: NDArray[Any], used: int, more: int) -> NDArray[Any]:
 
 
 @compiled
-def audiences(index: BoxIndex, topic_id: Longs, x: Floats) -> tuple[Longs, Longs, Ints]:
+def find_audiences(index: BoxIndex, topic_id: Longs, x: Floats) -> tuple[Longs, Longs, Ints]:
     """The sorted distinct owners that want each point, as compressed rows.
 
     Rows come in the order in which the points were visited: returns (order, offsets, owners).
     """
-    cells = locate(index, topic_id, x)
+    cells = locate_points(index, topic_id, x)
     order = sorted_order(cells, index.first_cell[-1], np.arange(len(cells)))
     lo, hi = np.empty((x.shape[1], index.longest)), np.empty((x.shape[1], index.longest))
     got, tested = np.empty(index.longest), np.empty(index.longest + 1, np.int32)
@@ -438,7 +438,7 @@ def wants(
     Keys run from 0 to ``keys`` − 1. Points are visited key by key, so that one array over the
     owners holds the sums; an owner whose boxes overlap counts a point once.
     """
-    cells = locate(index, topic_id, x)
+    cells = locate_points(index, topic_id, x)
     order = sorted_order(cells, index.first_cell[-1], np.arange(len(cells)))
     order = sorted_order(key, keys, order)
     lo, hi = np.empty((x.shape[1], index.longest)), np.empty((x.shape[1], index.longest))

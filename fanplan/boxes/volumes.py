@@ -1,4 +1,4 @@
-"""Volumes of unions of boxes, exact in any dimension."""
+"""Unions of boxes, exact in any dimension: their volume, and whether they hold another box."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def volume_of(lo: Floats, hi: Floats, rows: Longs) -> float:
     kept = np.empty(len(rows), np.int64)
     count = 0
     for row in rows:
-        if not _held(lo, hi, kept[:count], row):
+        if not _is_hidden(lo, hi, kept[:count], row):
             kept[count] = row
             count += 1
     if count <= FEW:
@@ -48,11 +48,11 @@ def volume_of(lo: Floats, hi: Floats, rows: Longs) -> float:
     low, high = lo[kept[0]].copy(), hi[kept[0]].copy()
     for row in kept[1:count]:
         low, high = np.minimum(low, lo[row]), np.maximum(high, hi[row])
-    return _filled(lo, hi, kept[:count], low, high)
+    return _filled_part(lo, hi, kept[:count], low, high)
 
 
 @compiled
-def _held(lo: Floats, hi: Floats, others: Longs, row: int) -> bool:
+def _is_hidden(lo: Floats, hi: Floats, others: Longs, row: int) -> bool:
     """Whether a box is empty or lies within another."""
     for k in range(lo.shape[1]):
         if lo[row, k] >= hi[row, k]:
@@ -65,7 +65,7 @@ def _held(lo: Floats, hi: Floats, others: Longs, row: int) -> bool:
 
 
 @compiled
-def _filled(lo: Floats, hi: Floats, rows: Longs, low: Floats, high: Floats) -> float:
+def _filled_part(lo: Floats, hi: Floats, rows: Longs, low: Floats, high: Floats) -> float:
     """Volume of the part from ``low`` to ``high`` that boxes fill."""
     inside = np.empty(len(rows), np.int64)
     count = 0
@@ -85,8 +85,8 @@ def _filled(lo: Floats, hi: Floats, rows: Longs, low: Floats, high: Floats) -> f
         return _slabs(lo, hi, inside, low, high)
     middle_low, middle_high = low.copy(), high.copy()
     middle_high[axis] = middle_low[axis] = at
-    left = _filled(lo, hi, inside, low, middle_high)
-    return left + _filled(lo, hi, inside, middle_low, high)
+    left = _filled_part(lo, hi, inside, low, middle_high)
+    return left + _filled_part(lo, hi, inside, middle_low, high)
 
 
 @compiled
@@ -206,8 +206,8 @@ def _largest(lo: Floats, hi: Floats, rows: Longs, low: Floats, high: Floats) -> 
     for i in range(len(rows)):
         hidden = False
         for j in range(len(rows)):
-            if i != j and _within(lo, hi, rows[i], rows[j], low, high):
-                hidden = j < i or not _within(lo, hi, rows[j], rows[i], low, high)
+            if i != j and _within_part(lo, hi, rows[i], rows[j], low, high):
+                hidden = j < i or not _within_part(lo, hi, rows[j], rows[i], low, high)
                 if hidden:
                     break
         if not hidden:
@@ -217,7 +217,7 @@ def _largest(lo: Floats, hi: Floats, rows: Longs, low: Floats, high: Floats) -> 
 
 
 @compiled
-def _within(lo: Floats, hi: Floats, a: int, b: int, low: Floats, high: Floats) -> bool:
+def _within_part(lo: Floats, hi: Floats, a: int, b: int, low: Floats, high: Floats) -> bool:
     for k in range(len(low)):
         if max(lo[a, k], low[k]) < lo[b, k] or min(hi[a, k], high[k]) > hi[b, k]:
             return False
@@ -258,15 +258,50 @@ def _slabs(lo: Floats, hi: Floats, rows: Longs, low: Floats, high: Floats) -> fl
 
 
 @compiled
-def union_weight(lo: Floats, hi: Floats, points: Floats, weight: Floats) -> float:
-    """Weight of the points that lie in at least one box. O(points × boxes)."""
-    total = 0.0
-    for p in range(len(points)):
-        for row in range(len(lo)):
-            inside = True
-            for k in range(lo.shape[1]):
-                inside &= lo[row, k] <= points[p, k] < hi[row, k]
-            if inside:
-                total += weight[p]
-                break
-    return total
+def union_holds(low: Floats, high: Floats, lo: Floats, hi: Floats) -> bool:
+    """Whether every point of [low, high) lies in one of the boxes, of which each line is one.
+
+    Only coordinates are compared. What the first box leaves is cut into pieces, which the next
+    ones must hold. It ends at the first piece that no box meets.
+    """
+    axes = len(low)
+    rest_lo, rest_hi = np.empty((8, axes)), np.empty((8, axes))
+    box = np.zeros(8, np.int64)
+    rest_lo[0], rest_hi[0], pieces = low, high, 1
+    while pieces:
+        pieces -= 1
+        piece_lo, piece_hi = rest_lo[pieces].copy(), rest_hi[pieces].copy()
+        k = box[pieces]
+        while k < len(lo) and not boxes_meet(piece_lo, piece_hi, lo[k], hi[k]):
+            k += 1
+        if k == len(lo):
+            return False
+        if pieces + 2 * axes > len(box):
+            rest_lo, rest_hi = _doubled(rest_lo, axes), _doubled(rest_hi, axes)
+            box = np.append(box, np.zeros(len(rest_lo) - len(box), np.int64))
+        for axis in range(axes):
+            if piece_lo[axis] < lo[k, axis]:
+                rest_lo[pieces], rest_hi[pieces], box[pieces] = piece_lo, piece_hi, k + 1
+                rest_hi[pieces, axis] = piece_lo[axis] = lo[k, axis]
+                pieces += 1
+            if hi[k, axis] < piece_hi[axis]:
+                rest_lo[pieces], rest_hi[pieces], box[pieces] = piece_lo, piece_hi, k + 1
+                rest_lo[pieces, axis] = piece_hi[axis] = hi[k, axis]
+                pieces += 1
+    return True
+
+
+@compiled
+def boxes_meet(a_lo: Floats, a_hi: Floats, b_lo: Floats, b_hi: Floats) -> bool:
+    axis = 0
+    while axis < len(a_lo) and a_lo[axis] < b_hi[axis] and b_lo[axis] < a_hi[axis]:
+        axis += 1
+    return axis == len(a_lo)
+
+
+@compiled
+def _doubled(rows: Floats, more: int) -> Floats:
+    """The same rows with room for at least as many, and more."""
+    room = np.empty((2 * len(rows) + 2 * more, rows.shape[1]))
+    room[: len(rows)] = rows
+    return room

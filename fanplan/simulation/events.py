@@ -81,7 +81,7 @@ def has_room(queue: Queue, more: int) -> bool:
 
 
 @bare
-def put(
+def put_event(
     queue: Queue,
     line: int,
     other: int,

@@ -8,9 +8,9 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.simulation.events import SEQUENCE_BITS, SIZE, Queue, bare, drop, has_room, put
+from fanplan.simulation.events import SEQUENCE_BITS, SIZE, Queue, bare, drop, has_room, put_event
 from fanplan.simulation.params import CONGESTION
-from fanplan.simulation.spread import Spread
+from fanplan.simulation.spread import RouteVisits
 
 # Kinds of event: a message enters, a copy comes to a broker, a copy is ready for a slow link.
 ENTER, ARRIVE, DEPART = range(3)
@@ -39,7 +39,7 @@ class Costs(NamedTuple):
     unit: float
 
 
-class State(NamedTuple):
+class LoopState(NamedTuple):
     """What changes in a run: per broker, per direction of a link, per arrival.
 
     ``load`` counts messages in the current ``window``. ``held`` is the delay that the next message
@@ -62,28 +62,30 @@ class State(NamedTuple):
     counts: Longs
 
 
-def still(brokers: int, links: int, arrivals: int) -> State:
+def still(brokers: int, links: int, arrivals: int) -> LoopState:
     """Nothing has happened yet."""
     processed, arrived, peak, load, window = np.zeros((5, brokers), np.int64)
     held, idle, waited = np.zeros((3, brokers))
     link, control = np.zeros((2, 2 * links), np.int64)
     clear, delays = np.zeros(2 * links), np.zeros(arrivals)
     counts = np.zeros(3, np.int64)
-    return State(processed, arrived, peak, load, window, held, idle, waited, link, control, clear,
-                 delays, counts)  # fmt: skip
+    return LoopState(
+        processed, arrived, peak, load, window, held, idle, waited, link, control, clear, delays,
+        counts,
+    )  # fmt: skip
 
 
-def start(ways: Spread, time: Floats, route: Longs, queue: Queue) -> None:
+def enter_first(ways: RouteVisits, time: Floats, route: Longs, queue: Queue) -> None:
     """Let the first message enter."""
     if len(route):
-        put(queue, NONE, NONE, time[0], ENTRY, ENTER, 0, ways.starts[route[0]])
+        put_event(queue, NONE, NONE, time[0], ENTRY, ENTER, 0, ways.starts[route[0]])
 
 
 @compiled(_nrt=False)
 def loop(
-    state: State,
+    state: LoopState,
     costs: Costs,
-    ways: Spread,
+    ways: RouteVisits,
     time: Floats,
     route: Longs,
     control: np.ndarray,
@@ -104,23 +106,25 @@ def loop(
         state.counts[EVENTS] += 1
         if kind == DEPART:
             come = transmit(state, costs, visit.link, now)
-            rank = ranked(state, CONTROL if control[message] else COPY)
-            put(queue, NONE, 1 + visit.link, come, rank, ARRIVE, message, hop)
+            rank = next_rank(state, CONTROL if control[message] else COPY)
+            put_event(queue, NONE, 1 + visit.link, come, rank, ARRIVE, message, hop)
             continue
         if kind == ENTER and message + 1 < len(route):
             coming = message + 1
-            rank = ranked(state, CONTROL if control[coming] else ENTRY)
-            put(queue, NONE, NONE, time[coming], rank, ENTER, coming, ways.starts[route[coming]])
+            rank = next_rank(state, CONTROL if control[coming] else ENTRY)
+            put_event(
+                queue, NONE, NONE, time[coming], rank, ENTER, coming, ways.starts[route[coming]]
+            )
         ready, waited = process(state, costs, visit, now, control[message])
         if visit.arrives and not control[message]:
             state.delays[state.counts[ARRIVALS]] = ready - time[message]
             state.counts[ARRIVALS] += 1
-        send(state, costs, ways, hop, ready, waited, message, control[message], queue)
+        send_copies(state, costs, ways, hop, ready, waited, message, control[message], queue)
     return now
 
 
 @bare
-def ranked(state: State, priority: int) -> int:
+def next_rank(state: LoopState, priority: int) -> int:
     """The rank of the next event to be put in."""
     state.counts[SEQUENCE] += 1
     return priority + state.counts[SEQUENCE]
@@ -128,7 +132,7 @@ def ranked(state: State, priority: int) -> int:
 
 @bare
 def process(
-    state: State, costs: Costs, visit: np.record, now: float, control: bool
+    state: LoopState, costs: Costs, visit: np.record, now: float, control: bool
 ) -> tuple[float, bool]:
     """A broker takes up a message; when it has served and matched it, and whether it waited."""
     broker = visit.broker
@@ -146,7 +150,7 @@ def process(
 
 
 @bare
-def count_load(state: State, costs: Costs, broker: int, now: float) -> None:
+def count_load(state: LoopState, costs: Costs, broker: int, now: float) -> None:
     """One message more in the window; a new window knows how far the last was over capacity.
 
     Tajuddin (2011), section 6.4.1: for every message above its capacity in the previous time unit,
@@ -162,10 +166,10 @@ def count_load(state: State, costs: Costs, broker: int, now: float) -> None:
 
 
 @bare
-def send(
-    state: State,
+def send_copies(
+    state: LoopState,
     costs: Costs,
-    ways: Spread,
+    ways: RouteVisits,
     hop: int,
     ready: float,
     waited: bool,
@@ -193,19 +197,19 @@ def send(
         state.link[link] += not control
         state.control[link] += control
         ready += costs.forward
-        rank = ranked(state, CONTROL if control else COPY)
+        rank = next_rank(state, CONTROL if control else COPY)
         # A slow link must see its copies in the order they leave: that takes an event of its own.
         if costs.transmission[link >> 1] > 0.0:
             own = NONE if held > 0.0 else 1 + len(state.link) + link
-            put(queue, NONE, own, ready, rank, DEPART, message, copy)
+            put_event(queue, NONE, own, ready, rank, DEPART, message, copy)
         else:
             own = NONE if held > 0.0 else 1 + link
             come = ready + costs.latency[link >> 1]
-            put(queue, common, own, come, rank, ARRIVE, message, copy)
+            put_event(queue, common, own, come, rank, ARRIVE, message, copy)
 
 
 @bare
-def transmit(state: State, costs: Costs, link: int, now: float) -> float:
+def transmit(state: LoopState, costs: Costs, link: int, now: float) -> float:
     """Put a copy on a slow link, after those that went before; when it comes to the other end."""
     state.clear[link] = max(now, state.clear[link]) + costs.transmission[link >> 1]
     return state.clear[link] + costs.latency[link >> 1]

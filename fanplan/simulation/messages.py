@@ -1,14 +1,23 @@
-"""The messages that enter a simulation, and when."""
+"""The messages that enter a simulation, and when: drawn, or as a dataset's stages have them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
+from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage, stage_batches
 from fanplan.network.brokers import Routes
+
+BATCH = 1 << 20
+"""Publications whose times are looked at together."""
+
+Key = tuple[int, bytes]
+"""What tells routes apart: source and destinations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +49,7 @@ class Messages:
         return Messages(self.time_ms[order], self.route[order], self.control[order])
 
 
-def publications(time_ms: Floats, route: Longs) -> Messages:
+def as_publications(time_ms: Floats, route: Longs) -> Messages:
     """Messages that are all publications."""
     time = np.asarray(time_ms, np.float64)
     return Messages(time, np.asarray(route, np.int64), np.zeros(len(route), bool))
@@ -54,4 +63,63 @@ def publications_of(routes: Routes, seconds: float, seed: int) -> Messages:
     rest, timing = (np.random.default_rng((seed, purpose)) for purpose in range(2))
     count = np.floor(routes.messages + rest.random(len(routes))).astype(np.int64)
     route = np.repeat(np.arange(len(routes)), count)
-    return publications(timing.uniform(0.0, 1000.0 * seconds, len(route)), route)
+    return as_publications(timing.uniform(0.0, 1000.0 * seconds, len(route)), route)
+
+
+def times_known(dataset: Path) -> bool:
+    """Whether traffic is that of publications, and each of them has a time."""
+    manifest = read_manifest(dataset)
+    if manifest.rates != "measured" or "publications" not in manifest.stages:
+        return False
+    batches = stage_batches(dataset, "publications", ("time",), BATCH)
+    return all(batch.column(0).null_count == 0 for batch in batches)
+
+
+def read_sendings(dataset: Path, stage: str, routes: Routes) -> tuple[Floats, Longs]:
+    """Time in seconds and route of every publication, by time and then by route.
+
+    Every route must have as many times as it has messages. O(publications × log).
+    """
+    table = read_stage(dataset, stage, ("source", "destinations", "times")).combine_chunks()
+    lists, times = (pa.concat_arrays(table[name].chunks) for name in ("destinations", "times"))
+    number = {key: route for route, key in enumerate(route_keys(routes))}
+    starts = _list_starts(lists)
+    found = _end_keys(table["source"].to_numpy(), starts, lists.flatten().to_numpy())
+    at = np.array([number.get(key, -1) for key in found], np.int64)
+    counts = np.diff(_list_starts(times))
+    total = np.bincount(at[at >= 0], counts[at >= 0], len(routes))
+    if (at < 0).any() or (total != routes.messages).any():
+        what = "does not have the publications of the dataset's routes"
+        raise InputError(Problem(str(dataset / stage), what, INGEST_AGAIN))
+    time, route = times.flatten().to_numpy(), np.repeat(at, counts)
+    order = np.lexsort((route, time))
+    return time[order], route[order]
+
+
+def _list_starts(lists: pa.ListArray) -> Longs:
+    sizes = lists.value_lengths().to_numpy()
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+
+def route_keys(routes: Routes) -> list[Key]:
+    return _end_keys(routes.source, routes.starts, routes.brokers)
+
+
+def _end_keys(source: Ints, starts: Longs, brokers: Ints) -> list[Key]:
+    ends = zip(source.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    return [(here, brokers[first:last].tobytes()) for here, first, last in ends]
+
+
+def merged_routes(routes: Routes) -> tuple[Routes, Longs]:
+    """Routes with equal ends as one, and which of these each route has become."""
+    number: dict[Key, int] = {}
+    of = np.array([number.setdefault(key, len(number)) for key in route_keys(routes)], np.int64)
+    first = np.full(len(number), -1, np.int64)
+    first[of[::-1]] = np.arange(len(of))[::-1]
+    lists = [routes.destinations(route) for route in first.tolist()]
+    starts = np.concatenate(([0], np.cumsum([len(ends) for ends in lists]))).astype(np.int64)
+    brokers = np.concatenate([np.empty(0, np.int32), *lists])
+    messages, deliveries = np.zeros((2, len(first)))
+    np.add.at(messages, of, routes.messages)
+    np.add.at(deliveries, of, routes.deliveries)
+    return Routes(routes.source[first], starts, brokers, messages, deliveries), of

@@ -1,22 +1,127 @@
-"""A problem, a tree and messages in; what happened out."""
+"""A problem, a tree and messages in; what happened out: loads, congestion, every delay."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from fanplan.core.arrays import Floats, Ints
+import numpy as np
+import pyarrow as pa
+
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.network.brokers import OverlayProblem
+from fanplan.network.carried import Counts, ratio
 from fanplan.network.trees import Trees
 from fanplan.simulation.events import SIZE, empty_queue, has_room, roomier
-from fanplan.simulation.loop import EVENTS, Costs, State, loop, start, still
+from fanplan.simulation.loop import EVENTS, Costs, LoopState, enter_first, loop, still
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import CONGESTION, SimulationParams
-from fanplan.simulation.result import SimulationResult
-from fanplan.simulation.spread import Network, Spread, Tree, spread
+from fanplan.simulation.spread import RouteTree, RouteVisits, SimulatedNetwork, spread_routes
+
+PERCENTILES = (50, 90, 99)
 
 
-def simulate(
+@dataclass(frozen=True, eq=False)
+class SimulationResult(Counts):
+    """Counts per broker, per link and per arrival of a run.
+
+    ``peak`` is the most messages of a broker in one window, control messages included,
+    ``waited_ms`` the time they spent there for congestion. ``control`` has control messages as
+    ``link`` has publications. ``delays_ms`` is in the order of arrival. ``brokers_max`` is the most
+    brokers that one publication visited.
+    """
+
+    links: Ints
+    events: int
+    ended_ms: float
+    publications: int
+    brokers_max: int
+    processed: Longs
+    arrived: Longs
+    peak: Longs
+    waited_ms: Floats
+    link: Longs
+    control: Longs
+    delays_ms: Floats
+
+    @property
+    def delay_mean_ms(self) -> float:
+        """Message latency: from entry to the broker of a subscriber."""
+        return ratio(float(self.delays_ms.sum()), self.arrivals)
+
+    @property
+    def peak_mean(self) -> float:
+        """Average peak load, over all brokers, in messages per window."""
+        return float(self.peak.mean())
+
+    @property
+    def processing_delay_ms(self) -> float:
+        """Average processing delay: what congestion costs a publication at a broker it visits."""
+        return ratio(float(self.waited_ms.sum()), int(self.processed.sum()))
+
+    @property
+    def degree(self) -> Longs:
+        """Number of links of each broker."""
+        return np.bincount(self.links.ravel(), minlength=len(self.processed))
+
+    def percentiles_ms(self) -> dict[str, float]:
+        """Delays that 50, 90 and 99 of a hundred arrivals do not exceed; 0 without arrivals."""
+        if not len(self.delays_ms):
+            return {f"delay_p{percent}_ms": 0.0 for percent in PERCENTILES}
+        values = np.percentile(self.delays_ms, PERCENTILES, method="inverted_cdf")
+        return {f"delay_p{p}_ms": float(v) for p, v in zip(PERCENTILES, values, strict=True)}
+
+    def summary(self) -> dict[str, float]:
+        """All figures that are one number."""
+        return {
+            "events": self.events,
+            "ended_ms": self.ended_ms,
+            "publications": self.publications,
+            "arrivals": len(self.delays_ms),
+            "link_messages": int(self.link.sum()),
+            "control_messages": int(self.control.sum()),
+            "messages_per_publication": self.messages_per_publication,
+            "messages_per_arrival": self.messages_per_arrival,
+            "brokers_per_publication": self.brokers_per_publication,
+            "brokers_max": self.brokers_max,
+            "delay_mean_ms": self.delay_mean_ms,
+            **self.percentiles_ms(),
+            "delay_max_ms": float(self.delays_ms.max(initial=0.0)),
+            "processed_mean": float(self.processed.mean()),
+            "processed_max": int(self.processed.max()),
+            "degree_max": int(self.degree.max()),
+            "forwarding_ratio": self.forwarding_ratio,
+            "peak_mean": self.peak_mean,
+            "processing_delay_ms": self.processing_delay_ms,
+        }
+
+    def broker_table(self, brokers: pa.Array) -> pa.Table:
+        """One row per broker."""
+        columns = {
+            "broker": brokers,
+            "degree": self.degree,
+            "processed": self.processed,
+            "arrived": self.arrived,
+            "forwarded": self.forwarded,
+            "peak": self.peak,
+            "waited_ms": self.waited_ms,
+        }
+        return pa.table(columns)
+
+    def link_table(self, brokers: pa.Array) -> pa.Table:
+        """One row per link, with the messages in each direction."""
+        columns = {
+            "a": brokers.take(pa.array(self.links[:, 0])),
+            "b": brokers.take(pa.array(self.links[:, 1])),
+            "a_to_b": self.link[:, 0],
+            "b_to_a": self.link[:, 1],
+            "control_a_to_b": self.control[:, 0],
+            "control_b_to_a": self.control[:, 1],
+        }
+        return pa.table(columns)
+
+
+def simulate_tree(
     problem: OverlayProblem, edges: Ints, messages: Messages, params: SimulationParams
 ) -> SimulationResult:
     """What a tree of the problem's brokers does with messages on the problem's routes.
@@ -24,7 +129,7 @@ def simulate(
     Same input, same events. Time O(events × log of what is under way), memory O(arrivals + visits).
     """
     edges = np.asarray(edges, np.int32).reshape(-1, 2)
-    require_tree(problem, edges)
+    require_spanning(problem, edges)
     one = np.zeros(problem.size, np.int32)
     return simulate_trees(problem, Trees(edges, (np.arange(len(edges)),), one), messages, params)
 
@@ -34,13 +139,15 @@ def simulate_trees(
 ) -> SimulationResult:
     """The same of several trees, each with the messages that enter where it is taken."""
     require_capacity(problem)
-    network = network_of(problem, trees.links, params.latency_ms)
+    network = known_network(problem, trees.links, params.latency_ms)
     routed = trees.of[problem.routes.source].astype(np.int64)
-    ways = spread(network, problem.routes, [Tree(member) for member in trees.members], routed)
-    return run(network, ways, problem.capacity, messages, params)
+    ways = spread_routes(
+        network, problem.routes, [RouteTree(member) for member in trees.members], routed
+    )
+    return run_messages(network, ways, problem.capacity, messages, params)
 
 
-def require_tree(problem: OverlayProblem, edges: Ints) -> None:
+def require_spanning(problem: OverlayProblem, edges: Ints) -> None:
     if len(edges) != problem.size - 1 or not ((edges >= 0) & (edges < problem.size)).all():
         what = f"{len(edges)} links are no tree of {problem.size} brokers"
         remedy = "Give one link less than there are brokers, as positions of brokers"
@@ -54,19 +161,19 @@ def require_capacity(problem: OverlayProblem) -> None:
         raise InputError(Problem(where, "has no capacity", remedy))
 
 
-def network_of(problem: OverlayProblem, links: Ints, latency_ms: float) -> Network:
+def known_network(problem: OverlayProblem, links: Ints, latency_ms: float) -> SimulatedNetwork:
     """Links with what the problem knows of them."""
     if problem.links is None:
         latency = np.full(len(links), latency_ms)
-        return Network(problem.size, links, latency, np.zeros(len(links)))
+        return SimulatedNetwork(problem.size, links, latency, np.zeros(len(links)))
     at = problem.given(links)
     bandwidth = problem.links.bandwidth[at]
-    return Network(problem.size, links, problem.links.latency_ms[at], 1000.0 / bandwidth)
+    return SimulatedNetwork(problem.size, links, problem.links.latency_ms[at], 1000.0 / bandwidth)
 
 
-def run(
-    network: Network,
-    ways: Spread,
+def run_messages(
+    network: SimulatedNetwork,
+    ways: RouteVisits,
     capacity: Floats,
     messages: Messages,
     params: SimulationParams,
@@ -98,29 +205,21 @@ def run(
     )
 
 
-def play(state: State, costs: Costs, ways: Spread, messages: Messages) -> float:
+def play(state: LoopState, costs: Costs, ways: RouteVisits, messages: Messages) -> float:
     """Run the events, in a queue that grows as it must; the time of the last."""
     queue = empty_queue(1 + 2 * len(state.link))
     widest = int(ways.visits["copies"].max(initial=0))
-    start(ways, messages.time_ms, messages.route, queue)
+    enter_first(ways, messages.time_ms, messages.route, queue)
     ended = 0.0
     while queue.marks[SIZE] > 0:
         while not has_room(queue, widest + 1):
             queue = roomier(queue)
-        ended = loop(
-            state,
-            costs,
-            ways,
-            messages.time_ms,
-            messages.route,
-            messages.control,
-            queue,
-            widest,
-        )
+        sent = messages.time_ms, messages.route, messages.control
+        ended = loop(state, costs, ways, *sent, queue, widest)
     return ended
 
 
-def require_routes(messages: Messages, ways: Spread) -> None:
+def require_routes(messages: Messages, ways: RouteVisits) -> None:
     known = len(ways.starts) - 1
     unknown = messages.route[(messages.route < 0) | (messages.route >= known)]
     if len(unknown):
@@ -128,7 +227,7 @@ def require_routes(messages: Messages, ways: Spread) -> None:
         raise InputError(Problem("messages", what, "Give positions of routes"))
 
 
-def costs_of(network: Network, capacity: Floats, params: SimulationParams) -> Costs:
+def costs_of(network: SimulatedNetwork, capacity: Floats, params: SimulationParams) -> Costs:
     """The parameters as the loop wants them; capacities per window."""
     return Costs(
         CONGESTION.index(params.congestion),

@@ -1,9 +1,10 @@
-"""A simulation of a stored plan: what it shows, and how it agrees with the ledger."""
+"""Runs of a stored plan: what a simulation shows beside the ledger, and what its protocols do."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from fanplan.network.brokers import OverlayProblem, Routes
     from fanplan.simulation.params import SimulationParams
-    from fanplan.simulation.result import SimulationResult
+    from fanplan.simulation.simulate import SimulationResult
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Simulated:
 
 def choose_times(dataset: Dataset, asked: str | None) -> Times:
     """Measured times where they are known, unless drawn ones are asked for."""
-    from fanplan.simulation.traffic import times_known
+    from fanplan.simulation.messages import times_known
 
     if asked not in (None, "measured", "drawn"):
         raise InputError(Problem("times", f"{asked!r} is unknown", "Use measured or drawn"))
@@ -123,8 +124,29 @@ def choose_times(dataset: Dataset, asked: str | None) -> Times:
     return "measured" if known else "drawn"
 
 
-def require_traffic(routes: Routes, dataset: Dataset) -> None:
+def require_messages(routes: Routes, dataset: Dataset) -> None:
     if not routes.messages.any():
         what = "there is no traffic to simulate"
         remedy = "Add publications, or advertisements with rates"
         raise InputError(Problem(str(dataset.path), what, remedy))
+
+
+@dataclass(frozen=True)
+class Churned:
+    """What the protocols of a layer did. ``ok``: nothing was lost, doubled or left wrong."""
+
+    layer: str
+    ok: bool
+    figures: dict[str, Any]
+
+    def summary(self) -> dict[str, Any]:
+        """All figures, as JSON."""
+        return {"layer": self.layer, "ok": self.ok, **self.figures}
+
+
+def require_fields(kind: type, options: Mapping[str, Any], layer: str) -> None:
+    """Only options that mean something to the layer."""
+    known = {field.name for field in fields(kind)}
+    for name in options.keys() - known:
+        what = f"means nothing to {layer}"
+        raise InputError(Problem(name, what, "Leave it out"))

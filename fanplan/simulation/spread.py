@@ -21,7 +21,7 @@ from fanplan.network.carried import Rooted, rooted_at
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class SimulatedNetwork:
     """Brokers and the links that messages may take, in both directions.
 
     ``links`` has a row of two positions per link. ``latency_ms`` delays a message;
@@ -35,7 +35,7 @@ class Network:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class RouteTree:
     """Links, as positions in a network, that form a tree of some or all brokers.
 
     ``matched_once``: messages are matched where they enter, and not again at every broker. A
@@ -60,7 +60,7 @@ VISIT = np.dtype(
 )
 
 
-class Spread(NamedTuple):
+class RouteVisits(NamedTuple):
     """The visits of all routes. Visit ``starts[r]`` of route r is its source.
 
     The copies that a visit causes are the visits ``first`` to ``first + copies - 1``. ``link`` is
@@ -72,30 +72,33 @@ class Spread(NamedTuple):
     visits: np.ndarray
 
 
-def spread(
-    network: Network, routes: Routes, trees: Sequence[Tree], tree_of: Longs | None = None
-) -> Spread:
+def spread_routes(
+    network: SimulatedNetwork,
+    routes: Routes,
+    trees: Sequence[RouteTree],
+    tree_of: Longs | None = None,
+) -> RouteVisits:
     """Tables of visits; route r takes ``trees[tree_of[r]]``, or the first tree.
 
     Time and memory O(routes × brokers they visit).
     """
     chosen = np.zeros(len(routes), np.int64) if tree_of is None else tree_of
     hung = [hang_up(network, tree) for tree in trees]
+    ends = RouteEnds(routes.source, routes.starts, routes.brokers)
     sizes = np.zeros(len(routes) + 1, np.int64)
     for number, tree in enumerate(hung):
         mine = np.flatnonzero(chosen == number)
         require_reached(tree, routes, mine)
-        sizes[mine + 1] = measure(tree, mine, routes.source, routes.starts, routes.brokers)
+        sizes[mine + 1] = count_visits(tree, mine, ends)
     starts = np.cumsum(sizes)
-    ways = Spread(starts, np.zeros(starts[-1], VISIT))
+    ways = RouteVisits(starts, np.zeros(starts[-1], VISIT))
     for number, tree in enumerate(hung):
         mine = np.flatnonzero(chosen == number)
-        once = trees[number].matched_once
-        fill(ways, tree, network.links, mine, routes.source, routes.starts, routes.brokers, once)
+        fill_visits(ways, tree, network.links, mine, ends, trees[number].matched_once)
     return ways
 
 
-def hang_up(network: Network, tree: Tree) -> Rooted:
+def hang_up(network: SimulatedNetwork, tree: RouteTree) -> Rooted:
     """The tree from one of its ends, its edges as positions in the network."""
     links = np.asarray(tree.links, np.int64)
     root = int(network.links[links[0], 0]) if len(links) else 0
@@ -118,7 +121,15 @@ def require_reached(tree: Rooted, routes: Routes, mine: Longs) -> None:
             raise InputError(Problem("tree", what, "Give a tree that has all ends of its routes"))
 
 
-class Scratch(NamedTuple):
+class RouteEnds(NamedTuple):
+    """Routes as compiled code takes them: from ``source[r]`` to ``brokers[starts[r]:…]``."""
+
+    source: Ints
+    starts: Longs
+    brokers: Ints
+
+
+class RouteRoom(NamedTuple):
     """Room for one route at a time.
 
     ``above`` marks the brokers from the source to the root, ``seen`` those the route visits below,
@@ -135,84 +146,74 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def scratch(brokers: int) -> Scratch:
-    return Scratch(
-        np.full(brokers, -1, np.int64),
-        np.full(brokers, -1, np.int64),
-        np.full(brokers, -1, np.int64),
-        np.full(brokers, -1, np.int64),
-        np.full(brokers, -1, np.int64),
-        np.zeros(brokers, np.int32),
-    )
+def route_room(brokers: int) -> RouteRoom:
+    above, seen, wanted, head, after = np.full((5, brokers), -1, np.int64)
+    return RouteRoom(above, seen, wanted, head, after, np.zeros(brokers, np.int32))
 
 
 @compiled
-def measure(tree: Rooted, mine: Longs, source: Ints, starts: Longs, brokers: Ints) -> Longs:
+def count_visits(tree: Rooted, mine: Longs, routes: RouteEnds) -> Longs:
     """How many brokers each of the routes visits."""
-    room = scratch(len(tree.parent))
+    room = route_room(len(tree.parent))
     sizes = np.empty(len(mine), np.int64)
     for i in range(len(mine)):
-        route = mine[i]
-        ends = brokers[starts[route] : starts[route + 1]]
-        copies = collect(room, tree, route, source[route], ends)
-        sizes[i] = copies + 1
+        sizes[i] = collect_copies(room, tree, mine[i], routes) + 1
     return sizes
 
 
 @compiled
-def collect(room: Scratch, tree: Rooted, route: int, source: int, ends: Ints) -> int:
+def collect_copies(room: RouteRoom, tree: Rooted, route: int, routes: RouteEnds) -> int:
     """Find the copies of a route: from destinations up to the path from source to root, and up
     that path as far as one of them meets it. The number of copies.
     """
     parent, depth = tree.parent, tree.depth
+    source = routes.source[route]
     here = source
     while here >= 0:
         room.above[here] = route
         here = parent[here]
     copies = 0
     top = source
-    for end in ends:
+    for end in routes.brokers[routes.starts[route] : routes.starts[route + 1]]:
         room.wanted[end] = route
         here = end
         while room.above[here] != route and room.seen[here] != route:
             room.seen[here] = route
-            add(room, copies, parent[here], here)
+            add_copy(room, copies, parent[here], here)
             copies += 1
             here = parent[here]
         if room.above[here] == route and depth[here] < depth[top]:
             top = here
     here = source
     while here != top:
-        add(room, copies, here, parent[here])
+        add_copy(room, copies, here, parent[here])
         copies += 1
         here = parent[here]
     return copies
 
 
 @compiled
-def add(room: Scratch, copy: int, sender: int, receiver: int) -> None:
+def add_copy(room: RouteRoom, copy: int, sender: int, receiver: int) -> None:
     room.to[copy] = receiver
     room.after[copy] = room.head[sender]
     room.head[sender] = copy
 
 
 @compiled
-def fill(
-    ways: Spread,
+def fill_visits(
+    ways: RouteVisits,
     tree: Rooted,
     links: Ints,
     mine: Longs,
-    source: Ints,
-    starts: Longs,
-    brokers: Ints,
+    routes: RouteEnds,
     matched_once: bool,
 ) -> None:
     """Write the visits of some routes, breadth first, so that the copies of a visit adjoin."""
-    room = scratch(len(tree.parent))
+    room = route_room(len(tree.parent))
     for route in mine:
-        collect(room, tree, route, source[route], brokers[starts[route] : starts[route + 1]])
+        collect_copies(room, tree, route, routes)
         begin = ways.starts[route]
-        ways.visits[begin].broker, ways.visits[begin].link = source[route], -1
+        ways.visits[begin].broker, ways.visits[begin].link = routes.source[route], -1
         free = begin + 1
         for at in range(begin, ways.starts[route + 1]):
             visit = ways.visits[at]

@@ -10,7 +10,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.groups.churn import churn_groups
 from fanplan.layers.marking.churn import churn_marking
-from fanplan.simulation.churned import Churned
+from fanplan.simulation.simulated import Churned
 
 if TYPE_CHECKING:
     from fanplan.plan.stored import StoredPlan

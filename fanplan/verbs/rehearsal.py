@@ -65,13 +65,13 @@ def boxes(draw: np.random.Generator) -> tuple[Floats, Floats]:
 def match(draw: np.random.Generator) -> None:
     """Who wants a publication."""
     topic, owner = draw.integers(0, 3, BOXES), draw.integers(0, SUBSCRIBERS, BOXES)
-    index = matching.build_index(
+    index = matching.index_boxes(
         topic, np.full(BOXES, 2, np.int32), *boxes(draw), owner, np.arange(BOXES)
     )
     points, weight, hits = draw.random((BOXES, 2)), np.ones(BOXES), np.zeros(BOXES)
     matching.count_hits(index, topic, points, weight, hits)
-    matching.candidates(index, topic, points)
-    matching.audiences(index, topic, points)
+    matching.count_candidates(index, topic, points)
+    matching.find_audiences(index, topic, points)
     # Weights come from Arrow, which lets nobody write them; to numba that is another type.
     matching.wants(index, topic, points, pa.array(weight).to_numpy(), topic, 3)
 

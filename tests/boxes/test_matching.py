@@ -32,7 +32,7 @@ class Instance:
 
     def index(self) -> matching.BoxIndex:
         sizes = self.sizes[self.box_topic].astype(np.int32)
-        return matching.build_index(
+        return matching.index_boxes(
             self.box_topic, sizes, self.lo, self.hi, self.owner, self.subscription
         )
 
@@ -94,7 +94,7 @@ def test_hits_are_the_weight_inside_each_box(case: Instance) -> None:
 @settings(max_examples=200, deadline=None)
 @given(instances())
 def test_audiences_are_sorted_and_distinct(case: Instance) -> None:
-    order, offsets, owners = matching.audiences(case.index(), case.topic, case.x)
+    order, offsets, owners = matching.find_audiences(case.index(), case.topic, case.x)
     assert sorted(order) == list(range(len(case.topic)))
     for row, point in enumerate(order):
         assert list(owners[offsets[row] : offsets[row + 1]]) == case.audience(point)
@@ -116,7 +116,7 @@ def test_wants_count_a_point_once_per_owner(case: Instance, keys: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(instances())
 def test_candidates_bound_the_audience(case: Instance) -> None:
-    listed = matching.candidates(case.index(), case.topic, case.x)
+    listed = matching.count_candidates(case.index(), case.topic, case.x)
     for point in range(len(case.topic)):
         assert listed[point] >= len(case.audience(point))
 
@@ -154,10 +154,10 @@ def test_a_skewed_topic_is_indexed_within_bounds(boxes: int, dims: int, tail: fl
     # Splits are chosen from a sample of boxes, so the bound on entries holds roughly.
     assert len(index.cut) + len(index.cover) <= 2 * matching.ENTRIES_PER_BOX * boxes
     assert index.first_cell[-1] <= matching.CELLS_PER_BOX * boxes
-    _, _, owners = matching.audiences(index, case.topic, case.x)
+    _, _, owners = matching.find_audiences(index, case.topic, case.x)
     inside = (case.lo <= case.x[:, None]) & (case.x[:, None] < case.hi)
     assert len(owners) == inside.all(axis=2).sum()
-    assert matching.candidates(index, case.topic, case.x).sum() < 300 * boxes
+    assert matching.count_candidates(index, case.topic, case.x).sum() < 300 * boxes
 
 
 def test_an_axis_left_open_is_not_split() -> None:
@@ -165,7 +165,7 @@ def test_an_axis_left_open_is_not_split() -> None:
     lo = np.column_stack([random.random(1000), np.zeros(1000)])
     hi = np.column_stack([lo[:, 0] + 0.01, np.ones(1000)])
     zeros = np.zeros(1000, np.int64)
-    index = matching.build_index(zeros, np.full(1000, 2, np.int32), lo, hi, zeros, zeros)
+    index = matching.index_boxes(zeros, np.full(1000, 2, np.int32), lo, hi, zeros, zeros)
     assert index.splits[0, 0] > 16
     assert index.splits[0, 1] == 1
 
@@ -173,13 +173,13 @@ def test_an_axis_left_open_is_not_split() -> None:
 def test_categories_are_never_cut() -> None:
     lo = np.repeat(np.arange(5.0), 20)[:, None]
     zeros = np.zeros(100, np.int64)
-    index = matching.build_index(zeros, np.ones(100, np.int32), lo, lo + 1, zeros, zeros)
+    index = matching.index_boxes(zeros, np.ones(100, np.int32), lo, lo + 1, zeros, zeros)
     assert len(index.cut) == 0
     assert len(index.cover) == 100
 
 
 def test_many_equal_boxes_of_one_owner_count_once_in_audiences() -> None:
     lo, zeros = np.zeros((5000, 2)), np.zeros(5000, np.int64)
-    index = matching.build_index(zeros, np.full(5000, 2, np.int32), lo, lo + 1, zeros + 7, zeros)
-    _, _, owners = matching.audiences(index, np.zeros(1, np.int64), np.full((1, 2), 0.5))
+    index = matching.index_boxes(zeros, np.full(5000, 2, np.int32), lo, lo + 1, zeros + 7, zeros)
+    _, _, owners = matching.find_audiences(index, np.zeros(1, np.int64), np.full((1, 2), 0.5))
     assert list(owners) == [7]

@@ -18,7 +18,7 @@ from fanplan.papers.overlay.hybrid_table import PUBLISHED
 from fanplan.papers.overlay.samples import sample
 from fanplan.papers.overlay.settings import ALPHAS, FULL, MIXED, Sizes, bias_name, clients_name
 from fanplan.papers.overlay.trees import FREE, LATENCY, MESSAGES, draw, links_of
-from fanplan.simulation.simulate import simulate
+from fanplan.simulation.simulate import simulate_tree
 
 SMALL = Sizes(
     brokers=60,
@@ -71,7 +71,7 @@ def test_worked_examples_are_exact() -> None:
 def test_table_5_2_without_advertisements_at_the_thesis_size(bias: float) -> None:
     """Messages are within 10 % of the published; the latency at a bias of 1 does not reproduce."""
     problem, messages = draw(thesis(bias), 0)
-    found = simulate(problem, links_of(hybrid_tree(problem, 0.0)), messages, FREE)
+    found = simulate_tree(problem, links_of(hybrid_tree(problem, 0.0)), messages, FREE)
     assert found.messages_per_arrival == pytest.approx(PUBLISHED[MESSAGES, bias][0], rel=0.1)
     published = PUBLISHED[LATENCY, bias][0]
     if bias < 1:

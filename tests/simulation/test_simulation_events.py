@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.core.arrays import NONE
-from fanplan.simulation.events import SIZE, drop, empty_queue, has_room, put, roomier
+from fanplan.simulation.events import SIZE, drop, empty_queue, has_room, put_event, roomier
 
 STEPS = st.lists(
     st.none() | st.tuples(st.integers(0, 5), st.integers(0, 2), *[st.integers(NONE, 2)] * 2),
@@ -30,7 +30,7 @@ def test_events_come_out_in_order_and_none_is_lost(steps: list) -> None:
         if not has_room(queue, 1):
             queue = roomier(queue)
         rank = priority * 1000 + number
-        put(queue, line, other, float(time), rank, 0, 0, number)
+        put_event(queue, line, other, float(time), rank, 0, 0, number)
         waiting.append((time, rank, number))
     assert queue.marks[SIZE] == len(waiting)
 
@@ -38,7 +38,7 @@ def test_events_come_out_in_order_and_none_is_lost(steps: list) -> None:
 def test_a_line_needs_one_place_in_the_heap_and_left_slots_are_used_again() -> None:
     queue = empty_queue(lines=1, room=8)
     for number in range(100):
-        put(queue, 0, NONE, float(number), number, 0, 0, number)
+        put_event(queue, 0, NONE, float(number), number, 0, 0, number)
         if number >= 5:
             drop(queue)
         assert queue.marks[SIZE] == 1

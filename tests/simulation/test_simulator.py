@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.carried import overlay_ledger
-from fanplan.simulation.messages import Messages, publications, publications_of
+from fanplan.simulation.messages import Messages, as_publications, publications_of
 from fanplan.simulation.params import CONGESTION, SimulationParams
-from fanplan.simulation.result import SimulationResult
-from fanplan.simulation.simulate import run, simulate
-from fanplan.simulation.spread import Network, Tree, spread
+from fanplan.simulation.simulate import SimulationResult, run_messages, simulate_tree
+from fanplan.simulation.spread import RouteTree, SimulatedNetwork, spread_routes
 
 
 def routes(*given: tuple[int, list[int]]) -> Routes:
@@ -79,10 +78,12 @@ def runs(draw: st.DrawFn) -> tuple[np.ndarray, Routes, Messages]:
 @given(runs())
 def test_on_an_idle_network_it_is_the_ledger(case: tuple[np.ndarray, Routes, Messages]) -> None:
     edges, table, messages = case
-    messages = publications(messages.time_ms, messages.route)
+    messages = as_publications(messages.time_ms, messages.route)
     count = np.bincount(messages.route, minlength=len(table)).astype(float)
     table = Routes(table.source, table.starts, table.brokers, count, count)
-    result = simulate(problem(table, len(edges) + 1), edges, messages, SimulationParams("none"))
+    result = simulate_tree(
+        problem(table, len(edges) + 1), edges, messages, SimulationParams("none")
+    )
     ledger = overlay_ledger(edges, 100.0, table)
     assert result.link.tolist() == ledger.link.tolist()
     assert result.processed.tolist() == ledger.processed.tolist()
@@ -95,7 +96,9 @@ def test_on_an_idle_network_it_is_the_ledger(case: tuple[np.ndarray, Routes, Mes
 class Plain:
     """The model once more, as plainly as Python allows: one heap, sets, and tuples as events."""
 
-    def __init__(self, network: Network, table: Routes, capacity: np.ndarray, params: Any) -> None:
+    def __init__(
+        self, network: SimulatedNetwork, table: Routes, capacity: np.ndarray, params: Any
+    ) -> None:
         self.network, self.table, self.capacity, self.params = network, table, capacity, params
         self.heap: list[tuple] = []
         self.sequence = 0
@@ -176,11 +179,11 @@ def test_loads_and_waits_are_those_of_a_plain_simulation(
     messages = Messages(time, messages.route, messages.control).in_order()
     latency = np.array([7.0 + 2.0 ** -rng.randrange(10, 20) for _ in edges])
     transmission = np.full(len(edges), 3.0 if slow else 0.0)
-    network = Network(len(edges) + 1, edges, latency, transmission)
+    network = SimulatedNetwork(len(edges) + 1, edges, latency, transmission)
     capacity = np.array([rng.choice([100.0, 150.0, 300.0]) for _ in range(len(edges) + 1)])
     params = SimulationParams(congestion, match_ms=float(match), unit_ms=10.0)
-    ways = spread(network, table, [Tree(np.arange(len(edges)))])
-    result = run(network, ways, capacity, messages, params)
+    ways = spread_routes(network, table, [RouteTree(np.arange(len(edges)))])
+    result = run_messages(network, ways, capacity, messages, params)
     plain = Plain(network, table, capacity, params)
     assert sorted(result.delays_ms) == pytest.approx(sorted(plain.run(messages)))
     assert result.waited_ms == pytest.approx(plain.waited)
@@ -194,7 +197,9 @@ def test_figure_5_4_has_4_and_3_messages_at_two_links_each() -> None:
     given_ = problem(routes((2, [0, 4])), 5)
     for where, count in ((1, 4), (3, 3)):
         edges = np.array([(0, where), (1, 2), (2, 3), (3, 4)], np.int32)
-        result = simulate(given_, edges, publications(np.zeros(1), np.zeros(1)), SimulationParams())
+        result = simulate_tree(
+            given_, edges, as_publications(np.zeros(1), np.zeros(1)), SimulationParams()
+        )
         assert result.link_messages == count
         assert result.delays_ms.tolist() == [200.0, 200.0]
 
@@ -203,7 +208,9 @@ def test_the_rule_delays_the_next_message_by_what_was_too_much() -> None:
     """Section 6.4.1: 1250 messages at a capacity of 1000 delay the next message by 250 ticks."""
     time = np.concatenate((0.75 * np.arange(1250), [1000.0, 1001.0, 2000.0]))
     given_ = problem(routes((0, [1])), 2, capacity=1000.0)
-    result = simulate(given_, chain(2), publications(time, np.zeros(len(time))), SimulationParams())
+    result = simulate_tree(
+        given_, chain(2), as_publications(time, np.zeros(len(time))), SimulationParams()
+    )
     late = result.delays_ms[result.delays_ms != 100.0]
     assert late.tolist() == [350.0]
     assert (result.waited_ms.tolist(), result.peak.tolist()) == ([250.0, 0.0], [1250, 1200])
@@ -211,8 +218,8 @@ def test_the_rule_delays_the_next_message_by_what_was_too_much() -> None:
 
 def test_a_queue_serves_one_message_at_a_time() -> None:
     given_ = problem(routes((0, [0])), 1, capacity=10.0)
-    sent = publications(np.array([0.0, 0.0, 50.0, 900.0]), np.zeros(4))
-    result = simulate(given_, chain(1), sent, SimulationParams("queue"))
+    sent = as_publications(np.array([0.0, 0.0, 50.0, 900.0]), np.zeros(4))
+    result = simulate_tree(given_, chain(1), sent, SimulationParams("queue"))
     assert result.delays_ms.tolist() == [100.0, 200.0, 250.0, 100.0]
     assert result.processing_delay_ms == (100 + 150) / 4
 
@@ -222,46 +229,46 @@ def test_links_have_their_own_latency_and_bandwidth() -> None:
     bandwidth = np.array([np.inf, 1.0, 100.0])
     links = Links(a, b, np.array([5.0, 9.0, 7.0]), bandwidth, np.ones(3))
     given_ = problem(routes((0, [2])), 3, links=links)
-    sent = publications(np.array([0.0, 1.0]), np.zeros(2))
-    result = simulate(given_, np.array([(2, 1), (1, 0)]), sent, SimulationParams())
+    sent = as_publications(np.array([0.0, 1.0]), np.zeros(2))
+    result = simulate_tree(given_, np.array([(2, 1), (1, 0)]), sent, SimulationParams())
     assert result.delays_ms.tolist() == [5 + 10 + 7, 5 + (10 + 9) + 7]
     no_links = Links(a[:0], b[:0], *np.zeros((3, 0)))
     with pytest.raises(InputError, match="'b2' and 'b1' are linked, but no such"):
-        simulate(problem(given_.routes, 3, links=no_links), np.array([(2, 1), (1, 0)]), sent,
+        simulate_tree(problem(given_.routes, 3, links=no_links), np.array([(2, 1), (1, 0)]), sent,
                  SimulationParams())  # fmt: skip
     with pytest.raises(InputError, match="'b2' and 'b2' are linked, but no such"):
-        simulate(given_, np.array([(2, 2), (0, 0)]), sent, SimulationParams())
+        simulate_tree(given_, np.array([(2, 2), (0, 0)]), sent, SimulationParams())
 
 
 def test_matching_and_forwarding_take_time() -> None:
     star = np.array([(0, 1), (0, 2), (0, 3)], np.int32)
     params = SimulationParams("none", match_ms=2.0, forward_ms=10.0)
-    sent = publications(np.zeros(1), np.zeros(1))
-    result = simulate(problem(routes((0, [0, 1, 2, 3])), 4), star, sent, params)
+    sent = as_publications(np.zeros(1), np.zeros(1))
+    result = simulate_tree(problem(routes((0, [0, 1, 2, 3])), 4), star, sent, params)
     assert result.delays_ms.tolist() == [2.0, 114.0, 124.0, 134.0]
 
 
 def test_a_group_may_take_a_shortcut_and_is_matched_once() -> None:
     links = np.array([(0, 1), (1, 2), (2, 3), (0, 3)], np.int32)
-    network = Network(4, links, np.full(4, 10.0), np.zeros(4))
-    ways = spread(
+    network = SimulatedNetwork(4, links, np.full(4, 10.0), np.zeros(4))
+    ways = spread_routes(
         network,
         routes((0, [3]), (0, [3])),
-        [Tree(np.arange(3)), Tree(np.array([3]), matched_once=True)],
+        [RouteTree(np.arange(3)), RouteTree(np.array([3]), matched_once=True)],
         np.array([0, 1]),
     )
-    sent = publications(np.zeros(2), np.arange(2))
-    result = run(network, ways, np.ones(4), sent, SimulationParams("none", match_ms=1.0))
+    sent = as_publications(np.zeros(2), np.arange(2))
+    result = run_messages(network, ways, np.ones(4), sent, SimulationParams("none", match_ms=1.0))
     assert result.delays_ms.tolist() == [10 + 1, 30 + 4]
     assert result.link.tolist() == [[1, 0], [1, 0], [1, 0], [1, 0]]
     with pytest.raises(InputError, match="broker 2 of route 0 is not in the route's tree"):
-        spread(network, routes((0, [2])), [Tree(np.array([3]))])
+        spread_routes(network, routes((0, [2])), [RouteTree(np.array([3]))])
 
 
 def test_control_messages_go_first_and_are_counted_apart() -> None:
     sent = Messages(np.zeros(2), np.zeros(2, np.int64), np.array([False, True]))
     given_ = problem(routes((0, [1])), 2, capacity=100.0)
-    result = simulate(given_, chain(2), sent, SimulationParams("queue"))
+    result = simulate_tree(given_, chain(2), sent, SimulationParams("queue"))
     assert result.delays_ms.tolist() == [20.0 + 100.0 + 10.0]
     assert (result.link.tolist(), result.control.tolist()) == ([[1, 0]], [[1, 0]])
     assert (result.publications, result.processed.tolist(), result.events) == (1, [1, 1], 4)
@@ -272,7 +279,7 @@ def test_same_input_same_events_and_the_queue_grows() -> None:
     star = np.array([(0, i) for i in range(1, size)], np.int32)
     given_ = problem(routes((0, list(range(1, size))), (5, list(range(size)))), size, 1000.0)
     sent = publications_of(given_.routes, 0.001, seed=3)
-    results = [simulate(given_, star, sent, SimulationParams("queue")) for _ in range(2)]
+    results = [simulate_tree(given_, star, sent, SimulationParams("queue")) for _ in range(2)]
     assert everything(results[0]) == everything(results[1])
     assert results[0].events == 2 * size
     assert results[0].brokers_max == size
@@ -291,8 +298,8 @@ def test_publications_of_routes_are_as_many_as_their_messages() -> None:
 def test_the_tables_and_the_summary_add_up() -> None:
     table = routes((1, [0, 3]), (2, []))
     given_ = problem(table, 4)
-    sent = publications(np.array([0.0, 5.0, 6.0]), np.array([0, 0, 1]))
-    result = simulate(given_, chain(4), sent, SimulationParams())
+    sent = as_publications(np.array([0.0, 5.0, 6.0]), np.array([0, 0, 1]))
+    result = simulate_tree(given_, chain(4), sent, SimulationParams())
     brokers = result.broker_table(given_.brokers).to_pydict()
     assert brokers["processed"] == [2, 2, 3, 2]
     assert brokers["forwarded"] == [0, 2, 3, 0]
@@ -312,18 +319,18 @@ def test_the_tables_and_the_summary_add_up() -> None:
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        (lambda p, m: simulate(p, chain(3), m, SimulationParams()), "2 links are no tree of 2"),
-        (lambda p, m: simulate(p, chain(2) + 1, m, SimulationParams()), "no tree"),
-        (lambda p, m: simulate(problem(p.routes, 2, 0.0), chain(2), m, SimulationParams()),
+        (lambda p, m: simulate_tree(p, chain(3), m, SimulationParams()), "2 links are no tree"),
+        (lambda p, m: simulate_tree(p, chain(2) + 1, m, SimulationParams()), "no tree"),
+        (lambda p, m: simulate_tree(problem(p.routes, 2, 0.0), chain(2), m, SimulationParams()),
          "broker 'b0': has no capacity"),
-        (lambda p, m: simulate(p, chain(2), publications(m.time_ms, m.route + 1),
+        (lambda p, m: simulate_tree(p, chain(2), as_publications(m.time_ms, m.route + 1),
                                SimulationParams()), "route 1, but there are 1"),
-        (lambda p, m: publications(m.time_ms - 1, m.route), "negative"),
-        (lambda p, m: publications(np.zeros(2), m.route), "2 times, 1 routes"),
+        (lambda p, m: as_publications(m.time_ms - 1, m.route), "negative"),
+        (lambda p, m: as_publications(np.zeros(2), m.route), "2 times, 1 routes"),
         (lambda p, m: SimulationParams("jam"), "jam is unknown. Choose one of none, rule, queue"),
         (lambda p, m: SimulationParams(unit_ms=0.0, match_ms=-1.0), "(?s)match_ms.*unit_ms"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(what: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        what(problem(routes((0, [1])), 2), publications(np.zeros(1), np.zeros(1)))
+        what(problem(routes((0, [1])), 2), as_publications(np.zeros(1), np.zeros(1)))

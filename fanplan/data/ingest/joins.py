@@ -232,7 +232,7 @@ def _index(boxes: pa.Table, topic: Longs, dims: int) -> BoxIndex:
     """Index of boxes with the table's end points and the given topic numbers."""
     lo, hi = boxes["lo"].combine_chunks(), boxes["hi"].combine_chunks()
     lengths = pc.list_value_length(lo).to_numpy(zero_copy_only=False).astype(np.int32)
-    return matching.build_index(
+    return matching.index_boxes(
         topic,
         lengths,
         _padded(lo, lengths, dims),
@@ -263,7 +263,7 @@ def _points(chunk: pa.Table, dims: int) -> tuple[Longs, Floats, Floats]:
 def _slices(index: BoxIndex, chunk: pa.Table, pairs: int) -> Chunks:
     """A chunk in pieces of at most that many candidate pairs, but at least one point each."""
     topic, x, _ = _points(chunk, index.lo.shape[1])
-    piece = np.cumsum(matching.candidates(index, topic, x)) // pairs
+    piece = np.cumsum(matching.count_candidates(index, topic, x)) // pairs
     bounds = np.append(np.flatnonzero(np.diff(piece, prepend=-1)), len(chunk))
     for start, end in pairwise(bounds):
         yield chunk.slice(start, end - start)
@@ -282,7 +282,7 @@ def _hits(index: BoxIndex, chunks: Chunks) -> Batches:
 def _audiences(keep: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
     for chunk in chain.from_iterable(_slices(index, c, AUDIENCE_PAIRS) for c in chunks):
         topic, x, _ = _points(chunk, index.lo.shape[1])
-        order, offsets, owners = matching.audiences(index, topic, x)
+        order, offsets, owners = matching.find_audiences(index, topic, x)
         lists = pa.ListArray.from_arrays(offsets.astype(np.int32), owners)
         table = chunk.select(keep).take(order).append_column("subscribers", lists)
         yield from table.combine_chunks().to_batches()

@@ -29,8 +29,8 @@ from fanplan.layers.groups.simulated import brokers_of
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import publisher_names, read_brokers
 from fanplan.plan.stored import StoredPlan
-from fanplan.simulation.messages import Messages, publications
-from fanplan.simulation.simulated import Simulated, Times, choose_times, require_traffic
+from fanplan.simulation.messages import Messages, as_publications
+from fanplan.simulation.simulated import Simulated, Times, choose_times, require_messages
 
 if TYPE_CHECKING:
     from fanplan.simulation.params import SimulationParams
@@ -93,7 +93,7 @@ def measured_messages(
         what = "the times of publications are not those of its traffic"
         raise InputError(Problem(str(dataset), what, INGEST_AGAIN))
     order = np.lexsort((route, time))
-    return publications((time[order] - time.min()) * (1000.0 / speed), route[order])
+    return as_publications((time[order] - time.min()) * (1000.0 / speed), route[order])
 
 
 def sendings(plan: StoredPlan, dataset: Path, problem: DeliveryProblem) -> tuple[Floats, Longs]:
@@ -131,7 +131,7 @@ def simulate_delivery(
     """Send traffic through the brokers of a plan, and once more as if there were only trees."""
     from fanplan.layers.delivery.simulated import left_to_brokers
     from fanplan.layers.groups.simulated import group_ways, groups_agreement
-    from fanplan.simulation.simulate import require_capacity, run
+    from fanplan.simulation.simulate import require_capacity, run_messages
 
     require_brokers(plan)
     record, chosen = plan.section(GroupsRecord), choose_times(dataset, times)
@@ -143,9 +143,9 @@ def simulate_delivery(
         require_capacity(overlay)
         messages = entering(plan, left, dataset, chosen, speed, seed)
         network, ways = group_ways(problem, left.selected, record.shortcuts, hop)
-        result = run(network, ways, overlay.capacity, messages, params)
+        result = run_messages(network, ways, overlay.capacity, messages, params)
         bare = group_ways(naive, np.zeros(naive.size, bool), False, hop)
-        before = run(*bare, overlay.capacity, messages, params)
+        before = run_messages(*bare, overlay.capacity, messages, params)
         stage.rows(result.events + before.events)
     agreed = groups_agreement(record, problem, ways, messages, result, params)
     return Simulated(
@@ -184,7 +184,7 @@ def entering(
     from fanplan.layers.delivery.simulated import measured_messages
     from fanplan.simulation.messages import publications_of
 
-    require_traffic(left.problem.routes, dataset)
+    require_messages(left.problem.routes, dataset)
     if times == "drawn":
         return publications_of(left.problem.routes, dataset.manifest.seconds / speed, seed)
     return measured_messages(plan, dataset.path, left.delivery, speed)

@@ -11,7 +11,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.groups.stages.make import make_group_stages
-from fanplan.simulation.churned import Churned, require_fields
+from fanplan.simulation.simulated import Churned, require_fields
 
 if TYPE_CHECKING:
     from fanplan.core.arrays import Ints

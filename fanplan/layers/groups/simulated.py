@@ -21,9 +21,9 @@ from fanplan.layers.overlay.simulated import TOLERANCE
 from fanplan.network.brokers import Routes
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.result import SimulationResult
-from fanplan.simulation.simulated import Agreement, Simulated, Times, choose_times, require_traffic
-from fanplan.simulation.spread import Network, Spread, Tree, spread
+from fanplan.simulation.simulate import SimulationResult
+from fanplan.simulation.simulated import Agreement, Simulated, Times, choose_times, require_messages
+from fanplan.simulation.spread import RouteTree, RouteVisits, SimulatedNetwork, spread_routes
 
 if TYPE_CHECKING:
     from fanplan.layers.groups.problem.groups import GroupsProblem
@@ -44,7 +44,7 @@ def simulate_groups(
 ) -> Simulated:
     """Send traffic over the trees and the groups of a plan; every hop takes the latency given."""
     from fanplan.layers.groups.carried import carried_groups
-    from fanplan.simulation.simulate import require_capacity, run
+    from fanplan.simulation.simulate import require_capacity, run_messages
 
     record, chosen = plan.section(GroupsRecord), times_of_groups(plan, dataset, times)
     make_traffic(plan, dataset, chosen, engine)
@@ -55,7 +55,7 @@ def simulate_groups(
         everything = np.ones(problem.size, bool)
         network, ways = group_ways(problem, everything, record.shortcuts, params.latency_ms)
         messages = entering(problem, dataset, chosen, speed, seed)
-        result = run(network, ways, overlay.capacity, messages, params)
+        result = run_messages(network, ways, overlay.capacity, messages, params)
         stage.rows(result.events)
     agreed = groups_agreement(record, problem, ways, messages, result, params)
     trees = len(problem.trees.root)
@@ -84,14 +84,13 @@ def entering(
     problem: GroupsProblem, dataset: Dataset, times: Times, speed: float, seed: int
 ) -> Messages:
     """The messages that enter; the first measured time is 0."""
-    from fanplan.simulation.messages import publications, publications_of
-    from fanplan.simulation.traffic import read_sendings
+    from fanplan.simulation.messages import as_publications, publications_of, read_sendings
 
-    require_traffic(problem.routes, dataset)
+    require_messages(problem.routes, dataset)
     if times == "drawn":
         return publications_of(problem.routes, dataset.manifest.seconds / speed, seed)
     time, route = read_sendings(dataset.path, "sendings", problem.routes)
-    return publications((time - time[0]) * (1000.0 / speed), route)
+    return as_publications((time - time[0]) * (1000.0 / speed), route)
 
 
 def brokers_of(problem: GroupsProblem, dataset: Dataset) -> OverlayProblem:
@@ -114,7 +113,7 @@ def brokers_of(problem: GroupsProblem, dataset: Dataset) -> OverlayProblem:
 
 def group_ways(
     problem: GroupsProblem, selected: Bools, shortcuts: bool = True, hop_ms: float = 1.0
-) -> tuple[Network, Spread]:
+) -> tuple[SimulatedNetwork, RouteVisits]:
     """The network, shortcuts included, and the visits of all routes of a problem.
 
     A route of a group that is set up goes to all its members, on the group's own tree, and is
@@ -137,9 +136,11 @@ def group_ways(
     ends = np.sort(np.concatenate([*trees, np.empty((0, 2), np.int32)]), axis=1)
     links, place = np.unique(ends, axis=0, return_inverse=True)
     parts = np.split(place.ravel(), np.cumsum([len(tree) for tree in trees]))[:-1]
-    network = Network(len(problem.brokers), links, np.full(len(links), hop_ms), 0.0 * links[:, 0])
-    chosen = [Tree(part, matched_once=i >= once) for i, part in enumerate(parts)]
-    ways = spread(network, sent_to(problem, carrier), chosen, tree_of)
+    network = SimulatedNetwork(
+        len(problem.brokers), links, np.full(len(links), hop_ms), 0.0 * links[:, 0]
+    )
+    chosen = [RouteTree(part, matched_once=i >= once) for i, part in enumerate(parts)]
+    ways = spread_routes(network, sent_to(problem, carrier), chosen, tree_of)
     mind_ends(ways, problem, carrier)
     return network, ways
 
@@ -180,7 +181,7 @@ def sent_to(problem: GroupsProblem, carrier: Ints) -> Routes:
     )
 
 
-def mind_ends(ways: Spread, problem: GroupsProblem, carrier: Ints) -> None:
+def mind_ends(ways: RouteVisits, problem: GroupsProblem, carrier: Ints) -> None:
     """Ends of a tree match nothing, and only what is wanted arrives."""
     visits, size = ways.visits, len(problem.brokers)
     route = np.repeat(np.arange(len(carrier)), np.diff(ways.starts))
@@ -194,7 +195,7 @@ def mind_ends(ways: Spread, problem: GroupsProblem, carrier: Ints) -> None:
 def groups_agreement(
     record: GroupsRecord,
     problem: GroupsProblem,
-    ways: Spread,
+    ways: RouteVisits,
     messages: Messages,
     result: SimulationResult,
     params: SimulationParams,
@@ -222,7 +223,7 @@ def groups_agreement(
     return Agreement(tuple(here), tuple(differences))
 
 
-def matched(ways: Spread, messages: Messages) -> float:
+def matched(ways: RouteVisits, messages: Messages) -> float:
     """Matches of all messages: the visits of their routes that match."""
     before = np.concatenate(([0], np.cumsum(ways.visits["matched"], dtype=np.int64)))
     each = before[ways.starts[1:]] - before[ways.starts[:-1]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.marking.stages.make import make_marking_stages
-from fanplan.simulation.churned import Churned, require_fields
+from fanplan.simulation.simulated import Churned, require_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,10 +24,10 @@ from fanplan.network.dataset import publisher_names, read_brokers, read_links, r
 from fanplan.network.trees import Trees, trees_of
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.stored import StoredPlan
+from fanplan.simulation.messages import merged_routes
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.result import SimulationResult
-from fanplan.simulation.simulated import Agreement, Times, require_traffic
-from fanplan.simulation.traffic import merged
+from fanplan.simulation.simulate import SimulationResult
+from fanplan.simulation.simulated import Agreement, Times, require_messages
 
 if TYPE_CHECKING:
     from fanplan.simulation.messages import Messages
@@ -61,7 +61,7 @@ def read_overlay(plan: StoredPlan, dataset: Path) -> StoredOverlay:
     traffic = read_routes(
         dataset, "routes" if plan.section(OverlayRecord).clients == "given" else "client_routes"
     )
-    routes, route = merged(at_homes(plan, dataset, traffic, names))
+    routes, route = merged_routes(at_homes(plan, dataset, traffic, names))
     problem = OverlayProblem(
         brokers=names,
         capacity=brokers.capacity[at],
@@ -159,15 +159,14 @@ def entering(
     seed: int,
 ) -> Messages:
     """The messages that enter; the first measured time is 0."""
-    from fanplan.simulation.messages import publications, publications_of
-    from fanplan.simulation.traffic import read_sendings
+    from fanplan.simulation.messages import as_publications, publications_of, read_sendings
 
-    require_traffic(overlay.problem.routes, dataset)
+    require_messages(overlay.problem.routes, dataset)
     if times == "drawn":
         return publications_of(overlay.problem.routes, overlay.problem.seconds / speed, seed)
     stage = "sendings" if plan.section(OverlayRecord).clients == "given" else "client_sendings"
     time, route = read_sendings(dataset.path, stage, overlay.traffic)
-    return publications((time - time[0]) * (1000.0 / speed), overlay.route[route])
+    return as_publications((time - time[0]) * (1000.0 / speed), overlay.route[route])
 
 
 TOLERANCE = 1e-9

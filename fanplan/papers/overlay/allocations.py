@@ -19,8 +19,7 @@ from fanplan.network.generated import client_routes
 from fanplan.papers.overlay.drawn import PUBLISHING, Steps, extents_of, links_of, messages_of
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.result import SimulationResult
-from fanplan.simulation.simulate import simulate
+from fanplan.simulation.simulate import SimulationResult, simulate_tree
 from fanplan.workload.generators import clients
 from fanplan.workload.generators.draws import names
 
@@ -99,7 +98,7 @@ def simulated(
     """An allocation on the overlap tree (section 6.3.2); the baseline knows no similarity."""
     overlay = deployed_overlay(problem, allocation)
     tree = random_tree(overlay, seed) if random else overlap_tree(overlay)
-    return simulate(overlay, links_of(tree), messages, CONGESTED)
+    return simulate_tree(overlay, links_of(tree), messages, CONGESTED)
 
 
 def metrics(found: SimulationResult) -> dict[str, float]:

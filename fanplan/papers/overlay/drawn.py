@@ -7,7 +7,7 @@ import numpy as np
 from fanplan.boxes.extents import Extents, make_extents
 from fanplan.core.arrays import Ints
 from fanplan.network.trees import Tree
-from fanplan.simulation.messages import Messages, publications
+from fanplan.simulation.messages import Messages, as_publications
 from fanplan.workload.generators.population import Regions, SentPoints
 
 PUBLISHING = 1_000_000
@@ -32,7 +32,7 @@ def extents_of(regions: Regions, owner: np.ndarray) -> Extents:
 
 def messages_of(sent: SentPoints, route: np.ndarray) -> Messages:
     """Publications at their times; a second is the thesis' time unit of 1,000 ticks."""
-    return publications(1000.0 * sent.time, route)
+    return as_publications(1000.0 * sent.time, route)
 
 
 def links_of(tree: Tree) -> Ints:

@@ -7,9 +7,9 @@ import numpy as np
 from fanplan.boxes.extents import make_extents
 from fanplan.layers.overlay.problem.similarity import overlap
 from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
-from fanplan.simulation.messages import publications
+from fanplan.simulation.messages import as_publications
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.simulate import simulate
+from fanplan.simulation.simulate import simulate_tree
 from fanplan.workload.generators.draws import names
 
 BOXES = {
@@ -66,8 +66,8 @@ def topology(part: str) -> dict[str, float]:
         "Figure 5.4",
     )
     params = SimulationParams(congestion="none", latency_ms=LATENCY)
-    one = publications(np.zeros(1), np.zeros(1, np.int64))
-    result = simulate(problem, np.array(LINKS[part], np.int32), one, params)
+    one = as_publications(np.zeros(1), np.zeros(1, np.int64))
+    result = simulate_tree(problem, np.array(LINKS[part], np.int32), one, params)
     return {
         f"{part} messages": float(result.link_messages),
         f"{part} latency": result.delay_mean_ms / LATENCY,

@@ -22,8 +22,7 @@ from fanplan.network.trees import Tree
 from fanplan.papers.overlay.drawn import PUBLISHING, extents_of, links_of, messages_of
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.result import SimulationResult
-from fanplan.simulation.simulate import simulate
+from fanplan.simulation.simulate import SimulationResult, simulate_tree
 from fanplan.workload.generators import clients
 
 DEGREES = (1, 2, 3, 4, 6, 8, 16, 32, 64, 128)
@@ -40,7 +39,7 @@ def trees(setting: dict[str, Any], seed: int) -> dict[str, float]:
     problem, messages = draw(setting, seed)
     result: dict[str, float] = {}
     for name, tree in planned(problem, seed).items():
-        found = simulate(problem, links_of(tree), messages, FREE)
+        found = simulate_tree(problem, links_of(tree), messages, FREE)
         result |= {f"{name} {key}": value for key, value in metrics(found).items()}
     if setting["alphas"]:
         result |= hybrids(problem, messages, setting["alphas"])
@@ -110,7 +109,7 @@ def hybrids(problem: OverlayProblem, messages: Messages, alphas: list[float]) ->
     """
     result: dict[str, float] = {}
     found = {
-        a: simulate(problem, links_of(hybrid_tree(problem, a)), messages, FREE) for a in alphas
+        a: simulate_tree(problem, links_of(hybrid_tree(problem, a)), messages, FREE) for a in alphas
     }
     for what in (MESSAGES, LATENCY):
         by_alpha = {alpha: metrics(one)[what] for alpha, one in found.items()}

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanplan.boxes.union import united
+from fanplan.boxes.volumes import union_holds
 from fanplan.layers.groups.problem.cell_marks import mark_part, part_of, parts_met
 from fanplan.layers.groups.problem.cell_matcher import Grid, cells_of, grid_of
 from fanplan.layers.groups.problem.grid import cells_met, places_of
@@ -106,4 +106,4 @@ def test_boxes_hold_a_box_together(seed: int) -> None:
     held = inside.all(axis=2).any(axis=0).all()
     low, high = np.zeros(axes[0]), np.full(axes[0], 3.0)
     lo, hi = (np.ascontiguousarray(ends[:, :, k]) for k in (0, 1))
-    assert united(low, high, lo, hi) == held
+    assert union_holds(low, high, lo, hi) == held

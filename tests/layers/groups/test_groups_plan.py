@@ -24,7 +24,7 @@ from ready import stages_are_there
 import fanplan
 from fanplan.core.errors import CheckError, InputError
 from fanplan.network.brokers import Routes
-from fanplan.simulation.traffic import merged
+from fanplan.simulation.messages import merged_routes
 from fanplan.verbs.check import check_plan
 
 
@@ -55,7 +55,7 @@ def dataset(tmp_path: Path) -> fanplan.Dataset:
 def random_routes(seed: int, roots: int) -> tuple[list, int, Routes]:
     """Links of a tree, the number of brokers, and traffic."""
     world = random_world(seed, roots)
-    routes, _ = merged(routes_of_world(world)[0])
+    routes, _ = merged_routes(routes_of_world(world)[0])
     return [tuple(link) for link in world.links.tolist()], world.brokers, routes
 
 

@@ -14,7 +14,7 @@ from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.simulated import group_ways
 from fanplan.simulation.messages import publications_of
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.simulate import run
+from fanplan.simulation.simulate import run_messages
 
 HOP, MATCH = 8.0, 1.0
 
@@ -42,7 +42,7 @@ def compare(problem: GroupsProblem, selected: np.ndarray, shortcuts: bool) -> No
     network, ways = group_ways(problem, selected, shortcuts, HOP)
     messages = publications_of(problem.routes, 1.0, seed=1)
     params = SimulationParams("none", match_ms=MATCH)
-    result = run(network, ways, np.ones(len(problem.brokers)), messages, params)
+    result = run_messages(network, ways, np.ones(len(problem.brokers)), messages, params)
     ledger = groups_ledger(problem, selected, shortcuts, HOP, MATCH)
     entered = np.bincount(
         problem.routes.source, problem.routes.messages, minlength=len(problem.brokers)

@@ -21,8 +21,8 @@ from fanplan.layers.overlay.search.several import Overlay, general_overlay, over
 from fanplan.network.brokers import OverlayProblem
 from fanplan.simulation.messages import publications_of
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.simulate import run
-from fanplan.simulation.spread import Network, Tree, spread
+from fanplan.simulation.simulate import run_messages
+from fanplan.simulation.spread import RouteTree, SimulatedNetwork, spread_routes
 
 
 @st.composite
@@ -81,11 +81,11 @@ def test_the_simulator_counts_the_same_without_congestion(
     problem, _, overlay = case
     edges = np.stack(overlay.links, axis=1)
     latency = problem.latencies(edges)
-    network = Network(problem.size, edges, latency, np.zeros(len(edges)))
-    trees = [Tree(overlay.member(tree)) for tree in range(len(overlay.trees))]
-    ways = spread(network, problem.routes, trees, overlay.tree_of[problem.routes.source])
+    network = SimulatedNetwork(problem.size, edges, latency, np.zeros(len(edges)))
+    trees = [RouteTree(overlay.member(tree)) for tree in range(len(overlay.trees))]
+    ways = spread_routes(network, problem.routes, trees, overlay.tree_of[problem.routes.source])
     sent = publications_of(problem.routes, 1.0, 0)
-    result = run(network, ways, problem.capacity, sent, SimulationParams("none"))
+    result = run_messages(network, ways, problem.capacity, sent, SimulationParams("none"))
     assert result.link.tolist() == overlay.ledger.link.tolist()
     assert result.processed.tolist() == overlay.ledger.processed.tolist()
     assert result.delays_ms.sum() == pytest.approx(overlay.ledger.delay)

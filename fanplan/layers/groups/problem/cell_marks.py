@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.boxes.union import united
+from fanplan.boxes.volumes import union_holds
 from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.cell_matcher import Grid
@@ -281,7 +281,7 @@ def lift(canvas: Canvas, first: int, end: int, word: Words, count: int, marks: M
         whole = brush.state[cell] == ALL
         if brush.state[cell] == SEVERAL and brush.share[cell] >= NEARLY:
             corners(canvas.grid, canvas.part, cell, low, high)
-            whole = united(low, high, lo, hi)
+            whole = union_holds(low, high, lo, hi)
         marks.whole[cell] += whole
         brush.state[cell], brush.share[cell] = 0, 0.0
 

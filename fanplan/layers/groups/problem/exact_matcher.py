@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.boxes.matching import BoxIndex, build_index, locate, sorted_order, test
+from fanplan.boxes.matching import BoxIndex, index_boxes, locate_points, sorted_order, test
 from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.cell_matcher import DEFAULT, each, rows
@@ -45,7 +45,7 @@ def exact_matcher(regions: BrokerRegions, problem: GroupsProblem) -> ExactMatche
 
     Memory is that of the index: at most 64 entries for each box.
     """
-    index = build_index(
+    index = index_boxes(
         regions.topic, regions.dimensions, regions.lo, regions.hi, regions.broker, regions.topic
     )
     words = broker_words(index.owners)
@@ -114,7 +114,7 @@ def match_sets(matcher: ExactMatcher, tree: Ints, topic: Longs, point: Floats) -
     """Where many boxes cut cells, points are visited cell by cell and boxes gathered once."""
     index, axes = matcher.boxes, point.shape[1]
     groups = np.full(len(point), DEFAULT, np.int32)
-    cells = locate(index, topic, point)
+    cells = locate_points(index, topic, point)
     order, count = np.arange(len(cells)), len(matcher.starts) - 1
     if len(matcher.cutting) > FEW * count:
         order = sorted_order(cells, count, order)

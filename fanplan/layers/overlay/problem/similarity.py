@@ -10,36 +10,35 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from fanplan.boxes.covering import cover_sums, covered, coverers
-from fanplan.boxes.extents import Extents
-from fanplan.boxes.meeting import arrays, meeting_cover, meeting_sums
-from fanplan.boxes.pairs import Pairs
+from fanplan.boxes.covering import cover_sums, covered_extents, coverers
+from fanplan.boxes.extents import Extents, OwnerPairs
+from fanplan.boxes.intersections import arrays, meeting_cover, meeting_sums
 from fanplan.network.brokers import Similarity
 
 
-def overlap(left: Extents, right: Extents) -> Pairs:
+def overlap(left: Extents, right: Extents) -> OwnerPairs:
     """Overlap of owners (Eq. 4.2): the sum of α²/(A_x A_y) over all pairs of their extents."""
     return _sums(left, right, True)
 
 
-def interest(advertisements: Extents, subscriptions: Extents) -> Pairs:
+def interest(advertisements: Extents, subscriptions: Extents) -> OwnerPairs:
     """Interest of owners (Eq. 4.7): the sum of α/A_x over advertisements x and subscriptions."""
     return _sums(advertisements, subscriptions, False)
 
 
-def _sums(left: Extents, right: Extents, both: bool) -> Pairs:
+def _sums(left: Extents, right: Extents, both: bool) -> OwnerPairs:
     tiles, owners = left.tiles, len(right.owners)
     found = meeting_sums(arrays(left), tiles, arrays(right), right.index, owners, both)
     return _named(found, left, right)
 
 
-def cover(left: Extents, right: Extents) -> Pairs:
+def cover(left: Extents, right: Extents) -> OwnerPairs:
     """Covering of owners (Eq. 4.5): how far extents of i cover those of j.
 
     Extents of one box, which most are, are looked up in tables; the others are compared with
     those that they meet.
     """
-    found = cover_sums(coverers(left), covered(right), len(left.owners), right.sizes)
+    found = cover_sums(coverers(left), covered_extents(right), len(left.owners), right.sizes)
     several = np.flatnonzero(np.diff(left.starts) > 1)
     if len(several):
         more = meeting_cover(arrays(left), several, arrays(right), right.index, right.sizes)
@@ -47,13 +46,13 @@ def cover(left: Extents, right: Extents) -> Pairs:
     return _named(found, left, right)
 
 
-def _added(first: Pairs, second: Pairs, shape: tuple[int, int]) -> Pairs:
+def _added(first: OwnerPairs, second: OwnerPairs, shape: tuple[int, int]) -> OwnerPairs:
     """The sums of two tables of pairs."""
     total = (matrix(first, shape) + matrix(second, shape)).tocoo()
     return total.row.astype(np.int64), total.col.astype(np.int64), total.data
 
 
-def _named(found: Pairs, left: Extents, right: Extents) -> Pairs:
+def _named(found: OwnerPairs, left: Extents, right: Extents) -> OwnerPairs:
     i, j, value = found
     return left.owners[i], right.owners[j], value
 
@@ -81,18 +80,18 @@ def client_similarity(
     return shares, matrix(common, (subscribers, subscribers))
 
 
-def matrix(pairs: Pairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
+def matrix(pairs: OwnerPairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
     i, j, value = pairs
     return scipy.sparse.coo_array((value, (i, j)), shape=shape).tocsr()
 
 
-def apart(pairs: Pairs) -> Pairs:
+def apart(pairs: OwnerPairs) -> OwnerPairs:
     """Pairs of different owners."""
     i, j, value = pairs
     return i[i != j], j[i != j], value[i != j]
 
 
-def both_ways(pairs: Pairs) -> Pairs:
+def both_ways(pairs: OwnerPairs) -> OwnerPairs:
     """Pairs of different owners with one value for both orders, which rounding could tell apart."""
     i, j, value = pairs
     i, j, value = i[i < j], j[i < j], value[i < j]

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from fanplan.boxes.pairs import Pairs
+from fanplan.boxes.extents import OwnerPairs
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import (
     Chunks,
@@ -31,7 +31,7 @@ from fanplan.network.dataset import publisher_names, read_brokers
 
 Batches = Iterator[pa.RecordBatch]
 Tasks = Sequence[tuple[int, tuple[int, ...]]]
-Kernel = Callable[[Chunks, Chunks, int, tuple[int, ...]], Iterator[Pairs]]
+Kernel = Callable[[Chunks, Chunks, int, tuple[int, ...]], Iterator[OwnerPairs]]
 
 VALUE = "i int, j int, value double"
 _PAIR = [T.StructField("i", T.IntegerType()), T.StructField("j", T.IntegerType())]
@@ -183,7 +183,7 @@ def _work(kernel: Kernel, left: Chunks, right: Chunks, tasks: Tasks, batches: Ba
                 )
 
 
-def _overlaps(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[Pairs]:
+def _overlaps(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[OwnerPairs]:
     for p in others:
         i, j, value = metrics.overlap(left.load(p), right.load(q))
         # Within a chunk a pair is found twice, and rounding may differ.
@@ -192,12 +192,14 @@ def _overlaps(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> I
         yield j[once], i[once], value[once]
 
 
-def _interests(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[Pairs]:
+def _interests(
+    left: Chunks, right: Chunks, q: int, others: tuple[int, ...]
+) -> Iterator[OwnerPairs]:
     for p in others:
         yield metrics.interest(left.load(p), right.load(q))
 
 
-def _covers(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[Pairs]:
+def _covers(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[OwnerPairs]:
     yield metrics.cover(left.load_all(others), right.load(q))
 
 

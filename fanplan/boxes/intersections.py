@@ -11,12 +11,14 @@ from fanplan.boxes.extents import (
     BLOCK,
     Extents,
     Index,
+    OwnerPairs,
     Tiles,
-    meets,
+    append_row,
+    hull_meets,
     near_blocks,
     shared_volumes,
+    start_pairs,
 )
-from fanplan.boxes.pairs import Pairs, append_row, start_pairs
 from fanplan.boxes.volumes import union_volume
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
@@ -47,7 +49,7 @@ def arrays(extents: Extents) -> Arrays:
     )
 
 
-class Scratch(NamedTuple):
+class ExtentRoom(NamedTuple):
     """Room for one extent at a time: ``total`` and ``shared`` are zero between two."""
 
     blocks: Ints
@@ -58,8 +60,8 @@ class Scratch(NamedTuple):
 
 
 @compiled
-def _scratch(y: Arrays, index: Index) -> Scratch:
-    return Scratch(
+def _extent_room(y: Arrays, index: Index) -> ExtentRoom:
+    return ExtentRoom(
         np.empty(index.hull_lo.shape[1], np.int32),
         np.empty(BLOCK),
         np.zeros(BLOCK),
@@ -71,13 +73,13 @@ def _scratch(y: Arrays, index: Index) -> Scratch:
 @compiled
 def meeting_sums(
     x: Arrays, tiles: Tiles, y: Arrays, index: Index, owners: int, both: bool
-) -> Pairs:
+) -> OwnerPairs:
     """Sums over extents of α/A_x, and with ``both`` of α/A_x · α/A_y, by pairs of owners.
 
     Where both have one box, a tile of one owner is compared with a block, so that the block stays
     in the cache and its extents' sums are added to their owners' once.
     """
-    room, sums = _scratch(y, index), np.zeros(owners)
+    room, sums = _extent_room(y, index), np.zeros(owners)
     out, used, tile = start_pairs(), 0, 0
     simple = np.all(index.single)
     for e in range(len(x.place)):
@@ -95,7 +97,7 @@ def meeting_sums(
 
 @compiled
 def _add_tile(
-    x: Arrays, tiles: Tiles, tile: int, index: Index, room: Scratch, sums: Floats, both: bool
+    x: Arrays, tiles: Tiles, tile: int, index: Index, room: ExtentRoom, sums: Floats, both: bool
 ) -> None:
     """Add what extents of one box have in common with others of one box."""
     extents = tiles.extent[tiles.starts[tile] : tiles.starts[tile + 1]]
@@ -104,7 +106,7 @@ def _add_tile(
         if index.single[block]:
             for e in extents:
                 box = x.starts[e]
-                if meets(index.hull_lo, index.hull_hi, block, x.lo[box], x.hi[box]):
+                if hull_meets(index.hull_lo, index.hull_hi, block, x.lo[box], x.hi[box]):
                     _add_block(x, e, index, block, room, both)
             for k in range(min(BLOCK, len(index.place) - block * BLOCK)):
                 at = block * BLOCK + k
@@ -114,7 +116,7 @@ def _add_tile(
 
 
 @compiled
-def _add_block(x: Arrays, e: int, index: Index, block: int, room: Scratch, both: bool) -> None:
+def _add_block(x: Arrays, e: int, index: Index, block: int, room: ExtentRoom, both: bool) -> None:
     box, per_volume = x.starts[e], x.weight[e] / x.volume[e]
     for k in range(shared_volumes(index, block, x.lo[box], x.hi[box], room.part)):
         share = room.part[k] * per_volume
@@ -124,7 +126,7 @@ def _add_block(x: Arrays, e: int, index: Index, block: int, room: Scratch, both:
 
 @compiled
 def _add_extent(
-    x: Arrays, e: int, y: Arrays, index: Index, room: Scratch, sums: Floats, both: bool
+    x: Arrays, e: int, y: Arrays, index: Index, room: ExtentRoom, sums: Floats, both: bool
 ) -> None:
     """Add what an extent has in common with those that it meets, unless both have one box."""
     for k in range(_meet(x, e, index, room, x.starts[e + 1] - x.starts[e] == 1)):
@@ -135,7 +137,7 @@ def _add_extent(
 
 
 @compiled
-def _meet(x: Arrays, e: int, index: Index, room: Scratch, several: bool) -> int:
+def _meet(x: Arrays, e: int, index: Index, room: ExtentRoom, several: bool) -> int:
     """List the extents that one meets, with the volumes it shares; returns how many they are.
 
     Extents may have several boxes, and volumes are summed before they are squared (Eq. 4.1). With
@@ -158,20 +160,20 @@ def _meet(x: Arrays, e: int, index: Index, room: Scratch, several: bool) -> int:
 
 
 @compiled
-def meeting_cover(x: Arrays, chosen: Longs, y: Arrays, index: Index, sizes: Floats) -> Pairs:
+def meeting_cover(x: Arrays, chosen: Longs, y: Arrays, index: Index, sizes: Floats) -> OwnerPairs:
     """Sums over chosen extents x of Eq. 4.3, by pairs of owners."""
-    room, sums, known = _scratch(y, index), np.zeros(len(sizes)), no_volumes()
+    room, sums, known = _extent_room(y, index), np.zeros(len(sizes)), no_volumes()
     out, used = start_pairs(), 0
     for n in range(len(chosen)):
         e = chosen[n]
-        covered = _covered(x, e, y, index, room)
+        covered = _covered_by(x, e, y, index, room)
         first = 0
         for k in range(1, len(covered) + 1):
             if k < len(covered) and y.place[covered[k]] == y.place[covered[first]]:
                 continue
             j = y.place[covered[first]]
             # Eq. 4.3: merged volume of what is covered, times the share of subscriptions covered.
-            value = _merged_once(y, covered[first:k], known) / x.volume[e]
+            value = _known_volume(y, covered[first:k], known) / x.volume[e]
             value *= y.weight[covered[first:k]].sum() / sizes[j]
             sums[j] += x.weight[e] * value
             first = k
@@ -181,7 +183,7 @@ def meeting_cover(x: Arrays, chosen: Longs, y: Arrays, index: Index, sizes: Floa
 
 
 @compiled
-def _covered(x: Arrays, e: int, y: Arrays, index: Index, room: Scratch) -> Ints:
+def _covered_by(x: Arrays, e: int, y: Arrays, index: Index, room: ExtentRoom) -> Ints:
     """The extents that extent e covers, ascending, so that an owner's are together."""
     sure = 0
     for k in range(_meet(x, e, index, room, False)):
@@ -194,7 +196,7 @@ def _covered(x: Arrays, e: int, y: Arrays, index: Index, room: Scratch) -> Ints:
 
 
 @compiled
-def _merged_once(y: Arrays, extents: Ints, known: Known) -> float:
+def _known_volume(y: Arrays, extents: Ints, known: Known) -> float:
     """Volume that extents fill together; the same sets come again and again."""
     if len(extents) == 1:
         return y.volume[extents[0]]
@@ -202,13 +204,13 @@ def _merged_once(y: Arrays, extents: Ints, known: Known) -> float:
     key = signature(numbers, np.uint64(1)), signature(numbers, np.uint64(2))
     if key in known:
         return known[key]
-    volume = _merged(y, extents)
+    volume = _merged_volume(y, extents)
     known[key] = volume
     return volume
 
 
 @compiled
-def _merged(y: Arrays, extents: Ints) -> float:
+def _merged_volume(y: Arrays, extents: Ints) -> float:
     """Volume that extents fill together."""
     boxes = 0
     for e in extents:
