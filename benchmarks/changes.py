@@ -25,8 +25,8 @@ from fanplan.data.reader import Manifest
 from fanplan.layers.channels.changes.changes import states_of
 from fanplan.layers.channels.changes.order import ChannelChanges, costed, ordered
 from fanplan.layers.channels.changes.world import ChannelWorld, world_between
+from fanplan.layers.channels.check.check import find_service
 from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
-from fanplan.layers.channels.check.service import find_service
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, Pairs
 from fanplan.layers.channels.methods import find_method

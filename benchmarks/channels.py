@@ -34,15 +34,12 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.methods import find_method
-from fanplan.layers.channels.published.genetic import (
-    AtomicParams,
-    GeneticParams,
-    genetic,
-    genetic_atomic,
-)
-from fanplan.layers.channels.published.genetic.generated import from_generated as subscriptions_of
-from fanplan.layers.channels.published.second_step import MOVES
-from fanplan.layers.channels.search import KmodesParams, kmodes
+from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
+from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
+from fanplan.layers.channels.published.genetic.problem import from_generated as subscriptions_of
+from fanplan.layers.channels.published.second_step.two_step import MOVES
+from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.workload.generators import load_kind
 
 W = Weights()

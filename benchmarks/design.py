@@ -39,7 +39,8 @@ from fanplan.data.engine import EMBEDDED
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, pairs
 from fanplan.layers.channels.methods import find_method
-from fanplan.layers.channels.published.genetic import GeneticParams, genetic
+from fanplan.layers.channels.published.genetic.params import GeneticParams
+from fanplan.layers.channels.published.genetic.plan import genetic
 from fanplan.layers.channels.published.genetic.problem import (
     SubscriptionProblem,
     lists,

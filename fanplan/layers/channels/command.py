@@ -214,7 +214,7 @@ def require_start(options: Mapping[str, Any]) -> None:
 def churn_of(
     made: ChannelLayer, fresh_cost: float | None, dataset: Dataset, channels: int, start: PathLike
 ) -> Churn:
-    from fanplan.layers.channels.differences import changes
+    from fanplan.layers.channels.map import changes
 
     older = load_start(dataset, channels, start)
     changed = changes(older.map, made.map)

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.layers.channels.changes.world import flow_traffic
-from fanplan.layers.channels.check.check import costs
+from fanplan.layers.channels.check.check import costs, count_ledger, find_service
 from fanplan.layers.channels.check.evidence import Truth, read_decisions, read_truth
-from fanplan.layers.channels.check.service import count_ledger, find_service
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis
 from fanplan.plan.drift import LayerNow, Moved, came_and_went

@@ -19,7 +19,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 if TYPE_CHECKING:
     from fanplan.data.interest import Rows
     from fanplan.layers.channels.methods import Method
-    from fanplan.layers.channels.start import Start
+    from fanplan.layers.channels.names import Start
 
 PER_FLOW = ("pinned", "off_multicast", "max_channel_rate", "start")
 """Options that speak of single flows: a class of flows must not be decided as one then."""
@@ -115,7 +115,7 @@ def subscriber_limits(
 
 def load_start(dataset: Dataset, channels: int, folder: PathLike) -> Start:
     """The map of an older plan, which must not have more channels than there are now."""
-    from fanplan.layers.channels.start import start_of
+    from fanplan.layers.channels.names import start_of
     from fanplan.layers.registry import load_plan
 
     plan = load_plan(Path(folder))

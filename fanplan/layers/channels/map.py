@@ -1,4 +1,4 @@
-"""What a planner decides (a channel map) and what is known about it afterwards (a plan)."""
+"""What a planner decides (a channel map), and what is known about it afterwards (a plan)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from fanplan.core.arrays import Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger, cost, excess_percent, unicast_fraction
 from fanplan.core.prices import Weights
-from fanplan.data.interest import Rows
-from fanplan.layers.channels.bitmap import Bitmap, bitmap
-from fanplan.layers.channels.bounds.bounds import Bound
+from fanplan.data.interest import InterestProblem, Rows
+from fanplan.layers.channels.bitmap import Bitmap, bitmap, bitmap_pairs, empty_bitmap, set_bit
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +87,38 @@ class ChannelMap:
         return bitmap(self.members.left, self.members.right, self.channels, subscribers)
 
 
+def one_channel_per_row(problem: InterestProblem, channel: Ints, channels: int) -> ChannelMap:
+    """Row ``i`` goes to ``channel[i]``; everyone who wants something on a channel joins it."""
+    assigned = pairs(np.arange(problem.size), channel)
+    return ChannelMap(channels, assigned, interested_members(problem, assigned, channels), NO_PAIRS)
+
+
+def interested_members(problem: InterestProblem, assigned: Pairs, channels: int) -> Pairs:
+    """(channel, subscriber) for all who want at least one row on the channel.
+
+    Time is linear in the audiences times the channels per row; memory is one bit per channel and
+    subscriber.
+    """
+    bits = empty_bitmap(channels, len(problem.subscribers))
+    join(bits, problem.indptr, problem.audience, assigned.left, assigned.right)
+    return pairs(*bitmap_pairs(bits))
+
+
+@compiled
+def join(bits: Bitmap, indptr: Longs, audience: Ints, rows: Ints, channels: Ints) -> None:
+    for i in range(len(rows)):
+        for subscriber in audience[indptr[rows[i]] : indptr[rows[i] + 1]]:
+            set_bit(bits, channels[i], subscriber)
+
+
+@dataclass(frozen=True, order=True)
+class Bound:
+    """A cost that no plan of some kind undercuts, and the argument that proves it."""
+
+    cost: float
+    name: str
+
+
 @dataclass(frozen=True)
 class ChannelLayer:
     """A channel map with its origin and its cost.
@@ -135,3 +166,41 @@ class ChannelLayer:
     @property
     def unicast_fraction(self) -> float:
         return unicast_fraction(self.ledger)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Pairs to add and to remove. Unicast follows from the rest and is not counted."""
+
+    joins: int
+    """(channel, subscriber) pairs that are new."""
+    leaves: int
+    """(channel, subscriber) pairs that are gone."""
+    added: int
+    """(row, channel) pairs that are new."""
+    removed: int
+    """(row, channel) pairs that are gone."""
+
+    @property
+    def total(self) -> int:
+        return self.joins + self.leaves + self.added + self.removed
+
+
+def changes(old: ChannelMap, new: ChannelMap) -> Changes:
+    """Count the changes from one map to another; channels are compared by number."""
+    return Changes(
+        joins=without(new.members, old.members),
+        leaves=without(old.members, new.members),
+        added=without(new.assigned, old.assigned),
+        removed=without(old.assigned, new.assigned),
+    )
+
+
+def without(pairs: Pairs, others: Pairs) -> int:
+    """How many pairs are not among the others."""
+    return len(np.setdiff1d(keys(pairs), keys(others), assume_unique=True))
+
+
+def keys(pairs: Pairs) -> Longs:
+    """One number for each pair."""
+    return (pairs.left.astype(np.int64) << 32) | pairs.right

@@ -11,35 +11,32 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Stop, never
 from fanplan.core.version import __version__
 from fanplan.data.interest import InterestProblem, Rows, load_interest
-from fanplan.layers.channels.bounds.dual import best_bounds
+from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelLayer, ChannelMap
 from fanplan.layers.channels.params import (
     ChannelParams,
+    KmodesParams,
     UnicastParams,
     require_enough_flows,
     require_traffic,
 )
-from fanplan.layers.channels.published.bmd import bmd
 from fanplan.layers.channels.published.exact import ExactParams, exact
-from fanplan.layers.channels.published.genetic import (
-    AtomicParams,
-    GeneticParams,
-    genetic,
-    genetic_atomic,
-)
+from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
+from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
 from fanplan.layers.channels.published.genetic.problem import (
     SubscriptionProblem,
     load_subscriptions,
 )
+from fanplan.layers.channels.published.interest_vectors import bmd, lloyd
 from fanplan.layers.channels.published.interior_point import interior_point
-from fanplan.layers.channels.published.merges import flow_merge, user_merge
+from fanplan.layers.channels.published.merge import flow_merge, user_merge
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
 from fanplan.layers.channels.published.plain import broadcast, random_map, round_robin, unicast
-from fanplan.layers.channels.published.second_step import find_second_step, hybrid, reverse
+from fanplan.layers.channels.published.second_step.reverse import reverse
+from fanplan.layers.channels.published.second_step.two_step import find_second_step, hybrid
 from fanplan.layers.channels.published.tock import tock
-from fanplan.layers.channels.published.two_phase import lloyd
-from fanplan.layers.channels.search import KmodesParams, kmodes
+from fanplan.layers.channels.search.kmodes import kmodes
 
 Input = InterestProblem | SubscriptionProblem
 

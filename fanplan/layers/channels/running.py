@@ -61,7 +61,7 @@ class Run:
         from fanplan.layers.channels.methods import planned
         from fanplan.layers.channels.params import require_traffic
         from fanplan.layers.channels.published.genetic.problem import load_subscriptions
-        from fanplan.layers.channels.stages.islands import evolve_islands
+        from fanplan.layers.channels.stages.restarts import evolve_islands
 
         problem = load_subscriptions(self.dataset.path)
         require_traffic(problem.interest)
@@ -81,7 +81,7 @@ class Run:
 
     def on_spark(self, watch: Watch) -> ChannelLayer:
         """With Lloyd passes and the assignment as Spark jobs, for more rows than fit a search."""
-        from fanplan.layers.channels.search import KmodesParams
+        from fanplan.layers.channels.params import KmodesParams
         from fanplan.layers.channels.stages.decisions import as_plan
         from fanplan.layers.channels.stages.restarts import shared_folder
         from fanplan.layers.channels.stages.scale import plan_on_spark

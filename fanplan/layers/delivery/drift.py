@@ -11,6 +11,7 @@ import numpy as np
 from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.changes import fed
 from fanplan.layers.channels.changes.world import both, direct_flows
+from fanplan.layers.channels.check.check import UNWANTED, count_ledger, find_service
 from fanplan.layers.channels.check.evidence import (
     Decisions,
     Relation,
@@ -18,7 +19,6 @@ from fanplan.layers.channels.check.evidence import (
     read_decisions,
     read_truth,
 )
-from fanplan.layers.channels.check.service import UNWANTED, count_ledger, find_service
 from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on, read_senders
 from fanplan.layers.delivery.changes.world import home_of, sites_of
 from fanplan.layers.delivery.check.check import priced

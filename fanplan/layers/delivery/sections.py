@@ -94,7 +94,7 @@ def channels_layer(
     """The channels of a delivery as a layer of their own."""
     from fanplan.core.prices import Weights
     from fanplan.core.version import __version__
-    from fanplan.layers.channels.bounds.dual import best_bounds
+    from fanplan.layers.channels.bounds import best_bounds
     from fanplan.layers.channels.ledger import analytic_ledger, perfect
     from fanplan.layers.channels.map import ChannelLayer
 

@@ -19,19 +19,20 @@ from fanplan.core.stop import never
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.published.genetic import (
-    AtomicParams,
-    GeneticParams,
+from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.published.genetic.genes import map_costs, subscription_genes
+from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
+from fanplan.layers.channels.published.genetic.plan import (
     genetic,
     genetic_atomic,
+    heavy_subscriptions,
+    map_rest,
+    map_subscriptions,
+    wanted_of,
 )
-from fanplan.layers.channels.published.genetic.generated import from_generated
-from fanplan.layers.channels.published.genetic.genes import map_costs, subscription_genes
-from fanplan.layers.channels.published.genetic.plan import map_rest, map_subscriptions
-from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
-from fanplan.layers.channels.published.genetic.selection import heavy_subscriptions, wanted_of
+from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem, from_generated
 from fanplan.layers.channels.published.genetic.weight import row_weight
-from fanplan.layers.channels.search import KmodesParams, kmodes
+from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.papers.genetic.settings import size_name
 from fanplan.papers.genetic.tables import table_costs
 from fanplan.workload.generators import load_kind

@@ -9,13 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.data.build import from_pairs
-from fanplan.layers.channels.published.genetic.genes import map_costs, subscription_genes
+from fanplan.layers.channels.published.genetic.genes import (
+    map_costs,
+    subscription_genes,
+    used_channels,
+)
 from fanplan.layers.channels.published.genetic.problem import (
     SubscriptionProblem,
     lists,
     one_per_subscriber,
 )
-from fanplan.layers.channels.published.genetic.quality import used_channels
 
 SUBSCRIPTIONS = {
     "a": "ABG",

@@ -12,9 +12,8 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import perfect
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.published.params import HybridParams
-from fanplan.layers.channels.published.second_step.greedy import greedy_path
-from fanplan.layers.channels.published.second_step.order import order_path
-from fanplan.layers.channels.published.second_step.served import COST, UNICAST, deliver
+from fanplan.layers.channels.published.second_step.moves import greedy_path, order_path
+from fanplan.layers.channels.published.second_step.moving_pairs import COST, UNICAST, deliver
 from fanplan.layers.channels.published.second_step.two_step import GREEDY, ORDERS
 
 

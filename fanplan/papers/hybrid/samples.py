@@ -18,8 +18,8 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.methods import find_method
+from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.published.params import HybridParams
-from fanplan.layers.channels.search import KmodesParams
 from fanplan.papers.hybrid.curves import Curve, at, cheapest, second_step_curve
 from fanplan.papers.hybrid.settings import DRAWN, LIMIT, SECOND_STEPS, SHARES
 from fanplan.workload.generators import load_kind

@@ -12,9 +12,7 @@ from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_generated
-from fanplan.layers.channels.bounds.bounds import lower_bound
-from fanplan.layers.channels.bounds.dual import best_bounds, dual_bound
-from fanplan.layers.channels.bounds.spectral import spectral_bound
+from fanplan.layers.channels.bounds import best_bounds, dual_bound, lower_bound, spectral_bound
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.published.exact import ExactParams, exact
 from fanplan.workload.generators import load_kind
@@ -67,8 +65,8 @@ def test_best_bound_is_named_and_above_perfect(name):
 
 
 def test_bounds_hold_when_light_rows_are_left_out(monkeypatch):
-    monkeypatch.setattr("fanplan.layers.channels.bounds.dual.MOST_ROWS", 4)
-    monkeypatch.setattr("fanplan.layers.channels.bounds.spectral.LARGEST", 4)
+    monkeypatch.setattr("fanplan.layers.channels.bounds.MOST_ROWS", 4)
+    monkeypatch.setattr("fanplan.layers.channels.bounds.LARGEST", 4)
     random = np.random.default_rng(5)
     for _ in range(20):
         wanted = random.random((9, USERS)) < 0.5

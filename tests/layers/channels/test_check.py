@@ -23,9 +23,8 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.data.interest import load_interest
-from fanplan.layers.channels.bounds.bounds import Bound
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import ChannelLayer, ChannelMap, pairs
+from fanplan.layers.channels.map import Bound, ChannelLayer, ChannelMap, pairs
 from fanplan.verbs.check import check_plan
 from fanplan.verbs.save import save_plan
 

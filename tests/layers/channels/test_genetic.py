@@ -17,40 +17,44 @@ from fanplan.core.stop import never
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.published.genetic import (
-    AtomicParams,
-    GeneticParams,
+from fanplan.layers.channels.published.genetic.evolve import (
+    State,
     advance,
     best,
+    breed,
+    crossover_points,
+    exchange,
+    migrate,
+    mutate,
+    ranked,
+    roulette,
+    tournament,
+    wheel,
+)
+from fanplan.layers.channels.published.genetic.genes import (
+    SubscriptionGenes,
+    first_population,
+    map_costs,
+    neighbour_map,
+    neighbourhoods,
+    subscription_genes,
+    used_channels,
+)
+from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
+from fanplan.layers.channels.published.genetic.plan import (
     finished_map,
     first_atomic,
     first_state,
     genetic,
     genetic_atomic,
-    migrate,
+    heavy_subscriptions,
+    map_subscriptions,
 )
-from fanplan.layers.channels.published.genetic.evolve import State, ranked
-from fanplan.layers.channels.published.genetic.generated import from_generated
-from fanplan.layers.channels.published.genetic.genes import (
-    SubscriptionGenes,
-    map_costs,
-    subscription_genes,
+from fanplan.layers.channels.published.genetic.problem import (
+    Lists,
+    SubscriptionProblem,
+    from_generated,
 )
-from fanplan.layers.channels.published.genetic.neighbours import neighbour_map, neighbourhoods
-from fanplan.layers.channels.published.genetic.operators import (
-    breed,
-    crossover_points,
-    exchange,
-    first_population,
-    mutate,
-    roulette,
-    tournament,
-    wheel,
-)
-from fanplan.layers.channels.published.genetic.plan import map_subscriptions
-from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem
-from fanplan.layers.channels.published.genetic.quality import used_channels
-from fanplan.layers.channels.published.genetic.selection import heavy_subscriptions
 from fanplan.layers.channels.published.genetic.weight import row_weight
 from fanplan.workload.generators.subjects import ContentParams, generate_content
 

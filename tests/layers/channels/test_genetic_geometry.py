@@ -11,25 +11,23 @@ from datasets import make_problem, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanplan.layers.channels.published.genetic.covering import (
+from fanplan.layers.channels.published.genetic.plan import heaviest
+from fanplan.layers.channels.published.genetic.problem import UNCOUNTED, Lists, SubscriptionProblem
+from fanplan.layers.channels.published.genetic.weight import (
+    Counted,
     condition_covers,
     covers,
     covers_notification,
-)
-from fanplan.layers.channels.published.genetic.probability import (
-    Counted,
+    disjoint,
     estimate,
     known_hits,
+    measures,
     row_probability,
-    subscription_probability,
-)
-from fanplan.layers.channels.published.genetic.problem import UNCOUNTED, Lists, SubscriptionProblem
-from fanplan.layers.channels.published.genetic.selection import heaviest
-from fanplan.layers.channels.published.genetic.volume import disjoint, measures, volume
-from fanplan.layers.channels.published.genetic.weight import (
     row_weight,
     subject_weight,
+    subscription_probability,
     subscription_weight,
+    volume,
 )
 
 SIDE = 5

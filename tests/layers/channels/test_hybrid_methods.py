@@ -17,30 +17,41 @@ from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_generated, from_pairs
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.published.assignment import assignment_cost, nothing_assigned, overlaps
-from fanplan.layers.channels.published.bmd import best_members, bmd, move_nearest
+from fanplan.layers.channels.published.interest_vectors import (
+    batch_pass,
+    best_members,
+    bmd,
+    drawn_centroids,
+    lloyd,
+    move_nearest,
+    online_pass,
+)
 from fanplan.layers.channels.published.interior_point import (
     barrier,
     interior_point,
     newton_direction,
     solve_positive,
 )
-from fanplan.layers.channels.published.merge import follow, merge_cheapest, search_all, total
-from fanplan.layers.channels.published.merges import (
+from fanplan.layers.channels.published.merge import (
     class_groups,
     flow_merge,
+    follow,
+    merge_cheapest,
+    search_all,
+    total,
     user_groups,
     user_merge,
 )
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
 from fanplan.layers.channels.published.plain import random_map
-from fanplan.layers.channels.published.second_step import two_step
-from fanplan.layers.channels.published.tock import reassign, tock, tock_from_random
-from fanplan.layers.channels.published.two_phase import (
-    batch_pass,
-    drawn_centroids,
-    lloyd,
-    online_pass,
+from fanplan.layers.channels.published.second_step.two_step import two_step
+from fanplan.layers.channels.published.tock import (
+    assignment_cost,
+    nothing_assigned,
+    overlaps,
+    reassign,
+    tock,
+    tock_from_random,
 )
 from fanplan.workload.generators.plain_topics import MarketParams, WebsphereParams
 from fanplan.workload.generators.plain_topics import generate_market as market

@@ -9,19 +9,11 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InputError
 from fanplan.core.stop import never
-from fanplan.layers.channels.published.genetic import (
-    GeneticParams,
-    State,
-    advance,
-    best,
-    finished_map,
-    first_state,
-    genetic,
-    migrate,
-)
-from fanplan.layers.channels.published.genetic.generated import from_generated
-from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
-from fanplan.layers.channels.stages.islands import EPOCH, evolve_islands
+from fanplan.layers.channels.published.genetic.evolve import State, advance, best, migrate
+from fanplan.layers.channels.published.genetic.params import GeneticParams
+from fanplan.layers.channels.published.genetic.plan import finished_map, first_state, genetic
+from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem, from_generated
+from fanplan.layers.channels.stages.restarts import EPOCH, evolve_islands
 from fanplan.workload.generators import load_kind
 
 PARAMS = GeneticParams(4, iterations=2 * EPOCH + 10)

@@ -20,22 +20,22 @@ from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_generated, from_pairs
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.bounds.dual import best_bounds
-from fanplan.layers.channels.differences import changes
+from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, changes, pairs
+from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.published.exact import ExactParams, exact
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
-from fanplan.layers.channels.published.second_step import MOVES
+from fanplan.layers.channels.published.second_step.two_step import MOVES
 from fanplan.layers.channels.published.tock import tock
-from fanplan.layers.channels.search import KmodesParams, kmodes
+from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.channels.search.model.assign import assign, total_gain
 from fanplan.layers.channels.search.model.cover import empty_cover, from_map, to_map
 from fanplan.layers.channels.search.ruled.exchange import perturbed
-from fanplan.layers.channels.search.ruled.fill import fill
 from fanplan.layers.channels.search.ruled.flips import flip_members
 from fanplan.layers.channels.search.ruled.obey import is_served, serve_by_clusters
 from fanplan.layers.channels.search.task import make_task
+from fanplan.layers.channels.search.unicast_limit import fill
 from fanplan.workload.generators import load_kind
 
 USERS = 6

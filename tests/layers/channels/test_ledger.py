@@ -22,7 +22,7 @@ from fanplan.core.ledger import (
     unicast_fraction,
 )
 from fanplan.core.prices import Weights
-from fanplan.layers.channels.bounds.bounds import lower_bound
+from fanplan.layers.channels.bounds import lower_bound
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap, pairs
 

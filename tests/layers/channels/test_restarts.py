@@ -15,9 +15,8 @@ from fanplan.data.interest import load_interest
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.methods import find_method, plan_channels
-from fanplan.layers.channels.params import ChannelParams
-from fanplan.layers.channels.published.genetic import AtomicParams
-from fanplan.layers.channels.search import KmodesParams
+from fanplan.layers.channels.params import ChannelParams, KmodesParams
+from fanplan.layers.channels.published.genetic.params import AtomicParams
 from fanplan.layers.channels.stages.restarts import (
     best_of_restarts,
     rebuilt,

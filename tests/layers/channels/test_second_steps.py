@@ -19,27 +19,29 @@ from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, pairs
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.plain import random_map, unicast
-from fanplan.layers.channels.published.second_step import (
-    MOVES,
-    SECOND_STEPS,
-    hybrid,
-    reverse,
-    two_step,
-)
-from fanplan.layers.channels.published.second_step.greedy import greedy_path, item_change
-from fanplan.layers.channels.published.second_step.items import flow_items, pair_items, user_items
-from fanplan.layers.channels.published.second_step.order import (
+from fanplan.layers.channels.published.second_step.moves import (
+    greedy_path,
     heaviest_first,
+    item_change,
     lightest_first,
     order_path,
 )
-from fanplan.layers.channels.published.second_step.reverse import all_unicast, gather
-from fanplan.layers.channels.published.second_step.served import (
+from fanplan.layers.channels.published.second_step.moving_pairs import (
     BY_UNICAST,
     COST,
     channel_map,
     deliver,
+    flow_items,
+    pair_items,
     send_by_unicast,
+    user_items,
+)
+from fanplan.layers.channels.published.second_step.reverse import all_unicast, gather, reverse
+from fanplan.layers.channels.published.second_step.two_step import (
+    MOVES,
+    SECOND_STEPS,
+    hybrid,
+    two_step,
 )
 from fanplan.layers.channels.published.tock import tock
 

@@ -24,14 +24,13 @@ from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.channels.search import KmodesParams
 from fanplan.layers.channels.search.free.lloyd import lloyd
 from fanplan.layers.channels.search.free.search import search
 from fanplan.layers.channels.search.model.cover import one_channel, to_map
 from fanplan.layers.channels.search.model.demand import heaviest, make_demand
 from fanplan.layers.channels.search.model.rules import no_rules, recover
-from fanplan.layers.channels.search.model.shares import exponent_of, to_whole
 from fanplan.layers.channels.stages.decisions import (
     Decided,
     as_plan,
@@ -39,7 +38,13 @@ from fanplan.layers.channels.stages.decisions import (
     missed_on_spark,
     write_tables,
 )
-from fanplan.layers.channels.stages.lloyd import Setting, lloyd_pass, save_members
+from fanplan.layers.channels.stages.lloyd import (
+    Setting,
+    exponent_of,
+    lloyd_pass,
+    save_members,
+    to_whole,
+)
 from fanplan.layers.channels.stages.scale import plan_on_spark
 from fanplan.plan.tables import CHANNEL_TABLES
 from fanplan.verbs.save import save_plan

@@ -17,16 +17,12 @@ from fanplan.core.errors import InputError
 from fanplan.core.progress import quiet
 from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.layers.channels.methods import Method, plan_channels
-from fanplan.layers.channels.published.genetic import (
-    AtomicParams,
-    GeneticParams,
-    genetic,
-    genetic_atomic,
-)
-from fanplan.layers.channels.published.genetic.generated import from_generated
+from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
+from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
 from fanplan.layers.channels.published.genetic.problem import (
     UNCOUNTED,
     SubscriptionProblem,
+    from_generated,
     load_subscriptions,
     one_per_subscriber,
 )

@@ -22,9 +22,8 @@ from fanplan.layers.channels.changes.order import (
     ordered,
 )
 from fanplan.layers.channels.changes.world import ChannelWorld, Pairs, both, channel_world
-from fanplan.layers.channels.check.check import costs, name_flows
+from fanplan.layers.channels.check.check import costs, count_ledger, find_service, name_flows
 from fanplan.layers.channels.check.evidence import Decisions, Relation
-from fanplan.layers.channels.check.service import count_ledger, find_service
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.changes import unstaged
 from fanplan.plan.findings import TOLERANCE, Findings

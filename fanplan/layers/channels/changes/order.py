@@ -44,12 +44,9 @@ PHASES = (
 )
 TURN = np.array([0, 1, 1, 1, 1, 1, 1, 2])
 """Of the changes that are due at the same time: first joins, then flow by flow, then leaves."""
-
 FIRST = -2
 """When a unicast is due that brings what the old plan does not: somebody is missing it."""
-
 ACTIONS = ("join", "carry", "unicast", "direct", "end_direct", "end_unicast", "drop", "leave")
-
 NOBODY = np.zeros(0, np.int64)
 
 

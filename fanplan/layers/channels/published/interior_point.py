@@ -12,11 +12,14 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import perfect
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
 from fanplan.layers.channels.params import require_enough_flows
-from fanplan.layers.channels.published.assignment import map_cost
 from fanplan.layers.channels.published.params import FirstStepParams
 from fanplan.layers.channels.published.plain import broadcast
-from fanplan.layers.channels.published.second_step.items import user_items
-from fanplan.layers.channels.published.second_step.served import channel_map, deliver
+from fanplan.layers.channels.published.second_step.moving_pairs import (
+    channel_map,
+    deliver,
+    user_items,
+)
+from fanplan.layers.channels.published.tock import map_cost
 
 LARGEST = 20_000
 """Most variables: (rows + subscribers) · channels. The paper's small system has 3,000."""

@@ -1,4 +1,4 @@
-"""Random: each flow goes to a channel drawn uniformly."""
+"""Baselines that look at no interest: random, broadcast, round robin, unicast."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import numpy as np
 
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, one_channel_per_row, pairs
 from fanplan.layers.channels.params import ChannelParams, require_enough_flows
-from fanplan.layers.channels.published.membership import one_channel_per_row
 
 
 def random_map(

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.core.ledger import cost
+from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.map import ChannelMap, one_channel_per_row
 from fanplan.layers.channels.params import require_enough_flows
-from fanplan.layers.channels.published.assignment import (
-    NOWHERE,
-    Assignment,
-    assignment_cost,
-    cheapest,
-    nothing_assigned,
-    overlaps,
-    put,
-    take,
-)
-from fanplan.layers.channels.published.membership import one_channel_per_row
 from fanplan.layers.channels.published.params import FirstStepParams
+
+NOWHERE = -1
+
+
+class Assignment(NamedTuple):
+    """Rows on channels, and what follows from it; changed in place by ``put`` and ``take``.
+
+    Matrices are subscriber × channel: the channels of one subscriber lie together, so that one
+    row can be compared with all channels at once. Memory: 5 bytes per subscriber and channel.
+    """
+
+    indptr: Longs
+    audience: Ints
+    rate: Floats
+    channel: Ints
+    """The channel of each row, or ``NOWHERE``."""
+    needs: Ints
+    """How many rows on the channel the subscriber wants."""
+    joined: Bytes
+    """1 where ``needs`` is not 0."""
+    sizes: Longs
+    """Members of each channel."""
+    loads: Floats
+    """Messages of the rows on each channel."""
 
 
 def tock(problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop) -> ChannelMap:
@@ -83,3 +101,94 @@ def reassign(state: Assignment, order: Longs) -> int:
         put(state, row, after)
         moved += after != before
     return moved
+
+
+def nothing_assigned(problem: InterestProblem, channels: int) -> Assignment:
+    """Empty channels."""
+    shape = (len(problem.subscribers), channels)
+    return Assignment(
+        problem.indptr,
+        problem.audience,
+        problem.messages,
+        np.full(problem.size, NOWHERE, dtype=np.int32),
+        np.zeros(shape, dtype=np.int32),
+        np.zeros(shape, dtype=np.uint8),
+        np.zeros(channels, dtype=np.int64),
+        np.zeros(channels, dtype=np.float64),
+    )
+
+
+def assignment_cost(state: Assignment, weights: Weights) -> float:
+    """C of Bickson et al. (2010), section 3.1, for the rows that are placed."""
+    return float(np.dot(state.loads, weights.w2 + weights.w1 * state.sizes))
+
+
+def map_cost(problem: InterestProblem, map: ChannelMap, weights: Weights) -> float:
+    """C′ of Eq. 1, counted from scratch."""
+    return cost(analytic_ledger(problem, map), weights)
+
+
+@compiled
+def put(state: Assignment, row: int, channel: int) -> None:
+    """Place a row that is nowhere; whoever wants it joins the channel. O(audience)."""
+    state.channel[row] = channel
+    state.loads[channel] += state.rate[row]
+    for subscriber in state.audience[state.indptr[row] : state.indptr[row + 1]]:
+        state.needs[subscriber, channel] += 1
+        if state.needs[subscriber, channel] == 1:
+            state.joined[subscriber, channel] = 1
+            state.sizes[channel] += 1
+
+
+@compiled
+def take(state: Assignment, row: int) -> None:
+    """Take a row off its channel; who wants nothing else there leaves. O(audience)."""
+    channel = state.channel[row]
+    state.channel[row] = NOWHERE
+    state.loads[channel] -= state.rate[row]
+    for subscriber in state.audience[state.indptr[row] : state.indptr[row + 1]]:
+        state.needs[subscriber, channel] -= 1
+        if state.needs[subscriber, channel] == 0:
+            state.joined[subscriber, channel] = 0
+            state.sizes[channel] -= 1
+
+
+@compiled
+def overlaps(joined: Bytes, audience: Ints, partial: Bytes, result: Ints) -> None:
+    """How many of the audience each channel has as members, into ``result``.
+
+    Sums of up to 255 bytes stay in a byte (``partial``), which the processor adds 32 at a time.
+    """
+    channels = joined.shape[1]
+    for j in range(channels):
+        result[j] = 0
+    for start in range(0, len(audience), 255):
+        for j in range(channels):
+            partial[j] = 0
+        for subscriber in audience[start : start + 255]:
+            for j in range(channels):
+                partial[j] += joined[subscriber, j]
+        for j in range(channels):
+            result[j] += partial[j]
+
+
+@compiled
+def cheapest(state: Assignment, row: int, members: Ints, preferred: int) -> int:
+    """The channel on which a row that is nowhere raises the cost least. O(channels).
+
+    The audience that is not yet among the ``members`` must receive the whole channel, and all of
+    the channel must receive the row. The weights w1 and w2 do not matter: every channel adds w2
+    for the row, and everything else is in units of w1. Ties go to ``preferred``, then to the first.
+    """
+    size = state.indptr[row + 1] - state.indptr[row]
+    rate = state.rate[row]
+    best, least = preferred, np.inf
+    if preferred != NOWHERE:
+        missing = size - members[preferred]
+        least = rate * (state.sizes[preferred] + missing) + state.loads[preferred] * missing
+    for j in range(len(state.sizes)):
+        missing = size - members[j]
+        increase = rate * (state.sizes[j] + missing) + state.loads[j] * missing
+        if increase < least:
+            best, least = j, increase
+    return best

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from fanplan.core.arrays import Longs
+from fanplan.data.interest import repeat_audiences
 from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
-from fanplan.layers.channels.report.pairs import Pairs, audience_pairs, pairs_of
 from fanplan.page.content import Picture
 from fanplan.page.numbers import number
 from fanplan.page.png import inline, png
@@ -19,20 +20,23 @@ from fanplan.page.svg import tag
 
 WIDTH, HEIGHT = 2000, 500
 """Most pixels: enough for a wide screen; beyond, a pixel stands for several pairs."""
-
 COARSE = 600
 """A picture with fewer columns is shown with sharp pixels instead of blurred ones."""
-
 LEVELS = 6
 """Of each colour in a pixel: 6³ colours fit into the palette of a PNG."""
-
 WANTED, UNICAST, UNWANTED = (46, 125, 206), (232, 153, 30), (214, 64, 86)
 """As in the page's style, which has them for legends."""
-
 PASSES = 30
 """Of averaging; the order hardly changes after a few."""
 
 Counts = NDArray[np.float64]
+
+
+class Pairs(NamedTuple):
+    """Pairs of numbers: flow and subscriber, flow and channel, channel and member."""
+
+    left: Longs
+    right: Longs
 
 
 @dataclass(frozen=True)
@@ -180,3 +184,17 @@ def palette() -> NDArray[np.uint8]:
             density = min(weight.sum() / (LEVELS - 1), 1.0) ** 0.6
             result[number_] = (*(weight @ colours / weight.sum()), 255 * density)
     return result
+
+
+def pairs_of(relation: Relation) -> Pairs:
+    """Ascending pairs."""
+    left = np.repeat(np.arange(len(relation.starts) - 1), np.diff(relation.starts))
+    return Pairs(left, relation.right.astype(np.int64))
+
+
+def audience_pairs(truth: Truth) -> Pairs:
+    """Every flow with each subscriber who wants it."""
+    sizes = np.diff(truth.audience_starts)[truth.classes]
+    starts = np.append(0, np.cumsum(sizes))
+    audience = repeat_audiences(truth.audience_starts, truth.audience, truth.classes, starts)
+    return Pairs(np.repeat(np.arange(len(truth.classes)), sizes), audience.astype(np.int64))

@@ -12,8 +12,7 @@ from fanplan.core.prices import Weights
 from fanplan.layers.channels.check.evidence import Decisions, Truth, read_decisions, read_truth
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
-from fanplan.layers.channels.report.matrix import matrix_pictures
-from fanplan.layers.channels.report.pairs import audience_pairs, pairs_of
+from fanplan.layers.channels.report.matrix import audience_pairs, matrix_pictures, pairs_of
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
 from fanplan.page.content import Listing, Picture, Section

@@ -1,9 +1,16 @@
-"""kmodes, the default channel planner: one idea per file, assembled in ``plan``."""
+"""kmodes, the default channel planner: ours, and the code to read first.
 
-from __future__ import annotations
+Read in this order:
 
-from fanplan.layers.channels.differences import Changes, changes
-from fanplan.layers.channels.params import KmodesParams
-from fanplan.layers.channels.search.kmodes import kmodes
+- ``model/``: the mathematics. ``demand`` has rows with audiences and prices; ``assign`` finds the
+  best channel of each row; ``cover`` has several channels per row; ``rules`` has the limits, and
+  the two steps that improve a cover within them.
+- ``free/``: the search with one channel per row and no limits. ``search`` puts together ``seed``
+  (first channels), ``lloyd`` (alternation and single moves) and ``swap`` (close one, open another).
+- ``ruled/``: what limits need. ``obey`` makes any cover keep them, or tells why none does;
+  ``clusters`` groups users whom unicast must not serve; ``exchange`` and ``flips`` improve on that.
+- ``task``, ``solve``: a problem as demand and rules, and one cover for it from all these parts.
+- ``unicast_limit``, ``replan``, ``kmodes``: limits on unicast and on changes, and the planner.
 
-__all__ = ["Changes", "KmodesParams", "changes", "kmodes"]
+The methods of papers are in ``channels/published``; kmodes takes some of their maps as starts.
+"""

@@ -11,8 +11,8 @@ import numpy as np
 from fanplan.core.arrays import Bytes
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.params import KmodesParams
-from fanplan.layers.channels.search.free.column import CANDIDATES
 from fanplan.layers.channels.search.free.search import search
+from fanplan.layers.channels.search.free.seed import CANDIDATES
 from fanplan.layers.channels.search.model.assign import Choice
 from fanplan.layers.channels.search.model.cover import Cover, empty_cover, one_channel
 from fanplan.layers.channels.search.model.demand import Demand
@@ -21,7 +21,7 @@ from fanplan.layers.channels.search.model.rules import (
     improve,
     objective,
 )
-from fanplan.layers.channels.search.ruled.exchange import exchange
+from fanplan.layers.channels.search.ruled.exchange import exchange, reopen
 from fanplan.layers.channels.search.ruled.flips import can_flip, flip_members
 from fanplan.layers.channels.search.ruled.obey import (
     is_served,
@@ -30,7 +30,6 @@ from fanplan.layers.channels.search.ruled.obey import (
     serve_by_packing,
     worth_least,
 )
-from fanplan.layers.channels.search.ruled.reopen import reopen
 
 CLUSTER_SHARES = (0.6, 0.66, 0.72, 0.9)
 """Parts of the channels that are tried as user clusters if rows must not go by unicast."""

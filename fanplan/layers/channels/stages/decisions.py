@@ -23,8 +23,8 @@ from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.channels.map import ChannelLayer, ChannelMap, Pairs, pairs
 from fanplan.layers.channels.methods import find_method, planned
+from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.record import subscriber_names
-from fanplan.layers.channels.search import KmodesParams
 from fanplan.layers.channels.search.model.cover import Cover, unserved_pairs
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.plan.tables import CHANNEL_SUBSCRIBERS, arrow_schema

@@ -1,7 +1,9 @@
-"""Independent restarts of a channel planner, each a Spark task; the best one is kept.
+"""Several searches at once as Spark tasks: independent restarts, or islands whose maps migrate.
 
-Tasks leave their maps in a folder beside the dataset and report the cost, so that of all maps only
-the best comes to the driver.
+Restarts leave their maps in a folder beside the dataset and report the cost, so that of all maps
+only the best comes to the driver. Islands are populations of the genetic planner. An epoch is one
+Spark job: its tasks read the states that the epoch before left in such a folder, let the
+neighbour's best map in, and go on; the driver holds one state at a time.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import math
 import os
 import pickle
 import shutil
+import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import FanplanError, InputError, Problem
 from fanplan.core.ledger import cost
-from fanplan.core.progress import Progress, quiet
+from fanplan.core.progress import Progress, Stage, quiet
 from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, never
 from fanplan.data.interest import Rows, load_interest
 from fanplan.data.tasks import PAYLOAD, run_tasks
@@ -29,10 +32,16 @@ from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelLayer, ChannelMap, pairs
 from fanplan.layers.channels.methods import find_method, planned
 from fanplan.layers.channels.params import ChannelParams, require_enough_flows, require_traffic
+from fanplan.layers.channels.published.genetic.evolve import State, advance, best, migrate
+from fanplan.layers.channels.published.genetic.params import GeneticParams
+from fanplan.layers.channels.published.genetic.plan import finished_map, first_state
+from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
 
 JOB = "job.pickle"
 STOP = "stop"
 """A file in the shared folder that ends all searches; they keep their best so far."""
+EPOCH = 50
+"""Generations between two migrations."""
 
 
 @dataclass(frozen=True)
@@ -96,23 +105,6 @@ def restart_seeds(seed: int, restarts: int) -> list[int]:
     return [seed, *(int(other.generate_state(1)[0]) for other in others)]
 
 
-@contextmanager
-def shared_folder(dataset: Path, purpose: str) -> Iterator[Path]:
-    """A folder for the length of a ``with`` block that whoever sees the dataset sees too."""
-    folder = dataset.with_name(f"{dataset.name}.{purpose}-{os.getpid()}")
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        folder.mkdir()
-    except OSError as error:
-        what = f"cannot be written ({error.strerror})"
-        remedy = "Copy the dataset to where there is room beside it"
-        raise InputError(Problem(str(folder), what, remedy)) from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def run_restarts(
     spark: SparkSession, folder: Path, seeds: list[int], note: Callable[[str], None], stop: Stop
 ) -> tuple[float, ...]:
@@ -129,12 +121,6 @@ def run_restarts(
         if PAYLOAD in result:
             raise rebuilt(result[PAYLOAD])
     return tuple(result["cost"] for result in results)
-
-
-def tell_stop(folder: Path, stop: Stop) -> None:
-    """Pass on to the tasks that the search must end."""
-    if stop(math.inf):
-        (folder / STOP).touch()
 
 
 def restart(item: dict[str, Any]) -> dict[str, Any]:
@@ -177,3 +163,122 @@ def load_map(path: Path) -> ChannelMap:
         channels, *sides = (file[f"arr_{i}"] for i in range(7))
     relations = [pairs(sides[i], sides[i + 1]) for i in (0, 2, 4)]
     return ChannelMap(int(channels), *relations)
+
+
+@contextmanager
+def shared_folder(dataset: Path, purpose: str) -> Iterator[Path]:
+    """A folder for the length of a ``with`` block that whoever sees the dataset sees too."""
+    folder = dataset.with_name(f"{dataset.name}.{purpose}-{os.getpid()}")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir()
+    except OSError as error:
+        what = f"cannot be written ({error.strerror})"
+        remedy = "Copy the dataset to where there is room beside it"
+        raise InputError(Problem(str(folder), what, remedy)) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def tell_stop(folder: Path, stop: Stop) -> None:
+    """Pass on to the tasks that the search must end."""
+    if stop(math.inf):
+        (folder / STOP).touch()
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """The best map of all islands, and each island's own best in the measure of the search."""
+
+    map: ChannelMap
+    costs: tuple[float, ...]
+
+
+def evolve_islands(
+    spark: SparkSession,
+    problem: SubscriptionProblem,
+    params: GeneticParams,
+    seed: int,
+    islands: int,
+    dataset: Path,
+    time: float | None = None,
+    progress: Progress | None = None,
+    stop: Stop = never,
+) -> Evolved:
+    """Search on so many islands; one island alone is the plain search with that seed.
+
+    ``time`` is a limit in seconds for all epochs together; when ``stop`` says so, the islands end
+    with their best so far. The states lie beside the dataset.
+    """
+    if islands < 1:
+        raise InputError(Problem("restarts", f"{islands} is too few", "Use 1 or more"))
+    stage = (progress or quiet()).stage(f"{islands} islands")
+    with stage as told, shared_folder(dataset.absolute(), "islands") as folder:
+        for island in range(islands):
+            save_state(first_state(problem, params, seed, island), state_path(folder, 0, island))
+        last, costs = run_epochs(spark, folder, params, islands, time, told, stop)
+        winner = load_state(state_path(folder, last, 0))
+        for island in range(1, islands):
+            winner = best([winner, load_state(state_path(folder, last, island))])
+    return Evolved(finished_map(problem, winner), costs)
+
+
+def run_epochs(
+    spark: SparkSession,
+    folder: Path,
+    params: GeneticParams,
+    islands: int,
+    time: float | None,
+    told: Stage,
+    stop: Stop,
+) -> tuple[int, tuple[float, ...]]:
+    """Epochs until all islands are finished or time is over: the last one, and the costs."""
+    began, epochs = clock.monotonic(), max(1, math.ceil(params.iterations / EPOCH))
+    for epoch in range(epochs):
+        left = None if time is None else time - (clock.monotonic() - began)
+        shared = {"folder": str(folder), "epoch": epoch, "islands": islands, "seconds": left}
+        items = [shared | {"island": island} for island in range(islands)]
+        results = run_tasks(spark, advance_island, items, meanwhile=lambda: tell_stop(folder, stop))
+        costs = tuple(result["cost"] for result in results)
+        told.update(best=min(costs))
+        told.note(f"epoch {epoch + 1} of {epochs}")
+        forget(folder, epoch, islands)
+        late = time is not None and clock.monotonic() - began >= time
+        if late or (folder / STOP).exists() or all(result["finished"] for result in results):
+            break
+    return epoch + 1, costs
+
+
+def advance_island(item: dict[str, Any]) -> dict[str, Any]:
+    """In a task: one epoch of one island, from the files of the epoch before to one of this."""
+    folder, epoch, island = Path(item["folder"]), item["epoch"], item["island"]
+    state = load_state(state_path(folder, epoch, island))
+    if epoch > 0 and item["islands"] > 1:
+        neighbour = load_state(state_path(folder, epoch, (island - 1) % item["islands"]))
+        _, state = migrate([neighbour, state])
+    limit = never if item["seconds"] is None else TimeLimit(item["seconds"])
+    state = advance(state, EPOCH, AnyOf(limit, FileStop(folder / STOP)))
+    save_state(state, state_path(folder, epoch + 1, island))
+    return {"cost": state.best_cost, "finished": state.finished}
+
+
+def forget(folder: Path, epoch: int, islands: int) -> None:
+    """Remove the states that an epoch began with."""
+    for island in range(islands):
+        state_path(folder, epoch, island).unlink()
+
+
+def state_path(folder: Path, epoch: int, island: int) -> Path:
+    """Where an island's state at the start of an epoch lies."""
+    return folder / f"{epoch}-{island}.pickle"
+
+
+def save_state(state: State, path: Path) -> None:
+    path.write_bytes(pickle.dumps(state))
+
+
+def load_state(path: Path) -> State:
+    state: State = pickle.loads(path.read_bytes())
+    return state

@@ -20,8 +20,8 @@ from fanplan.core.stop import Stop, never
 from fanplan.data.contracts import CLASSES
 from fanplan.data.ingest.store import escaped
 from fanplan.data.reader import read_manifest, read_stage
-from fanplan.layers.channels.search import KmodesParams
-from fanplan.layers.channels.search.free.coreset import (
+from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.search.free.search import (
     MOST_ROWS,
     coreset_size,
     require_within,
@@ -31,7 +31,6 @@ from fanplan.layers.channels.search.model.assign import assign
 from fanplan.layers.channels.search.model.cover import one_channel
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import no_rules, recover
-from fanplan.layers.channels.search.model.shares import exponent_of
 from fanplan.layers.channels.stages.decisions import (
     COLUMNS,
     TABLE,
@@ -45,6 +44,7 @@ from fanplan.layers.channels.stages.lloyd import (
     Batches,
     Setting,
     demands,
+    exponent_of,
     lloyd_on_spark,
     rows_demand,
     save_members,

@@ -16,8 +16,8 @@ from fanplan.layers.channels.changes.changes import (
 )
 from fanplan.layers.channels.changes.order import ChannelChanges
 from fanplan.layers.channels.changes.world import both
+from fanplan.layers.channels.check.check import count_ledger, find_service
 from fanplan.layers.channels.check.evidence import Decisions
-from fanplan.layers.channels.check.service import count_ledger, find_service
 from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on
 from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, state_sites
 from fanplan.layers.delivery.check.check import priced

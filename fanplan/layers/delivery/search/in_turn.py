@@ -14,7 +14,8 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap, bitmap
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
-from fanplan.layers.channels.search import KmodesParams, kmodes
+from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem, Local, local_interest
 from fanplan.layers.delivery.record import Delivery

@@ -1,4 +1,13 @@
-"""What is mapped to channels, and what a map of it costs: subscriptions, as in the paper."""
+"""What is mapped to channels, and what a map of it costs: subscriptions, as in the paper.
+
+The quality metric C_g(map) of Guimarães & Rodrigues (2003), section 3.6, is the sum, over the
+members of a channel, of the weight of what is sent on the channel and the member does not want. An
+atomic volume is sent on every channel with a gene that covers it. Sets are rows of bits.
+
+First maps may go by the neighbourhood of subscribers (section 4). The paper means geography, which
+decides on what is subscribed to (section 5.3). A dataset does not say where a subscriber is, so
+neighbours are here those who want the same traffic.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +18,9 @@ import numpy as np
 from numpy.random import Generator
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
-from fanplan.layers.channels.bits import set_bits
-from fanplan.layers.channels.published.genetic.neighbours import neighbour_map
-from fanplan.layers.channels.published.genetic.operators import first_population
+from fanplan.core.kernels import compiled
+from fanplan.layers.channels.bits import popcount, set_bits
 from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem
-from fanplan.layers.channels.published.genetic.quality import update_costs, word_masks
 
 
 class Genes(Protocol):
@@ -97,9 +104,168 @@ def bits_of(sets: Lists, size: int) -> Words:
     return bits
 
 
+def first_population(
+    subject: Longs, channels: int, size: int, round_robin: float, rng: Generator
+) -> Ints:
+    """One flooding map, then maps that deal out subjects in turn, then random ones (section 5.2).
+
+    The first deals out the subjects as they come, the others in an order drawn for each.
+    """
+    names, of = np.unique(subject, return_inverse=True)
+    made = rng.integers(channels, size=(size, len(subject)), dtype=np.int32)
+    made[0] = 0
+    for k in range(1, 1 + round(round_robin * (size - 1))):
+        turn = np.arange(len(names)) if k == 1 else rng.permutation(len(names))
+        made[k] = (turn % channels)[of]
+    return made
+
+
+def neighbour_map(
+    members: Words, audience: Words, weight: Floats, channels: int, rng: Generator
+) -> Ints:
+    """Each gene to the channel of the neighbourhood where most of its members are.
+
+    ``members`` are bits per gene, ``audience`` bits per row. Neighbourhoods are around subscribers
+    drawn at random, one per channel. O(rows · channels · subscribers).
+    """
+    users = np.flatnonzero(joined_users(members))
+    centres = rng.permutation(users)[:channels]
+    return most_members(members, neighbourhoods(audience, weight, centres, rng), channels)
+
+
+def joined_users(members: Words) -> Ints:
+    """Whether each subscriber is a member for some gene, as 0 or 1."""
+    union = np.bitwise_or.reduce(members, axis=0).astype("<u8")
+    return np.unpackbits(union.view(np.uint8), bitorder="little").astype(np.int32)
+
+
+def neighbourhoods(audience: Words, weight: Floats, centres: Longs, rng: Generator) -> Longs:
+    """The centre that each subscriber has most traffic in common with; if none, one at random."""
+    shared = shared_traffic(audience, weight, centres)
+    home = rng.integers(len(centres), size=len(shared))
+    home = np.where(shared.max(axis=1) > 0, shared.argmax(axis=1), home)
+    home[centres] = np.arange(len(centres))
+    return home
+
+
+@compiled
+def holds(bits: Words, user: int) -> bool:
+    """Whether the bit of a subscriber is set."""
+    return bool((bits[user >> 6] >> np.uint64(user & 63)) & np.uint64(1))
+
+
+@compiled
+def shared_traffic(audience: Words, weight: Floats, centres: Longs) -> Floats:
+    """The weight of the rows that each subscriber and each centre both want."""
+    users = 64 * audience.shape[1]
+    shared = np.zeros((users, len(centres)))
+    for row in range(len(audience)):
+        for i in range(len(centres)):
+            if holds(audience[row], centres[i]):
+                for user in range(users):
+                    if holds(audience[row], user):
+                        shared[user, i] += weight[row]
+    return shared
+
+
+@compiled
+def most_members(members: Words, home: Longs, channels: int) -> Ints:
+    """The neighbourhood with most members of each gene; of equals the first."""
+    made = np.empty(len(members), dtype=np.int32)
+    for gene in range(len(members)):
+        count = np.zeros(channels, dtype=np.int64)
+        for user in range(len(home)):
+            if holds(members[gene], user):
+                count[home[user]] += 1
+        made[gene] = np.argmax(count)
+    return made
+
+
 def map_costs(genes: SubscriptionGenes, population: Ints, channels: int) -> Floats:
     """C_g of every channel of every map; the cost of a map is the sum of its line."""
     costs = np.zeros((len(population), channels))
     sets = (genes.members, genes.audience, genes.weight, genes.starts, genes.words, genes.masks)
     update_costs(population, np.ones(costs.shape, dtype=np.bool_), costs, *sets)
     return costs
+
+
+@compiled
+def word_masks(starts: Longs, rows: Ints) -> tuple[Longs, Longs, Words]:
+    """Ascending lists of rows as masks on words: consecutive rows share one."""
+    first = np.zeros(len(starts), dtype=np.int64)
+    words, masks = np.empty(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.uint64)
+    end = 0
+    for i in range(len(starts) - 1):
+        for row in rows[starts[i] : starts[i + 1]]:
+            if end == first[i] or words[end - 1] != row >> 6:
+                words[end] = row >> 6
+                end += 1
+            masks[end - 1] |= np.uint64(1) << np.uint64(row & 63)
+        first[i + 1] = end
+    return first, words[:end].copy(), masks[:end].copy()
+
+
+@compiled
+def update_costs(
+    population: Ints,
+    changed: Bools,
+    costs: Floats,
+    members: Words,
+    audience: Words,
+    weight: Floats,
+    starts: Longs,
+    words: Longs,
+    masks: Words,
+) -> None:
+    """C_g of the channels that changed, for every map; the others keep their cost."""
+    channels = costs.shape[1]
+    joined = np.empty((channels, members.shape[1]), dtype=np.uint64)
+    carried = np.empty((channels, (len(weight) + 63) >> 6), dtype=np.uint64)
+    for k in range(len(population)):
+        joined[:], carried[:] = 0, 0
+        for gene in range(population.shape[1]):
+            channel = population[k, gene]
+            if changed[k, channel]:
+                for word in range(members.shape[1]):
+                    joined[channel, word] |= members[gene, word]
+                for at in range(starts[gene], starts[gene + 1]):
+                    carried[channel, words[at]] |= masks[at]
+        for channel in range(channels):
+            if changed[k, channel]:
+                costs[k, channel] = channel_cost(
+                    joined[channel], carried[channel], audience, weight
+                )
+
+
+@compiled
+def channel_cost(joined: Words, carried: Words, audience: Words, weight: Floats) -> float:
+    """Σ over rows of the weight times the members that do not want the row."""
+    cost = 0.0
+    for word in range(len(carried)):
+        if carried[word]:
+            for row in range(64 * word, min(64 * word + 64, len(weight))):
+                if (carried[word] >> np.uint64(row & 63)) & np.uint64(1):
+                    cost += weight[row] * strangers(joined, audience[row])
+    return cost
+
+
+@compiled
+def strangers(joined: Words, wanted: Words) -> np.uint64:
+    """How many members do not want it."""
+    count = np.uint64(0)
+    for word in range(len(joined)):
+        count += popcount(joined[word] & ~wanted[word])  # type: ignore[call-arg]
+    return count
+
+
+@compiled
+def used_channels(population: Ints, channels: int) -> Longs:
+    """How many channels each map uses."""
+    used = np.zeros(len(population), dtype=np.int64)
+    seen = np.zeros(channels, dtype=np.int64)
+    for k in range(len(population)):
+        for channel in population[k]:
+            if seen[channel] <= k:
+                seen[channel] = k + 1
+                used[k] += 1
+    return used

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.channels.params import ChannelParams
-from fanplan.layers.channels.published.genetic.probability import Kind
-from fanplan.layers.channels.published.genetic.weight import Unit
+from fanplan.layers.channels.published.genetic.weight import Kind, Unit
 
 SHARES = ("crossover", "mutation", "tournament", "better", "permutation", "mask", "improvement")
 

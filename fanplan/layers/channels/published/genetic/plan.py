@@ -1,24 +1,35 @@
-"""The genetic planners: a map over subscriptions, as in the paper, or over atomic volumes."""
+"""The genetic planners: a map over subscriptions, as in the paper, or over atomic volumes.
+
+The heavy ones go by multicast (Guimarães & Rodrigues 2003, section 5.2), the rest point to point.
+"""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
+from fanplan.data.build import from_pairs
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
 from fanplan.layers.channels.params import require_enough_flows
+from fanplan.layers.channels.published.genetic.atomic import row_genes
 from fanplan.layers.channels.published.genetic.evolve import State, advance, start
 from fanplan.layers.channels.published.genetic.genes import subscription_genes
-from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
-from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem
-from fanplan.layers.channels.published.genetic.selection import heavy_rows, heavy_subscriptions
-from fanplan.layers.channels.published.genetic.settle import row_genes
-from fanplan.layers.channels.published.genetic.weight import row_weight
+from fanplan.layers.channels.published.genetic.params import (
+    AtomicParams,
+    EvolutionParams,
+    GeneticParams,
+)
+from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem, lists
+from fanplan.layers.channels.published.genetic.weight import row_weight, subscription_weight
+
+CONTENT_SHARE = 0.7
 
 
 def genetic(
@@ -114,3 +125,39 @@ def unreached(
         for i in range(indptr[row], indptr[row + 1]):
             missing[i] = not joined_any(members, used, audience[i])
     return missing
+
+
+def heavy_subscriptions(problem: SubscriptionProblem, params: GeneticParams) -> Longs:
+    """Positions of the subscriptions to map; all of them if they are subject-based."""
+    share = params.heavy
+    if share is None:
+        share = CONTENT_SHARE if problem.content_based else 1.0
+    how = params.probability, params.sample, params.weight
+    return heaviest(subscription_weight(problem, *how), share)
+
+
+def wanted_of(problem: SubscriptionProblem, chosen: Longs) -> tuple[Lists, InterestProblem]:
+    """What the chosen subscriptions alone want, by audience classes, and the rows of each class."""
+    rows, who = problem.rows.take(chosen), problem.subscribers.take(chosen)
+    users = np.diff(who.starts)
+    sizes = np.diff(rows.starts) * users
+    of = np.repeat(np.arange(len(chosen)), sizes)
+    place = np.arange(len(of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    row = rows.values[rows.starts[of] + place // users[of]]
+    user = who.values[who.starts[of] + place % users[of]]
+    whole = problem.interest
+    totals = (whole.messages, whole.bytes, whole.seconds, whole.subscribers)
+    flows = from_pairs(row, user, *totals, "flow", whole.source)
+    wanted = from_pairs(row, user, *totals, "class", whole.source)
+    return lists(flows.classes, np.unique(row), wanted.size), wanted
+
+
+def heavy_rows(problem: InterestProblem, params: EvolutionParams) -> Longs:
+    """Positions of the rows to map: the part with most messages, or all."""
+    return heaviest(problem.messages, 1.0 if params.heavy is None else params.heavy)
+
+
+def heaviest(weights: Floats, share: float) -> Longs:
+    """Positions of the heaviest part, ascending; of equal weights the first ones."""
+    count = math.ceil(share * len(weights) - 1e-9)
+    return np.sort(np.argsort(-weights, kind="stable")[:count])

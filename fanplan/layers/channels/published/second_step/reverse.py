@@ -10,12 +10,12 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, pairs
-from fanplan.layers.channels.published.second_step.items import user_items
-from fanplan.layers.channels.published.second_step.served import (
+from fanplan.layers.channels.published.second_step.moving_pairs import (
     BY_UNICAST,
     COST,
     MULTICAST,
     UNICAST,
+    user_items,
 )
 
 if TYPE_CHECKING:

@@ -1,27 +1,46 @@
-"""The two-step framework: channels for everything, then some of it moves to unicast."""
+"""The two-step framework: channels for everything, then some of it moves to unicast.
+
+A second step takes the channels as they are, or solves the first step again for what is left.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
+from fanplan.core.arrays import Bools, Longs
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.published.second_step.greedy import greedy
-from fanplan.layers.channels.published.second_step.items import flow_items, pair_items, user_items
-from fanplan.layers.channels.published.second_step.iterative import First, Move, iterative, repeated
-from fanplan.layers.channels.published.second_step.order import (
+from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
+from fanplan.layers.channels.published.second_step.moves import (
+    greedy,
     heaviest_first,
     in_order,
     lightest_first,
+)
+from fanplan.layers.channels.published.second_step.moving_pairs import (
+    Items,
+    flow_items,
+    pair_items,
+    user_items,
 )
 
 if TYPE_CHECKING:
     from fanplan.core.stop import Stop
     from fanplan.layers.channels.published.params import HybridParams
+
+
+First = Callable[[InterestProblem, "HybridParams", int, "Stop"], ChannelMap]
+"""A channel planner, which a second step follows."""
+
+Move = Callable[[InterestProblem, ChannelMap, "HybridParams", "Stop"], ChannelMap]
+"""A second step that takes the map as it is."""
 
 
 class Solve(Protocol):
@@ -46,6 +65,38 @@ class SecondStep:
     meaning: str
 
 
+def two_step(
+    problem: InterestProblem,
+    first: First,
+    second: str,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4: channels by ``first``, then what the second step of that name moves to unicast."""
+    return find_second_step(second).solve(problem, first, params, seed, stop)
+
+
+def hybrid(first: First, second: str) -> First:
+    """A first and a second step as one planner."""
+    solve = find_second_step(second).solve
+
+    def planner(
+        problem: InterestProblem, params: HybridParams, seed: int, stop: Stop
+    ) -> ChannelMap:
+        return solve(problem, first, params, seed, stop)
+
+    return planner
+
+
+def find_second_step(name: str) -> SecondStep:
+    """The second step of that name."""
+    if name not in SECOND_STEPS:
+        known = ", ".join(SECOND_STEPS)
+        raise InputError(Problem("unicast", f"{name!r} is not known", f"Use one of: {known}"))
+    return SECOND_STEPS[name]
+
+
 def once(move: Move) -> Solve:
     """Solve the first step once, then move."""
 
@@ -57,13 +108,130 @@ def once(move: Move) -> Solve:
     return solve
 
 
+def iterative(
+    items: Callable[[InterestProblem], Items],
+    ranking: Callable[[Items], Longs],
+    problem: InterestProblem,
+    first: First,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4.2, "iterative": solve, remove ``batch`` items from W, solve again, and so on.
+
+    Ends at the limit of unicast, when everything is removed, or, unless ``forced``, after
+    ``patience`` solutions that are no cheaper than the best. Time: one first step per solution.
+    """
+    movable = items(problem)
+    order = ranking(movable)
+    best = first(problem, params, seed, stop)
+    least = cost(analytic_ledger(problem, best), params.weights)
+    failures, removed = 0, 0
+    size = params.batch or max(1, len(order) // 100)
+    carried = np.ones(problem.nnz, dtype=np.bool_)
+    while removed < len(order) and failures < params.patience and not stop(least):
+        batch = order[removed : removed + size]
+        removed += len(batch)
+        take_out(carried, movable, batch)
+        map = solve_rest(problem, carried, first, params, seed, stop)
+        ledger = analytic_ledger(problem, map)
+        if unicast_fraction(ledger) > params.unicast_limit:
+            break
+        if params.forced or cost(ledger, params.weights) < least:
+            best, least, failures = map, cost(ledger, params.weights), 0
+        else:
+            failures += 1
+    return best
+
+
+def repeated(
+    move: Move,
+    problem: InterestProblem,
+    first: First,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4, "this process can be repeated": solve, move, solve for the rest, move again.
+
+    Ends after ``patience`` rounds that are no cheaper than the best. What has moved stays moved.
+    """
+    best = map = move(problem, first(problem, params, seed, stop), params, stop)
+    least = cost(analytic_ledger(problem, best), params.weights)
+    failures = 0
+    while failures < params.patience and not stop(least):
+        map = solve_rest(problem, carried_pairs(problem, map), first, params, seed, stop)
+        map = move(problem, map, params, stop)
+        ledger = analytic_ledger(problem, map)
+        within = unicast_fraction(ledger) <= params.unicast_limit
+        if within and cost(ledger, params.weights) < least:
+            best, least, failures = map, cost(ledger, params.weights), 0
+        else:
+            failures += 1
+    return best
+
+
+def carried_pairs(problem: InterestProblem, map: ChannelMap) -> Bools:
+    """The pairs that a map does not send by unicast."""
+    row = np.repeat(np.arange(problem.size, dtype=np.int64), problem.audience_sizes)
+    unicast = (map.unicast.left.astype(np.int64) << 32) | map.unicast.right
+    return ~np.isin((row << 32) | problem.audience, unicast, assume_unique=True)
+
+
+def take_out(carried: Bools, items: Items, batch: Longs) -> None:
+    """Mark the pairs of the items as no longer carried by channels."""
+    for item in batch:
+        carried[items.pairs[items.starts[item] : items.starts[item + 1]]] = False
+
+
+def solve_rest(
+    problem: InterestProblem,
+    carried: Bools,
+    first: First,
+    params: HybridParams,
+    seed: int,
+    stop: Stop,
+) -> ChannelMap:
+    """The first step for the pairs that are carried; all others go by unicast."""
+    row = np.repeat(np.arange(problem.size), problem.audience_sizes)
+    unicast = pairs(row[~carried], problem.audience[~carried])
+    rest, rows = restricted(problem, carried, row)
+    if rest.size == 0:
+        return ChannelMap(params.channels, NO_PAIRS, NO_PAIRS, unicast)
+    channels = min(params.channels, rest.flow_count)
+    map = first(rest, replace(params, channels=channels), seed, stop)
+    assigned = pairs(rows[map.assigned.left], map.assigned.right)
+    return ChannelMap(params.channels, assigned, map.members, unicast)
+
+
+def restricted(
+    problem: InterestProblem, carried: Bools, row: Longs
+) -> tuple[InterestProblem, Longs]:
+    """W without the pairs that are not carried, and the rows that are left."""
+    sizes = np.bincount(row[carried], minlength=problem.size)
+    rows = np.flatnonzero(sizes)
+    rest = replace(
+        problem,
+        indptr=np.concatenate(([0], np.cumsum(sizes[rows]))).astype(np.int64),
+        audience=problem.audience[carried],
+        messages=problem.messages[rows],
+        bytes=problem.bytes[rows],
+        flows=problem.flows[rows],
+        classes=problem.classes[rows],
+    )
+    return rest, rows
+
+
 ORDERS = {
     "lightest-flow": (flow_items, lightest_first),
     "heaviest-flow": (flow_items, heaviest_first),
     "lightest-user": (user_items, lightest_first),
     "heaviest-user": (user_items, heaviest_first),
 }
+
+
 GREEDY = {"greedy-flow": flow_items, "greedy-user": user_items, "greedy-pair": pair_items}
+
 
 MOVES: dict[str, Move] = {
     **{name: partial(in_order, *order) for name, order in ORDERS.items()},
@@ -87,35 +255,3 @@ def every_second_step() -> Iterator[SecondStep]:
 
 
 SECOND_STEPS: dict[str, SecondStep] = {step.name: step for step in every_second_step()}
-
-
-def find_second_step(name: str) -> SecondStep:
-    """The second step of that name."""
-    if name not in SECOND_STEPS:
-        known = ", ".join(SECOND_STEPS)
-        raise InputError(Problem("unicast", f"{name!r} is not known", f"Use one of: {known}"))
-    return SECOND_STEPS[name]
-
-
-def two_step(
-    problem: InterestProblem,
-    first: First,
-    second: str,
-    params: HybridParams,
-    seed: int,
-    stop: Stop,
-) -> ChannelMap:
-    """Section 4: channels by ``first``, then what the second step of that name moves to unicast."""
-    return find_second_step(second).solve(problem, first, params, seed, stop)
-
-
-def hybrid(first: First, second: str) -> First:
-    """A first and a second step as one planner."""
-    solve = find_second_step(second).solve
-
-    def planner(
-        problem: InterestProblem, params: HybridParams, seed: int, stop: Stop
-    ) -> ChannelMap:
-        return solve(problem, first, params, seed, stop)
-
-    return planner

@@ -1,26 +1,46 @@
-"""First members: channels opened one after another where rows lack most."""
+"""First members: channels opened one after another where rows lack most.
+
+A new channel has the members that would add most to what the rows already have.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
-from fanplan.layers.channels.search.free.column import (
-    CANDIDATES,
-    Scratch,
-    best_column,
-    count_rows,
-    make_scratch,
-)
+from fanplan.layers.channels.bits import column_bits, common
 from fanplan.layers.channels.search.model.assign import weighted_sum
 from fanplan.layers.channels.search.model.demand import Demand
 
 ROWS_AT_A_TIME = 3_000_000
 """Rows × channels opened between two questions whether to stop: some tenths of a second."""
+CANDIDATES = 4
+"""Rows drawn as starts of a new channel; the best one is kept."""
+REFINEMENTS = 2
+"""Lloyd steps of the best candidate."""
+
+
+class Scratch(NamedTuple):
+    """Room for counts, clean (zero) between uses: per row, per user, and a list of rows."""
+
+    overlap: Ints
+    seen: Ints
+    wanted: Floats
+    cumulated: Floats
+
+
+def make_scratch(demand: Demand) -> Scratch:
+    return Scratch(
+        np.zeros(demand.size, dtype=np.int32),
+        np.empty(demand.size, dtype=np.int32),
+        np.zeros(demand.users),
+        np.empty(demand.size),
+    )
 
 
 def seed_members(
@@ -75,3 +95,109 @@ def take_gains(demand: Demand, column: Ints, gain: Floats, scratch: Scratch) -> 
     for row in scratch.seen[:found]:
         gain[row] = max(gain[row], demand.price[row] * scratch.overlap[row] - cost)
         scratch.overlap[row] = 0
+
+
+@compiled
+def best_column(
+    demand: Demand, gain: Floats, ideal: Floats, draws: Floats, scratch: Scratch
+) -> Ints:
+    """Draw rows by what they lack to their ideal; refine the audience that adds most.
+
+    As in k-means++ with several candidates (Arthur and Vassilvitskii, 2007, section 6).
+    """
+    total = 0.0
+    for row in range(len(gain)):
+        total += demand.rate[row] * max(0.0, ideal[row] - gain[row])
+        scratch.cumulated[row] = total
+    column = np.empty(0, dtype=np.int32)
+    best = 0.0
+    if total <= 0.0:
+        return column
+    for draw in draws:
+        row = min(np.searchsorted(scratch.cumulated, draw * total, side="right"), len(gain) - 1)
+        candidate = demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
+        _, benefit = refined(demand, candidate, gain, scratch, False)
+        if benefit > best:
+            column, best = candidate.copy(), benefit
+    for _ in range(REFINEMENTS):
+        after, benefit = refined(demand, column, gain, scratch, True)
+        if len(after) == 0:
+            break
+        column = after
+    return column
+
+
+@compiled
+def refined(
+    demand: Demand, column: Ints, gain: Floats, scratch: Scratch, rejoin: bool
+) -> tuple[Ints, float]:
+    """One Lloyd step of a single channel: the rows that prefer it, then its best members.
+
+    Returns the new members (the old ones unless ``rejoin``) and the benefit of the old ones.
+    """
+    found = count_rows(demand, column, scratch)
+    cost = demand.w2 + demand.w1 * len(column)
+    benefit, traffic = 0.0, 0.0
+    for row in scratch.seen[:found]:
+        more = demand.price[row] * scratch.overlap[row] - cost - gain[row]
+        scratch.overlap[row] = 0
+        if more > 0.0:
+            rate = demand.rate[row]
+            benefit += rate * more
+            traffic += rate
+            if rejoin:
+                for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
+                    scratch.wanted[user] += rate * demand.price[row]
+    if not rejoin:
+        return column, benefit
+    return take_members(scratch.wanted, demand.w1 * traffic), benefit
+
+
+@compiled
+def take_members(wanted: Floats, threshold: float) -> Ints:
+    """The users whose demand exceeds the threshold; the demand is cleared."""
+    size = 0
+    for user in range(len(wanted)):
+        size += wanted[user] > threshold
+    members = np.empty(size, dtype=np.int32)
+    place = 0
+    for user in range(len(wanted)):
+        if wanted[user] > threshold:
+            members[place] = user
+            place += 1
+        wanted[user] = 0.0
+    return members
+
+
+@compiled
+def count_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
+    """Count for each row how many of its audience are in the column: by bits or by users' lists.
+
+    The counted rows are the first ``n`` of ``scratch.seen``; n is returned.
+    """
+    found = 0
+    if bits_are_quicker(demand, column):
+        wanted = column_bits(column, demand.bits.shape[1])
+        for row in range(len(demand.bits)):
+            # Without a branch: which rows are met is hard for the processor to foresee.
+            count = common(demand.bits, row, wanted)
+            scratch.overlap[row] = count
+            scratch.seen[found] = row
+            found += count > 0
+        return found
+    for user in column:
+        for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+            if scratch.overlap[row] == 0:
+                scratch.seen[found] = row
+                found += 1
+            scratch.overlap[row] += 1
+    return found
+
+
+@compiled
+def bits_are_quicker(demand: Demand, column: Ints) -> bool:
+    """Whether a step per row and word is less than one for each of the users' rows."""
+    steps = 0
+    for user in column:
+        steps += demand.user_indptr[user + 1] - demand.user_indptr[user]
+    return 0 < demand.bits.size <= steps

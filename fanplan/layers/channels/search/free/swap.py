@@ -13,7 +13,7 @@ from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.bits import column_bits, common
-from fanplan.layers.channels.search.free.column import (
+from fanplan.layers.channels.search.free.seed import (
     CANDIDATES,
     Scratch,
     best_column,

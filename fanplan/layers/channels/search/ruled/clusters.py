@@ -19,7 +19,6 @@ PASSES = 6
 """Rounds in which every user may move to another group."""
 MOST_MERGED = 512
 """Groups that are compared pair by pair when they are merged."""
-
 MOST_SWAPPED = 1e9
 """Users² × audiences up to which every two users are tried in each other's place."""
 NOISE = 1e-12

@@ -1,23 +1,35 @@
-"""Exchange: swaps that obey the rules and see several channels per row.
+"""Other channels under the rules: exchanged, or reopened where nobody may be left to unicast.
 
-Slower than swaps (every trial looks at all rows), so it is for what swaps cannot see.
+Exchange is a swap that sees several channels per row; every trial looks at all rows, so it is for
+what swaps cannot see.
+
+Without unicast, a closed channel costs what its rows need instead of it: other channels, not
+unicast to everyone it alone has served. So to reopen, a further channel is opened for the audience
+of one row, every row takes it that is cheaper with it, and then the channel is closed whose rows
+find the cheapest others. It may be any channel, also one that many users have only one row through.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Ints
+from fanplan.core.arrays import Bytes, Floats, Ints
+from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.layers.channels.search.free.column import CANDIDATES, best_column, make_scratch
+from fanplan.layers.channels.search.free.seed import CANDIDATES, best_column, make_scratch
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import (
     Cover,
     channel_losses,
     close_channels,
     cover_gains,
+    drop_useless,
+    greedy_cover,
+    row_audience,
+    served_by,
     unserved_demand,
 )
 from fanplan.layers.channels.search.model.demand import Demand
@@ -36,6 +48,10 @@ MOST_FLIPS = 4
 """Most users that join or leave a channel in a random exchange."""
 NOISE = 1e-12
 """An exchange must add more than this part of the objective: less may be rounding."""
+REOPEN_WORK = 4e8
+"""Audiences × channels × trials that may be spent: a few seconds."""
+SLACK = 1e-3
+"""A trial that costs up to this part of perfect multicast more is still improved, then compared."""
 
 
 def always(cover: Cover) -> bool:
@@ -119,3 +135,224 @@ def replaced(cover: Cover, rules: Rules, channel: int, column: Ints) -> Cover:
     room = after.members[column].sum(axis=1, dtype=np.int64) < rules.limit[column]
     after.members[column[room], channel] = 1
     return after
+
+
+class Tables(NamedTuple):
+    """A cover with room for one channel more, the last one; changed in place."""
+
+    members: Bytes
+    """Users × channels."""
+    on: Bytes
+    """Rows × channels: whether the row goes there."""
+    costs: Floats
+    """What a message on each channel costs."""
+
+
+def reopen(
+    demand: Demand,
+    cover: Cover,
+    rules: Rules,
+    trials: int,
+    random: np.random.Generator,
+    stop: Stop,
+    all_unicast: float,
+) -> Cover:
+    """Open and close channels of a cover that serves everybody; the objective never falls."""
+    work = len(demand.audience) * cover.members.shape[1] + 1
+    trials = min(trials, demand.size, int(REOPEN_WORK / work))
+    value = objective(demand, cover, rules)
+    for draw in random.random(trials):
+        if stop(all_unicast - value):
+            break
+        other = reopened(demand, cover, rules, draw)
+        if other is None:
+            continue
+        other = improve(demand, other, rules, PASSES)
+        after = objective(demand, other, rules)
+        if after > value + NOISE * abs(value) and is_served(demand, other, rules.hard):
+            cover, value = other, after
+    return cover
+
+
+def reopened(demand: Demand, cover: Cover, rules: Rules, draw: float) -> Cover | None:
+    """The cover with a channel for the audience drawn, or None if that is not worth a look."""
+    state = tables(demand, cover)
+    excess = demand.rate * (all_row_costs(state) - demand.w2 - demand.w1 * demand.audience_sizes)
+    total = np.cumsum(np.maximum(excess, 0.0))
+    row = int(np.searchsorted(total, draw * total[-1], side="right"))
+    if row == demand.size:
+        return None
+    column = row_audience(demand, row)
+    column = column[cover.members[column].sum(axis=1, dtype=np.int64) < rules.limit[column]]
+    state.members[column, -1] = 1
+    state.costs[-1] += demand.w1 * len(column)
+    saved = open_last(demand, state, rules.width)
+    losses = closing_losses(demand, state, rules.width)
+    closed = int(np.argmin(losses))
+    if losses[closed] > saved + SLACK * demand.perfect or closed == len(losses) - 1:
+        return None
+    close(demand, state, rules.width, closed)
+    return from_tables(state, closed)
+
+
+def tables(demand: Demand, cover: Cover) -> Tables:
+    users, channels = cover.members.shape
+    on = np.zeros((demand.size, channels + 1), dtype=np.uint8)
+    on[np.repeat(np.arange(demand.size), np.diff(cover.starts)), cover.channels] = 1
+    members = np.hstack((cover.members, np.zeros((users, 1), dtype=np.uint8)))
+    return Tables(members, on, channel_costs(demand, members))
+
+
+def all_row_costs(state: Tables) -> Floats:
+    """What a message of each row costs."""
+    return state.on @ state.costs
+
+
+def from_tables(state: Tables, closed: int) -> Cover:
+    """The cover with the last channel in the place of the closed one."""
+    state.members[:, closed], state.on[:, closed] = state.members[:, -1], state.on[:, -1]
+    rows, channels = np.nonzero(state.on[:, :-1])
+    starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=len(state.on)))))
+    members = np.ascontiguousarray(state.members[:, :-1])
+    return Cover(members, starts.astype(np.int64), channels.astype(np.int32))
+
+
+@compiled
+def open_last(demand: Demand, state: Tables, width: int) -> float:
+    """Let every row take the last channel that is cheaper with it; what that saves."""
+    last = len(state.costs) - 1
+    partial, overlap, found = room(state)
+    saved = 0.0
+    for row in range(len(state.on)):
+        audience = row_audience(demand, row)
+        if overlaps(state.members, last, audience):
+            found[0] = last
+            size = complete(audience, state.members, state.costs, 1, width, partial, overlap, found)
+            less = cost_on(state, row) - cost_of(state.costs, found[: max(size, 0)])
+            if size > 0 and less > 0.0:
+                put_on(state, row, found[:size])
+                saved += demand.rate[row] * less
+    return saved
+
+
+@compiled
+def room(state: Tables) -> tuple[Bytes, Ints, Ints]:
+    channels = len(state.costs)
+    return (
+        np.empty(channels, dtype=np.uint8),
+        np.empty(channels, dtype=np.int32),
+        np.empty(channels, dtype=np.int32),
+    )
+
+
+@compiled
+def overlaps(members: Bytes, channel: int, audience: Ints) -> bool:
+    met = 0
+    for user in audience:
+        met |= members[user, channel]
+    return met > 0
+
+
+@compiled
+def cost_on(state: Tables, row: int) -> float:
+    """What a message of a row costs."""
+    total = 0.0
+    for channel in range(len(state.costs)):
+        if state.on[row, channel]:
+            total += state.costs[channel]
+    return total
+
+
+@compiled
+def cost_of(costs: Floats, channels: Ints) -> float:
+    total = 0.0
+    for channel in channels:
+        total += costs[channel]
+    return total
+
+
+@compiled
+def put_on(state: Tables, row: int, channels: Ints) -> None:
+    state.on[row] = 0
+    for channel in channels:
+        state.on[row, channel] = 1
+
+
+@compiled
+def complete(
+    audience: Ints,
+    members: Bytes,
+    costs: Floats,
+    size: int,
+    width: int,
+    partial: Bytes,
+    overlap: Ints,
+    found: Ints,
+) -> int:
+    """Add channels to the first few of ``found`` until all are served; how many, −1: in vain."""
+    left = np.empty(len(audience), dtype=np.int32)
+    count = 0
+    for user in audience:
+        left[count] = user
+        count += served_by(members, user, found[:size]) == 0
+    more = found[size:width]
+    size += greedy_cover(left[:count], members, costs, 0.0, 1, partial, overlap, more)
+    for user in left[:count]:
+        if served_by(members, user, found[:size]) == 0:
+            return -1
+    return drop_useless(audience, members, costs, 0.0, 1, found, size)
+
+
+@compiled
+def closing_losses(demand: Demand, state: Tables, width: int) -> Floats:
+    """What closing each channel costs if its rows take others; infinite if they cannot."""
+    losses = np.zeros(len(state.costs))
+    partial, overlap, found = room(state)
+    for row in range(len(state.on)):
+        now = cost_on(state, row)
+        for channel in range(len(losses)):
+            if state.on[row, channel]:
+                size = cover_without(demand, state, row, channel, width, partial, overlap, found)
+                if size < 0:
+                    losses[channel] = np.inf
+                else:
+                    losses[channel] += demand.rate[row] * (cost_of(state.costs, found[:size]) - now)
+    return losses
+
+
+@compiled
+def cover_without(
+    demand: Demand,
+    state: Tables,
+    row: int,
+    channel: int,
+    width: int,
+    partial: Bytes,
+    overlap: Ints,
+    found: Ints,
+) -> int:
+    """A row's channels with others instead of one, into ``found``; how many, −1: none would do."""
+    size = 0
+    for other in range(len(state.costs)):
+        if state.on[row, other] and other != channel:
+            found[size] = other
+            size += 1
+    cost = state.costs[channel]
+    state.costs[channel] = np.inf
+    audience = row_audience(demand, row)
+    size = complete(audience, state.members, state.costs, size, width, partial, overlap, found)
+    state.costs[channel] = cost
+    for other in found[: max(size, 0)]:
+        if other == channel:
+            return -1
+    return size
+
+
+@compiled
+def close(demand: Demand, state: Tables, width: int, channel: int) -> None:
+    """Take all rows off a channel that nobody needs."""
+    partial, overlap, found = room(state)
+    for row in range(len(state.on)):
+        if state.on[row, channel]:
+            size = cover_without(demand, state, row, channel, width, partial, overlap, found)
+            put_on(state, row, found[:size])

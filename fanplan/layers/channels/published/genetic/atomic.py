@@ -17,9 +17,8 @@ from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.build import summed
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.published.assignment import NOWHERE, Assignment, put
 from fanplan.layers.channels.published.genetic.problem import Lists
-from fanplan.layers.channels.published.tock import reassign
+from fanplan.layers.channels.published.tock import NOWHERE, Assignment, put, reassign
 
 FIRST_PASSES = 5
 

@@ -1,4 +1,9 @@
-"""The greedy second steps: again and again the item whose move lowers the cost most."""
+"""Second steps that take a map as it is: the greedy ones, and those in an order of weight.
+
+Greedy: again and again the item whose move lowers the cost most. In order: the lightest or the
+heaviest items first, whatever that does to the cost; weight is the bandwidth that the whole item
+needs by unicast (section 4.2).
+"""
 
 from __future__ import annotations
 
@@ -8,20 +13,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fanplan.core.arrays import Floats
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.published.second_step.greedy_items import (
-    flow_change,
-    pair_change,
-    user_change,
-)
-from fanplan.layers.channels.published.second_step.items import FLOW, USER, Items
-from fanplan.layers.channels.published.second_step.served import (
+from fanplan.layers.channels.published.second_step.moving_pairs import (
     BY_UNICAST,
     COST,
+    FLOW,
+    USER,
     Delivery,
+    Items,
     channel_map,
     deliver,
     fits,
@@ -31,6 +33,7 @@ from fanplan.layers.channels.published.second_step.served import (
 if TYPE_CHECKING:
     from fanplan.core.stop import Stop
     from fanplan.layers.channels.published.params import HybridParams
+
 
 ROUNDS = 10
 """How often ``stop`` is asked while all items move; the heap is built anew each time."""
@@ -115,6 +118,60 @@ def item_change(state: Delivery, kind: int, item: int) -> float:
 
 
 @compiled
+def pair_change(state: Delivery, pair: int) -> float:
+    """What moving a pair to unicast adds to the cost (Eq. 1), less than 0 if it pays. O(1).
+
+    It can pay only if the subscriber then leaves the channel or the row does.
+    """
+    e = state.entry[pair]
+    if e == BY_UNICAST:
+        return 0.0
+    j, rate = state.channel[e], state.rate[state.row[pair]]
+    change = state.unicast * rate
+    members = state.sizes[j]
+    if state.needs[state.subscriber[pair], j] == 1:
+        change -= state.received * state.loads[j]
+        members -= 1
+    if state.receivers[e] == 1:
+        change -= rate * (state.sent + state.received * members)
+    return change
+
+
+@compiled
+def flow_change(state: Delivery, row: int) -> float:
+    """What moving a row to unicast adds to the cost (Eq. 1), less than 0 if it pays.
+
+    The members of its channels no longer receive it, and those who needed nothing else leave.
+    O(channels of the row).
+    """
+    rate = state.rate[row]
+    change = 0.0
+    for e in range(state.entries[row], state.entries[row + 1]):
+        if state.receivers[e] > 0:
+            j = state.channel[e]
+            change += state.unicast * rate * state.receivers[e]
+            change -= rate * (state.sent + state.received * state.sizes[j])
+            change -= state.received * state.lone[e] * (state.loads[j] - rate)
+    return change
+
+
+@compiled
+def user_change(state: Delivery, subscriber: int) -> float:
+    """What moving a subscriber to unicast adds to the cost (Eq. 1), less than 0 if it pays.
+
+    The subscriber leaves all channels, and rows that nobody else gets there leave them too.
+    O(channels).
+    """
+    change = state.unicast * state.carried[subscriber]
+    for j in range(len(state.sizes)):
+        if state.needs[subscriber, j] > 0:
+            others = state.sizes[j] - 1
+            change -= state.received * state.loads[j]
+            change -= state.sole[subscriber, j] * (state.sent + state.received * others)
+    return change
+
+
+@compiled
 def is_carried(state: Delivery, items: Items, item: int) -> bool:
     """Whether a channel carries any of the item's pairs."""
     for p in items.pairs[items.starts[item] : items.starts[item + 1]]:
@@ -156,3 +213,61 @@ def revalue(heap: list, stored: Floats, state: Delivery, kind: int, pair: int) -
         change = item_change(state, kind, item)
         if change < stored[item]:
             store(heap, stored, item, change)
+
+
+def in_order(
+    items: Callable[[InterestProblem], Items],
+    ranking: Callable[[Items], Longs],
+    problem: InterestProblem,
+    map: ChannelMap,
+    params: HybridParams,
+    stop: Stop,
+) -> ChannelMap:
+    """Section 4.2, "non-iterative": move items in order up to the limit of unicast.
+
+    The map is the cheapest met on the way, or the last one if ``forced``. An item that does not
+    fit under the limit is passed over. O(pairs).
+    """
+    movable = items(problem)
+    order = ranking(movable)
+    state = deliver(problem, map, params.weights)
+    before = state.totals[COST]
+    path = order_path(state, movable, order, params.unicast_limit)
+    if not params.forced:
+        best = int(np.argmin(np.append(before, path[:, COST])))
+        state = deliver(problem, map, params.weights)
+        order_path(state, movable, order, params.unicast_limit, best)
+    return channel_map(problem, state)
+
+
+def lightest_first(items: Items) -> Longs:
+    return np.argsort(items.weight, kind="stable")
+
+
+def heaviest_first(items: Items) -> Longs:
+    return np.argsort(-items.weight, kind="stable")
+
+
+def order_path(
+    state: Delivery, items: Items, order: Longs, limit: float, moves: int | None = None
+) -> Floats:
+    """Make all moves in order, or the first few; the totals after each, as ``greedy_path``."""
+    path = np.empty((len(order) if moves is None else moves, len(state.totals)))
+    return path[: move_in_order(state, items, order, limit, path)]
+
+
+@compiled
+def move_in_order(state: Delivery, items: Items, order: Longs, limit: float, path: Floats) -> int:
+    """As many moves as fit under the limit and ``path`` has room for; the number made."""
+    moved = 0
+    for item in order:
+        if moved == len(path):
+            break
+        pairs = items.pairs[items.starts[item] : items.starts[item + 1]]
+        if fits(state, pairs, limit):
+            for p in pairs:
+                if state.entry[p] != BY_UNICAST:
+                    send_by_unicast(state, p)
+            path[moved] = state.totals
+            moved += 1
+    return moved

@@ -3,7 +3,7 @@
 Every second step is a choice of pairs and nothing else: when a (row, subscriber) pair moves, the
 subscriber leaves the channel if nothing else is needed there (Y shrinks), and the row leaves it if
 nobody is left who gets it there (X shrinks). Both follow from counts that ``send_by_unicast``
-keeps, in constant time per pair.
+keeps, in constant time per pair. An item is what moves as a whole.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fanplan.layers.channels.map import ChannelMap, pairs
 
 BY_UNICAST = -1
 COST, MULTICAST, UNICAST = 0, 1, 2
+FLOW, USER, PAIR = 0, 1, 2
 
 
 class Delivery(NamedTuple):
@@ -71,6 +72,38 @@ class Delivery(NamedTuple):
     """Messages of the rows on each channel."""
     totals: Floats
     """``COST`` of Eq. 1, messages sent by ``MULTICAST`` and by ``UNICAST``."""
+
+
+class Items(NamedTuple):
+    """Item ``i`` consists of the pairs ``pairs[starts[i]:starts[i + 1]]``."""
+
+    kind: int
+    starts: Longs
+    pairs: Longs
+    weight: Floats
+    """Messages needed to send the whole item by unicast (section 4.2)."""
+
+
+def flow_items(problem: InterestProblem) -> Items:
+    """One item per row of the problem: a flow, or all flows of an audience class."""
+    weight = problem.messages * problem.audience_sizes
+    return Items(FLOW, problem.indptr, np.arange(problem.nnz), weight)
+
+
+def user_items(problem: InterestProblem) -> Items:
+    """One item per subscriber."""
+    users = len(problem.subscribers)
+    row = np.repeat(np.arange(problem.size), problem.audience_sizes)
+    weight = np.bincount(problem.audience, problem.messages[row], users).astype(np.float64)
+    counts = np.bincount(problem.audience, minlength=users)
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return Items(USER, starts, np.argsort(problem.audience, kind="stable"), weight)
+
+
+def pair_items(problem: InterestProblem) -> Items:
+    """One item per (row, interested subscriber)."""
+    weight = np.repeat(problem.messages, problem.audience_sizes)
+    return Items(PAIR, np.arange(problem.nnz + 1), np.arange(problem.nnz), weight)
 
 
 def deliver(problem: InterestProblem, map: ChannelMap, weights: Weights) -> Delivery:
