@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.network.brokers import Routes
+from fanplan.network.trees import Rooted, distances, hang_all
 
 
 class Counts:
@@ -113,10 +112,10 @@ def overlay_ledger_of(
     link, delay = np.zeros((len(links), 2)), 0.0
     for number, member in enumerate(trees):
         mine = np.flatnonzero(tree_of[routes.source] == number)
-        tree = rooted(links[member], latency[member])
+        tree = hang_all(links[member])
         up, down = np.zeros(len(tree_of)), np.zeros(len(tree_of))
-        ways = account(tree, mine, routes.source, routes.starts, routes.brokers, routes.messages,
-                       processed, arrived, up, down)  # fmt: skip
+        ways = account(tree, distances(tree, latency[member]), mine, routes.source, routes.starts,
+                       routes.brokers, routes.messages, processed, arrived, up, down)  # fmt: skip
         link[member] += by_edge(tree, links[member], up, down)
         delay += float(ways[1].sum())
     return OverlayLedger(
@@ -131,79 +130,18 @@ def overlay_ledger_of(
 
 def route_costs(edges: Ints, latency: Floats | float, routes: Routes) -> tuple[Floats, Floats]:
     """Messages on links, and the sum of delays, of each route on a tree."""
-    tree = rooted(edges, latency)
+    tree = hang_all(edges)
+    far = distances(tree, np.broadcast_to(np.asarray(latency, np.float64), len(edges)))
     counts = np.zeros((4, len(edges) + 1))
-    crossed, delays = account(tree, np.arange(len(routes)), routes.source, routes.starts,
+    crossed, delays = account(tree, far, np.arange(len(routes)), routes.source, routes.starts,
                               routes.brokers, routes.messages, *counts)  # fmt: skip
     return crossed, delays
-
-
-class Rooted(NamedTuple):
-    """A tree hung up at a root, whose parent is -1. ``order`` lists parents before children.
-
-    ``edge`` is the position of the edge to the parent, ``distance`` the latency from the root.
-    """
-
-    parent: Ints
-    edge: Ints
-    depth: Ints
-    distance: Floats
-    order: Ints
-
-
-def rooted(edges: Ints, latency: Floats | float) -> Rooted:
-    """Hang up a tree of ``len(edges) + 1`` brokers; an error if it is none. O(brokers)."""
-    brokers = len(edges) + 1
-    if len(edges) and (edges.min() < 0 or edges.max() >= brokers):
-        what = f"a link names broker {edges.max()}, but {len(edges)} links join {brokers} brokers"
-        raise InputError(Problem("tree", what, "Give one link less than there are brokers"))
-    return rooted_at(0, brokers, edges, latency)
-
-
-def rooted_at(root: int, brokers: int, edges: Ints, latency: Floats | float) -> Rooted:
-    """Hang up a tree that may leave out some of the brokers; an error if it is none."""
-    latency = np.broadcast_to(np.asarray(latency, np.float64), len(edges))
-    ends = np.concatenate((edges[:, 0], edges[:, 1])).astype(np.int64)
-    starts = np.concatenate(([0], np.cumsum(np.bincount(ends, minlength=brokers))))
-    tree = hang(root, np.argsort(ends, kind="stable"), starts, edges.astype(np.int32), latency)
-    if len(tree.order) < len(edges) + 1:
-        what = f"{len(edges)} links join only {len(tree.order)} brokers"
-        raise InputError(Problem("tree", what, "Give links that form one tree, without a cycle"))
-    return tree
-
-
-@compiled
-def hang(root: int, ends: Longs, starts: Longs, edges: Ints, latency: Floats) -> Rooted:
-    """Breadth first from a root; ``ends[starts[i]:starts[i + 1]]`` are the edge ends at i.
-
-    Brokers that are not reached have depth -1.
-    """
-    brokers = len(starts) - 1
-    parent = np.full(brokers, -1, np.int32)
-    edge = np.full(brokers, -1, np.int32)
-    depth = np.full(brokers, -1, np.int32)
-    distance = np.zeros(brokers)
-    order = np.zeros(brokers, np.int32)
-    order[0], depth[root] = root, 0
-    found = 1
-    for at in range(brokers):
-        if at == found:
-            break
-        here = order[at]
-        for end in ends[starts[here] : starts[here + 1]]:
-            e = end % len(edges)
-            there = edges[e, 0] + edges[e, 1] - here
-            if depth[there] < 0:
-                parent[there], edge[there], depth[there] = here, e, depth[here] + 1
-                distance[there] = distance[here] + latency[e]
-                order[found] = there
-                found += 1
-    return Rooted(parent, edge, depth, distance, order[:found])
 
 
 @compiled
 def account(
     tree: Rooted,
+    distance: Floats,
     mine: Longs,
     source: Ints,
     starts: Longs,
@@ -214,14 +152,15 @@ def account(
     up: Floats,
     down: Floats,
 ) -> tuple[Floats, Floats]:
-    """Count some of the routes. ``up[i]`` are messages from i to its parent.
+    """Count some of the routes. ``up[i]`` are messages from i to its parent; ``distance`` is the
+    latency from the root of the tree.
 
     Returns the messages on links and the sum of delays of each of these routes.
 
     A route's subtree grows from its source, destination by destination. ``top`` is its highest
     broker. ``away`` is the latency from the source of each broker in it.
     """
-    parent, depth, distance = tree.parent, tree.depth, tree.distance
+    parent, depth = tree.parent, tree.depth
     inside = np.full(len(parent), -1, np.int64)
     away = np.empty(len(parent))
     crossed, delays = np.zeros(len(mine)), np.zeros(len(mine))
@@ -260,7 +199,7 @@ def by_edge(tree: Rooted, edges: Ints, up: Floats, down: Floats) -> Floats:
     """Messages per edge, from its first end to its second and back."""
     link = np.zeros((len(edges), 2))
     child = tree.order[1:]
-    rising = edges[tree.edge[child], 0] == child
-    link[tree.edge[child], 0] = np.where(rising, up[child], down[child])
-    link[tree.edge[child], 1] = np.where(rising, down[child], up[child])
+    rising = edges[tree.link[child], 0] == child
+    link[tree.link[child], 0] = np.where(rising, up[child], down[child])
+    link[tree.link[child], 1] = np.where(rising, down[child], up[child])
     return link

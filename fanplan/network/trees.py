@@ -1,13 +1,19 @@
-"""A tree of brokers: its links, and walks over it."""
+"""Trees of brokers: their links, and hung up at a root. Every part but the checks hangs them here.
+
+Neighbours are visited in the order of their positions, so equal links give equal trees. Two others
+hang trees on purpose: a search, whose tree changes link by link, and the proof of a plan.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 
 
@@ -35,15 +41,13 @@ class Tree(NamedTuple):
     @property
     def diameter(self) -> int:
         """The most hops between two brokers."""
-        starts, near = neighbours(self)
-        order, _, _ = walk(starts, near, 0, NONE, NONE)
-        _, _, depth = walk(starts, near, order[-1], NONE, NONE)
-        return int(depth.max(initial=0))
+        near = near_of(self.edges, self.size)
+        farthest = breadth_first(near, 0).order[-1]
+        return int(breadth_first(near, farthest).depth.max(initial=0))
 
     def hops(self, broker: int) -> Ints:
         """Hops from a broker to every other."""
-        starts, near = neighbours(self)
-        return np.asarray(walk(starts, near, broker, NONE, NONE)[2])
+        return hang(self.edges, broker, self.size).depth
 
 
 def tree_of(one: Ints, other: Ints) -> Tree:
@@ -59,37 +63,151 @@ def tree_of_parents(parent: Ints) -> Tree:
     return tree_of(parent[child], child)
 
 
-def neighbours(tree: Tree) -> tuple[Longs, Ints]:
-    """The brokers linked to each broker, ascending, as starts and brokers."""
-    ends = np.concatenate((tree.a, tree.b))
-    others = np.concatenate((tree.b, tree.a))
-    starts = np.concatenate(([0], np.cumsum(np.bincount(ends, minlength=tree.size))))
-    return starts.astype(np.int64), others[np.lexsort((others, ends))]
+# ---- hung up
+
+
+class Rooted(NamedTuple):
+    """A tree hung up at a root: ``order`` lists its brokers, parents first, the root before all.
+
+    Per broker: ``parent``, ``link`` (the position of the link to the parent) and ``depth`` in
+    links. The root has no parent and no link: NONE. Brokers outside have NONE in all three.
+    """
+
+    order: Ints
+    parent: Ints
+    link: Ints
+    depth: Ints
+
+
+class Near(NamedTuple):
+    """Links by broker: those at broker i are the entries ``starts[i]:starts[i + 1]``.
+
+    An entry leads to ``broker``, ascending, by the link at position ``link``.
+    """
+
+    starts: Longs
+    broker: Ints
+    link: Ints
+
+
+def near_of(links: Ints | Longs, brokers: int) -> Near:
+    """Links, each a row of two positions, by the brokers at their ends. O(links × log links)."""
+    one, other = np.concatenate((links, links[:, ::-1])).astype(np.int64).T
+    order = np.lexsort((other, one))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(one, minlength=brokers))))
+    link = order % max(len(links), 1)
+    return Near(starts.astype(np.int64), other[order].astype(np.int32), link.astype(np.int32))
 
 
 @compiled
-def walk(starts: Longs, near: Ints, root: int, u: int, v: int) -> tuple[Ints, Ints, Ints]:
-    """Breadth first from a root, never over the link of u and v.
-
-    The brokers met in order, and for every broker its parent and depth (NONE if not met).
-    """
-    size = len(starts) - 1
-    order = np.empty(size, dtype=np.int32)
-    parent = np.full(size, NONE, dtype=np.int32)
-    depth = np.full(size, NONE, dtype=np.int32)
+def breadth_first(near: Near, root: int) -> Rooted:
+    """What hangs together with a root, by the fewest links from it. O(brokers + links)."""
+    size = len(near.starts) - 1
+    order = np.empty(size, np.int32)
+    parent, link = np.full(size, NONE, np.int32), np.full(size, NONE, np.int32)
+    depth = np.full(size, NONE, np.int32)
     order[0], depth[root] = root, 0
-    count, i = 1, 0
-    while i < count:
-        here = order[i]
-        for k in range(starts[here], starts[here + 1]):
-            there = near[k]
-            cut = (here == u and there == v) or (here == v and there == u)
-            if depth[there] == NONE and not cut:
-                parent[there], depth[there] = here, depth[here] + 1
-                order[count] = there
-                count += 1
-        i += 1
-    return order[:count], parent, depth
+    found, at = 1, 0
+    while at < found:
+        here = order[at]
+        for entry in range(near.starts[here], near.starts[here + 1]):
+            there = near.broker[entry]
+            if depth[there] == NONE:
+                parent[there], link[there] = here, near.link[entry]
+                depth[there] = depth[here] + 1
+                order[found] = there
+                found += 1
+        at += 1
+    return Rooted(order[:found], parent, link, depth)
+
+
+def hang(links: Ints | Longs, root: int, brokers: int) -> Rooted:
+    """The part of links, rows of two positions, that hangs together with a root.
+
+    Of links with cycles those stay that are on ways with the fewest links.
+    """
+    tree: Rooted = breadth_first(near_of(links, brokers), root)
+    return tree
+
+
+def hang_tree(links: Ints, root: int, brokers: int) -> Rooted:
+    """Hang up a tree, which may leave out some of the brokers; an error if links are none."""
+    tree = hang(links, root, brokers)
+    if len(tree.order) < len(links) + 1:
+        what = f"{len(links)} links join only {len(tree.order)} brokers"
+        raise InputError(Problem("tree", what, "Give links that form one tree, without a cycle"))
+    return tree
+
+
+def hang_all(links: Ints) -> Rooted:
+    """Hang up a tree of one broker more than links at the first; an error if links are none."""
+    brokers = len(links) + 1
+    if len(links) and (links.min() < 0 or links.max() >= brokers):
+        what = f"a link names broker {links.max()}, but {len(links)} links join {brokers} brokers"
+        raise InputError(Problem("tree", what, "Give one link less than there are brokers"))
+    return hang_tree(links, 0, brokers)
+
+
+@compiled
+def distances(tree: Rooted, latency: Floats) -> Floats:
+    """The latencies of links added up from the root to each broker; 0 outside the tree."""
+    far = np.zeros(len(tree.parent))
+    for here in tree.order[1:]:
+        far[here] = far[tree.parent[here]] + latency[tree.link[here]]
+    return far
+
+
+# ---- from parents
+
+
+@compiled
+def depths(parent: Ints) -> Ints:
+    """Links from the root to each broker by each one's parent, NONE at the root; 0 outside.
+
+    O(brokers): each climbs only to where another has been.
+    """
+    depth = np.full(len(parent), NONE, np.int32)
+    for broker in range(len(parent)):
+        here, steps = broker, 0
+        while depth[here] == NONE and parent[here] != NONE:
+            here, steps = parent[here], steps + 1
+        top = max(depth[here], 0)
+        depth[here] = top
+        here = broker
+        while depth[here] == NONE:
+            depth[here] = top + steps
+            here, steps = parent[here], steps - 1
+    return depth
+
+
+@compiled
+def sums_below(order: Ints, parent: Ints, values: Longs) -> Longs:
+    """For each broker of a tree the sum of the values at it and below it; others keep their own.
+
+    ``order`` lists the brokers of the tree, parents first, the root before all.
+    """
+    total = values.copy()
+    for here in order[:0:-1]:
+        total[parent[here]] += total[here]
+    return total
+
+
+def downward(parent: Ints) -> Ints:
+    """The links of a tree as rows of parent and child, ascending by child."""
+    child = np.flatnonzero(parent >= 0)
+    return np.stack((parent[child], child), axis=1).astype(np.int32)
+
+
+def children(parent: Sequence[int]) -> dict[int, list[int]]:
+    """The brokers below each that has some, ascending."""
+    found: dict[int, list[int]] = {}
+    for broker, above in enumerate(parent):
+        if above != NONE:
+            found.setdefault(above, []).append(broker)
+    return found
+
+
+# ---- several trees
 
 
 @dataclass(frozen=True, eq=False)

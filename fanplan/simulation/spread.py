@@ -17,7 +17,7 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.network.brokers import Routes
-from fanplan.network.carried import Rooted, rooted_at
+from fanplan.network.trees import Rooted, hang_tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +99,11 @@ def spread_routes(
 
 
 def hang_up(network: SimulatedNetwork, tree: RouteTree) -> Rooted:
-    """The tree from one of its ends, its edges as positions in the network."""
+    """The tree from one of its ends, its links as positions in the network."""
     links = np.asarray(tree.links, np.int64)
     root = int(network.links[links[0], 0]) if len(links) else 0
-    hung = rooted_at(root, network.brokers, network.links[links], 0.0)
-    edge = hung.edge
-    edge[hung.order[1:]] = links[edge[hung.order[1:]]]
+    hung = hang_tree(network.links[links], root, network.brokers)
+    hung.link[hung.order[1:]] = links[hung.link[hung.order[1:]]]
     return hung
 
 
@@ -224,9 +223,9 @@ def fill_visits(
             copy = room.head[here]
             while copy >= 0:
                 there = room.to[copy]
-                edge = tree.edge[there] if tree.parent[there] == here else tree.edge[here]
+                link = tree.link[there] if tree.parent[there] == here else tree.link[here]
                 ways.visits[free].broker = there
-                ways.visits[free].link = 2 * edge + (links[edge, 0] != here)
+                ways.visits[free].link = 2 * link + (links[link, 0] != here)
                 free += 1
                 copy = room.after[copy]
             visit.copies = free - visit.first
