@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from fanplan.core.arrays import Floats
 from fanplan.layers.delivery.record import DeliveryRecord
@@ -21,11 +19,8 @@ from fanplan.layers.overlay.report.passages import Passages, arriving
 from fanplan.layers.overlay.simulated import read_overlay
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import OverlayLedger
-from fanplan.network.trees import Trees, trees_of
+from fanplan.network.trees import Trees, breadth_first, distances, near_of, trees_of
 from fanplan.plan.stored import StoredPlan
-
-SOURCES = 256
-"""Brokers whose distances to all others are held at once."""
 
 
 @dataclass(frozen=True)
@@ -90,26 +85,12 @@ def delays(problem: OverlayProblem, trees: Trees, passing: Passages) -> tuple[Fl
     """Different delays on an idle network, ascending, and the arrivals that take them."""
     source, target = passing.source, passing.target
     latency, taken = problem.latencies(trees.links), np.zeros(len(source))
-    for number, member in enumerate(trees.members):
-        graph = as_graph(trees.links[member], latency[member], problem.size)
-        mine = np.flatnonzero(trees.of[source] == number)
-        taken[mine] = distances(graph, source[mine], target[mine])
+    near = [near_of(trees.links[member], problem.size) for member in trees.members]
+    order = np.argsort(source, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(source[order])) + 1):
+        for root in source[rows[:1]]:
+            number = trees.of[root]
+            far = distances(breadth_first(near[number], root), latency[trees.members[number]])
+            taken[rows] = far[target[rows]]
     different, where = np.unique(np.round(taken, 6), return_inverse=True)
     return different, np.bincount(where, passing.arrivals, len(different)).astype(np.float64)
-
-
-def as_graph(links: np.ndarray, latency: Floats, size: int) -> csr_array:
-    # A link that takes no time is still a link: an exact 0 would not be stored as one.
-    weight = np.maximum(latency, 1e-9)
-    return csr_array((weight, (links[:, 0], links[:, 1])), shape=(size, size))
-
-
-def distances(graph: csr_array, source: np.ndarray, target: np.ndarray) -> Floats:
-    """From each source to its target, a bounded number of sources at a time."""
-    result = np.zeros(len(source))
-    different, where = np.unique(source, return_inverse=True)
-    for first in range(0, len(different), SOURCES):
-        rows = dijkstra(graph, directed=False, indices=different[first : first + SOURCES])
-        mine = np.flatnonzero((where >= first) & (where < first + SOURCES))
-        result[mine] = rows[where[mine] - first, target[mine]]
-    return result

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-import scipy.sparse
-from scipy.sparse.csgraph import breadth_first_order
 
-from fanplan.core.arrays import NONE, Floats, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.overlay.search.limits import Rules
 from fanplan.network.brokers import OverlayProblem
-from fanplan.network.trees import Tree, tree_of, tree_of_parents
+from fanplan.network.trees import Tree, hang, tree_of, tree_of_parents
 
 
 def shallow_trees(problem: OverlayProblem, rules: Rules) -> list[Tree]:
@@ -65,25 +63,21 @@ def filled(order: Longs, degree: Longs, centre: int) -> Tree | None:
 
 def fewest_hops(problem: OverlayProblem, root: int) -> Tree:
     """The tree with the fewest hops from a root over the given links."""
-    before = breadth_first_order(graph(problem), root, directed=False)[1]
-    return tree_of_parents(np.where(before < 0, NONE, before).astype(np.int32))
+    return tree_of_parents(hang(given_links(problem), root, problem.size).parent)
 
 
 def middle(problem: OverlayProblem) -> int:
     """The middle of a long shortest way over the given links."""
-    links = graph(problem)
-    start = breadth_first_order(links, 0, directed=False)[0][-1]
-    order, before = breadth_first_order(links, start, directed=False)
-    way = [int(order[-1])]
+    links = given_links(problem)
+    start = hang(links, 0, problem.size).order[-1]
+    tree = hang(links, start, problem.size)
+    way = [int(tree.order[-1])]
     while way[-1] != start:
-        way.append(int(before[way[-1]]))
+        way.append(int(tree.parent[way[-1]]))
     return way[len(way) // 2]
 
 
-def graph(problem: OverlayProblem) -> scipy.sparse.csr_array:
-    """The given links as a matrix."""
-    links = problem.links
-    assert links is not None
-    ends = (np.concatenate((links.a, links.b)), np.concatenate((links.b, links.a)))
-    ones = np.ones(2 * len(links.a))
-    return scipy.sparse.coo_array((ones, ends), shape=(problem.size,) * 2).tocsr()
+def given_links(problem: OverlayProblem) -> Ints:
+    """The given links as rows of two positions."""
+    assert problem.links is not None
+    return np.stack((problem.links.a, problem.links.b), axis=1)
