@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Longs
+from fanplan.network.trees import Near, breadth_first, near_of
 
 
 def radial(links: Longs, size: int) -> Floats:
@@ -14,7 +15,7 @@ def radial(links: Longs, size: int) -> Floats:
     networks a tree of shortest ways decides. Parts that nothing joins hang at the middle, too.
     Time linear in links, after sorting them.
     """
-    parent, depth, order = hung(links, size)
+    parent, depth, order = hung_parts(links, size)
     leaves = np.zeros(size, np.int64)
     has_child = np.zeros(size, bool)
     has_child[parent[parent >= 0]] = True
@@ -45,46 +46,28 @@ def angles(parent: Longs, order: Longs, leaves: Longs) -> Floats:
     return start + turn * leaves / 2
 
 
-def hung(links: Longs, size: int) -> tuple[Longs, Longs, Longs]:
+def hung_parts(links: Longs, size: int) -> tuple[Longs, Longs, Longs]:
     """Parent (−1 for none), depth and an order with parents first, of every part of the network.
 
     One part hangs at its middle, which is drawn at the centre; several hang side by side.
     """
-    starts, near = neighbours(links, size)
-    parent, depth = np.full(size, -1), np.full(size, -1)
-    order: list[int] = []
-    parts = 0
+    near = near_of(links, size)
+    parent, depth = np.full((2, size), NONE)
+    order, parts = [np.empty(0, np.int64)], 0
     for broker in range(size):
-        if depth[broker] < 0:
-            middle = middle_of(starts, near, broker, size)
-            order += walk(starts, near, middle, parent, depth)
+        if depth[broker] == NONE:
+            part = breadth_first(near, middle_of(near, broker))
+            parent[part.order], depth[part.order] = part.parent[part.order], part.depth[part.order]
+            order.append(part.order)
             parts += 1
-    return parent, depth + (parts > 1), np.array(order, np.int64)
+    return parent, depth + (parts > 1), np.concatenate(order)
 
 
-def neighbours(links: Longs, size: int) -> tuple[Longs, Longs]:
-    """Those of broker i are ``near[starts[i] : starts[i + 1]]``, ascending."""
-    ends = np.concatenate((links, links[:, ::-1]))
-    ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
-    return np.searchsorted(ends[:, 0], np.arange(size + 1)), ends[:, 1]
-
-
-def middle_of(starts: Longs, near: Longs, broker: int, size: int) -> int:
+def middle_of(near: Near, broker: int) -> int:
     """The middle of a longest way: the farthest from anywhere, and the farthest from there."""
-    for _ in range(2):
-        parent, depth = np.full(size, -1), np.full(size, -1)
-        broker = walk(starts, near, broker, parent, depth)[-1]
-    for _ in range(int(depth[broker]) // 2):
-        broker = int(parent[broker])
-    return broker
-
-
-def walk(starts: Longs, near: Longs, root: int, parent: Longs, depth: Longs) -> list[int]:
-    """Breadth first from a root; fills in parents and depths."""
-    order, depth[root] = [root], 0
-    for broker in order:
-        for other in near[starts[broker] : starts[broker + 1]].tolist():
-            if depth[other] < 0:
-                parent[other], depth[other] = broker, depth[broker] + 1
-                order.append(other)
-    return order
+    farthest = breadth_first(near, broker).order[-1]
+    tree = breadth_first(near, farthest)
+    middle = tree.order[-1]
+    for _ in range(int(tree.depth[middle]) // 2):
+        middle = tree.parent[middle]
+    return int(middle)
