@@ -19,6 +19,7 @@ from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.stages.make import make_group_stages
 from fanplan.layers.overlay.simulated import TOLERANCE
 from fanplan.network.brokers import Routes
+from fanplan.network.trees import downward
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import SimulationResult
@@ -121,7 +122,7 @@ def group_ways(
     the tree (Zhang & Hu 2005, section 5.2.1). Every link takes ``hop_ms``, a shortcut too.
     """
     carrier = carriers(problem, selected)
-    trees = [below(parent) for parent in problem.trees.parent]
+    trees = [downward(parent) for parent in problem.trees.parent]
     once, tree_of = len(trees), problem.tree.astype(np.int64)
     tree_of[carrier >= 0] += once
     trees += trees
@@ -149,12 +150,6 @@ def carriers(problem: GroupsProblem, selected: Bools) -> Ints:
     """The group that carries each route, −1 for default routing."""
     taken = np.append(selected, False)
     return np.where(taken[problem.group], problem.group, -1).astype(np.int32)
-
-
-def below(parent: Ints) -> Ints:
-    """The links of a tree, as pairs of brokers."""
-    child = np.flatnonzero(parent >= 0)
-    return np.stack((parent[child], child), axis=1).astype(np.int32)
 
 
 def shortened(problem: GroupsProblem, selected: Bools) -> tuple[list[Ints], Longs]:

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse
 
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.build import equal_audiences, take_audiences
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.network.brokers import Routes
+from fanplan.network.trees import breadth_first, near_of
 
 NAMED = 3
 """Roots that an error names."""
@@ -105,15 +105,15 @@ def hung_at(links: Ints, roots: Ints, brokers: int) -> BrokerTrees:
     if len(links) != brokers - 1:
         what = f"{len(links)} links are no tree of {brokers} brokers"
         raise InputError(Problem("links", what, "Give one link less than there are brokers"))
-    graph = scipy.sparse.csr_array((np.ones(len(links)), links.T), shape=(brokers, brokers))
+    near = near_of(links, brokers)
     parent = np.empty((len(roots), brokers), np.int32)
     for tree, root in enumerate(roots):
-        reached, before = scipy.sparse.csgraph.breadth_first_order(graph, root, directed=False)
-        if len(reached) < brokers:
-            what = f"they join only {len(reached)} of {brokers} brokers with broker {root}"
+        hung = breadth_first(near, root)
+        if len(hung.order) < brokers:
+            what = f"they join only {len(hung.order)} of {brokers} brokers with broker {root}"
             remedy = "Give links that form one tree, without a cycle"
             raise InputError(Problem("links", what, remedy))
-        parent[tree] = np.maximum(before, NONE)
+        parent[tree] = hung.parent
     return BrokerTrees(np.asarray(roots, np.int32), parent)
 
 

@@ -15,6 +15,7 @@ from fanplan.layers.groups.protocol.chart import Chart
 from fanplan.layers.groups.protocol.links import LinkParams, Links
 from fanplan.layers.groups.protocol.root import Root, Rules
 from fanplan.layers.groups.protocol.tally import Tally
+from fanplan.network.trees import children
 
 
 @dataclass(frozen=True)
@@ -94,12 +95,9 @@ class System:
     def _plant(self, tree: int) -> None:
         trees, root = self.problem.trees, int(self.problem.trees.root[tree])
         parent = trees.parent[tree]
-        children: dict[int, list[int]] = {root: []}
-        for broker in np.flatnonzero(parent != NONE).tolist():
-            children.setdefault(broker, [])
-            children.setdefault(int(parent[broker]), []).append(broker)
-        for broker, below in children.items():
-            near = Neighbours(tree, broker, int(parent[broker]), tuple(below), root)
+        below = children(parent.tolist())
+        for broker in (root, *np.flatnonzero(parent != NONE).tolist()):
+            near = Neighbours(tree, broker, int(parent[broker]), tuple(below.get(broker, ())), root)
             self.brokers[tree, broker] = self._broker(near)
 
     def _broker(self, near: Neighbours) -> Broker:
