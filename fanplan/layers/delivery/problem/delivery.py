@@ -20,6 +20,7 @@ from fanplan.core.kernels import compiled
 from fanplan.data.build import equal_audiences, take_audiences
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.groups.problem.groups import BrokerTrees
+from fanplan.network.trees import depths
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,15 +151,12 @@ def nearest(root: Ints, parent: Ints, domain: Ints, domains: int) -> Ints:
     """Of each tree and domain the broker with fewest hops from the root, ties to the first."""
     found = np.full((len(root), domains), NONE, np.int32)
     for tree in range(len(root)):
+        hops = depths(parent[tree])
         best = np.full(domains, np.iinfo(np.int64).max)
         for broker in range(len(domain)):
             z = domain[broker]
             if z < 0 or (broker != root[tree] and parent[tree, broker] < 0):
                 continue
-            hops, here = 0, broker
-            while here != root[tree]:
-                here = parent[tree, here]
-                hops += 1
-            if hops < best[z]:
-                best[z], found[tree, z] = hops, broker
+            if hops[broker] < best[z]:
+                best[z], found[tree, z] = hops[broker], broker
     return found

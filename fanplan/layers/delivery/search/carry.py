@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.subtrees import Room, collect, kept
@@ -207,16 +205,3 @@ def direct_price(wishes: Wishes, rates: Rates, c: int) -> float:
     """What a class costs past the brokers."""
     first, last = wishes.runs[wishes.starts[c]], wishes.runs[wishes.starts[c + 1]]
     return rates.direct * wishes.total[c] * (wishes.bounds[last] - wishes.bounds[first])
-
-
-@compiled
-def depths(root: Ints, parent: Ints) -> Ints:
-    """Trees × brokers: links from the root; 0 where a tree does not reach."""
-    found = np.zeros(parent.shape, np.int32)
-    for tree in range(len(root)):
-        for broker in range(parent.shape[1]):
-            here = broker
-            while parent[tree, here] >= 0:
-                here = parent[tree, here]
-                found[tree, broker] += 1
-    return found

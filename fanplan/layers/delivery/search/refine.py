@@ -17,10 +17,11 @@ from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.assign import assign
-from fanplan.layers.delivery.search.carry import Desk, Network, Rates, State, Wishes, depths
+from fanplan.layers.delivery.search.carry import Desk, Network, Rates, State, Wishes
 from fanplan.layers.delivery.search.in_turn import completed, with_groups
 from fanplan.layers.delivery.search.members import regroup
 from fanplan.layers.groups.problem.subtrees import room_for
+from fanplan.network.trees import depths
 
 PASSES = 20
 """Most times that classes and subscribers change in turn."""
@@ -124,7 +125,7 @@ def network_of(problem: DeliveryProblem, domain: Ints) -> Network:
     """Channels are numbered one domain after the other."""
     trees = problem.trees
     first = np.searchsorted(domain, np.arange(problem.domains + 1))
-    deep = depths(trees.root, trees.parent)
+    deep = np.array([depths(parent) for parent in trees.parent]).reshape(trees.parent.shape)
     return Network(
         trees.root, trees.parent, trees.inner, problem.domain, problem.gateways, deep, first
     )
