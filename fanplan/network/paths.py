@@ -1,4 +1,4 @@
-"""Trees below a root: from shortest paths or from parents, pruned, and laid out in preorder."""
+"""Trees of shortest paths; trees pruned, and laid out in preorder."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.kernels import compiled
+from fanplan.network.trees import Rooted
 
 
 class Ways(NamedTuple):
@@ -24,19 +24,6 @@ class Ways(NamedTuple):
     length: Floats
 
 
-class Hung(NamedTuple):
-    """A tree below a root: ``order`` lists its nodes, parents first, the root left out.
-
-    ``parent`` and ``way`` (the directed link from the parent) have an entry per node of the
-    network. They mean something for the nodes in ``order`` only; a child of the root has the root
-    as its parent.
-    """
-
-    order: Longs
-    parent: Longs
-    way: Longs
-
-
 def ways_of(tail: Longs, head: Longs, length: Floats, nodes: int) -> Ways:
     """Directed links, sorted by their tails; link i is way i."""
     order = np.argsort(tail, kind="stable")
@@ -45,7 +32,7 @@ def ways_of(tail: Longs, head: Longs, length: Floats, nodes: int) -> Ways:
 
 
 @compiled
-def shortest_tree(root: int, ways: Ways, wanted: np.ndarray) -> Hung:
+def shortest_tree(root: int, ways: Ways, wanted: np.ndarray) -> Rooted:
     """The shortest paths from a root (Dijkstra 1959), until all wanted nodes are reached.
 
     Of equal lengths the one with fewer links counts, then the parent with the lower position. As
@@ -53,12 +40,12 @@ def shortest_tree(root: int, ways: Ways, wanted: np.ndarray) -> Hung:
     """
     size = len(wanted)
     distance, hops = np.full(size, np.inf), np.zeros(size, np.int64)
-    parent, via = np.full(size, NONE, np.int64), np.full(size, NONE, np.int64)
-    settled, order = np.zeros(size, np.bool_), np.empty(size, np.int64)
+    parent, via = np.full(size, NONE, np.int32), np.full(size, NONE, np.int32)
+    settled, order = np.zeros(size, np.bool_), np.empty(size, np.int32)
     left, found = wanted.sum(), 0
     distance[root] = 0.0
     heap = [(0.0, 0, np.int64(root))]
-    while heap and left > 0:
+    while heap and (left > 0 or found == 0):
         _, _, here = heapq.heappop(heap)
         if settled[here]:
             continue
@@ -74,27 +61,30 @@ def shortest_tree(root: int, ways: Ways, wanted: np.ndarray) -> Hung:
                     heapq.heappush(heap, (far, hops[here] + 1, there))
                 distance[there], hops[there] = new
                 parent[there], via[there] = here, ways.way[i]
-    return Hung(order[1:found], parent, via)
-
-
-def hang(root: int, parent: Longs, child: Longs, way: Longs, nodes: int) -> Hung:
-    """The part of a set of directed links that hangs together below a root; each child once."""
-    above, via = np.full((2, nodes), NONE, np.int64)
-    above[child], via[child] = parent, way
-    links = (np.ones(len(parent), np.int8), (parent, child))
-    graph = scipy.sparse.csr_array(links, shape=(nodes, nodes))
-    order = scipy.sparse.csgraph.breadth_first_order(graph, root, return_predecessors=False)
-    return Hung(order[1:].astype(np.int64), above, via)
+    return only(Rooted(order[:found], parent, via, hops.astype(np.int32)), settled)
 
 
 @compiled
-def pruned(tree: Hung, wanted: np.ndarray) -> Hung:
-    """Only the paths that lead to wanted nodes. O(nodes)."""
-    needed = wanted.copy()
-    for node in tree.order[::-1]:
+def only(tree: Rooted, kept: np.ndarray) -> Rooted:
+    """Only some brokers of a tree, with all above them."""
+    outside = np.int32(NONE)
+    return Rooted(
+        tree.order[kept[tree.order]],
+        np.where(kept, tree.parent, outside),
+        np.where(kept, tree.link, outside),
+        np.where(kept, tree.depth, outside),
+    )
+
+
+@compiled
+def pruned(tree: Rooted, wanted: np.ndarray) -> Rooted:
+    """Only the paths from the root that lead to wanted nodes. O(nodes)."""
+    needed = wanted & (tree.depth >= 0)
+    needed[tree.order[0]] = True
+    for node in tree.order[:0:-1]:
         if needed[node]:
             needed[tree.parent[node]] = True
-    return Hung(tree.order[needed[tree.order]], tree.parent, tree.way)
+    return only(tree, needed)
 
 
 class Laid(NamedTuple):
@@ -115,7 +105,7 @@ def shortest_trees(roots: Longs, ways: Ways, wanted: np.ndarray) -> Laid:
     starts = np.zeros(len(roots) + 1, np.int64)
     trees = [np.empty((2, 0), np.int64) for _ in range(0)]
     for i, root in enumerate(roots):
-        trees.append(preorder(root, pruned(shortest_tree(root, ways, wanted), wanted)))
+        trees.append(preorder(pruned(shortest_tree(root, ways, wanted), wanted)))
         starts[i + 1] = starts[i] + trees[i].shape[1]
     way, above = np.empty((2, starts[-1]), np.int64)
     for i, tree in enumerate(trees):
@@ -133,28 +123,19 @@ def laid(trees: list[Longs]) -> Laid:
 
 
 @compiled
-def preorder(root: int, tree: Hung) -> Longs:
+def preorder(tree: Rooted) -> Longs:
     """A tree as its links in preorder, and the positions of the links before them. O(nodes)."""
     nodes = len(tree.parent)
     below = np.ones(nodes, np.int64)
     place, free = np.zeros((2, nodes), np.int64)
-    for node in tree.order[::-1]:
+    for node in tree.order[:0:-1]:
         below[tree.parent[node]] += below[node]
-    found = np.empty((2, len(tree.order)), np.int64)
-    place[root] = NONE
-    for node in tree.order:
+    found = np.empty((2, len(tree.order) - 1), np.int64)
+    place[tree.order[0]] = NONE
+    for node in tree.order[1:]:
         over = tree.parent[node]
         at = free[over]
         free[over] += below[node]
         place[node], free[node] = at, at + 1
-        found[0, at], found[1, at] = tree.way[node], place[over]
+        found[0, at], found[1, at] = tree.link[node], place[over]
     return found
-
-
-@compiled
-def sums_below(tree: Hung, values: Longs) -> Longs:
-    """For each node of a tree the sum of the values at it and below it; others keep their own."""
-    total = values.copy()
-    for node in tree.order[::-1]:
-        total[tree.parent[node]] += total[node]
-    return total

@@ -21,6 +21,7 @@ from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.search.joint import joint_delivery
 from fanplan.layers.groups.problem.build import hung_at
+from fanplan.layers.marking.problem.dataset import overlay_tree
 from fanplan.layers.marking.problem.descriptors import uncovered
 from fanplan.layers.marking.problem.marking import Network
 from fanplan.layers.marking.problem.trees import given_shared_problem
@@ -132,10 +133,7 @@ def deliver(draw: np.random.Generator) -> None:
 
 def mark(draw: np.random.Generator) -> None:
     """Marks on the tree."""
-    parent = hung_at(TREE, np.zeros(1, np.int32), BROKERS).parent[0]
-    child = np.flatnonzero(parent >= 0)
-    ends = {"root": 0 * child, "parent": parent[child], "child": child}
-    table = pa.table({name: NAMES.take(pa.array(place)) for name, place in ends.items()})
+    table = overlay_tree(NAMES, TREE)
     published, subscribed = draw.integers(1, 9, (2, BROKERS))
     exact_marking(given_shared_problem(Network(NAMES, published, subscribed), table))
 

@@ -71,16 +71,9 @@ def used_brokers(layer: OverlayLayer, brokers: pa.Array) -> Ints:
 
 def marked_overlay(layer: OverlayLayer) -> MarkedOverlay:
     """The tree of an overlay, hung at its first broker, and its clients if they were allocated."""
-    import pyarrow as pa
+    from fanplan.layers.marking.problem.dataset import MarkedOverlay, overlay_tree
 
-    from fanplan.layers.groups.problem.build import hung_at
-    from fanplan.layers.marking.problem.dataset import MarkedOverlay
-
-    names = layer.tables["brokers"]["broker"].combine_chunks()
-    hung = hung_at(layer.trees.links, np.zeros(1, np.int32), len(names)).parent[0]
-    child = np.flatnonzero(hung >= 0)
-    ends = {"parent": names.take(pa.array(hung[child])), "child": names.take(pa.array(child))}
-    tree = pa.table({"root": names.take(pa.array(0 * child)), **ends})
+    tree = overlay_tree(layer.tables["brokers"]["broker"].combine_chunks(), layer.trees.links)
     allocated = layer.record.clients == "allocated"
     return MarkedOverlay(tree, layer.tables["clients"] if allocated else None)
 

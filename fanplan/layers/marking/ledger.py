@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
+from fanplan.network.trees import sums_below
 
 
 class Counts(NamedTuple):
@@ -85,15 +86,6 @@ def shared_counts(problem: MarkingProblem, tree: SharedTree) -> Counts:
     tau[tree.down[falls]] = g[falls]
     tau[tree.up[rises]] = g[tree.core] - g[rises]
     return Counts(sigma, tau)
-
-
-@compiled
-def sums_below(order: Ints, parent: Ints, values: Longs) -> Longs:
-    """For each node of the tree the sum of the values at it and below it."""
-    total = values.copy()
-    for node in order[:0:-1]:
-        total[parent[node]] += total[node]
-    return total
 
 
 # ---- trees per source

@@ -15,6 +15,7 @@ from fanplan.core.kernels import compiled
 from fanplan.layers.marking.ledger import Counts, descriptor_counts
 from fanplan.layers.marking.problem.covers import PLAIN, BothCovers, Covers
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
+from fanplan.network.trees import depths
 
 STEPS = 10_000_000_000
 """The most steps along trees: some minutes."""
@@ -131,7 +132,7 @@ def lost_upstream(
 
 def shared_lost(problem: MarkingProblem, tree: SharedTree, covers: BothCovers) -> Counts:
     """What is covered on each link. O(pairs × depth)."""
-    depth = depths(tree.order, tree.parent)
+    depth = depths(tree.parent)
     require_steps(3 * sum(int(depth[own.nodes].sum() + depth[own.home].sum()) for own in covers))
     sigma, tau = np.zeros((2, problem.size), np.int64)
     for own, lost, (away, home) in (
@@ -146,16 +147,7 @@ def shared_lost(problem: MarkingProblem, tree: SharedTree, covers: BothCovers) -
 
 
 @compiled
-def depths(order: Ints, parent: Ints) -> Longs:
-    """Links between each node of the tree and the core."""
-    depth = np.zeros(len(parent), np.int64)
-    for node in order[1:]:
-        depth[node] = depth[parent[node]] + 1
-    return depth
-
-
-@compiled
-def lost_on_sides(order: Ints, parent: Ints, depth: Longs, covers: Covers) -> tuple[Longs, Longs]:
+def lost_on_sides(order: Ints, parent: Ints, depth: Ints, covers: Covers) -> tuple[Longs, Longs]:
     """Covered descriptors among those at and below each node, and among all others.
 
     Below a node both are if the node lies at or above where their ways to the core meet, for the
@@ -182,7 +174,7 @@ def lost_on_sides(order: Ints, parent: Ints, depth: Longs, covers: Covers) -> tu
 
 
 @compiled
-def meeting(parent: Ints, depth: Longs, one: int, other: int) -> int:
+def meeting(parent: Ints, depth: Ints, one: int, other: int) -> int:
     """Where the ways of two nodes to the core meet."""
     while one != other:
         if depth[one] >= depth[other]:

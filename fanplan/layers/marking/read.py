@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from fanplan.layers.marking.params import OVERLAY
-from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking
+from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking, overlay_tree
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.stored import StoredPlan
-from fanplan.workload.tables import TREES
 
 
 def stored_problem(plan: StoredPlan, dataset: Path) -> MarkingProblem:
@@ -25,20 +25,14 @@ def stored_overlay(plan: StoredPlan) -> MarkedOverlay:
     clients = None
     if plan.section(OverlayRecord).clients == "allocated":
         clients = plan.read("clients", ("client", "role", "broker"))
-    return MarkedOverlay(overlay_tree(plan), clients)
+    return MarkedOverlay(stored_tree(plan), clients)
 
 
-def overlay_tree(plan: StoredPlan) -> pa.Table:
-    """The links of the plan's overlay as a tree hung at its first broker, step by step."""
-    links = [(row["a"], row["b"]) for row in plan.read("links", ("a", "b")).to_pylist()]
-    root = min(plan.read("brokers", ("broker",))["broker"].to_pylist())
-    rows, reached, waiting = [], {root}, [root]
-    while waiting:
-        here = waiting.pop()
-        for a, b in links:
-            other = b if a == here else a if b == here else here
-            if other not in reached:
-                reached.add(other)
-                waiting.append(other)
-                rows.append({"root": root, "parent": here, "child": other})
-    return pa.Table.from_pylist(rows, schema=pa.schema([(n, pa.string()) for n in TREES.required]))
+def stored_tree(plan: StoredPlan) -> pa.Table:
+    """The links of the plan's overlay as a tree. O(links × log links)."""
+    links = [column.to_pylist() for column in plan.read("links", ("a", "b")).columns]
+    brokers = plan.read("brokers", ("broker",))["broker"].to_pylist()
+    names = sorted({*brokers, *links[0], *links[1]})
+    place = {name: at for at, name in enumerate(names)}
+    ends = [[place[name] for name in column] for column in links]
+    return overlay_tree(pa.array(names, pa.string()), np.array(ends, np.int32).T)

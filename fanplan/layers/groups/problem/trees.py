@@ -13,7 +13,6 @@ from typing import Literal, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import scipy.sparse
 
 from fanplan.core.arrays import NONE, Ints
 from fanplan.core.errors import InputError, Problem
@@ -24,6 +23,7 @@ from fanplan.layers.groups.problem.groups import BrokerTrees, first_astray
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import read_brokers, read_links
 from fanplan.network.paths import shortest_tree, ways_of
+from fanplan.network.trees import hang
 from fanplan.workload.tables import TREES
 
 TreeKind = Literal["links", "per-publisher", "given", "overlay"]
@@ -86,10 +86,9 @@ class ShortestPaths:
         a, b = self.links.a.astype(np.int64), self.links.b.astype(np.int64)
         both = np.concatenate((a, b)), np.concatenate((b, a))
         ways = ways_of(*both, np.tile(self.links.latency_ms, 2), self.brokers)
-        parent = np.full((len(roots), self.brokers), NONE, np.int32)
+        parent = np.empty((len(roots), self.brokers), np.int32)
         for tree, root in enumerate(roots):
-            found = shortest_tree(int(root), ways, np.ones(self.brokers, bool))
-            parent[tree, found.order] = found.parent[found.order]
+            parent[tree] = shortest_tree(int(root), ways, np.ones(self.brokers, bool)).parent
         return BrokerTrees(np.asarray(roots, np.int32), parent)
 
 
@@ -143,22 +142,15 @@ def sources_of(dataset: Path, grouping: Grouping) -> Ints:
 # ---- links
 
 
-def before_each(links: Links, brokers: int) -> tuple[Ints, Ints]:
-    """Brokers that links join with the first one, and the broker before each of them."""
-    graph = scipy.sparse.csr_array((np.ones(len(links.a)), (links.a, links.b)), (brokers, brokers))
-    reached, before = scipy.sparse.csgraph.breadth_first_order(graph, 0, directed=False)
-    return reached, before
-
-
 def require_joined(links: Links, names: pa.Array) -> Ints:
     """Links must join all brokers; the broker before each on a way from the first."""
-    reached, before = before_each(links, len(names))
-    apart = np.setdiff1d(np.arange(len(names)), reached)
+    tree = hang(np.stack((links.a, links.b), axis=1), 0, len(names))
+    apart = np.flatnonzero(tree.depth == NONE)
     if len(apart):
         first, few = names[0].as_py(), ", ".join(repr(names[int(b)].as_py()) for b in apart[:NAMED])
         what = f"they do not join {first!r} with {few}{' …' if len(apart) > NAMED else ''}"
         raise InputError(Problem("links", what, "Add links that lead there"))
-    return before
+    return tree.parent
 
 
 def require_tree(links: Links, names: pa.Array) -> None:

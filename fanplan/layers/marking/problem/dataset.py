@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import Manifest, read_manifest, read_stage, require_understood
 from fanplan.layers.marking.params import GIVEN, KINDS, OVERLAY, SHARED, MarkingWishes, Sending
@@ -31,6 +31,7 @@ from fanplan.network.dataset import (
     read_brokers,
     require_homes,
 )
+from fanplan.network.trees import downward, hang
 from fanplan.workload.tables import TREES
 
 Descriptors = Callable[[Path, pa.Array], tuple[Longs, Longs]]
@@ -43,6 +44,13 @@ class MarkedOverlay:
 
     tree: pa.Table
     clients: pa.Table | None = None
+
+
+def overlay_tree(names: pa.Array, links: Ints) -> pa.Table:
+    """The links of an overlay, rows of two positions, as a tree hung at its first broker."""
+    tree = downward(hang(links, 0, len(names)).parent)
+    ends = {"root": np.zeros(len(tree), np.int32), "parent": tree[:, 0], "child": tree[:, 1]}
+    return pa.table({name: names.take(pa.array(ends[name])) for name in TREES.required})
 
 
 def load_marking(

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from fanplan.core.arrays import Bools, Longs
+from fanplan.core.arrays import NONE, Bools, Longs
 from fanplan.core.errors import NAMED, InputError, Problem, similar
 from fanplan.layers.marking.problem.marking import Network
-from fanplan.network.paths import Hung
+from fanplan.network.trees import Rooted
 
 
 def position(network: Network, core: str) -> int:
@@ -69,7 +69,7 @@ def require_entered_once(network: Network, root: Longs, child: Longs) -> None:
         raise InputError(problems)
 
 
-def require_hung(network: Network, root: int, child: Longs, tree: Hung) -> None:
+def require_hung(network: Network, root: int, child: Longs, tree: Rooted) -> None:
     loose = np.setdiff1d(child, tree.order)
     if len(loose):
         what = f"that of {network.name(root)!r} does not join {network.named(loose)} to its root"
@@ -89,11 +89,9 @@ def require_joined(network: Network, roots: Longs, wanted: Bools) -> None:
             require_none(network, root, wanted & (island != island[root]))
 
 
-def missed(wanted: Bools, root: int, tree: Hung) -> Bools:
+def missed(wanted: Bools, tree: Rooted) -> Bools:
     """Wanted nodes that are not in a tree."""
-    left = wanted.copy()
-    left[tree.order], left[root] = False, False
-    return left
+    return wanted & (tree.depth == NONE)
 
 
 def require_none(network: Network, root: int, left: Bools) -> None:

@@ -24,18 +24,16 @@ from fanplan.layers.marking.problem.requirements import (
 )
 from fanplan.network.brokers import Links
 from fanplan.network.paths import (
-    Hung,
     Laid,
     Ways,
-    hang,
     laid,
     preorder,
     pruned,
     shortest_tree,
     shortest_trees,
-    sums_below,
     ways_of,
 )
+from fanplan.network.trees import Rooted, hang, sums_below
 from fanplan.workload.tables import TREES
 
 
@@ -61,9 +59,9 @@ def given_shared_problem(network: Network, trees: pa.Table) -> MarkingProblem:
     ends = np.concatenate((parent, child)), np.concatenate((child, parent))
     links = directed(network) if network.links else any_links(*ends, network.size)
     core = int(root[0])
-    tree = hang(core, parent, child, find(network, links, parent, child), network.size)
+    tree = hang_along(core, parent, child, find(network, links, parent, child), network.size)
     require_hung(network, core, child, tree)
-    require_none(network, core, missed(members(network), core, tree))
+    require_none(network, core, missed(members(network), tree))
     return with_core(network, links, core, pruned(tree, members(network)))
 
 
@@ -107,10 +105,10 @@ def given_problem(network: Network, trees: pa.Table) -> MarkingProblem:
     wanted, found = network.subscribed > 0, []
     for publisher in np.flatnonzero(network.published).tolist():
         rows = order[ends[publisher] : ends[publisher + 1]]
-        tree = hang(publisher, parent[rows], child[rows], way[rows], network.size)
+        tree = hang_along(publisher, parent[rows], child[rows], way[rows], network.size)
         require_hung(network, publisher, child[rows], tree)
-        require_none(network, publisher, missed(wanted, publisher, tree))
-        found.append(preorder(publisher, pruned(tree, wanted)))
+        require_none(network, publisher, missed(wanted, tree))
+        found.append(preorder(pruned(tree, wanted)))
     return with_sources(network, links, laid(found))
 
 
@@ -165,6 +163,17 @@ def find(network: Network, links: Directed, tail: Longs, head: Longs) -> Longs:
     return order[np.searchsorted(key, wanted, sorter=order)]
 
 
+def hang_along(root: int, parent: Longs, child: Longs, way: Longs, nodes: int) -> Rooted:
+    """The part of a table of a tree that hangs below its root; its links are directed ``way``s.
+
+    Each child is there once, and the root is none.
+    """
+    tree = hang(np.stack((parent, child), axis=1), root, nodes)
+    below = tree.order[1:]
+    tree.link[below] = way[tree.link[below]]
+    return tree
+
+
 # ---- problems
 
 
@@ -173,21 +182,22 @@ def members(network: Network) -> Bools:
     return (network.published > 0) | (network.subscribed > 0)
 
 
-def with_core(network: Network, links: Directed, root: int, tree: Hung) -> MarkingProblem:
+def with_core(network: Network, links: Directed, root: int, tree: Rooted) -> MarkingProblem:
     """A problem with one tree for all; only links on which something can travel are kept."""
-    f, g = (sums_below(tree, many) for many in (network.published, network.subscribed))
-    order = tree.order
+    f, g = (
+        sums_below(tree.order, tree.parent, many)
+        for many in (network.published, network.subscribed)
+    )
+    order = tree.order[1:].astype(np.int64)
     # A link is used if somebody publishes before it and somebody subscribes behind it.
     falls = order[(network.published.sum() > f[order]) & (g[order] > 0)]
     rises = order[(f[order] > 0) & (network.subscribed.sum() > g[order])]
     down, up = np.full((2, network.size), NONE, np.int32)
     down[falls] = np.arange(len(falls))
     up[rises] = len(falls) + np.arange(len(rises))
-    parent = np.full(network.size, NONE, np.int32)
-    parent[order] = tree.parent[order]
-    shape = SharedTree(root, np.concatenate(([root], order)).astype(np.int32), parent, down, up)
+    shape = SharedTree(root, tree.order, tree.parent, down, up)
     back = find(network, links, rises, tree.parent[rises])
-    return with_links(network, links, np.concatenate((tree.way[falls], back)), shape)
+    return with_links(network, links, np.concatenate((tree.link[falls], back)), shape)
 
 
 def with_sources(network: Network, links: Directed, trees: Laid) -> MarkingProblem:

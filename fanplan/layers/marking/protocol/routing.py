@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import NONE, Longs
+from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.marking.params import MarkingWishes
 from fanplan.layers.marking.problem.marking import MarkingProblem, Network
@@ -22,6 +22,7 @@ from fanplan.layers.marking.problem.trees import (
     source_problem,
 )
 from fanplan.network.paths import shortest_tree
+from fanplan.network.trees import Rooted, children
 from fanplan.workload.tables import TREES
 
 
@@ -45,14 +46,15 @@ class Routing:
     core: int
     publishing: list[int]
     subscribing: list[int]
-    parents: Callable[[int], Longs]
+    parents: Callable[[int], Ints]
     pose: Callable[[Network], MarkingProblem]
     given: list[tuple[int, int]] = field(default_factory=list)
     ways: dict[int, Way] = field(default_factory=dict)
 
     def way(self, root: int) -> Way:
         if root not in self.ways:
-            self.ways[root] = way_of(self.parents(root).tolist())
+            before = self.parents(root).tolist()
+            self.ways[root] = Way(before, children(before))
         return self.ways[root]
 
     def wires(self) -> list[tuple[int, int, float, float]]:
@@ -70,14 +72,6 @@ class Routing:
         return self.pose(replace(self.network, published=published, subscribed=subscribed))
 
 
-def way_of(before: list[int]) -> Way:
-    after: dict[int, list[int]] = {}
-    for node, parent in enumerate(before):
-        if parent != NONE:
-            after.setdefault(parent, []).append(node)
-    return Way(before, after)
-
-
 def routing_of(network: Network, trees: str, given: pa.Table | None = None) -> Routing:
     """Routing for ``shared:CORE``, ``per-source`` or ``given`` trees (a table of these)."""
     core = MarkingWishes(trees).core
@@ -89,11 +83,9 @@ def routing_of(network: Network, trees: str, given: pa.Table | None = None) -> R
     every = np.ones(network.size, bool)
     ways = network_ways(network)
 
-    def parents(root: int) -> Longs:
-        tree = shortest_tree(root, ways, every)
-        before = np.full(network.size, NONE, np.int64)
-        before[tree.order] = tree.parent[tree.order]
-        return before
+    def parents(root: int) -> Ints:
+        tree: Rooted = shortest_tree(root, ways, every)
+        return tree.parent
 
     root = position(network, core) if core else first_member(network)
     reached = [root, *np.flatnonzero(parents(root) != NONE).tolist()]
@@ -116,8 +108,8 @@ def given_routing(network: Network, given: pa.Table | None) -> Routing:
     given_problem(replace(network, published=np.bincount(root, minlength=network.size)), given)
     given_problem(network, given)
 
-    def parents(start: int) -> Longs:
-        before = np.full(network.size, NONE, np.int64)
+    def parents(start: int) -> Ints:
+        before = np.full(network.size, NONE, np.int32)
         before[child[root == start]] = parent[root == start]
         return before
 
