@@ -83,9 +83,14 @@ def kept(kernel: Any) -> Any:
     """Keep machine code on disk. One process at a time compiles a kernel, others wait and load it.
 
     Tasks of Spark come to a kernel together. All of them would compile it, and of two that keep
-    their code at the same time numba may forget one.
+    their code at the same time numba may forget one. Numba keeps code beside the module, or in the
+    user's cache if that folder is read-only. If it may write to neither, each process compiles.
     """
-    kernel.enable_caching()
+    try:
+        kernel.enable_caching()
+    except RuntimeError:
+        return kernel
+    outlive_renaming(kernel)
     compile_now = kernel.compile
 
     def compile_alone(signature: Any) -> Any:
@@ -95,6 +100,23 @@ def kept(kernel: Any) -> Any:
 
     kernel.compile = compile_alone
     return kernel
+
+
+def outlive_renaming(kernel: Any) -> None:
+    """Code that was kept for types which are no longer there, as after an update, is of no use.
+
+    Numba reads the types before it sees that the module has changed, and would fail.
+    """
+    index = kernel._cache._cache_file
+    load_now = index._load_index
+
+    def load_index() -> dict[Any, str]:
+        try:
+            return dict(load_now())
+        except (ImportError, AttributeError):
+            return {}
+
+    index._load_index = load_index
 
 
 _held: set[str] = set()

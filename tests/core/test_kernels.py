@@ -62,6 +62,79 @@ def test_processes_that_come_together_compile_once(tmp_path: Path) -> None:
     assert sorted(process.communicate()[0] for process in processes) == ["0\n", "0\n", "1\n"]
 
 
+COUNT = """
+from kernel import double
+assert double(1) == 2
+print(double.stats.cache_path, sum(double.stats.cache_misses.values()))
+"""
+
+
+def compiled_in(folder: Path, process: str = COUNT, **environment: str) -> list[str]:
+    """What a process prints that uses the kernel in a folder."""
+    none = {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME"}
+    known = {name: value for name, value in os.environ.items() if name not in none}
+    found = subprocess.run(
+        [sys.executable, "-c", process],
+        cwd=folder,
+        env=known | environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return found.stdout.split()
+
+
+def package(folder: Path, kernel: str = KERNEL, read_only: bool = True) -> Path:
+    """A folder with a kernel. Nothing can be kept in it, by root either, if read-only."""
+    folder.mkdir()
+    (folder / "kernel.py").write_text(kernel)
+    if read_only:
+        (folder / "__pycache__").touch()
+    return folder
+
+
+def test_beside_a_read_only_package_code_is_kept_in_the_cache_of_the_user(tmp_path: Path) -> None:
+    folder, home = package(tmp_path / "package"), tmp_path / "home"
+    first, second = (compiled_in(folder, HOME=str(home)) for _ in range(2))
+    assert Path(first[0]).is_relative_to(home)
+    assert (first[1], second[1]) == ("1", "0")
+
+
+def test_where_nothing_can_be_written_kernels_work_all_the_same(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.touch()
+    assert compiled_in(package(tmp_path / "package"), HOME=str(home)) == ["None", "1"]
+
+
+TYPED = """
+from typing import NamedTuple
+import numpy as np
+from fanplan.core.kernels import compiled
+
+class {name}(NamedTuple):
+    value: np.ndarray
+
+@compiled
+def double(pair):
+    return pair.value[0] * 2
+"""
+
+USE = """
+import numpy as np
+import kernel
+value = kernel.double(kernel.{name}(np.ones(1)))
+print(value, sum(kernel.double.stats.cache_misses.values()))
+"""
+
+
+def test_code_that_was_kept_for_a_type_which_is_gone_is_compiled_anew(tmp_path: Path) -> None:
+    folder = package(tmp_path / "package", TYPED.format(name="Old"), read_only=False)
+    assert compiled_in(folder, USE.format(name="Old")) == ["2.0", "1"]
+    (folder / "kernel.py").write_text(TYPED.format(name="New"))
+    assert compiled_in(folder, USE.format(name="New")) == ["2.0", "1"]
+    assert compiled_in(folder, USE.format(name="New")) == ["2.0", "0"]
+
+
 def test_a_function_within_a_function_names_no_kernel() -> None:
     """Spark sends such a function by value, and with it the kernels it names, without their code.
 
