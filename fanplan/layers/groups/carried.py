@@ -63,7 +63,7 @@ def carried_groups(plan: StoredPlan, dataset: Path) -> Carried:
 def by_members(stored: StoredGroups, dataset: Path) -> tuple[Routes, Longs]:
     """Routes, and the exact group of each: that with its root and just its destinations."""
     routes = read_routes(dataset, "routes")
-    tree = trees_of(stored, routes)
+    tree = route_trees(stored, routes)
     known = {key: group for group, key in enumerate(stored_keys(stored))}
     own = group_keys(tree, routes.starts, routes.brokers)
     return routes, np.array([known.get(key, NONE) for key in own], np.int64)
@@ -77,7 +77,7 @@ def by_cells(plan: StoredPlan, stored: StoredGroups, dataset: Path) -> tuple[Rou
     routes, total = routes_of(rows), int(grid.cells[-1])
     cells = read_cells(plan)
     key = stored.tree[cells.group].astype(np.int64) * total + on_grid(cells, grid, topics)
-    wanted = trees_of(stored, routes).astype(np.int64) * total + rows["cell"].to_numpy()
+    wanted = route_trees(stored, routes).astype(np.int64) * total + rows["cell"].to_numpy()
     order = np.argsort(key, kind="stable")
     at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
     if not len(key):
@@ -86,7 +86,7 @@ def by_cells(plan: StoredPlan, stored: StoredGroups, dataset: Path) -> tuple[Rou
     return routes, np.where(found, cells.group[order][at], NONE)
 
 
-def trees_of(stored: StoredGroups, routes: Routes) -> Ints:
+def route_trees(stored: StoredGroups, routes: Routes) -> Ints:
     """The tree of each route; everything must enter at a root."""
     tree = stored.trees.of(routes.source)
     require_traffic(stored.brokers, stored.trees, routes, tree)

@@ -137,11 +137,11 @@ def require_grid(dataset: Dataset, grouping: Grouping) -> None:
 
 def trees_of_dataset(dataset: Dataset, kind: str) -> TreeSource:
     """Trees that the dataset has by itself."""
-    from fanplan.layers.groups.problem.trees import read_trees
+    from fanplan.layers.groups.problem.trees import read_tree_source
     from fanplan.network.dataset import require_homes
 
     require_homes(dataset.path)
-    return read_trees(dataset.path, kind)
+    return read_tree_source(dataset.path, kind)
 
 
 def stored_overlay(folder: PathLike) -> StoredPlan:

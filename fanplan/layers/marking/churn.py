@@ -35,14 +35,14 @@ def churn_marking(
         overlay = stored_overlay(plan) if wishes.trees == OVERLAY else None
         network, given = load_network(dataset.path, wishes, overlay and overlay.clients)
         given = overlay.tree if overlay else given
-        kind, network = trees_of(wishes.trees, network, given)
+        kind, network = routed_trees(wishes.trees, network, given)
         churn = MarkingChurn(**{"trees": kind} | dict(options))
         run = marking_churn(network, churn, given)
         stage.rows(churn.events)
     return Churned("marking", run.right, run.summary())
 
 
-def trees_of(kind: str, network: Network, given: pa.Table | None) -> tuple[str, Network]:
+def routed_trees(kind: str, network: Network, given: pa.Table | None) -> tuple[str, Network]:
     """Trees as the protocol knows them: a given shared tree, or an overlay, is its own links."""
     from fanplan.layers.marking.problem.trees import only_tree
 

@@ -16,10 +16,10 @@ from fanplan.layers.overlay.published.similar import SIMILAR, random_tree
 from fanplan.layers.overlay.published.spanning import parts, spanning_tree
 from fanplan.layers.overlay.search.descend import descend, replaced
 from fanplan.layers.overlay.search.halves import cut, extra_at
-from fanplan.layers.overlay.search.hung import detach, hung_of
 from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
 from fanplan.layers.overlay.search.judge import judged, search_of
 from fanplan.layers.overlay.search.limits import NO_LIMIT, TreeLimits
+from fanplan.layers.overlay.search.movable import detach, movable_of
 from fanplan.layers.overlay.search.shallow import least_diameter
 from fanplan.layers.overlay.search.swap import best_swap
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
@@ -67,7 +67,7 @@ def test_change_of_every_swap_is_that_of_the_ledger(
     before = judged(search, tree).objective
     link = seed % len(tree.a)
     u, v = int(tree.a[link]), int(tree.b[link])
-    hung = hung_of(tree, search.offers, search.rules.degree)
+    hung = movable_of(tree, search.offers, search.rules.degree)
     detach(hung, search.offers, link)
     halves = cut(hung, search.traffic, u, v, params.messages, params.delay, everywhere)
     length = {(u, v): 1.0} if links is None else dict(zip_links(links))
@@ -99,7 +99,7 @@ def test_best_swap_is_the_best_of_all_under_degree_and_diameter(
     search = search_of(problem, ImproveParams(limits=limits), 0)
     tree = least_diameter(search.rules.degree, np.zeros(size))
     assert tree is not None
-    hung = hung_of(tree, search.offers, search.rules.degree)
+    hung = movable_of(tree, search.offers, search.rules.degree)
     known = (search.traffic, search.rules, search.prices, search.offers)
     for link in range(len(tree.a)):
         swap = best_swap(hung, *known, link, NO_LIMIT)

@@ -16,10 +16,10 @@ from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.stop import never
 from fanplan.layers.overlay.published.similar import random_tree
 from fanplan.layers.overlay.search.descend import replaced
-from fanplan.layers.overlay.search.hung import hung_of
 from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
 from fanplan.layers.overlay.search.judge import judged, search_of
 from fanplan.layers.overlay.search.limits import TreeLimits
+from fanplan.layers.overlay.search.movable import movable_of
 from fanplan.layers.overlay.search.repair import repaired
 from fanplan.layers.overlay.search.swap import best_swap
 from fanplan.network.trees import Tree, tree_of
@@ -106,7 +106,7 @@ def test_swaps_know_the_price_of_changes_and_of_links_that_other_trees_have(
     params = ImproveParams(cost=2.0, change_price=3.0, most_changes=size)
     tree, start, shared = (random_tree(problem, seed + i) for i in range(3))
     search = search_of(problem, params, seed, start, shared)
-    hung = hung_of(tree, search.offers, search.rules.degree)
+    hung = movable_of(tree, search.offers, search.rules.degree)
     known = (search.traffic, search.rules, search.prices, search.offers)
     before = judged(search, tree)
     spare = seed % 2

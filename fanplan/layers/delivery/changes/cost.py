@@ -75,7 +75,7 @@ def problem_on(shape: Shape, sites: Sites, truth: Truth, senders: Senders) -> De
     messages: Floats = np.zeros(len(parcels))
     np.add.at(messages, place, senders.messages[entry >= 0])
     row, broker = parcels // len(names), parcels % len(names)
-    trees = trees_of(shape, names).hung(np.unique(broker).astype(np.int32))
+    trees = shape_trees(shape, names).hung(np.unique(broker).astype(np.int32))
     entering: Floats = np.zeros(len(truth.names))
     np.add.at(entering, row, messages)
     return DeliveryProblem(
@@ -97,7 +97,7 @@ def domains_of(brokers: pa.Array, sites: Sites) -> Ints:
     return np.array(found, np.int32)
 
 
-def trees_of(shape: Shape, names: pa.Array) -> PartTrees:
+def shape_trees(shape: Shape, names: pa.Array) -> PartTrees:
     numbers = sorted(shape.trees)
     first = numbers[0]
     of = [numbers.index(shape.of.get(broker, first)) for broker in names.to_pylist()]

@@ -15,6 +15,7 @@ from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.read import Entries, StoredGroups
 from fanplan.network.brokers import Routes
+from fanplan.plan.walks import added_up
 
 
 class Pairs(NamedTuple):
@@ -39,22 +40,6 @@ def distinct(keys: Longs) -> Longs:
     """Keys in order, each once. For so many of them sorting beats the hashing of `np.unique`."""
     keys = np.sort(keys)
     return keys[np.append(True, np.diff(keys) != 0)[: len(keys)]]
-
-
-def along(trees: BrokerTrees, value: np.ndarray) -> Longs:
-    """Sums of values from the root, which is left out, down to each broker of each tree.
-
-    By pointers that go twice as far each time. O(trees × brokers × log depth).
-    """
-    outside = trees.parent < 0
-    up = np.where(outside, np.arange(trees.brokers), trees.parent).astype(np.int64)
-    total = np.where(outside, 0, value).astype(np.int64)
-    while True:
-        total = total + np.take_along_axis(total, up, axis=1)
-        further = np.take_along_axis(up, up, axis=1)
-        if (further == up).all():
-            return total
-        up = further
 
 
 def hops(stored: StoredGroups) -> Longs:
@@ -109,7 +94,7 @@ def induced(stored: StoredGroups) -> Induced:
     )
 
 
-def between(trees: BrokerTrees, tree: Ints, entries: Entries) -> tuple[Pairs, Bools]:
+def bypassed_by(trees: BrokerTrees, tree: Ints, entries: Entries) -> tuple[Pairs, Bools]:
     """The brokers that entries bypass, by entry, and which entries lead up to their tails."""
     here = trees.parent[tree[entries.group], entries.head].astype(np.int64)
     item, broker = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -215,7 +200,7 @@ def mean_delay(stored: StoredGroups, traffic: Traffic, route: Longs) -> float:
     """The mean delay of messages at brokers that want them; ``route`` is of each destination."""
     trees, routes, size = stored.trees, traffic.routes, len(stored.brokers)
     end, messages = routes.brokers.astype(np.int64), routes.messages[route]
-    steps = along(trees, np.ones_like(trees.parent)) + along(trees, trees.inner)
+    steps = added_up(trees.parent, 1 + trees.inner.astype(np.int64))
     entries, group = stored.entries, traffic.group[route]
     at = places(entries.group * size + entries.head, group * size + end)
     far = np.append(hops(stored), 0)[at]

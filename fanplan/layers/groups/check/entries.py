@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.core.arrays import NONE, Longs
-from fanplan.layers.groups.check.count import Induced, between, induced
+from fanplan.layers.groups.check.count import Induced, bypassed_by, induced
 from fanplan.layers.groups.read import StoredGroups
 from fanplan.plan.findings import EXAMPLES, Findings
 
@@ -16,7 +16,7 @@ def check_entries(stored: StoredGroups, findings: Findings) -> Induced | None:
     root = stored.trees.root[stored.tree]
     if not check_members(stored, findings):
         return None
-    pairs, straight = between(stored.trees, stored.tree, entries)
+    pairs, straight = bypassed_by(stored.trees, stored.tree, entries)
     told(stored, findings, "entries: not along the tree", np.flatnonzero(~straight))
     heads = entries.group * size + entries.head
     order = np.argsort(heads, kind="stable")

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Floats, Longs
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import read_brokers, read_links
 from fanplan.plan.findings import EXAMPLES, Findings
+from fanplan.plan.walks import added_up
 
 
 def check_trees(
@@ -68,25 +69,24 @@ def check_shortest(names: pa.Array, trees: BrokerTrees, links: Links, findings: 
     key = links.a.astype(np.int64) * size + links.b
     order = np.argsort(key, kind="stable")
     for tree, root in enumerate(trees.root):
-        far = distances(trees, tree, key[order], links.latency_ms[order])
+        far = far_from_root(trees, tree, key[order], links.latency_ms[order])
         gap = np.abs(far[links.a] - far[links.b]) - links.latency_ms
         shorter = np.flatnonzero(~(gap <= 1e-9 * np.nanmax(far, initial=1.0)))
         what = f"trees: a shorter way from {names[int(root)].as_py()!r}"
         findings.violate(what, len(shorter), named(names, links.a, links.b, shorter))
 
 
-def distances(trees: BrokerTrees, tree: int, key: Longs, latency: np.ndarray) -> np.ndarray:
+def far_from_root(trees: BrokerTrees, tree: int, key: Longs, latency: Floats) -> Floats:
     """How far each broker is from the root of its tree; not a number outside of it."""
     parent, size = trees.parent[tree].astype(np.int64), trees.brokers
-    far = np.full(size, np.nan)
-    far[trees.root[tree]] = 0.0
     child = np.flatnonzero(parent >= 0)
-    while len(child):
-        ready = ~np.isnan(far[parent[child]])
-        here = child[ready]
-        ends = np.minimum(here, parent[here]) * size + np.maximum(here, parent[here])
-        far[here] = far[parent[here]] + latency[np.searchsorted(key, ends)]
-        child = child[~ready]
+    ends = np.minimum(child, parent[child]) * size + np.maximum(child, parent[child])
+    length = np.zeros((1, size))
+    length[0, child] = latency[np.searchsorted(key, ends)]
+    far: Floats = added_up(trees.parent[tree : tree + 1], length)[0]
+    outside = parent < 0
+    outside[trees.root[tree]] = False
+    far[outside] = np.nan
     return far
 
 

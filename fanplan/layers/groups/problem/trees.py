@@ -113,7 +113,7 @@ def require_kind(kind: str) -> None:
         raise InputError(Problem("kind of trees", f"{kind!r} is unknown", remedy))
 
 
-def read_trees(dataset: Path, kind: str) -> TreeSource:
+def read_tree_source(dataset: Path, kind: str) -> TreeSource:
     """The trees of a kind that a dataset has by itself."""
     require_kind(kind)
     names = read_brokers(dataset).names

@@ -9,6 +9,7 @@ import numpy as np
 from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
+from fanplan.plan.walks import climbed
 
 
 class Walked(NamedTuple):
@@ -68,23 +69,11 @@ def walk_shared(problem: MarkingProblem, tree: SharedTree, publish: Bools) -> Wa
         (problem.published, sigma, (tree.up, tree.down)),
         (problem.subscribed, tau, (tree.down, tree.up)),
     ):
-        below = climbed(tree.parent, tree.core, count)
+        below = climbed(tree.parent, count)
         for way, behind in zip(other, (below, count.sum() - below), strict=True):
             used = way >= 0
             own[way[used]] = behind[used]
     return Walked(sigma, tau, turned(problem, publish))
-
-
-@compiled
-def climbed(parent: Ints, core: int, count: Longs) -> Longs:
-    """For each node the descriptors that pass it on their way to the core."""
-    passed = np.zeros(len(count), np.int64)
-    for node in np.flatnonzero(count):
-        at = node
-        while at != core:
-            passed[at] += count[node]
-            at = parent[at]
-    return passed
 
 
 def turned(problem: MarkingProblem, publish: Bools) -> Bools:

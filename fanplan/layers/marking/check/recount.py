@@ -10,6 +10,7 @@ from fanplan.core.arrays import Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.covers import BothCovers, Covers
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
+from fanplan.plan.walks import at_or_below
 
 MOST = 300_000_000
 """Nodes on links that are looked at; if there are more, some links are counted for all."""
@@ -92,18 +93,8 @@ def shared_sides(problem: MarkingProblem, tree: SharedTree) -> Sides:
     def sides(link: int) -> tuple[Longs, Longs]:
         tail, head = int(problem.tail[link]), int(problem.head[link])
         falls = parent[head] == tail
-        inside = below(order, parent, head if falls else tail)
+        inside = at_or_below(order, parent, head if falls else tail)
         far, near = order[inside[order]], order[~inside[order]]
         return (near, far) if falls else (far, near)
 
     return sides
-
-
-@compiled
-def below(order: Longs, parent: Longs, node: int) -> np.ndarray:
-    """Which nodes of the tree are at or below one."""
-    inside = np.zeros(len(parent), np.bool_)
-    inside[node] = True
-    for other in order[1:]:
-        inside[other] |= inside[parent[other]]
-    return inside

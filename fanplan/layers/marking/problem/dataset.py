@@ -86,7 +86,7 @@ def load_network(
     """
     manifest = read_manifest(dataset)
     require_understood(dataset, manifest, tables_of(wishes))
-    trees = read_trees(dataset, manifest) if wishes.trees in GIVEN else None
+    trees = read_given(dataset, manifest) if wishes.trees in GIVEN else None
     read = partial(read_descriptors, raw=wishes.raw)
     if clients is not None:
         read = partial(read_client_descriptors, clients=clients)
@@ -104,7 +104,7 @@ def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
     require_understood(dataset, manifest, tables_of(wishes))
     network = read_network(dataset, manifest, wishes, read_homes)
     if wishes.trees in GIVEN:
-        given(network, read_trees(dataset, manifest), wishes)
+        given(network, read_given(dataset, manifest), wishes)
     else:
         require_paths(network, wishes.core)
 
@@ -143,11 +143,11 @@ def node_names(
     if links is not None:
         columns = [links["a"], links["b"]]
     elif wishes.trees in GIVEN:
-        columns = read_trees(dataset, manifest).columns
+        columns = read_given(dataset, manifest).columns
     return pa.array(sorted(set(known.to_pylist()).union(*(c.to_pylist() for c in columns))))
 
 
-def read_trees(dataset: Path, manifest: Manifest) -> pa.Table:
+def read_given(dataset: Path, manifest: Manifest) -> pa.Table:
     if "trees" not in manifest.stages:
         what = "there is no table trees in the workload"
         raise InputError(Problem("trees", what, f"Add it, or use {SHARED}CORE or per-source"))

@@ -12,12 +12,9 @@ import pyarrow as pa
 from fanplan.core.arrays import Floats, Ints
 from fanplan.layers.overlay.changes.shape import Shape
 from fanplan.layers.overlay.check.check import (
-    Hung,
     check_crowded,
     check_limits,
     counted,
-    diameter,
-    hang,
 )
 from fanplan.layers.overlay.check.clients import between_brokers
 from fanplan.layers.overlay.check.evidence import Truth, link_facts
@@ -28,6 +25,7 @@ from fanplan.plan.axis import Axis
 from fanplan.plan.findings import EXAMPLES, Findings
 from fanplan.plan.steps import State
 from fanplan.plan.stored import StoredPlan
+from fanplan.plan.walks import Proved, prove
 
 RoutesOf = Callable[[Shape, pa.Array], Routes]
 
@@ -115,16 +113,16 @@ def judge(shape: Shape, limits: LimitsRecord, found: Evidence) -> State:
     ends = positions(links, truth.brokers)
     row = {link: at for at, link in enumerate(links)}
     used = {n: np.array([row[x] for x in sorted(shape.trees[n])], int) for n in shape.used()}
-    trees = {n: hang(ends, rows, len(truth.brokers)) for n, rows in used.items()}
+    trees = {n: prove(ends, rows, len(truth.brokers)) for n, rows in used.items()}
     for number, tree in trees.items():
-        require_tree(number, tree, len(used[number]), truth, broken)
+        require_proved(number, tree, len(used[number]), truth, broken)
     figures = {"brokers": float(len(truth.brokers)), "links": float(len(links))}
     if broken.violations:
         return State(figures, tuple(broken.violations))
     hung = list(trees.values())
     check_limits(among(limits, shape), hung, ends, truth, exceeded)
     degree = np.bincount(ends.ravel(), minlength=1).max(initial=0)
-    figures |= {"degree": float(degree), "diameter": float(max(map(diameter, hung)))}
+    figures |= {"degree": float(degree), "diameter": float(max(tree.diameter for tree in hung))}
     if found.known:
         figures |= carried(shape, trees, ends, truth, exceeded)
     return State(figures, (), (*exceeded.violations, *exceeded.warnings))
@@ -137,8 +135,8 @@ def positions(links: list[tuple[str, str]], brokers: pa.Array) -> Ints:
     return Axis("broker", brokers).positions(ends).reshape(-1, 2)
 
 
-def require_tree(number: int, tree: Hung, links: int, truth: Truth, broken: Findings) -> None:
-    apart = np.flatnonzero(tree.depth < 0)
+def require_proved(number: int, tree: Proved, links: int, truth: Truth, broken: Findings) -> None:
+    apart = tree.apart
     examples = [repr(truth.names[int(i)]) for i in apart[:EXAMPLES]]
     broken.violate(f"tree {number}: cut off", len(apart), examples)
     if not len(apart) and links != len(truth.brokers) - 1:
@@ -152,7 +150,7 @@ def among(limits: LimitsRecord, shape: Shape) -> LimitsRecord:
 
 
 def carried(
-    shape: Shape, trees: dict[int, Hung], ends: Ints, truth: Truth, exceeded: Findings
+    shape: Shape, trees: dict[int, Proved], ends: Ints, truth: Truth, exceeded: Findings
 ) -> dict[str, float]:
     """The overlay's ledger, as the check counts it."""
     of = np.array([shape.of.get(name, min(shape.trees)) for name in truth.names])

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Floats, Ints
-from fanplan.layers.overlay.check.count import Counted, count, hung
+from fanplan.layers.overlay.check.count import Counted, count
 from fanplan.layers.overlay.check.evidence import Truth, read_truth
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
 from fanplan.plan.stored import StoredPlan
-
-
-@dataclass(frozen=True, eq=False)
-class Hung:
-    """A tree below broker 0: each broker's parent and depth, and what its links are."""
-
-    parent: Ints
-    depth: Ints
-    links: Ints
-    """position of the link to the parent; -1 for broker 0"""
-
-    def path(self, one: int, other: int) -> int:
-        """Hops between two brokers."""
-        hops = 0
-        while one != other:
-            one, other = (one, other) if self.depth[one] >= self.depth[other] else (other, one)
-            one, hops = int(self.parent[one]), hops + 1
-        return hops
+from fanplan.plan.walks import Proved, prove
 
 
 def check_overlay(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
@@ -44,7 +26,7 @@ def check_overlay(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     links = plan.read("links", ("a", "b", "weight", "rate"))
     ends = positions(links, truth.brokers, "links", findings)
     check_sizes(record, truth, len(links), findings)
-    trees = read_trees(plan, ends, truth, findings)
+    trees = proved_trees(plan, ends, truth, findings)
     if trees is None:
         return int(np.diff(truth.routes.starts).sum())
     of = tree_sources(plan, truth, len(trees), findings)
@@ -80,7 +62,9 @@ def check_sizes(record: OverlayRecord, truth: Truth, links: int, findings: Findi
         require_close(f"plan.json: overlay.{name}", getattr(record, name), value, 0.0, findings)
 
 
-def read_trees(plan: StoredPlan, ends: Ints, truth: Truth, findings: Findings) -> list[Hung] | None:
+def proved_trees(
+    plan: StoredPlan, ends: Ints, truth: Truth, findings: Findings
+) -> list[Proved] | None:
     """Every tree must reach every broker without a cycle; None if one does not."""
     if len(ends) and ends.min() < 0:
         return None
@@ -89,10 +73,10 @@ def read_trees(plan: StoredPlan, ends: Ints, truth: Truth, findings: Findings) -
         member = tree_members(plan, ends, truth, findings)
         unused = np.setdiff1d(np.arange(len(ends)), np.concatenate(member))
         findings.violate("links: in no tree", len(unused), named(unused, ends, truth.brokers))
-    trees = [hang(ends, rows, len(truth.brokers)) for rows in member]
+    trees = [prove(ends, rows, len(truth.brokers)) for rows in member]
     sound = True
     for number, (tree, rows) in enumerate(zip(trees, member, strict=True)):
-        apart = np.flatnonzero(tree.depth < 0)
+        apart = tree.apart
         examples = [repr(truth.brokers[int(broker)].as_py()) for broker in apart[:EXAMPLES]]
         first = truth.brokers[0].as_py()
         findings.violate(f"tree {number}: cut off from {first!r}", len(apart), examples)
@@ -115,16 +99,6 @@ def tree_members(
     findings.violate("tree_links: not a link", len(lost), named(lost, own, truth.brokers))
     tree = table["tree"].to_numpy()
     return [at[(tree == number) & (at >= 0)] for number in range(plan.section(OverlayRecord).trees)]
-
-
-def hang(ends: Ints, rows: np.ndarray, brokers: int) -> Hung:
-    parent, depth = hung(ends[rows, 0].copy(), ends[rows, 1].copy(), brokers)
-    links = np.full(brokers, -1, np.int32)
-    for row in rows:
-        a, b = ends[row]
-        links[b if parent[b] == a else a] = row
-    links[0] = -1
-    return Hung(parent, depth, links)
 
 
 def tree_sources(plan: StoredPlan, truth: Truth, trees: int, findings: Findings) -> Ints:
@@ -161,7 +135,7 @@ def check_links(ends: Ints, links: pa.Table, truth: Truth, findings: Findings) -
 
 
 def check_limits(
-    limits: LimitsRecord, trees: list[Hung], ends: Ints, truth: Truth, findings: Findings
+    limits: LimitsRecord, trees: list[Proved], ends: Ints, truth: Truth, findings: Findings
 ) -> None:
     """Degrees over all links, diameter and hops in every tree."""
     degree = np.bincount(ends.ravel(), minlength=len(truth.brokers))
@@ -173,7 +147,7 @@ def check_limits(
     ]
     findings.violate("limit: degree", len(over), over)
     widest = limits.diameter or len(truth.brokers)
-    wide = [f"{diameter(tree)} hops" for tree in trees if diameter(tree) > widest]
+    wide = [f"{tree.diameter} hops" for tree in trees if tree.diameter > widest]
     findings.violate("limit: diameter", len(wide), wide)
     at = {name: position for position, name in enumerate(truth.names)}
     far = [
@@ -185,21 +159,9 @@ def check_limits(
     findings.violate("limit: hops", len(far), far)
 
 
-def diameter(tree: Hung) -> int:
-    """The longest way between two brokers: from each, the two deepest ways down."""
-    down = np.zeros(len(tree.parent), int)
-    longest = 0
-    for here in np.argsort(-tree.depth, kind="stable"):
-        above = tree.parent[here]
-        if above >= 0:
-            longest = max(longest, down[above] + down[here] + 1)
-            down[above] = max(down[above], down[here] + 1)
-    return int(longest)
-
-
 def check_carried(
     plan: StoredPlan,
-    trees: list[Hung],
+    trees: list[Proved],
     of: Ints,
     ends: Ints,
     links: pa.Table,
@@ -228,7 +190,7 @@ def close(stated: Floats, own: Floats) -> np.ndarray:
     return np.isclose(stated, own, rtol=TOLERANCE, atol=TOLERANCE * scale)
 
 
-def counted(tree: Hung, taken: np.ndarray, ends: Ints, truth: Truth) -> Counted:
+def counted(tree: Proved, taken: np.ndarray, ends: Ints, truth: Truth) -> Counted:
     """What one tree carries of the messages that enter where it is taken."""
     latency = np.zeros(len(tree.parent))
     for broker in np.flatnonzero(tree.links >= 0):

@@ -11,6 +11,7 @@ import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.plan.walks import way_length
 
 
 class Counted(NamedTuple):
@@ -20,28 +21,6 @@ class Counted(NamedTuple):
     arrived: Floats
     crossed: Floats
     delay: float
-
-
-@compiled
-def hung(a: Ints, b: Ints, brokers: int) -> tuple[Ints, Ints]:
-    """Parent and depth of each broker below broker 0, by passes over the links; -1 if not reached.
-
-    O(links × depth).
-    """
-    parent = np.full(brokers, -1, np.int32)
-    depth = np.full(brokers, -1, np.int32)
-    depth[0] = 0
-    grown = True
-    while grown:
-        grown = False
-        for i in range(len(a)):
-            x, y = a[i], b[i]
-            if depth[x] < 0:
-                x, y = y, x
-            if depth[x] >= 0 and depth[y] < 0:
-                parent[y], depth[y] = x, depth[x] + 1
-                grown = True
-    return parent, depth
 
 
 @compiled
@@ -83,7 +62,7 @@ def count(
             climb(parent, beyond, end, -1)
         for end in wanted:
             arrived[end] += weight
-            delay += weight * apart(parent, depth, latency, own, end)
+            delay += weight * way_length(parent, depth, latency, own, end)
     return Counted(processed, arrived, crossed, delay)
 
 
@@ -101,15 +80,3 @@ def visit(processed: Floats, visited: Longs, here: int, route: int, weight: floa
     if visited[here] != route:
         visited[here] = route
         processed[here] += weight
-
-
-@compiled
-def apart(parent: Ints, depth: Ints, latency: Floats, one: int, other: int) -> float:
-    """Latency between two brokers, from both up to where they meet."""
-    total = 0.0
-    while one != other:
-        if depth[one] < depth[other]:
-            one, other = other, one
-        total += latency[one]
-        one = parent[one]
-    return total

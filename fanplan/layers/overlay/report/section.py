@@ -194,12 +194,14 @@ def spread_pictures(planned: Planned, found: Spreads | None) -> list[Picture]:
     legend = [(class_, one.words) for class_, one in known.items()]
     what = "deliveries" if found.left else "arrivals"
     return [
-        below(f"{name}-load", "Load of brokers", "load, messages/s", "brokers", loads, legend),
-        below(f"{name}-delay", f"Delay of {what}", f"delay, {unit}", what, delays, legend),
+        shares_chart(
+            f"{name}-load", "Load of brokers", "load, messages/s", "brokers", loads, legend
+        ),
+        shares_chart(f"{name}-delay", f"Delay of {what}", f"delay, {unit}", what, delays, legend),
     ]
 
 
-def below(
+def shares_chart(
     name: str,
     title: str,
     x_title: str,

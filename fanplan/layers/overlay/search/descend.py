@@ -6,9 +6,9 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Longs
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.search.hung import hung_of
 from fanplan.layers.overlay.search.judge import Search, judged
 from fanplan.layers.overlay.search.limits import NO_LIMIT
+from fanplan.layers.overlay.search.movable import movable_of
 from fanplan.layers.overlay.search.offers import changes
 from fanplan.layers.overlay.search.swap import Swap, make_swap, next_swap, promise
 from fanplan.network.trees import Tree, tree_of
@@ -22,7 +22,7 @@ def descend(search: Search, start: Tree, random: np.random.Generator, stop: Stop
 
     Each visit finds the best link in place of one; see ``halves`` for what it takes.
     """
-    hung = hung_of(start, search.offers, search.rules.degree)
+    hung = movable_of(start, search.offers, search.rules.degree)
     known = (search.traffic, search.rules, search.prices, search.offers)
     tree, objective = start, judged(search, start).objective
     least = 1e-9 * (1.0 + objective)
@@ -53,7 +53,7 @@ def first_visits(search: Search, start: Tree, random: np.random.Generator) -> Lo
     queue = random.permutation(len(start.a))
     if search.rules.changes == NO_LIMIT:
         return queue
-    hung = hung_of(start, search.offers, search.rules.degree)
+    hung = movable_of(start, search.offers, search.rules.degree)
     gain = promise(hung, search.traffic, search.rules, search.prices, search.offers, queue)
     return queue[np.argsort(gain, kind="stable")]
 

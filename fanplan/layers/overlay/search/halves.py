@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.overlay.search.hung import Hung, smaller_part
+from fanplan.layers.overlay.search.movable import Movable, smaller_part
 from fanplan.layers.overlay.search.traffic import Traffic
 
 
@@ -44,7 +44,7 @@ class Halves(NamedTuple):
 
 @compiled
 def cut(
-    hung: Hung, traffic: Traffic, u: int, v: int, per_message: float, per_delay: float, all: bool
+    hung: Movable, traffic: Traffic, u: int, v: int, per_message: float, per_delay: float, all: bool
 ) -> Halves:
     """Sweep the halves that hang from u and v, with or without what is outside.
 
@@ -75,7 +75,7 @@ def cut(
 
 
 @compiled
-def inside(hung: Hung, crossed: Floats, u: int, v: int, all: bool) -> Ints:
+def inside(hung: Movable, crossed: Floats, u: int, v: int, all: bool) -> Ints:
     """The brokers of both halves that are not outside, or all of them; parents first."""
     order = np.empty(len(crossed), dtype=np.int32)
     order[0], order[1] = u, v
@@ -92,13 +92,13 @@ def inside(hung: Hung, crossed: Floats, u: int, v: int, all: bool) -> Ints:
 
 
 @compiled
-def outside_hop(halves: Halves, hung: Hung, here: int) -> float:
+def outside_hop(halves: Halves, hung: Movable, here: int) -> float:
     """What the link to a broker's parent adds to f, outside."""
     return halves.hop[0] + halves.hop[1] * hung.length[hung.link[here]]
 
 
 @compiled
-def extra_at(halves: Halves, hung: Hung, broker: int) -> float:
+def extra_at(halves: Halves, hung: Movable, broker: int) -> float:
     """f of any broker. O(hops to the next that is not outside)."""
     total, here = 0.0, broker
     while halves.crossed[here] == 0.0 and hung.parent[here] != NONE:
@@ -135,7 +135,7 @@ def routes_across(traffic: Traffic, few: Longs) -> Ints:
 
 @compiled
 def count_halves(
-    hung: Hung,
+    hung: Movable,
     traffic: Traffic,
     crossing: Ints,
     small: NDArray[np.int8],

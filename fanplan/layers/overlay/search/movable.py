@@ -12,7 +12,7 @@ from fanplan.layers.overlay.search.offers import Offers, offer_positions
 from fanplan.network.trees import Tree
 
 
-class Hung(NamedTuple):
+class Movable(NamedTuple):
     """Per broker its parent, the link to it, and its children: ``first``, and from one to the next
     and back by ``after`` and ``before``. Per link its ends, its delay, and where it stands among
     the offers (NONE if it is none of them). ``room`` is how many more links a broker may have.
@@ -30,29 +30,29 @@ class Hung(NamedTuple):
     offer: Longs
 
 
-def hung_of(tree: Tree, offers: Offers, degree: Longs) -> Hung:
+def movable_of(tree: Tree, offers: Offers, degree: Longs) -> Movable:
     """A tree for a search, under the degree limit of each broker."""
     parent, link, first, after, before = np.full((5, tree.size), NONE, dtype=np.int32)
     offer = offer_positions(offers, tree)
     length = np.ones(len(tree.a))
     length[offer != NONE] = offers.latency[offer[offer != NONE]]
-    hung = Hung(parent, link, first, after, before, degree.copy(), tree.a.copy(), tree.b.copy(),
+    hung = Movable(parent, link, first, after, before, degree.copy(), tree.a.copy(), tree.b.copy(),
                 length, offer)  # fmt: skip
-    hang_all(hung, offers)
+    attach_all(hung, offers)
     return hung
 
 
 @compiled
-def hang_all(hung: Hung, offers: Offers) -> None:
+def attach_all(hung: Movable, offers: Offers) -> None:
     """Attach the links one after another, whichever part an end is in. O(brokers · depth)."""
     for link in range(len(hung.a)):
         attach(hung, offers, link, hung.a[link], hung.b[link], hung.offer[link])
 
 
 @compiled
-def attach(hung: Hung, offers: Offers, link: int, x: int, y: int, offer: int) -> None:
+def attach(hung: Movable, offers: Offers, link: int, x: int, y: int, offer: int) -> None:
     """Join the parts of x and y by a link: y and all of its part come to hang below x."""
-    hang(hung, y)
+    turn(hung, y)
     hung.a[link], hung.b[link], hung.offer[link] = min(x, y), max(x, y), offer
     hung.length[link] = 1.0 if offer == NONE else offers.latency[offer]
     put_below(hung, x, y, link)
@@ -60,17 +60,17 @@ def attach(hung: Hung, offers: Offers, link: int, x: int, y: int, offer: int) ->
 
 
 @compiled
-def detach(hung: Hung, offers: Offers, link: int) -> tuple[int, int]:
+def detach(hung: Movable, offers: Offers, link: int) -> tuple[int, int]:
     """Take a link away; its ends, from which their parts then hang."""
     u, v = hung.a[link], hung.b[link]
-    hang(hung, u)
+    turn(hung, u)
     take_off(hung, v)
     take_room(hung, offers, link, -1)
     return u, v
 
 
 @compiled
-def take_room(hung: Hung, offers: Offers, link: int, count: int) -> None:
+def take_room(hung: Movable, offers: Offers, link: int, count: int) -> None:
     """A link takes room at both ends, unless it is there anyway for another tree."""
     if hung.offer[link] == NONE or not offers.shared[hung.offer[link]]:
         hung.room[hung.a[link]] -= count
@@ -78,7 +78,7 @@ def take_room(hung: Hung, offers: Offers, link: int, count: int) -> None:
 
 
 @compiled
-def hang(hung: Hung, root: int) -> None:
+def turn(hung: Movable, root: int) -> None:
     """Hang the part of a broker from that broker: the links on its way up turn round."""
     below, link, here = NONE, NONE, root
     while here != NONE:
@@ -91,7 +91,7 @@ def hang(hung: Hung, root: int) -> None:
 
 
 @compiled
-def put_below(hung: Hung, above: int, broker: int, link: int) -> None:
+def put_below(hung: Movable, above: int, broker: int, link: int) -> None:
     """Make a broker the first child of another."""
     following = hung.first[above]
     hung.parent[broker], hung.link[broker] = above, link
@@ -102,7 +102,7 @@ def put_below(hung: Hung, above: int, broker: int, link: int) -> None:
 
 
 @compiled
-def take_off(hung: Hung, broker: int) -> None:
+def take_off(hung: Movable, broker: int) -> None:
     """Take a broker from the children of its parent."""
     before, after = hung.before[broker], hung.after[broker]
     if before == NONE:
@@ -115,7 +115,7 @@ def take_off(hung: Hung, broker: int) -> None:
 
 
 @compiled
-def following(hung: Hung, here: int, root: int) -> int:
+def following(hung: Movable, here: int, root: int) -> int:
     """The next broker below a root, parents first; NONE after the last."""
     if hung.first[here] != NONE:
         return hung.first[here]
@@ -127,7 +127,7 @@ def following(hung: Hung, here: int, root: int) -> int:
 
 
 @compiled
-def smaller_part(hung: Hung, u: int, v: int) -> Longs:
+def smaller_part(hung: Movable, u: int, v: int) -> Longs:
     """The brokers of the smaller of the parts that hang from u and v. O(these brokers)."""
     one, other, count = u, v, 0
     while one != NONE and other != NONE:

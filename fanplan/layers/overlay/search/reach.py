@@ -9,8 +9,8 @@ import numpy as np
 from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.overlay.search.halves import Halves
-from fanplan.layers.overlay.search.hung import Hung
 from fanplan.layers.overlay.search.limits import NO_LIMIT, Rules
+from fanplan.layers.overlay.search.movable import Movable
 
 MOST = 24
 """Brokers of each half that are tried as ends of a new link when hops are limited."""
@@ -30,7 +30,7 @@ class Reach(NamedTuple):
 
 
 @compiled
-def reach_of(hung: Hung, rules: Rules, halves: Halves) -> Reach:
+def reach_of(hung: Movable, rules: Rules, halves: Halves) -> Reach:
     """What the limits need to know of the halves. O(brokers × pairs), or O(1) without limits."""
     limited = rules.diameter < NO_LIMIT or len(rules.hops) > 0
     size = len(hung.parent) if limited else 0
@@ -46,7 +46,7 @@ def reach_of(hung: Hung, rules: Rules, halves: Halves) -> Reach:
 
 
 @compiled
-def hops_from(hung: Hung, broker: int, away: Ints) -> None:
+def hops_from(hung: Movable, broker: int, away: Ints) -> None:
     """Fill in the hops from a broker to all others of its half."""
     order = np.empty(len(hung.parent), dtype=np.int32)
     came = np.full(len(hung.parent), NONE, dtype=np.int32)
@@ -80,7 +80,7 @@ def too_far(rules: Rules, reach: Reach, x: int, y: int) -> float:
 
 
 @compiled
-def ends_to_try(hung: Hung, halves: Halves, side: int, reach: Reach) -> Longs:
+def ends_to_try(hung: Movable, halves: Halves, side: int, reach: Reach) -> Longs:
     """Brokers of a half that may end a new link: the cheapest for each span, ties by position.
 
     With hops limited also the next cheapest of all.
@@ -103,7 +103,7 @@ def ends_to_try(hung: Hung, halves: Halves, side: int, reach: Reach) -> Longs:
 
 
 @compiled
-def spans(hung: Hung, halves: Halves) -> tuple[Ints, int]:
+def spans(hung: Movable, halves: Halves) -> tuple[Ints, int]:
     """Hops from each broker to the farthest in its half, and the most there are."""
     size = len(hung.parent)
     below, second = np.zeros(size, dtype=np.int32), np.zeros(size, dtype=np.int32)

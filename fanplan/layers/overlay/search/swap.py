@@ -9,8 +9,8 @@ import numpy as np
 from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.overlay.search.halves import Halves, cut, extra_at, outside_hop
-from fanplan.layers.overlay.search.hung import Hung, attach, detach
 from fanplan.layers.overlay.search.limits import NO_LIMIT, Rules
+from fanplan.layers.overlay.search.movable import Movable, attach, detach
 from fanplan.layers.overlay.search.offers import Offers
 from fanplan.layers.overlay.search.reach import Reach, ends_to_try, reach_of, too_far
 from fanplan.layers.overlay.search.traffic import Traffic
@@ -39,7 +39,7 @@ class Swap(NamedTuple):
 
 @compiled
 def next_swap(
-    hung: Hung,
+    hung: Movable,
     traffic: Traffic,
     rules: Rules,
     prices: Prices,
@@ -61,7 +61,7 @@ def next_swap(
 
 @compiled
 def promise(
-    hung: Hung, traffic: Traffic, rules: Rules, prices: Prices, offers: Offers, queue: Longs
+    hung: Movable, traffic: Traffic, rules: Rules, prices: Prices, offers: Offers, queue: Longs
 ) -> Floats:
     """What the best swap of each link would change the objective by; 0 if there is none."""
     gain = np.zeros(len(queue))
@@ -72,14 +72,14 @@ def promise(
 
 
 @compiled
-def make_swap(hung: Hung, offers: Offers, swap: Swap) -> None:
+def make_swap(hung: Movable, offers: Offers, swap: Swap) -> None:
     detach(hung, offers, swap.link)
     attach(hung, offers, swap.link, swap.x, swap.y, swap.offer)
 
 
 @compiled
 def best_swap(
-    hung: Hung,
+    hung: Movable,
     traffic: Traffic,
     rules: Rules,
     prices: Prices,
@@ -115,7 +115,7 @@ def best_swap(
 
 @compiled
 def best_offer(
-    hung: Hung,
+    hung: Movable,
     rules: Rules,
     prices: Prices,
     offers: Offers,
@@ -144,7 +144,7 @@ def best_offer(
 
 @compiled
 def best_pair(
-    hung: Hung,
+    hung: Movable,
     rules: Rules,
     prices: Prices,
     offers: Offers,
@@ -168,7 +168,7 @@ def best_pair(
 
 
 @compiled
-def cheapest(hung: Hung, halves: Halves, root: int) -> Longs:
+def cheapest(hung: Movable, halves: Halves, root: int) -> Longs:
     """The broker with room and the least f in the half below a root, or none if all are full.
 
     Outside f only grows, so a way outwards ends where nothing better can follow.
