@@ -22,13 +22,13 @@ from fanplan.core.stop import never
 from fanplan.data.build import from_generated
 from fanplan.data.interest import InterestProblem
 from fanplan.data.reader import Manifest
-from fanplan.layers.channels.changes.changes import states_of
-from fanplan.layers.channels.changes.order import ChannelChanges, costed, ordered
+from fanplan.layers.channels.changes.changes import channel_states
+from fanplan.layers.channels.changes.order import ChannelChanges, costed, ordered_changes
 from fanplan.layers.channels.changes.world import ChannelWorld, world_between
 from fanplan.layers.channels.check.check import find_service
-from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
+from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import ChannelMap, Pairs
+from fanplan.layers.channels.map import ChannelMap, MapPairs
 from fanplan.layers.channels.methods import find_method
 from fanplan.workload.generators import load_kind
 
@@ -60,7 +60,7 @@ def planned(problem: InterestProblem, name: str, channels: int) -> ChannelMap:
 
 
 def between(problem: InterestProblem, old: ChannelMap, new: ChannelMap) -> ChannelWorld:
-    truth = Truth(
+    truth = ChannelTruth(
         Manifest("", problem.seconds, "overlap", "atomic", True, {}),
         pa.table({}),
         pa.array(np.arange(problem.size)).cast(pa.large_string()),
@@ -76,8 +76,8 @@ def between(problem: InterestProblem, old: ChannelMap, new: ChannelMap) -> Chann
 
 
 def decisions(problem: InterestProblem, plan: ChannelMap) -> Decisions:
-    def relation(pairs: Pairs, height: int) -> Relation:
-        return Relation(pairs.starts(height), pairs.right)
+    def relation(pairs: MapPairs, height: int) -> PlanRelation:
+        return PlanRelation(pairs.starts(height), pairs.right)
 
     return Decisions(
         relation(plan.assigned, problem.size),
@@ -88,13 +88,13 @@ def decisions(problem: InterestProblem, plan: ChannelMap) -> Decisions:
 
 def measured(world: ChannelWorld, dearer: float) -> str:
     began = time.process_time()
-    changes = ordered(world, W)
+    changes = ordered_changes(world, W)
     order = time.process_time() - began
     place = np.lexsort((changes.key, changes.phase))
     plain = costed(ChannelChanges(changes.phase[place], changes.key[place]), world, W)
     wanted = np.diff(world.truth.audience_starts)
     began, states = time.process_time(), 0
-    for state in states_of(world, changes, np.arange(len(changes)) // STEPS_OF):
+    for state in channel_states(world, changes, np.arange(len(changes)) // STEPS_OF):
         assert (find_service(world.truth, state).reached == wanted).all()
         states += 1
     check = (time.process_time() - began) / states

@@ -37,7 +37,9 @@ from fanplan.layers.channels.methods import find_method
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
 from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
-from fanplan.layers.channels.published.genetic.problem import from_generated as subscriptions_of
+from fanplan.layers.channels.published.genetic.problem import (
+    generated_subscriptions as subscriptions_of,
+)
 from fanplan.layers.channels.published.second_step.two_step import MOVES
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.workload.generators import load_kind

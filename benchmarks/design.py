@@ -37,7 +37,7 @@ from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.engine import EMBEDDED
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.methods import find_method
 from fanplan.layers.channels.published.genetic.params import GeneticParams
 from fanplan.layers.channels.published.genetic.plan import genetic
@@ -277,8 +277,8 @@ def one_channel(problem: DeliveryProblem, params: DeliveryParams) -> Delivery:
     """One channel in each domain that has all subscribers there and carries all they want."""
     segments, where = problem.segments, problem.domain[problem.home]
     inside, who = np.flatnonzero(segments.domain >= 0), np.flatnonzero(where >= 0)
-    assigned = pairs(segments.row[inside], segments.domain[inside])
-    map = completed(problem.interest, problem.domains, assigned, pairs(where[who], who))
+    assigned = map_pairs(segments.row[inside], segments.domain[inside])
+    map = completed(problem.interest, problem.domains, assigned, map_pairs(where[who], who))
     nobody = np.zeros(problem.interest.size, bool)
     groups = groups_of(problem, map, nobody)
     none = np.zeros(groups.size, bool)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fanplan.core.version import __version__
 from fanplan.data.reader import Manifest, read_manifest, read_stage
-from fanplan.layers.channels.check.evidence import read_truth
+from fanplan.layers.channels.check.evidence import read_channel_truth
 from fanplan.layers.channels.drift import channels_now, moved_audiences
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.drift import delivery_now, groups_in_delivery
@@ -102,7 +102,9 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | Non
     layers: dict[str, LayerNow] = {n: (NOW | bound)[n](plan, dataset) for n in told_order(plan)}
     rows = {} if was is None else dict(moved_rows(was, dataset))
     if was is not None and plan.has(ChannelsRecord):
-        rows["audiences of flows"] = moved_audiences(read_truth(was), read_truth(dataset))
+        rows["audiences of flows"] = moved_audiences(
+            read_channel_truth(was), read_channel_truth(dataset)
+        )
     return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
 
 

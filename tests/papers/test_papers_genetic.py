@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
 from fanplan.papers.experiment import Item, Study, judge
 from fanplan.papers.genetic import EXPERIMENT, study
 from fanplan.papers.genetic.samples import METHODS, desired, draw, notifications, sample
@@ -118,9 +118,9 @@ def test_efficiency_is_desired_of_all_received() -> None:
     # One notification of a row that two of ten want: all ten are sent it.
     row = int(np.flatnonzero(sent.audience_sizes == 2)[0])
     one = replace(sent, messages=(np.arange(sent.size) == row).astype(float))
-    everybody = ChannelMap(1, pairs([row], [0]), pairs([0] * 10, range(10)), NO_PAIRS)
+    everybody = ChannelMap(1, map_pairs([row], [0]), map_pairs([0] * 10, range(10)), NO_PAIRS)
     assert desired(one, everybody) == 0.2
     # Sent on two groups, the second copy counts as received only.
-    both = pairs([0] * 10 + [1] * 10, [*range(10)] * 2)
-    twice = ChannelMap(2, pairs([row, row], [0, 1]), both, NO_PAIRS)
+    both = map_pairs([0] * 10 + [1] * 10, [*range(10)] * 2)
+    twice = ChannelMap(2, map_pairs([row, row], [0, 1]), both, NO_PAIRS)
     assert desired(one, twice) == 0.1

@@ -13,7 +13,7 @@ from datasets import Flow, World, plan_dataset, write_dataset
 from fanplan.core.errors import CheckError, InputError
 from fanplan.core.ledger import Ledger
 from fanplan.layers.channels import record as write
-from fanplan.layers.channels.map import NO_PAIRS, pairs
+from fanplan.layers.channels.map import NO_PAIRS, map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.seal import edited
@@ -130,7 +130,7 @@ def test_failure_leaves_nothing_behind_and_the_old_plan_in_place(dataset, tmp_pa
     out = tmp_path / "plan"
     plan = plan_dataset(dataset, "unicast")
     before = save_plan(plan, dataset, out).record
-    some = pairs(plan.map.unicast.left[1:], plan.map.unicast.right[1:])
+    some = map_pairs(plan.map.unicast.left[1:], plan.map.unicast.right[1:])
     broken = replace(plan, map=replace(plan.map, unicast=some))
     with pytest.raises(CheckError, match="flow 't0' for subscriber 's0'"):
         save_plan(broken, dataset, out, replace=True)
@@ -207,9 +207,9 @@ def test_truncated_table_is_named(stored):
 
 
 def test_pairs_are_ascending_and_each_once():
-    assert pairs([1, 0, 1, 0], [0, 5, 0, 2]) == pairs([0, 0, 1], [2, 5, 0])
-    assert pairs([1, 0], [0, 5]) != NO_PAIRS
-    assert pairs([0, 2, 2], [1, 0, 3]).starts(4).tolist() == [0, 1, 1, 3, 3]
+    assert map_pairs([1, 0, 1, 0], [0, 5, 0, 2]) == map_pairs([0, 0, 1], [2, 5, 0])
+    assert map_pairs([1, 0], [0, 5]) != NO_PAIRS
+    assert map_pairs([0, 2, 2], [1, 0, 3]).starts(4).tolist() == [0, 1, 1, 3, 3]
 
 
 ALL_TABLES = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES + MARKING_TABLES

@@ -14,7 +14,7 @@ from report_worlds import HOSTILE, Elements, ReportWorld, write_report_world
 
 import fanplan
 from fanplan.core.errors import CheckError, InputError
-from fanplan.layers.channels.check.evidence import read_decisions, read_truth
+from fanplan.layers.channels.check.evidence import read_channel_truth, read_decisions
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.section import channel_listing, plain_listing
 from fanplan.layers.groups.record import GroupsRecord
@@ -98,7 +98,7 @@ def test_savings_are_those_of_the_plans(world: ReportWorld, tmp_path: Path) -> N
 
 def test_channels_add_up_to_the_ledger(world: ReportWorld) -> None:
     plan = load_plan(world.plans[0])
-    truth = read_truth(world.dataset)
+    truth = read_channel_truth(world.dataset)
     decisions = read_decisions(plan, truth, Findings())
     rows = channel_listing("channels", truth, decisions).rows
     ledger, seconds = plan.section(ChannelsRecord).ledger, truth.manifest.seconds

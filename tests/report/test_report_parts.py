@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from report_worlds import HOSTILE, Elements
 
 from fanplan.data.reader import Manifest
-from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
+from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
 from fanplan.layers.channels.report.matrix import matrix_pictures
 from fanplan.page.charts import shares
 from fanplan.page.content import MOST_ROWS, Listing, Picture, Section
@@ -53,7 +53,7 @@ def test_a_large_matrix_and_network_stay_small() -> None:
     of = random.integers(0, channels, flows)
     members = random.random((channels, people)) < 0.2
     decisions = Decisions(
-        Relation(np.arange(flows + 1), of.astype(np.int32)),
+        PlanRelation(np.arange(flows + 1), of.astype(np.int32)),
         relation(members),
         relation(wanted & ~members[of]),
     )
@@ -64,7 +64,7 @@ def test_a_large_matrix_and_network_stay_small() -> None:
     assert sum(len(picture.content) for picture in pictures) + len(tree) < 3_000_000
 
 
-def truth_of(wanted: np.ndarray) -> Truth:
+def truth_of(wanted: np.ndarray) -> ChannelTruth:
     flows, people = wanted.shape
     starts = np.append(0, np.cumsum(wanted.sum(axis=1)))
     manifest = Manifest("k", 1.0, "overlap", "atomic", True, {})
@@ -73,11 +73,13 @@ def truth_of(wanted: np.ndarray) -> Truth:
     classes = np.arange(flows, dtype=np.int32)
     audience = np.nonzero(wanted)[1].astype(np.int32)
     subscribers = pa.array([f"s{i}" for i in range(people)])
-    return Truth(manifest, pa.table({}), names, ones, ones, classes, starts, audience, subscribers)
+    return ChannelTruth(
+        manifest, pa.table({}), names, ones, ones, classes, starts, audience, subscribers
+    )
 
 
-def relation(pairs: np.ndarray) -> Relation:
-    return Relation(
+def relation(pairs: np.ndarray) -> PlanRelation:
+    return PlanRelation(
         np.append(0, np.cumsum(pairs.sum(axis=1))), np.nonzero(pairs)[1].astype(np.int32)
     )
 

@@ -198,7 +198,7 @@ def ascend(distances: Distances, half: Floats, most: Floats, channels: int) -> f
 
     It starts where every row pays for its nearest neighbour, so that S_r is v_r alone.
     """
-    best_v = v = np.minimum(most, half * nearest(distances))
+    best_v = v = np.minimum(most, half * nearest_distances(distances))
     best, scale, idle = 0.0, STRIDE, 0
     for _ in range(STEPS):
         shares = row_shares(distances, half, v)
@@ -220,7 +220,7 @@ def ascend(distances: Distances, half: Floats, most: Floats, channels: int) -> f
 
 
 @compiled
-def nearest(distances: Distances) -> Distances:
+def nearest_distances(distances: Distances) -> Distances:
     """The distance of each row to the nearest other one; far if there is none."""
     result = np.full(len(distances), np.iinfo(np.int32).max, dtype=np.int32)
     for i in range(len(distances)):

@@ -88,9 +88,9 @@ class ChannelPlan:
 
     def explain(self, name: str) -> list[dict[str, Any]]:
         """Why the flow, the topic's flows or the subscriber of that name are where they are."""
-        from fanplan.layers.channels.explain import explain
+        from fanplan.layers.channels.explain import explain_name
 
-        return explain(self.plan, self.dataset, name)
+        return explain_name(self.plan, self.dataset, name)
 
 
 def channels(
@@ -197,10 +197,10 @@ def require_methods(names: Iterable[str]) -> None:
 
 def require_names(dataset: Dataset, names: Iterable[str]) -> None:
     """Every name must be that of a flow, a topic or a subscriber that can be explained."""
-    from fanplan.layers.channels.explain import find
+    from fanplan.layers.channels.explain import find_named
 
     for name in names:
-        find(dataset, name)
+        find_named(dataset, name)
 
 
 def require_start(options: Mapping[str, Any]) -> None:
@@ -214,10 +214,10 @@ def require_start(options: Mapping[str, Any]) -> None:
 def churn_of(
     made: ChannelLayer, fresh_cost: float | None, dataset: Dataset, channels: int, start: PathLike
 ) -> Churn:
-    from fanplan.layers.channels.map import changes
+    from fanplan.layers.channels.map import map_changes
 
     older = load_start(dataset, channels, start)
-    changed = changes(older.map, made.map)
+    changed = map_changes(older.map, made.map)
     given_up = None if not fresh_cost else round(100 * (made.cost / fresh_cost - 1), 9)
     return Churn(
         **asdict(changed), gone=older.gone, fresh_cost=fresh_cost, given_up_percent=given_up

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from fanplan.layers.channels.changes.world import flow_traffic
 from fanplan.layers.channels.check.check import costs, count_ledger, find_service
-from fanplan.layers.channels.check.evidence import Truth, read_decisions, read_truth
+from fanplan.layers.channels.check.evidence import ChannelTruth, read_channel_truth, read_decisions
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis
 from fanplan.plan.drift import LayerNow, Moved, came_and_went
@@ -24,7 +24,7 @@ def channels_now(plan: StoredPlan, dataset: Path) -> LayerNow:
 
     Rates and costs are per second, as windows may differ.
     """
-    truth, record = read_truth(dataset), plan.section(ChannelsRecord)
+    truth, record = read_channel_truth(dataset), plan.section(ChannelsRecord)
     decisions = read_decisions(plan, truth, Findings())
     service = find_service(truth, decisions)
     counted = count_ledger(truth, decisions, service)
@@ -42,7 +42,7 @@ def channels_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     return LayerNow(moved, figures, int((wanted - service.reached).sum()))
 
 
-def moved_flows(flows: pa.Table, truth: Truth, seconds: float) -> Moved:
+def moved_flows(flows: pa.Table, truth: ChannelTruth, seconds: float) -> Moved:
     """Flows that came or went, and those whose rate is another one."""
     at = Axis("flow", truth.names).number(flows)
     known = at >= 0
@@ -57,19 +57,19 @@ def subscribers_of(plan: StoredPlan) -> set[str]:
     return {name for table in tables for name in pc.unique(table["subscriber"]).to_pylist()}
 
 
-def interested(truth: Truth) -> set[str]:
+def interested(truth: ChannelTruth) -> set[str]:
     """Subscribers who want some flow."""
     return set(truth.subscribers.take(pa.array(np.unique(truth.audience))).to_pylist())
 
 
-def moved_audiences(was: Truth, now: Truth) -> Moved:
+def moved_audiences(was: ChannelTruth, now: ChannelTruth) -> Moved:
     """Flows that somebody wants only then or only now, and those that others want."""
     before, after = audiences(was), audiences(now)
     changed = sum(before[flow] != after[flow] for flow in before.keys() & after.keys())
     return Moved(len(after.keys() - before.keys()), len(before.keys() - after.keys()), changed)
 
 
-def audiences(truth: Truth) -> dict[str, frozenset[str]]:
+def audiences(truth: ChannelTruth) -> dict[str, frozenset[str]]:
     """Who wants each flow, by names."""
     names = truth.subscribers.to_pylist()
     bounds = itertools.pairwise(truth.audience_starts.tolist())

@@ -24,7 +24,7 @@ UNICAST = "unicast"
 
 
 @dataclass(frozen=True)
-class Carried:
+class CarryingChannel:
     """One channel that carries a row. Rates are messages per second."""
 
     channel: int
@@ -41,7 +41,7 @@ class RowExplanation:
 
     rate: float
     audience: int
-    channels: tuple[Carried, ...]
+    channels: tuple[CarryingChannel, ...]
     unicast: int
     """subscribers who get it by unicast"""
     cost: float
@@ -67,13 +67,15 @@ def explain_row(
     direct = int((map.unicast.left == row).sum())
     cost = rate * (float((weights.w2 + weights.w1 * sizes[mine]).sum()) + weights.unicast * direct)
     places = other_places(sizes, wanting, len(audience), weights, unicast)
-    places.pop(place(mine), None)
+    places.pop(place_name(mine), None)
     best = min(places, key=lambda name: places[name], default="none")
     return RowExplanation(
         rate=rate,
         audience=len(audience),
         channels=tuple(
-            Carried(int(j), int(sizes[j]), int(wanting[j]), rate * int(sizes[j] - wanting[j]))
+            CarryingChannel(
+                int(j), int(sizes[j]), int(wanting[j]), rate * int(sizes[j] - wanting[j])
+            )
             for j in mine
         ),
         unicast=direct,
@@ -96,11 +98,11 @@ def other_places(
     """Cost per message at each place a row could be."""
     alone = weights.w2 + weights.w1 * sizes + weights.unicast * (audience - wanting)
     able = sizes > 0 if unicast else wanting == audience
-    places = {place(np.array([j])): float(alone[j]) for j in np.flatnonzero(able)}
+    places = {place_name(np.array([j])): float(alone[j]) for j in np.flatnonzero(able)}
     return places | ({UNICAST: weights.unicast * audience} if unicast else {})
 
 
-def place(channels: Ints | Longs) -> str:
+def place_name(channels: Ints | Longs) -> str:
     """The name of a place: a channel, several, or unicast."""
     if len(channels) == 0:
         return UNICAST
@@ -201,18 +203,18 @@ class Found:
     subscriber: int
 
 
-def find(dataset: Dataset, name: str) -> Found:
+def find_named(dataset: Dataset, name: str) -> Found:
     """The flow or the flows of the topic of that name, and the subscriber; an error if neither."""
     flows, names = FlowNames(dataset.path), subscriber_names(dataset.path)
     found = Found(flows, flows.rows(name), pc.index(names, name).as_py())
     if not len(found.numbers) and found.subscriber < 0:
-        raise InputError(unknown(name, flows, names))
+        raise InputError(unknown_name(name, flows, names))
     return found
 
 
-def explain(plan: ChannelLayer, dataset: Dataset, name: str) -> list[dict[str, Any]]:
+def explain_name(plan: ChannelLayer, dataset: Dataset, name: str) -> list[dict[str, Any]]:
     """All that the name means: the subscriber, and the flow or the first flows of the topic."""
-    found, problem = find(dataset, name), dataset.interest(plan.rows)
+    found, problem = find_named(dataset, name), dataset.interest(plan.rows)
     explained = []
     if found.subscriber >= 0:
         explained.append(explained_subscriber(plan, problem, found.subscriber, name))
@@ -224,7 +226,7 @@ def explain(plan: ChannelLayer, dataset: Dataset, name: str) -> list[dict[str, A
     return explained
 
 
-def unknown(name: str, flows: FlowNames, subscribers: pa.Array) -> Problem:
+def unknown_name(name: str, flows: FlowNames, subscribers: pa.Array) -> Problem:
     told = flows.unknown(name, "explain")
     if "nobody wants" in told.what:
         return told
@@ -264,12 +266,15 @@ def explained_subscriber(
     plan: ChannelLayer, problem: InterestProblem, who: int, name: str
 ) -> dict[str, Any]:
     told = explain_subscriber(problem, plan.map, plan.weights, who)
-    runner_up = None if told.runner_up is None else joined(told.runner_up)
-    result = asdict(told) | {"joined": [joined(j) for j in told.joined], "runner_up": runner_up}
+    runner_up = None if told.runner_up is None else joined_record(told.runner_up)
+    result = asdict(told) | {
+        "joined": [joined_record(j) for j in told.joined],
+        "runner_up": runner_up,
+    }
     return {"subscriber": name, **result}
 
 
-def joined(option: Joined) -> dict[str, Any]:
+def joined_record(option: Joined) -> dict[str, Any]:
     return asdict(option) | {"unwanted_rate": option.unwanted_rate}
 
 

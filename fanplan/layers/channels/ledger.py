@@ -24,23 +24,23 @@ def analytic_ledger(problem: InterestProblem, map: ChannelMap) -> Ledger:
     received = received_copies(problem, map) + unicast
     reached = reached_subscribers(problem, map)
     return Ledger(
-        sent_multicast=total(problem.messages, channels),
-        sent_unicast=total(problem.messages, unicast),
-        received_wanted=total(problem.messages, reached),
-        received_unwanted=total(problem.messages, received - reached),
-        missed=total(problem.messages, problem.audience_sizes - reached),
-        sent_bytes=total(problem.bytes, channels + unicast),
-        received_bytes=total(problem.bytes, received),
+        sent_multicast=total_messages(problem.messages, channels),
+        sent_unicast=total_messages(problem.messages, unicast),
+        received_wanted=total_messages(problem.messages, reached),
+        received_unwanted=total_messages(problem.messages, received - reached),
+        missed=total_messages(problem.messages, problem.audience_sizes - reached),
+        sent_bytes=total_messages(problem.bytes, channels + unicast),
+        received_bytes=total_messages(problem.bytes, received),
     )
 
 
 def perfect(problem: InterestProblem, weights: Weights) -> float:
     """Cost of perfect multicast: each flow sent once and received by its audience alone."""
-    receptions = total(problem.messages, problem.audience_sizes)
+    receptions = total_messages(problem.messages, problem.audience_sizes)
     return weights.w1 * receptions + weights.w2 * float(problem.messages.sum())
 
 
-def total(amount: Floats, times: Longs) -> float:
+def total_messages(amount: Floats, times: Longs) -> float:
     return float(np.dot(amount, times.astype(np.float64)))
 
 

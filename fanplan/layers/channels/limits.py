@@ -19,7 +19,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 if TYPE_CHECKING:
     from fanplan.data.interest import Rows
     from fanplan.layers.channels.methods import Method
-    from fanplan.layers.channels.names import Start
+    from fanplan.layers.channels.names import StartMap
 
 PER_FLOW = ("pinned", "off_multicast", "max_channel_rate", "start")
 """Options that speak of single flows: a class of flows must not be decided as one then."""
@@ -113,9 +113,9 @@ def subscriber_limits(
     return limits_in_order(given, subscriber_names(dataset.path), channels, option)
 
 
-def load_start(dataset: Dataset, channels: int, folder: PathLike) -> Start:
+def load_start(dataset: Dataset, channels: int, folder: PathLike) -> StartMap:
     """The map of an older plan, which must not have more channels than there are now."""
-    from fanplan.layers.channels.names import start_of
+    from fanplan.layers.channels.names import start_from
     from fanplan.layers.registry import load_plan
 
     plan = load_plan(Path(folder))
@@ -126,7 +126,7 @@ def load_start(dataset: Dataset, channels: int, folder: PathLike) -> Start:
         raise InputError(
             Problem(str(folder), what, f"Allow {plan.section(ChannelsRecord).channels}")
         )
-    return start_of(plan, dataset.path)
+    return start_from(plan, dataset.path)
 
 
 COLUMNS = ("subscriber", "channels")

@@ -16,7 +16,7 @@ from fanplan.layers.channels.bitmap import Bitmap, bitmap, bitmap_pairs, empty_b
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class MapPairs:
     """A relation between two numberings: ascending pairs, none twice. Made with ``pairs``."""
 
     left: Ints
@@ -30,7 +30,7 @@ class Pairs:
         return len(self.left)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Pairs):
+        if not isinstance(other, MapPairs):
             return NotImplemented
         same = np.array_equal(self.left, other.left) and np.array_equal(self.right, other.right)
         return bool(same)
@@ -44,19 +44,19 @@ class Pairs:
         return np.concatenate(([0], np.cumsum(self.counts(size)))).astype(np.int64)
 
 
-def pairs(left: Any, right: Any) -> Pairs:
+def map_pairs(left: Any, right: Any) -> MapPairs:
     """Pairs from two equally long lists of numbers in any order; a pair given twice counts once.
 
     Linear if the pairs are in order already, else a sort.
     """
     left, right = np.array(left, dtype=np.int32), np.array(right, dtype=np.int32)
     if ascending(left, right):
-        return Pairs(left, right)
+        return MapPairs(left, right)
     keys = np.unique((left.astype(np.int64) << 32) | right)
-    return Pairs((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32))
+    return MapPairs((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32))
 
 
-NO_PAIRS = Pairs(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
+NO_PAIRS = MapPairs(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
 
 
 @compiled
@@ -76,11 +76,11 @@ class ChannelMap:
     """
 
     channels: int
-    assigned: Pairs
+    assigned: MapPairs
     """(row, channel)"""
-    members: Pairs
+    members: MapPairs
     """(channel, subscriber)"""
-    unicast: Pairs
+    unicast: MapPairs
     """(row, subscriber)"""
 
     def member_bits(self, subscribers: int) -> Bitmap:
@@ -89,11 +89,11 @@ class ChannelMap:
 
 def one_channel_per_row(problem: InterestProblem, channel: Ints, channels: int) -> ChannelMap:
     """Row ``i`` goes to ``channel[i]``; everyone who wants something on a channel joins it."""
-    assigned = pairs(np.arange(problem.size), channel)
+    assigned = map_pairs(np.arange(problem.size), channel)
     return ChannelMap(channels, assigned, interested_members(problem, assigned, channels), NO_PAIRS)
 
 
-def interested_members(problem: InterestProblem, assigned: Pairs, channels: int) -> Pairs:
+def interested_members(problem: InterestProblem, assigned: MapPairs, channels: int) -> MapPairs:
     """(channel, subscriber) for all who want at least one row on the channel.
 
     Time is linear in the audiences times the channels per row; memory is one bit per channel and
@@ -101,7 +101,7 @@ def interested_members(problem: InterestProblem, assigned: Pairs, channels: int)
     """
     bits = empty_bitmap(channels, len(problem.subscribers))
     join(bits, problem.indptr, problem.audience, assigned.left, assigned.right)
-    return pairs(*bitmap_pairs(bits))
+    return map_pairs(*bitmap_pairs(bits))
 
 
 @compiled
@@ -186,21 +186,21 @@ class Changes:
         return self.joins + self.leaves + self.added + self.removed
 
 
-def changes(old: ChannelMap, new: ChannelMap) -> Changes:
+def map_changes(old: ChannelMap, new: ChannelMap) -> Changes:
     """Count the changes from one map to another; channels are compared by number."""
     return Changes(
-        joins=without(new.members, old.members),
-        leaves=without(old.members, new.members),
-        added=without(new.assigned, old.assigned),
-        removed=without(old.assigned, new.assigned),
+        joins=count_missing(new.members, old.members),
+        leaves=count_missing(old.members, new.members),
+        added=count_missing(new.assigned, old.assigned),
+        removed=count_missing(old.assigned, new.assigned),
     )
 
 
-def without(pairs: Pairs, others: Pairs) -> int:
+def count_missing(pairs: MapPairs, others: MapPairs) -> int:
     """How many pairs are not among the others."""
     return len(np.setdiff1d(keys(pairs), keys(others), assume_unique=True))
 
 
-def keys(pairs: Pairs) -> Longs:
+def keys(pairs: MapPairs) -> Longs:
     """One number for each pair."""
     return (pairs.left.astype(np.int64) << 32) | pairs.right

@@ -28,11 +28,16 @@ from fanplan.layers.channels.published.genetic.problem import (
     SubscriptionProblem,
     load_subscriptions,
 )
-from fanplan.layers.channels.published.interest_vectors import bmd, lloyd
+from fanplan.layers.channels.published.interest_vectors import bmd, two_phase_means
 from fanplan.layers.channels.published.interior_point import interior_point
 from fanplan.layers.channels.published.merge import flow_merge, user_merge
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
-from fanplan.layers.channels.published.plain import broadcast, random_map, round_robin, unicast
+from fanplan.layers.channels.published.plain import (
+    all_by_unicast,
+    broadcast,
+    random_map,
+    round_robin,
+)
 from fanplan.layers.channels.published.second_step.reverse import reverse
 from fanplan.layers.channels.published.second_step.two_step import find_second_step, hybrid
 from fanplan.layers.channels.published.tock import tock
@@ -69,7 +74,14 @@ METHODS: dict[str, Method] = {
         Method("round-robin", round_robin, ChannelParams, "flow", "flows dealt in turn", True),
         Method("random", random_map, ChannelParams, "flow", "a channel drawn for each flow", True),
         Method("tock", tock, FirstStepParams, "flow", "K-means on the true cost", True),
-        Method("lloyd", lloyd, FirstStepParams, "flow", "K-means in two phases, no rates", True),
+        Method(
+            "lloyd",
+            two_phase_means,
+            FirstStepParams,
+            "flow",
+            "K-means in two phases, no rates",
+            True,
+        ),
         Method("bmd", bmd, FirstStepParams, "flow", "binary matrix decomposition", True),
         Method(
             "interior-point", interior_point, FirstStepParams, "flow", "relaxed and rounded", True
@@ -82,7 +94,7 @@ METHODS: dict[str, Method] = {
         Method("genetic-atomic", genetic_atomic, AtomicParams, "flow", "flows mapped, evolved"),
         Method("reverse", reverse, HybridParams, "flow", "all unicast, then flows to channels"),
         Method("exact", exact, ExactParams, "class", "the optimum, for tiny problems"),
-        Method("unicast", unicast, UnicastParams, "class", "everything point to point"),
+        Method("unicast", all_by_unicast, UnicastParams, "class", "everything point to point"),
     )
 }
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Ints, Longs
 from fanplan.core.errors import InputError, Problem, similar
 from fanplan.data.reader import read_stage
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.stored import StoredPlan
 
@@ -36,7 +36,7 @@ class FlowNames:
 
     def rows(self, name: str) -> Longs:
         """Positions among the wanted flows: the flow of that name, or all flows of that topic."""
-        return matches(self.wanted, name)
+        return rows_named(self.wanted, name)
 
     def require_rows(self, names: Iterable[str], option: str) -> list[int]:
         """The rows of all names, ascending, each once; an error that tells every unknown name."""
@@ -47,7 +47,7 @@ class FlowNames:
         return sorted({int(row) for _, rows in found for row in rows})
 
     def unknown(self, name: str, option: str) -> Problem:
-        if len(matches(self.all, name)):
+        if len(rows_named(self.all, name)):
             what = f"nobody wants {name!r}, so it is not sent"
             return Problem(option, what, "Leave it out")
         return Problem(option, f"there is no flow or topic {name!r}", self.remedy(name))
@@ -58,7 +58,7 @@ class FlowNames:
         return similar(name, [*topics, *flows]) or "Use a flow of the plan's table flows"
 
 
-def matches(flows: pa.Table, name: str) -> Longs:
+def rows_named(flows: pa.Table, name: str) -> Longs:
     """Where a table of flows has that flow, or else that topic."""
     for column in ("flow", "topic"):
         found = np.flatnonzero(pc.equal(flows[column], name).to_numpy())
@@ -68,14 +68,14 @@ def matches(flows: pa.Table, name: str) -> Longs:
 
 
 @dataclass(frozen=True)
-class Start:
+class StartMap:
     """The map of an older plan; ``gone`` counts its pairs whose flow or subscriber is no more."""
 
     map: ChannelMap
     gone: int
 
 
-def start_of(plan: StoredPlan, dataset: Path) -> Start:
+def start_from(plan: StoredPlan, dataset: Path) -> StartMap:
     """The channels of a stored plan over the dataset's wanted flows; rows are flows.
 
     The dataset may differ from the one the plan was made for: flows and subscribers are found by
@@ -87,16 +87,16 @@ def start_of(plan: StoredPlan, dataset: Path) -> Start:
     subscribers = names.sort_by("subscriber_id")["subscriber"].combine_chunks()
     carried, lost = translated(plan, "channel_flows", "flow", wanted)
     members, left = translated(plan, "channel_subscribers", "subscriber", subscribers)
-    assigned = pairs(carried.right, carried.left)
-    return Start(
+    assigned = map_pairs(carried.right, carried.left)
+    return StartMap(
         ChannelMap(plan.section(ChannelsRecord).channels, assigned, members, NO_PAIRS), lost + left
     )
 
 
-def translated(plan: StoredPlan, table: str, column: str, values: pa.Array) -> tuple[Pairs, int]:
+def translated(plan: StoredPlan, table: str, column: str, values: pa.Array) -> tuple[MapPairs, int]:
     """(channel, number) pairs of a table of a plan, and how many name nothing that is there."""
     content = plan.read(table, ("channel", column))
     found = pc.index_in(content[column], value_set=values.cast(pa.string())).fill_null(-1)
     numbers: Ints = found.to_numpy().astype(np.int32)
     known = numbers >= 0
-    return pairs(content["channel"].to_numpy()[known], numbers[known]), int((~known).sum())
+    return map_pairs(content["channel"].to_numpy()[known], numbers[known]), int((~known).sum())

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 from fanplan.core.arrays import Longs
 from fanplan.data.interest import FLOW_COLUMNS, Rows
 from fanplan.data.reader import Manifest, read_stage, stage_batches
-from fanplan.layers.channels.map import ChannelLayer, Pairs
+from fanplan.layers.channels.map import ChannelLayer, MapPairs
 from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write
 from fanplan.plan.section import SectionRecord
@@ -141,7 +141,7 @@ def flow_columns(batch: pa.RecordBatch, seconds: float) -> list[pa.Array]:
 
 
 def expand(
-    batch: pa.RecordBatch, rows: Longs, starts: Longs, related: Pairs
+    batch: pa.RecordBatch, rows: Longs, starts: Longs, related: MapPairs
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Flow names beside the numbers that their rows are related to, in pieces of bounded size."""
     counts = starts[rows + 1] - starts[rows]
@@ -157,7 +157,7 @@ def expand(
         )
 
 
-def member_columns(members: Pairs, subscribers: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
+def member_columns(members: MapPairs, subscribers: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Channels beside the names of their members, in pieces of bounded size."""
     for first in range(0, len(members), BATCH_ROWS):
         piece = slice(first, first + BATCH_ROWS)

@@ -10,14 +10,14 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.changes import fed
-from fanplan.layers.channels.changes.world import both, direct_flows
+from fanplan.layers.channels.changes.world import direct_flows, relation_sides
 from fanplan.layers.channels.check.check import UNWANTED, count_ledger, find_service
 from fanplan.layers.channels.check.evidence import (
+    ChannelTruth,
     Decisions,
-    Relation,
-    Truth,
+    PlanRelation,
+    read_channel_truth,
     read_decisions,
-    read_truth,
 )
 from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on, read_senders
 from fanplan.layers.delivery.changes.world import home_of, sites_of
@@ -81,7 +81,7 @@ class DeliveryNow:
 
     plan: StoredPlan
     dataset: Path
-    truth: Truth
+    truth: ChannelTruth
     decisions: Decisions
     direct: Longs
     shape: Shape | None
@@ -89,7 +89,7 @@ class DeliveryNow:
 
     @classmethod
     def of(cls, plan: StoredPlan, dataset: Path) -> DeliveryNow:
-        truth = read_truth(dataset)
+        truth = read_channel_truth(dataset)
         decisions = read_decisions(plan, truth, Findings())
         shape, sites = None, {}
         if plan.has(OverlayRecord):
@@ -107,7 +107,7 @@ class DeliveryNow:
             return []
         table = self.plan.read("channel_domains", ("channel", "domain")).sort_by("channel")
         domain, names = table["domain"].to_pylist(), self.truth.subscribers.to_pylist()
-        channel, member = (side.tolist() for side in both(self.decisions.members))
+        channel, member = (side.tolist() for side in relation_sides(self.decisions.members))
         site = {m: self.sites.get(home_of(self.shape, names[m]) or "") for m in set(member)}
         return [
             (c, m) for c, m in zip(channel, member, strict=True) if domain[c] not in ("", site[m])
@@ -115,12 +115,12 @@ class DeliveryNow:
 
     def sent(self) -> Decisions:
         """What reaches somebody: no channel another site, and none a flow that goes directly."""
-        channel, member = both(self.decisions.members)
+        channel, member = relation_sides(self.decisions.members)
         width = len(self.truth.subscribers)
         lost = np.array([c * width + m for c, m in self.outside()], np.int64)
         kept = ~np.isin(channel * width + member, lost)
         starts = np.searchsorted(channel[kept], np.arange(len(self.decisions.members.starts)))
-        members = Relation(starts, self.decisions.members.right[kept])
+        members = PlanRelation(starts, self.decisions.members.right[kept])
         return fed(replace(self.decisions, members=members), self.direct)
 
     def gone_members(self) -> int:
@@ -158,7 +158,7 @@ def figures(plan: StoredPlan, found: DeliveryNow) -> dict[str, tuple[float, floa
     return {f"{name}/s": (then[name] / seconds, now[name] / window) for name in then}
 
 
-def moved_classes(plan: StoredPlan, truth: Truth, decisions: Decisions) -> Moved:
+def moved_classes(plan: StoredPlan, truth: ChannelTruth, decisions: Decisions) -> Moved:
     """Audience classes that came or went, and those whose flows or audiences are known to differ.
 
     A class that stayed has the same flows, all its audience is reached, and no unicast of it is in
@@ -184,10 +184,10 @@ def flow_sets(names: list[str], classes: np.ndarray) -> set[frozenset[str]]:
     return {frozenset(flows) for flows in found.values()}
 
 
-def differing_flows(truth: Truth, decisions: Decisions) -> Longs:
+def differing_flows(truth: ChannelTruth, decisions: Decisions) -> Longs:
     """Flows with somebody who is not reached, or who gets a unicast and does not want it."""
     service = find_service(truth, decisions)
-    flow, _ = both(decisions.unicast)
+    flow, _ = relation_sides(decisions.unicast)
     wanted = np.diff(truth.audience_starts)[truth.classes]
     missed = np.flatnonzero(wanted > service.reached)
     return np.union1d(missed, flow[service.unicast_use == UNWANTED])

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Bools, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_stage
-from fanplan.layers.channels.map import Pairs, pairs
+from fanplan.layers.channels.map import MapPairs, map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
@@ -34,8 +34,8 @@ class StoredDelivery:
     """
 
     problem: DeliveryProblem
-    assigned: Pairs
-    members: Pairs
+    assigned: MapPairs
+    members: MapPairs
     domain: Ints
     direct: Bools
     names: tuple[str, ...]
@@ -95,13 +95,13 @@ def delivery_groups(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> Grou
     return exact_groups(stored.problem.brokers, trees, routes)
 
 
-def class_channels(plan: StoredPlan, dataset: Path) -> Pairs:
+def class_channels(plan: StoredPlan, dataset: Path) -> MapPairs:
     """The channels of each audience class; all its flows must have the same."""
     flows = read_stage(dataset, "flows", ("flow", "audience_class"))
     table = plan.read("channel_flows", ("channel", "flow"))
     at = pc.index_in(table["flow"], flows["flow"].combine_chunks()).fill_null(-1).to_numpy()
     of = flows["audience_class"].to_numpy()
-    found = pairs(of[at[at >= 0]], table["channel"].to_numpy()[at >= 0])
+    found = map_pairs(of[at[at >= 0]], table["channel"].to_numpy()[at >= 0])
     sizes = np.bincount(of[of >= 0])
     if len(table) != int(sizes[found.left].sum()):
         what = "flows with the same audience are on different channels"
@@ -109,10 +109,10 @@ def class_channels(plan: StoredPlan, dataset: Path) -> Pairs:
     return found
 
 
-def channel_members(plan: StoredPlan, subscribers: pa.Array) -> Pairs:
+def channel_members(plan: StoredPlan, subscribers: pa.Array) -> MapPairs:
     table = plan.read("channel_subscribers", ("channel", "subscriber"))
     at = pc.index_in(table["subscriber"], subscribers).fill_null(-1).to_numpy()
-    return pairs(table["channel"].to_numpy()[at >= 0], at[at >= 0])
+    return map_pairs(table["channel"].to_numpy()[at >= 0], at[at >= 0])
 
 
 def direct_classes(plan: StoredPlan, classes: int) -> Bools:

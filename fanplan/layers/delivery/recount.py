@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse
 
 from fanplan.core.arrays import Bools, Ints, Longs
-from fanplan.layers.channels.map import Pairs
+from fanplan.layers.channels.map import MapPairs
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.network.brokers import Routes
 
 
 def recounted_routes(
-    problem: DeliveryProblem, assigned: Pairs, members: Pairs, channels: int, direct: Bools
+    problem: DeliveryProblem, assigned: MapPairs, members: MapPairs, channels: int, direct: Bools
 ) -> Routes:
     """One route for each parcel: home brokers of those without a channel, and one per domain."""
     interest, brokers = problem.interest, len(problem.brokers)
@@ -40,7 +40,7 @@ def recounted_routes(
 
 
 def reached(
-    problem: DeliveryProblem, assigned: Pairs, members: Pairs, channels: int
+    problem: DeliveryProblem, assigned: MapPairs, members: MapPairs, channels: int
 ) -> scipy.sparse.csr_array:
     """Classes × subscribers: how many channels of the class have the subscriber."""
     size, people = problem.interest.size, len(problem.interest.subscribers)

@@ -14,7 +14,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
 from fanplan.data.reader import INGEST_AGAIN, read_stage
-from fanplan.layers.channels.map import pairs
+from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.problem.dataset import homes
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
@@ -76,7 +76,7 @@ def groups_of(stored: StoredDelivery, channels: int) -> GroupsProblem:
 
 def naive_groups(problem: DeliveryProblem) -> GroupsProblem:
     """Everything to the home broker of everybody who wants it."""
-    none = pairs(np.empty(0, np.int32), np.empty(0, np.int32))
+    none = map_pairs(np.empty(0, np.int32), np.empty(0, np.int32))
     routes = recounted_routes(problem, none, none, 1, np.zeros(problem.interest.size, bool))
     return exact_groups(problem.brokers, problem.trees, routes)
 

@@ -30,7 +30,10 @@ from fanplan.layers.channels.published.genetic.plan import (
     map_subscriptions,
     wanted_of,
 )
-from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem, from_generated
+from fanplan.layers.channels.published.genetic.problem import (
+    SubscriptionProblem,
+    generated_subscriptions,
+)
 from fanplan.layers.channels.published.genetic.weight import row_weight
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.papers.genetic.settings import size_name
@@ -71,7 +74,7 @@ def draw(setting: dict[str, Any], seed: int) -> SubscriptionProblem:
 
 def generated(name: str, options: dict[str, Any], seed: int) -> SubscriptionProblem:
     kind = load_kind(name)
-    return from_generated(kind.generate(kind.params(**options), seed))
+    return generated_subscriptions(kind.generate(kind.params(**options), seed))
 
 
 def efficiency(setting: dict[str, Any], seed: int) -> dict[str, float]:

@@ -13,7 +13,7 @@ from fanplan.layers.channels.ledger import perfect
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moves import greedy_path, order_path
-from fanplan.layers.channels.published.second_step.moving_pairs import COST, UNICAST, deliver
+from fanplan.layers.channels.published.second_step.moving_pairs import COST, UNICAST, served_by_map
 from fanplan.layers.channels.published.second_step.two_step import GREEDY, ORDERS
 
 
@@ -32,7 +32,7 @@ def second_step_curve(
     An order goes on until everything is sent by unicast; a greedy step ends at its best unless
     ``forced``.
     """
-    state = deliver(problem, map, params.weights)
+    state = served_by_map(problem, map, params.weights)
     before = state.totals.copy()
     if name in GREEDY:
         parts = list(greedy_path(state, GREEDY[name](problem), params, never))

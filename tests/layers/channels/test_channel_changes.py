@@ -18,9 +18,9 @@ from fanplan.core.prices import Weights
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.changes import changes as staging
 from fanplan.layers.channels.changes.changes import stage_channels
-from fanplan.layers.channels.changes.order import ordered
-from fanplan.layers.channels.changes.world import ChannelWorld, Sent, world_between
-from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
+from fanplan.layers.channels.changes.order import ordered_changes
+from fanplan.layers.channels.changes.world import ChannelWorld, SentByPlan, world_between
+from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.verbs.save import save_plan
 
@@ -67,7 +67,7 @@ class Two:
     def world(self, known: bool) -> ChannelWorld:
         flows, users = self.wants.shape
         audience = relation(self.wants)
-        truth = Truth(
+        truth = ChannelTruth(
             Manifest("", 1.0, "overlap", "atomic", True, {}),
             pa.table({}),
             pa.array([f"t{i}" for i in range(flows)], pa.large_string()),
@@ -79,16 +79,16 @@ class Two:
             pa.array([f"s{i}" for i in range(users)]),
         )
         before, after = (
-            Sent(Decisions(*map(relation, plan)), ("",) * size, np.zeros(0, np.int64))
+            SentByPlan(Decisions(*map(relation, plan)), ("",) * size, np.zeros(0, np.int64))
             for plan, size in zip(self.plans, self.sizes, strict=True)
         )
         return world_between(truth, before, after, known)
 
 
-def relation(matrix: np.ndarray) -> Relation:
+def relation(matrix: np.ndarray) -> PlanRelation:
     left, right = np.nonzero(matrix)
     starts = np.searchsorted(left, np.arange(len(matrix) + 1))
-    return Relation(starts, right.astype(np.int32))
+    return PlanRelation(starts, right.astype(np.int32))
 
 
 def two_plans(seed: int, flows: int, users: int, sizes: tuple[int, int]) -> Two:
@@ -139,8 +139,8 @@ sizes = st.integers(1, 6)
 def test_any_plan_becomes_any_other(plans, two, limit, known):
     record = plans[1].section(ChannelsRecord)
     world = two.world(known)
-    changes = ordered(world, Weights(1.0, 1.0, 1.0))
-    made = staging.stage(world, changes, record, limit)
+    changes = ordered_changes(world, Weights(1.0, 1.0, 1.0))
+    made = staging.stage_changes(world, changes, record, limit)
     numbers = dict(enumerate(world.running.tolist()))
     assert max(numbers.values()) < max(two.sizes), "no more channels than either plan has"
     state, target = two.sets(0), again(two.sets(1), numbers)
@@ -172,13 +172,13 @@ def plans(tmp_path_factory):
 
 def test_a_wrong_order_is_found_by_the_check_of_states(plans, monkeypatch):
     dataset, old, new = plans
-    right = staging.ordered
+    right = staging.ordered_changes
 
     def backwards(world, weights):
         found = right(world, weights)
         return replace(found, phase=found.phase[::-1], key=found.key[::-1])
 
-    monkeypatch.setattr(staging, "ordered", backwards)
+    monkeypatch.setattr(staging, "ordered_changes", backwards)
     for known in (dataset, None):
         broken = [state.broken for state in stage_channels(old, new, known, 1).states]
         assert any("not served any more" in text for found in broken for text in found)

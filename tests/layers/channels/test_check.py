@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.data.interest import load_interest
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import Bound, ChannelLayer, ChannelMap, pairs
+from fanplan.layers.channels.map import Bound, ChannelLayer, ChannelMap, map_pairs
 from fanplan.verbs.check import check_plan
 from fanplan.verbs.save import save_plan
 
@@ -54,7 +54,9 @@ def hybrid(dataset, tmp_path):
 def hybrid_plan(dataset) -> ChannelLayer:
     """Subscriber 1 gets class 2 by unicast instead of joining."""
     base, problem = plan_dataset(dataset, "broadcast"), load_interest(dataset)
-    map = ChannelMap(2, pairs([0, 2], [0, 0]), pairs([0, 0], [0, 2]), pairs([1, 2], [1, 1]))
+    map = ChannelMap(
+        2, map_pairs([0, 2], [0, 0]), map_pairs([0, 0], [0, 2]), map_pairs([1, 2], [1, 1])
+    )
     none = Bound(0.0, "none")
     ledger = analytic_ledger(problem, map)
     return replace(base, map=map, ledger=ledger, bound=none, single_bound=none)

@@ -12,7 +12,7 @@ from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.explain import explain_row, explain_subscriber
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 
 USERS, CHANNELS = 5, 3
 rows = st.lists(
@@ -38,7 +38,7 @@ def served(problem: InterestProblem, carried: list[set[int]], joined: set) -> Ch
     ]
     assigned = [(row, channel) for row, mine in enumerate(carried) for channel in mine]
     columns = [np.array(list(found)).reshape(-1, 2).T for found in (assigned, joined, direct)]
-    return ChannelMap(CHANNELS, *(pairs(*both) for both in columns))
+    return ChannelMap(CHANNELS, *(map_pairs(*both) for both in columns))
 
 
 def total(problem: InterestProblem, map: ChannelMap, w: Weights) -> float:

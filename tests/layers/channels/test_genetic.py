@@ -18,15 +18,15 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.published.genetic.evolve import (
-    State,
+    Generation,
     advance,
-    best,
+    best_generation,
     breed,
+    cross_over,
     crossover_points,
-    exchange,
     migrate,
     mutate,
-    ranked,
+    rank_maps,
     roulette,
     tournament,
     wheel,
@@ -53,7 +53,7 @@ from fanplan.layers.channels.published.genetic.plan import (
 from fanplan.layers.channels.published.genetic.problem import (
     Lists,
     SubscriptionProblem,
-    from_generated,
+    generated_subscriptions,
 )
 from fanplan.layers.channels.published.genetic.weight import row_weight
 from fanplan.workload.generators.subjects import ContentParams, generate_content
@@ -74,7 +74,7 @@ SMALL = ContentParams(
     subjects=4, categories=2, subscribers=8, subjects_per_subscriber=2, volumes=10,
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=2,
 )  # fmt: skip
-PROBLEM = from_generated(generate_content(SMALL, 3), seconds=1000.0)
+PROBLEM = generated_subscriptions(generate_content(SMALL, 3), seconds=1000.0)
 SHORT = {"population": 6, "elitism": 2, "iterations": 30}
 
 
@@ -211,7 +211,7 @@ def test_crossover_never_loses_or_repeats_a_subscription(drawn, data) -> None:
     points = data.draw(st.lists(st.integers(0, len(mine) - 1), max_size=5).map(sorted))
     to = np.random.default_rng(seed).permutation(groups)
     child, changed = np.empty_like(mine), np.zeros(groups, dtype=np.bool_)
-    exchange(mine, other, np.array(points, dtype=np.int64), to, child, changed)
+    cross_over(mine, other, np.array(points, dtype=np.int64), to, child, changed)
     assert sorted(chain(*genes_of(child, groups))) == list(range(len(mine)))
     # From the first point to the second, from the third to the fourth, and so on.
     ends = [*points, len(mine) - 1][: len(points) + len(points) % 2]
@@ -347,7 +347,7 @@ def test_selection_prefers_the_better() -> None:
     assert wheel(np.array([2.0, 2.0])).tolist() == [1.0, 2.0]
 
 
-def costs_over_time(state: State, steps: int) -> list[float]:
+def costs_over_time(state: Generation, steps: int) -> list[float]:
     seen = [state.best_cost]
     for _ in range(steps):
         state = advance(state, 1)
@@ -370,7 +370,7 @@ def test_ties_go_to_fewer_groups() -> None:
     population = np.array([[0, 1, 2], [3, 3, 3], [0, 1, 1], [0, 1, 2]], dtype=np.int32)
     # Rounding must not decide: 0.1 + 0.2 is not quite 0.3.
     costs = np.array([[0.1, 0.2, 0.0, 0], [0.3, 0, 0, 0], [0.1, 0.2, 0, 0], [0.2, 0, 0, 0]])
-    assert ranked(genes, population, costs).tolist() == [3, 1, 2, 0]
+    assert rank_maps(genes, population, costs).tolist() == [3, 1, 2, 0]
 
 
 def test_nothing_to_save_ends_in_one_group() -> None:
@@ -417,7 +417,9 @@ def test_one_island_in_steps_is_the_whole_search() -> None:
     states = [first_state(PROBLEM, params, 7)]
     while not states[0].finished:
         states = migrate([pickle.loads(pickle.dumps(advance(state, 7))) for state in states])
-    assert equal_maps(finished_map(PROBLEM, best(states)), genetic(PROBLEM, params, 7, never))
+    assert equal_maps(
+        finished_map(PROBLEM, best_generation(states)), genetic(PROBLEM, params, 7, never)
+    )
 
 
 @pytest.mark.parametrize("first", [first_state, first_atomic])
@@ -435,7 +437,7 @@ def test_islands_differ_and_share_their_best(first) -> None:
         assert {row.tobytes() for row in state.population} == known
         assert state.costs.sum(axis=1).tolist() == sorted(state.costs.sum(axis=1).tolist())
         assert state.best_cost <= min(states[i].best_cost, states[i - 1].best_cost)
-    assert best(moved).best_cost == min(state.best_cost for state in states)
+    assert best_generation(moved).best_cost == min(state.best_cost for state in states)
 
 
 def counted(interest: InterestProblem, map: ChannelMap) -> tuple[float, float, float]:

@@ -11,15 +11,15 @@ from datasets import make_problem, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanplan.layers.channels.published.genetic.plan import heaviest
+from fanplan.layers.channels.published.genetic.plan import heaviest_positions
 from fanplan.layers.channels.published.genetic.problem import UNCOUNTED, Lists, SubscriptionProblem
 from fanplan.layers.channels.published.genetic.weight import (
-    Counted,
+    CountedSubscription,
+    boxes_cover,
     condition_covers,
-    covers,
     covers_notification,
     disjoint,
-    estimate,
+    estimate_hits,
     known_hits,
     measures,
     row_probability,
@@ -50,20 +50,22 @@ def points_in(boxes) -> set[int]:
     return {i for i, point in enumerate(POINTS) if covers_notification(*boxes, point)}
 
 
-def one(*sides: tuple[float, float], hits: int = 0) -> Counted:
-    return Counted(*(np.array([side], dtype=float) for side in zip(*sides, strict=True)), hits)
+def one(*sides: tuple[float, float], hits: int = 0) -> CountedSubscription:
+    return CountedSubscription(
+        *(np.array([side], dtype=float) for side in zip(*sides, strict=True)), hits
+    )
 
 
 @unhurried
 @given(some_boxes, some_boxes)
 def test_covering_is_containment_of_points(a, b) -> None:
-    assert covers(*a, *b) == (points_in(a) >= points_in(b))
+    assert boxes_cover(*a, *b) == (points_in(a) >= points_in(b))
 
 
 @unhurried
 @given(some_boxes, some_boxes, some_boxes)
 def test_covering_is_transitive(a, b, c) -> None:
-    assert not (covers(*a, *b) and covers(*b, *c)) or covers(*a, *c)
+    assert not (boxes_cover(*a, *b) and boxes_cover(*b, *c)) or boxes_cover(*a, *c)
 
 
 @unhurried
@@ -98,22 +100,22 @@ def test_the_volume_of_the_papers_example() -> None:
 def test_hits_between_a_smaller_and_a_larger_subscription() -> None:
     known = [one((0, 10), hits=100), one((2, 4), hits=30), one((3, 4), hits=20)]
     # s- is (2, 4), s+ is (0, 10): 100 (5 - 2) / 10 + 30.
-    assert estimate(one((1, 6)), known) == 60
+    assert estimate_hits(one((1, 6)), known) == 60
     # No s-: 100 * 1 / 10. No more than s+ even if s- is dense: 30 * (2 - 1) / 2 + 20 = 35.
-    assert estimate(one((8, 9)), known) == 10
-    assert estimate(one((2, 4)), known[1:]) == 30
+    assert estimate_hits(one((8, 9)), known) == 10
+    assert estimate_hits(one((2, 4)), known[1:]) == 30
     # Rounded down: 100 * 1.55 / 10.
-    assert estimate(one((8, 9.55)), known) == 15
+    assert estimate_hits(one((8, 9.55)), known) == 15
 
 
 def test_hits_of_a_subscription_that_none_covers() -> None:
-    assert estimate(one((1, 6)), []) == 0
+    assert estimate_hits(one((1, 6)), []) == 0
     root = one((0, 10), hits=100)
-    assert estimate(one((-5, 20)), [root]) == 100
-    assert estimate(one((20, 30)), [root]) == 0
-    assert estimate(one((5, 30)), [root]) == 50
+    assert estimate_hits(one((-5, 20)), [root]) == 100
+    assert estimate_hits(one((20, 30)), [root]) == 0
+    assert estimate_hits(one((5, 30)), [root]) == 50
     # The smallest cover of (0, 4) and (6, 10) is the root, with the hits of the larger.
-    assert estimate(one((5, 15)), [one((0, 4), hits=40), one((6, 10), hits=20)]) == 20
+    assert estimate_hits(one((5, 15)), [one((0, 4), hits=40), one((6, 10), hits=20)]) == 20
 
 
 def problem(hits=(80, 20, 10), root_hits=100.0) -> SubscriptionProblem:
@@ -177,7 +179,7 @@ def test_subscriptions_not_counted_yet_are_estimated() -> None:
 @unhurried
 @given(st.lists(st.integers(0, 5).map(float), min_size=1), st.floats(0.01, 1.0))
 def test_the_heaviest_part_outweighs_the_rest(weights, share) -> None:
-    chosen = heaviest(np.array(weights), share)
+    chosen = heaviest_positions(np.array(weights), share)
     rest = np.delete(np.array(weights), chosen)
     assert len(chosen) >= share * len(weights) - 1e-6 > len(chosen) - 1 - 1e-6
     assert (np.diff(chosen) > 0).all()

@@ -9,10 +9,18 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InputError
 from fanplan.core.stop import never
-from fanplan.layers.channels.published.genetic.evolve import State, advance, best, migrate
+from fanplan.layers.channels.published.genetic.evolve import (
+    Generation,
+    advance,
+    best_generation,
+    migrate,
+)
 from fanplan.layers.channels.published.genetic.params import GeneticParams
 from fanplan.layers.channels.published.genetic.plan import finished_map, first_state, genetic
-from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem, from_generated
+from fanplan.layers.channels.published.genetic.problem import (
+    SubscriptionProblem,
+    generated_subscriptions,
+)
 from fanplan.layers.channels.stages.restarts import EPOCH, evolve_islands
 from fanplan.workload.generators import load_kind
 
@@ -22,10 +30,10 @@ PARAMS = GeneticParams(4, iterations=2 * EPOCH + 10)
 @pytest.fixture(scope="module")
 def problem() -> SubscriptionProblem:
     kind = load_kind("subjects")
-    return from_generated(kind.generate(kind.params(subjects=50, subscribers=12), 1), 10.0)
+    return generated_subscriptions(kind.generate(kind.params(subjects=50, subscribers=12), 1), 10.0)
 
 
-def here(problem: SubscriptionProblem, islands: int) -> list[State]:
+def here(problem: SubscriptionProblem, islands: int) -> list[Generation]:
     """The islands' last states, evolved in this process."""
     states = [first_state(problem, PARAMS, 3, island) for island in range(islands)]
     for epoch in range(3):
@@ -39,7 +47,7 @@ def test_islands_elsewhere_are_those_here(
     states = here(problem, 3)
     evolved = evolve_islands(spark, problem, PARAMS, 3, 3, tmp_path / "dataset")
     assert evolved.costs == tuple(state.best_cost for state in states)
-    assert evolved.map == finished_map(problem, best(states))
+    assert evolved.map == finished_map(problem, best_generation(states))
     assert list(tmp_path.iterdir()) == []
 
 

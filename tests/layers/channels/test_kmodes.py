@@ -22,20 +22,20 @@ from fanplan.data.build import from_generated, from_pairs
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, changes, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_changes, map_pairs
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.published.exact import ExactParams, exact
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
 from fanplan.layers.channels.published.second_step.two_step import MOVES
 from fanplan.layers.channels.published.tock import tock
 from fanplan.layers.channels.search.kmodes import kmodes
-from fanplan.layers.channels.search.model.assign import assign, total_gain
+from fanplan.layers.channels.search.model.assign import assign_rows, total_gain
 from fanplan.layers.channels.search.model.cover import empty_cover, from_map, to_map
 from fanplan.layers.channels.search.ruled.exchange import perturbed
 from fanplan.layers.channels.search.ruled.flips import flip_members
 from fanplan.layers.channels.search.ruled.obey import is_served, serve_by_clusters
 from fanplan.layers.channels.search.task import make_task
-from fanplan.layers.channels.search.unicast_limit import fill
+from fanplan.layers.channels.search.unicast_limit import fill_up
 from fanplan.workload.generators import load_kind
 
 USERS = 6
@@ -242,7 +242,7 @@ def test_seeding_stops_between_channels_and_reports_what_it_has(monkeypatch):
     part = seed.seed_members(task.demand, 8, np.random.default_rng(1), 4, lambda c: True, 0.0)
     assert len(heard) == 8
     assert heard == sorted(heard, reverse=True)
-    assert heard[-1] == pytest.approx(-total_gain(task.demand, assign(task.demand, members)))
+    assert heard[-1] == pytest.approx(-total_gain(task.demand, assign_rows(task.demand, members)))
     assert np.array_equal(part[:, :1], members[:, :1])
     assert not part[:, 1:].any()
 
@@ -308,7 +308,7 @@ def test_filling_keeps_the_limit_and_the_pinned_rows_at_no_higher_cost(problem, 
         USERS,
         k,
     )
-    after = fill(task.demand, first, task.rules, most, 4)
+    after = fill_up(task.demand, first, task.rules, most, 4)
     assert task.unicast_fraction(after) <= most
     assert is_served(task.demand, after, task.rules.hard)
     assert cost_of(problem, to_map(task.demand, after)) <= task.cost(first) * (1 + 1e-9)
@@ -341,9 +341,9 @@ def test_warm_start_from_the_own_result_changes_nothing():
         assert kmodes(problem, params, 2, never) == first
 
 
-def only_rows(assigned: Pairs, size: int) -> Pairs:
+def only_rows(assigned: MapPairs, size: int) -> MapPairs:
     keep = assigned.left < size
-    return pairs(assigned.left[keep], assigned.right[keep])
+    return map_pairs(assigned.left[keep], assigned.right[keep])
 
 
 @settings(searching, max_examples=40)
@@ -353,7 +353,7 @@ def test_changes_stay_within_their_maximum(old, new, most, seed):
     start = ChannelMap(2, only_rows(first.assigned, new.size), first.members, NO_PAIRS)
     params = KmodesParams(2, start=start, max_changes=most, **QUICK)
     map = kmodes(new, params, seed, never)
-    assert changes(start, map).total <= most
+    assert map_changes(start, map).total <= most
     none = KmodesParams(2, start=start, max_changes=0, **QUICK)
     assert cost_of(new, map) <= cost_of(new, kmodes(new, none, seed, never)) * (1 + 1e-9)
 
@@ -365,7 +365,7 @@ def test_more_changes_allow_a_lower_cost():
     for most in (0, 60, 400, 4000):
         params = KmodesParams(8, start=start, max_changes=most, swaps=32)
         map = kmodes(problem, params, 1, never)
-        assert changes(start, map).total <= most
+        assert map_changes(start, map).total <= most
         costs.append(cost_of(problem, map))
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] < 0.95 * costs[0]
@@ -375,17 +375,17 @@ def test_a_new_channel_is_used_as_far_as_changes_go():
     """Three loud rows lack a channel; one for the loudest costs four changes and no more."""
     audiences = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {8}]
     problem = make_problem(audiences, [9.0, 30.0, 20.0, 1.0], 9)
-    start = ChannelMap(1, pairs([0], [0]), pairs([0, 0, 0], [0, 1, 2]), NO_PAIRS)
+    start = ChannelMap(1, map_pairs([0], [0]), map_pairs([0, 0, 0], [0, 1, 2]), NO_PAIRS)
     for most, gone in ((3, set()), (4, {1}), (7, {1}), (8, {1, 2})):
         map = kmodes(problem, KmodesParams(3, start=start, max_changes=most), 0, never)
-        assert changes(start, map).total <= most
+        assert map_changes(start, map).total <= most
         assert set(map.unicast.left.tolist()) == {1, 2, 3} - gone
 
 
 def test_changes_are_counted_by_kind():
-    old = ChannelMap(2, pairs([0, 1], [0, 1]), pairs([0, 1], [3, 4]), NO_PAIRS)
-    new = ChannelMap(2, pairs([0, 1], [0, 0]), pairs([0, 0, 1], [3, 5, 4]), NO_PAIRS)
-    counted = changes(old, new)
+    old = ChannelMap(2, map_pairs([0, 1], [0, 1]), map_pairs([0, 1], [3, 4]), NO_PAIRS)
+    new = ChannelMap(2, map_pairs([0, 1], [0, 0]), map_pairs([0, 0, 1], [3, 5, 4]), NO_PAIRS)
+    counted = map_changes(old, new)
     assert (counted.joins, counted.leaves, counted.added, counted.removed) == (1, 0, 1, 1)
     assert counted.total == 3
 

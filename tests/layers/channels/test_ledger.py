@@ -24,7 +24,7 @@ from fanplan.core.ledger import (
 from fanplan.core.prices import Weights
 from fanplan.layers.channels.bounds import lower_bound
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 
 FLOWS, USERS, CHANNELS = 5, 4, 3
 weight = st.floats(0.1, 8.0)
@@ -52,7 +52,7 @@ def problem_of(wanted, messages):
 
 
 def map_of(x, y, t) -> ChannelMap:
-    return ChannelMap(len(y), *(pairs(*np.nonzero(m)) for m in (x, y, t)))
+    return ChannelMap(len(y), *(map_pairs(*np.nonzero(m)) for m in (x, y, t)))
 
 
 def equation_1(x, y, t, rate, w: Weights) -> float:
@@ -152,7 +152,9 @@ def test_bound_lies_above_perfect_multicast_when_audiences_outnumber_channels():
 @given(st.sets(st.integers(0, 3), min_size=1), st.integers(0, 9))
 def test_unicast_flow_exceeds_perfect_by_its_other_receivers(audience, rate):
     problem = make_problem([audience], [float(rate)], 4)
-    t = ChannelMap(0, pairs([], []), pairs([], []), pairs([0] * len(audience), sorted(audience)))
+    t = ChannelMap(
+        0, map_pairs([], []), map_pairs([], []), map_pairs([0] * len(audience), sorted(audience))
+    )
     excess = cost(analytic_ledger(problem, t), Weights()) - perfect(problem, Weights())
     assert excess == rate * (len(audience) - 1)
 

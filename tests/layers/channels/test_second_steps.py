@@ -16,9 +16,9 @@ from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.published.params import HybridParams
-from fanplan.layers.channels.published.plain import random_map, unicast
+from fanplan.layers.channels.published.plain import all_by_unicast, random_map
 from fanplan.layers.channels.published.second_step.moves import (
     greedy_path,
     heaviest_first,
@@ -29,14 +29,14 @@ from fanplan.layers.channels.published.second_step.moves import (
 from fanplan.layers.channels.published.second_step.moving_pairs import (
     BY_UNICAST,
     COST,
-    channel_map,
-    deliver,
     flow_items,
     pair_items,
     send_by_unicast,
+    served_by_map,
+    served_map,
     user_items,
 )
-from fanplan.layers.channels.published.second_step.reverse import all_unicast, gather, reverse
+from fanplan.layers.channels.published.second_step.reverse import all_unicast, gather_rows, reverse
 from fanplan.layers.channels.published.second_step.two_step import (
     MOVES,
     SECOND_STEPS,
@@ -73,7 +73,7 @@ def drawn_map(problem, seed, channels=CHANNELS):
     wanted = dense_interest(problem)
     x, y = bits(rng, problem.size, channels), bits(rng, channels, wanted.shape[1])
     t = ((wanted == 1) & (x @ y == 0)).astype(np.int64)
-    return ChannelMap(channels, *(pairs(*np.nonzero(m)) for m in (x, y, t)))
+    return ChannelMap(channels, *(map_pairs(*np.nonzero(m)) for m in (x, y, t)))
 
 
 def dense_interest(problem):
@@ -121,8 +121,8 @@ def brute_change(problem, map, state, moving, w):
     """The cost after the move, by a new map and the ledger, less the cost before."""
     after = copied(state)
     send(after, moving)
-    before = cost(analytic_ledger(problem, channel_map(problem, state)), w)
-    return cost(analytic_ledger(problem, channel_map(problem, after)), w) - before
+    before = cost(analytic_ledger(problem, served_map(problem, state)), w)
+    return cost(analytic_ledger(problem, served_map(problem, after)), w) - before
 
 
 @few
@@ -130,13 +130,13 @@ def brute_change(problem, map, state, moving, w):
 def test_the_state_keeps_the_cost_of_its_map(seed, w, moves):
     problem = drawn_problem(seed)
     map = drawn_map(problem, seed)
-    state = deliver(problem, map, w)
-    assert assert_serves(problem, channel_map(problem, state), w) <= cost(
+    state = served_by_map(problem, map, w)
+    assert assert_serves(problem, served_map(problem, state), w) <= cost(
         analytic_ledger(problem, map), w
     ) * (1 + 1e-12)
     for p in np.random.default_rng(seed).permutation(problem.nnz)[:moves]:
         send(state, [p])
-        expected = assert_serves(problem, channel_map(problem, state), w)
+        expected = assert_serves(problem, served_map(problem, state), w)
         assert math.isclose(state.totals[COST], expected, rel_tol=1e-9, abs_tol=1e-9)
 
 
@@ -145,7 +145,7 @@ def test_the_state_keeps_the_cost_of_its_map(seed, w, moves):
 def test_changes_are_those_of_the_moved_map(seed, w, kind, moves):
     problem = drawn_problem(seed)
     map = drawn_map(problem, seed)
-    state, items = deliver(problem, map, w), ITEMS[kind](problem)
+    state, items = served_by_map(problem, map, w), ITEMS[kind](problem)
     send(state, np.random.default_rng(seed).permutation(problem.nnz)[:moves])
     for item in range(len(items.weight)):
         expected = brute_change(problem, map, state, pairs_of(items, item), w)
@@ -158,14 +158,14 @@ def test_changes_are_those_of_the_moved_map(seed, w, kind, moves):
 def test_greedy_always_takes_the_best(seed, w, kind, forced):
     problem = drawn_problem(seed)
     map = drawn_map(problem, seed)
-    state, items = deliver(problem, map, w), ITEMS[kind](problem)
+    state, items = served_by_map(problem, map, w), ITEMS[kind](problem)
     reference = copied(state)
     params = HybridParams(CHANNELS, w, forced=forced)
     steps = list(itertools.chain(*greedy_path(state, items, params, never)))
     for step in steps:
         left = [i for i in range(len(items.weight)) if carried(reference, items, i)]
         best = min(brute_change(problem, map, reference, pairs_of(items, i), w) for i in left)
-        before = cost(analytic_ledger(problem, channel_map(problem, reference)), w)
+        before = cost(analytic_ledger(problem, served_map(problem, reference)), w)
         assert math.isclose(step[COST] - before, best, rel_tol=1e-9, abs_tol=1e-8)
         follow(reference, items, left, step)
     if forced:
@@ -199,12 +199,12 @@ def test_ordered_steps_end_at_the_cheapest_map_on_the_way(seed, items, heaviest)
     order = (heaviest_first if heaviest else lightest_first)(movable)
     ordered = movable.weight[order]
     assert (np.diff(ordered) <= 0).all() if heaviest else (np.diff(ordered) >= 0).all()
-    state = deliver(problem, map, w)
+    state = served_by_map(problem, map, w)
     path = [state.totals[COST]]
     for item in order:
         send(state, pairs_of(movable, item))
-        path.append(cost(analytic_ledger(problem, channel_map(problem, state)), w))
-    made = order_path(deliver(problem, map, w), movable, order, 1.0)
+        path.append(cost(analytic_ledger(problem, served_map(problem, state)), w))
+    made = order_path(served_by_map(problem, map, w), movable, order, 1.0)
     assert np.allclose(made[:, COST], path[1:])
     name = ("heaviest" if heaviest else "lightest") + ("-flow" if items is flow_items else "-user")
     best = MOVES[name](problem, map, HybridParams(CHANNELS, w), never)
@@ -233,13 +233,13 @@ def test_forced_steps_use_up_the_limit(seed, limit, second):
     problem = drawn_problem(seed)
     params = HybridParams(2, unicast_limit=limit, forced=True)
     map = two_step(problem, random_map, second, params, seed, never)
-    state = deliver(problem, map, params.weights)
+    state = served_by_map(problem, map, params.weights)
     items = ITEMS[second.removeprefix("greedy-")](problem)
     for item in range(len(items.weight)):
         if carried(state, items, item):
             after = copied(state)
             send(after, pairs_of(items, item))
-            share = unicast_fraction(analytic_ledger(problem, channel_map(problem, after)))
+            share = unicast_fraction(analytic_ledger(problem, served_map(problem, after)))
             assert share > limit * (1 - 1e-9)
 
 
@@ -253,7 +253,7 @@ def test_a_limit_of_nothing_moves_only_what_sends_nothing():
 
 def test_what_is_already_unicast_stays():
     problem = make_problem([{0, 1}, {1, 2}], [1.0, 1.0], 3)
-    map = ChannelMap(1, pairs([1], [0]), pairs([0, 0], [1, 2]), pairs([0, 0], [0, 1]))
+    map = ChannelMap(1, map_pairs([1], [0]), map_pairs([0, 0], [1, 2]), map_pairs([0, 0], [0, 1]))
     after = MOVES["greedy-flow"](problem, map, HybridParams(1), never)
     assert set(map.unicast.left.tolist()) <= set(after.unicast.left.tolist())
     assert_serves(problem, after, Weights())
@@ -263,7 +263,7 @@ def test_a_map_that_leaves_someone_out_is_refused():
     problem = make_problem([{0, 1}], [1.0], 2)
     with pytest.raises(InputError, match="subscriber s1 does not get row 0"):
         MOVES["greedy-flow"](
-            problem, ChannelMap(1, pairs([0], [0]), pairs([0], [0]), pairs([], [])),
+            problem, ChannelMap(1, map_pairs([0], [0]), map_pairs([0], [0]), map_pairs([], [])),
             HybridParams(1), never,
         )  # fmt: skip
 
@@ -271,11 +271,11 @@ def test_a_map_that_leaves_someone_out_is_refused():
 def test_a_row_that_nobody_gets_by_channel_leaves_it():
     """Subscriber 0 alone wants the heavy flow; when it goes, so does the flow."""
     problem = make_problem([{0}, {1, 2, 3}], [100.0, 1.0], 4)
-    map = ChannelMap(1, pairs([0, 1], [0, 0]), pairs([0] * 4, range(4)), pairs([], []))
+    map = ChannelMap(1, map_pairs([0, 1], [0, 0]), map_pairs([0] * 4, range(4)), map_pairs([], []))
     after = MOVES["greedy-user"](problem, map, HybridParams(1), never)
-    assert after.assigned == pairs([1], [0])
-    assert after.members == pairs([0, 0, 0], [1, 2, 3])
-    assert after.unicast == pairs([0], [0])
+    assert after.assigned == map_pairs([1], [0])
+    assert after.members == map_pairs([0, 0, 0], [1, 2, 3])
+    assert after.unicast == map_pairs([0], [0])
 
 
 @few
@@ -286,7 +286,7 @@ def test_reverse_takes_the_best_flow_each_time(seed, w, channels):
     while True:
         place = state.channel.copy()
         best = best_rise(problem, w, channels, place)
-        if gather(state, 1.0, 1) == 0:
+        if gather_rows(state, 1.0, 1) == 0:
             break
         change = placed_cost(problem, w, channels, state.channel)
         assert math.isclose(state.totals[COST], change, rel_tol=1e-9, abs_tol=1e-8)
@@ -331,7 +331,7 @@ def test_reverse_goes_on_until_the_limit_is_met(seed, limit):
 def test_reverse_is_no_dearer_than_unicast(seed, w):
     problem = drawn_problem(seed)
     params = HybridParams(2, w)
-    all_unicast = cost(analytic_ledger(problem, unicast(problem, params, 0, never)), w)
+    all_unicast = cost(analytic_ledger(problem, all_by_unicast(problem, params, 0, never)), w)
     map = reverse(problem, params, seed, never)
     assert cost(analytic_ledger(problem, map), w) <= all_unicast * (1 + 1e-12)
 

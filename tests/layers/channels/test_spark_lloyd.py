@@ -27,19 +27,19 @@ from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.search.free.lloyd import lloyd
-from fanplan.layers.channels.search.free.search import search
+from fanplan.layers.channels.search.free.search import search_free
 from fanplan.layers.channels.search.model.cover import one_channel, to_map
-from fanplan.layers.channels.search.model.demand import heaviest, make_demand
+from fanplan.layers.channels.search.model.demand import heaviest_demand, make_demand
 from fanplan.layers.channels.search.model.rules import no_rules, recover
 from fanplan.layers.channels.stages.decisions import (
-    Decided,
+    DecidedOnSpark,
     as_plan,
-    channel_map,
+    decided_map,
     missed_on_spark,
     write_tables,
 )
 from fanplan.layers.channels.stages.lloyd import (
-    Setting,
+    LloydSetting,
     exponent_of,
     lloyd_pass,
     save_members,
@@ -70,9 +70,9 @@ def make_world(seed: int, whole: bool) -> World:
 def in_memory(problem: InterestProblem, params: KmodesParams) -> ChannelMap:
     """What the passes on Spark must come to, from the planner's own steps."""
     demand = make_demand(problem, params.weights, np.full(problem.size, params.weights.unicast))
-    heavy = heaviest(demand, 0.0, CORESET)
+    heavy = heaviest_demand(demand, 0.0, CORESET)
     random = np.random.default_rng([SEED, 0])
-    found, _ = search(heavy, params.channels, replace(params, heavy=1.0), random, never, 0.0)
+    found, _ = search_free(heavy, params.channels, replace(params, heavy=1.0), random, never, 0.0)
     members, choice = lloyd(demand, found, params.passes)
     assert not np.array_equal(members, found)
     cover = one_channel(members, choice.best)
@@ -94,21 +94,23 @@ def dealt(dataset: Path, parts: int) -> Path:
 
 def planned(
     spark: SparkSession, folder: Path, world: World, params: KmodesParams, parts: int = 2
-) -> tuple[Decided, Path]:
+) -> tuple[DecidedOnSpark, Path]:
     dataset = dealt(write_dataset(folder / "dataset", world), parts)
     decided = plan_on_spark(spark, dataset, params, SEED, folder / "work", most=CORESET)
     return decided, dataset
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Decided, Path]:
+def made(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[DecidedOnSpark, Path]:
     """A plan made on Spark, and its dataset."""
     return planned(spark, tmp_path_factory.mktemp("made"), make_world(1, whole=True), PARAMS)
 
 
-def test_spark_finds_what_memory_finds(made: tuple[Decided, Path]) -> None:
+def test_spark_finds_what_memory_finds(made: tuple[DecidedOnSpark, Path]) -> None:
     decided, dataset = made
-    problem, map = load_interest(dataset), channel_map(decided)
+    problem, map = load_interest(dataset), decided_map(decided)
     assert problem.size > 2 * CORESET
     assert map == in_memory(problem, PARAMS)
     assert len(map.assigned) > len(np.unique(map.assigned.left))
@@ -117,7 +119,9 @@ def test_spark_finds_what_memory_finds(made: tuple[Decided, Path]) -> None:
     assert decided.perfect == perfect(problem, PARAMS.weights)
 
 
-def test_a_plan_made_on_spark_passes_the_check(made: tuple[Decided, Path], tmp_path: Path) -> None:
+def test_a_plan_made_on_spark_passes_the_check(
+    made: tuple[DecidedOnSpark, Path], tmp_path: Path
+) -> None:
     decided, dataset = made
     plan = as_plan(decided, dataset, PARAMS, SEED)
     assert plan.cost == cost(decided.ledger, PARAMS.weights)
@@ -125,7 +129,7 @@ def test_a_plan_made_on_spark_passes_the_check(made: tuple[Decided, Path], tmp_p
 
 
 def test_tables_written_by_spark_are_those_of_the_saved_plan(
-    spark: SparkSession, made: tuple[Decided, Path], tmp_path: Path
+    spark: SparkSession, made: tuple[DecidedOnSpark, Path], tmp_path: Path
 ) -> None:
     decided, dataset = made
     for file in dataset.glob("*/stage.json"):
@@ -141,11 +145,11 @@ def test_tables_written_by_spark_are_those_of_the_saved_plan(
         assert expected
 
 
-def test_spark_counts_who_is_missed(spark: SparkSession, made: tuple[Decided, Path]) -> None:
+def test_spark_counts_who_is_missed(spark: SparkSession, made: tuple[DecidedOnSpark, Path]) -> None:
     decided, dataset = made
     assert missed_on_spark(spark, decided, dataset) == 0
     fewer = replace(decided, members=decided.members * (np.arange(6) > 0).astype(np.uint8))
-    missed = analytic_ledger(load_interest(dataset), channel_map(fewer)).missed
+    missed = analytic_ledger(load_interest(dataset), decided_map(fewer)).missed
     assert missed_on_spark(spark, fewer, dataset) == missed > 0
 
 
@@ -154,7 +158,7 @@ def test_fractions_with_other_weights_give_the_same_as_in_memory(
 ) -> None:
     params = KmodesParams(6, Weights(0.7, 1.3, 0.9), passes=2, swaps=32, multiple=False)
     decided, dataset = planned(spark, tmp_path, make_world(2, whole=False), params, parts=4)
-    assert channel_map(decided) == in_memory(load_interest(dataset), params)
+    assert decided_map(decided) == in_memory(load_interest(dataset), params)
 
 
 def test_a_pass_is_the_same_on_any_number_of_tasks(spark: SparkSession, tmp_path: Path) -> None:
@@ -162,7 +166,7 @@ def test_a_pass_is_the_same_on_any_number_of_tasks(spark: SparkSession, tmp_path
     rows = read_stage(tmp_path / "dataset", "classes")
     members = np.random.default_rng(1).integers(0, 2, (USERS, 6)).astype(np.uint8)
     total = sum(rows["messages"].to_pylist())
-    setting = Setting(USERS, 6, Weights(0.7, 1.3, 0.9), exponent_of(total))
+    setting = LloydSetting(USERS, 6, Weights(0.7, 1.3, 0.9), exponent_of(total))
     path = save_members(members, tmp_path)
     classes = spark.createDataFrame(rows)
     results = [lloyd_pass(classes.repartition(tasks), setting, path) for tasks in (1, 2, 4)]

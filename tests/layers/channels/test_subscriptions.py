@@ -22,7 +22,7 @@ from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atom
 from fanplan.layers.channels.published.genetic.problem import (
     UNCOUNTED,
     SubscriptionProblem,
-    from_generated,
+    generated_subscriptions,
     load_subscriptions,
     one_per_subscriber,
 )
@@ -215,7 +215,7 @@ def generated_intervals(generated: Generated) -> set[tuple[str, str, str]]:
 
 def test_generated_content_covers_its_share_of_the_traffic() -> None:
     generated = subjects.generate_content(SMALL, 1)
-    problem = from_generated(generated, seconds=1000.0)
+    problem = generated_subscriptions(generated, seconds=1000.0)
     require_same_interest(problem)
     assert problem.content_based
     rates = dict(zip(generated.law.topics.to_pylist(), generated.law.rates, strict=True))
@@ -239,7 +239,7 @@ def test_generated_content_covers_its_share_of_the_traffic() -> None:
 def test_generated_subjects_are_one_subscription_each() -> None:
     params = subjects.SubjectsParams(subjects=12, categories=2, subscribers=8,
                                      subjects_per_subscriber=3)  # fmt: skip
-    problem = from_generated(subjects.generate_subjects(params, 0))
+    problem = generated_subscriptions(subjects.generate_subjects(params, 0))
     require_same_interest(problem)
     assert not problem.content_based
     assert problem.size == problem.interest.size == len(np.unique(problem.topic))
@@ -247,14 +247,16 @@ def test_generated_subjects_are_one_subscription_each() -> None:
 
 def test_drawn_hits_come_from_the_seed() -> None:
     generated = subjects.generate_content(SMALL, 1)
-    one, same, other = (from_generated(generated, 50.0, seed) for seed in (1, 1, 2))
+    one, same, other = (generated_subscriptions(generated, 50.0, seed) for seed in (1, 1, 2))
     assert one.hits.tolist() == same.hits.tolist() != other.hits.tolist()
     for s in range(one.size):
         assert one.hits[s] == one.interest.messages[one.rows[s]].sum()
 
 
 def test_one_per_subscriber_splits_the_shared() -> None:
-    problem = from_generated(subjects.generate_subjects(subjects.SubjectsParams(subscribers=30), 0))
+    problem = generated_subscriptions(
+        subjects.generate_subjects(subjects.SubjectsParams(subscribers=30), 0)
+    )
     single = one_per_subscriber(problem)
     require_same_interest(single)
     assert single.size == len(problem.subscribers.values)
@@ -267,4 +269,4 @@ def test_a_topic_that_is_not_known_is_named() -> None:
     strange = table.set_column(1, "topic", [["c0.*"] * len(table)])
     wrong = Generated(generated.description, {"subscriptions": strange}, generated.law)
     with pytest.raises(InputError, match="not to one of its topics"):
-        from_generated(wrong)
+        generated_subscriptions(wrong)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import never
-from fanplan.layers.channels.map import pairs
+from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.ledger import lowest_cost
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
@@ -37,7 +37,7 @@ def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int)
     direct = draw.random(problem.interest.size) < 0.2
     used[direct] = False
     map = completed(
-        problem.interest, len(domain), pairs(*np.nonzero(used)), pairs(*np.nonzero(here))
+        problem.interest, len(domain), map_pairs(*np.nonzero(used)), map_pairs(*np.nonzero(here))
     )
     return judge(problem, params, with_groups(problem, params, map, domain, direct))
 

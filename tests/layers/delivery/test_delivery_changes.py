@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.core.prices import LedgerPrices, Weights
 from fanplan.data.reader import Manifest
-from fanplan.layers.channels.changes.world import Sent, world_between
-from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
-from fanplan.layers.channels.map import Pairs, pairs
+from fanplan.layers.channels.changes.world import SentByPlan, world_between
+from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
+from fanplan.layers.channels.map import MapPairs, map_pairs
 from fanplan.layers.delivery.changes import changes as staging
 from fanplan.layers.delivery.changes.changes import Terms, stage
 from fanplan.layers.delivery.changes.cost import Senders
@@ -91,7 +91,7 @@ def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int)
     direct = draw.random(problem.interest.size) < 0.3
     used[direct] = False
     map = completed(
-        problem.interest, len(domain), pairs(*np.nonzero(used)), pairs(*np.nonzero(here))
+        problem.interest, len(domain), map_pairs(*np.nonzero(used)), map_pairs(*np.nonzero(here))
     )
     return judge(
         problem, params, with_groups(problem, params, map, domain.astype(np.int32), direct)
@@ -130,9 +130,9 @@ def groups_of(problem: DeliveryProblem, found: Judged) -> dict[int, Group]:
     return made
 
 
-def truth_of(problem: DeliveryProblem) -> Truth:
+def truth_of(problem: DeliveryProblem) -> ChannelTruth:
     interest = problem.interest
-    return Truth(
+    return ChannelTruth(
         Manifest("", 1.0, "overlap", "atomic", True, {}),
         pa.table({}),
         pa.array([f"t{i}" for i in range(interest.size)], pa.large_string()),
@@ -145,7 +145,7 @@ def truth_of(problem: DeliveryProblem) -> Truth:
     )
 
 
-def sent(found: Judged) -> Sent:
+def sent(found: Judged) -> SentByPlan:
     delivery = found.delivery
     size, map = len(delivery.direct), delivery.map
     decisions = Decisions(
@@ -154,11 +154,11 @@ def sent(found: Judged) -> Sent:
         relation(map.unicast, size),
     )
     domains = tuple(f"z{z}" for z in delivery.domain)
-    return Sent(decisions, domains, np.flatnonzero(delivery.direct))
+    return SentByPlan(decisions, domains, np.flatnonzero(delivery.direct))
 
 
-def relation(found: Pairs, size: int) -> Relation:
-    return Relation(found.starts(size), found.right)
+def relation(found: MapPairs, size: int) -> PlanRelation:
+    return PlanRelation(found.starts(size), found.right)
 
 
 # ---- what stands, by hand

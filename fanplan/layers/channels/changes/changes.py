@@ -19,11 +19,16 @@ from fanplan.layers.channels.changes.order import (
     RELATIONS,
     UNICAST,
     ChannelChanges,
-    ordered,
+    ordered_changes,
 )
-from fanplan.layers.channels.changes.world import ChannelWorld, Pairs, both, channel_world
+from fanplan.layers.channels.changes.world import (
+    ChannelWorld,
+    PlanKeys,
+    channel_world,
+    relation_sides,
+)
 from fanplan.layers.channels.check.check import costs, count_ledger, find_service, name_flows
-from fanplan.layers.channels.check.evidence import Decisions, Relation
+from fanplan.layers.channels.check.evidence import Decisions, PlanRelation
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.changes import unstaged
 from fanplan.plan.findings import TOLERANCE, Findings
@@ -38,28 +43,28 @@ def stage_channels(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit
     does; without one, everybody who gets a flow by both plans.
     """
     world = channel_world(old, new, dataset)
-    changes = ordered(world, Weights(**new.section(ChannelsRecord).weights.model_dump()))
-    made = stage(world, changes, new.section(ChannelsRecord), limit)
-    return replace(made, notes=tuple(notes(old, new, world, changes)))
+    changes = ordered_changes(world, Weights(**new.section(ChannelsRecord).weights.model_dump()))
+    made = stage_changes(world, changes, new.section(ChannelsRecord), limit)
+    return replace(made, notes=tuple(channel_notes(old, new, world, changes)))
 
 
-def stage(
+def stage_changes(
     world: ChannelWorld, changes: ChannelChanges, record: ChannelsRecord, limit: int
 ) -> Staged:
     """Ordered changes in steps, each state checked; costs are by the weights of the record."""
     step = cut(np.arange(len(changes)), limit, "")
-    states = tuple(judged(world, changes, step, record))
-    running = {"channels": renumbered(world.running)}
-    return Staged("channels", told(changes, world), step, states, running=running)
+    states = tuple(judged_states(world, changes, step, record))
+    running = {"channels": renumbered_channels(world.running)}
+    return Staged("channels", changes_table(changes, world), step, states, running=running)
 
 
-def renumbered(running: Longs) -> dict[int, int]:
+def renumbered_channels(running: Longs) -> dict[int, int]:
     """New channels that run under another number."""
     pairs = enumerate(running.tolist())
     return {number: runs for number, runs in pairs if number != runs}
 
 
-def notes(
+def channel_notes(
     old: StoredPlan, new: StoredPlan, world: ChannelWorld, changes: ChannelChanges
 ) -> Iterator[str]:
     if old.section(ChannelsRecord).weights != new.section(ChannelsRecord).weights:
@@ -73,7 +78,7 @@ def notes(
         yield "without the workload nobody may lose what both plans bring, wanted or not"
 
 
-def told(changes: ChannelChanges, world: ChannelWorld) -> pa.Table:
+def changes_table(changes: ChannelChanges, world: ChannelWorld) -> pa.Table:
     """Changes by the names of things."""
     channels, users = world.channels, world.users
     relation, key = changes.relation, changes.key
@@ -114,10 +119,10 @@ class Standing:
     def now(self) -> Longs:
         return self.keys[self.there]
 
-    def relation(self, height: int, width: int) -> Relation:
+    def relation(self, height: int, width: int) -> PlanRelation:
         now = self.now
         starts = np.searchsorted(now, np.arange(height + 1) * width)
-        return Relation(starts, (now % max(1, width)).astype(np.int32))
+        return PlanRelation(starts, (now % max(1, width)).astype(np.int32))
 
 
 class ChannelStanding:
@@ -149,13 +154,13 @@ class ChannelStanding:
 
 def fed(decisions: Decisions, direct: Longs) -> Decisions:
     """Decisions without channels of flows that go past the brokers: nobody sends those there."""
-    flow, _ = both(decisions.channels)
+    flow, _ = relation_sides(decisions.channels)
     kept = ~np.isin(flow, direct)
     starts = np.searchsorted(flow[kept], np.arange(len(decisions.channels.starts)))
-    return replace(decisions, channels=Relation(starts, decisions.channels.right[kept]))
+    return replace(decisions, channels=PlanRelation(starts, decisions.channels.right[kept]))
 
 
-def states_of(
+def channel_states(
     world: ChannelWorld, changes: ChannelChanges, step: Longs
 ) -> Iterator[ChannelStanding]:
     """The old plan, and what stands after each step."""
@@ -166,20 +171,20 @@ def states_of(
         yield now
 
 
-def judged(
+def judged_states(
     world: ChannelWorld, changes: ChannelChanges, step: Longs, record: ChannelsRecord
 ) -> Iterator[State]:
     """Each state by the project's own check: who is served, and what it costs."""
     least = least_reached(world)
-    for now in states_of(world, changes, step):
+    for now in channel_states(world, changes, step):
         findings, decisions = Findings(), now.decisions()
-        require_served(now, least, findings)
+        require_still_served(now, least, findings)
         counted = count_ledger(world.truth, decisions, find_service(world.truth, decisions))
         figures = figures_of(world, record, counted) | {"channels": channels_used(decisions)}
         yield State(figures, tuple(findings.violations))
 
 
-def require_served(now: ChannelStanding, least: Longs, findings: Findings) -> None:
+def require_still_served(now: ChannelStanding, least: Longs, findings: Findings) -> None:
     """Of the audience of each flow as many are reached as by either plan."""
     truth = now.world.truth
     service = find_service(truth, fed(now.decisions(), now.direct()))
@@ -195,10 +200,10 @@ def channels_used(decisions: Decisions) -> float:
 
 def least_reached(world: ChannelWorld) -> Longs:
     """How many of the audience of each flow both plans reach."""
-    return np.minimum(*(reached(world, plan) for plan in (world.old, world.new)))
+    return np.minimum(*(reached_by(world, plan) for plan in (world.old, world.new)))
 
 
-def reached(world: ChannelWorld, plan: Pairs) -> Longs:
+def reached_by(world: ChannelWorld, plan: PlanKeys) -> Longs:
     """How many of the audience of each flow a plan reaches."""
     flows, users = len(world.truth.names), world.users
     decisions = Decisions(

@@ -75,12 +75,14 @@ class ChannelChanges:
         return np.array([added for _, added in PHASES])[self.phase]
 
 
-def ordered(world: ChannelWorld, weights: Weights, movers: Longs = NOBODY) -> ChannelChanges:
+def ordered_changes(
+    world: ChannelWorld, weights: Weights, movers: Longs = NOBODY
+) -> ChannelChanges:
     """All changes, in the one of some orders of channels that is cheapest at its dearest.
 
     ``movers`` are the subscribers who go to another domain.
     """
-    made = [costed(in_order(world, rank, movers), world, weights) for rank in orders(world)]
+    made = [costed(in_channel_order(world, rank, movers), world, weights) for rank in orders(world)]
     return min(made, key=lambda changes: float(changes.cost.max(initial=0.0)))
 
 
@@ -90,7 +92,7 @@ def orders(world: ChannelWorld) -> Iterator[Longs]:
     messages = world.truth.messages
     joined = np.setdiff1d(world.new.members, world.old.members) // world.users
     carried = np.setdiff1d(world.new.carried, world.old.carried)
-    rate, members = loads(world)
+    rate, members = old_loads(world)
     flow, channel = carried // world.channels, carried % world.channels
     added = np.bincount(joined, minlength=world.channels) * rate
     added += np.bincount(channel, messages[flow], world.channels) * members
@@ -100,7 +102,7 @@ def orders(world: ChannelWorld) -> Iterator[Longs]:
         yield place
 
 
-def loads(world: ChannelWorld) -> tuple[Floats, Floats]:
+def old_loads(world: ChannelWorld) -> tuple[Floats, Floats]:
     """Traffic and number of members of each channel in the old plan."""
     flow, channel = world.old.carried // world.channels, world.old.carried % world.channels
     rate = np.bincount(channel, world.truth.messages[flow], world.channels)
@@ -108,10 +110,10 @@ def loads(world: ChannelWorld) -> tuple[Floats, Floats]:
     return rate.astype(np.float64), members.astype(np.float64)
 
 
-def in_order(world: ChannelWorld, rank: Longs, movers: Longs = NOBODY) -> ChannelChanges:
+def in_channel_order(world: ChannelWorld, rank: Longs, movers: Longs = NOBODY) -> ChannelChanges:
     """Changes by the time at which they are due; ``rank`` is the place of each channel."""
     channels, users = world.channels, world.users
-    keys = [differing(world, relation, added) for relation, added in PHASES]
+    keys = [differing_keys(world, relation, added) for relation, added in PHASES]
     joins, carries, unicasts, begins, ends, halts, drops, leaves = keys
     ready = np.full(channels, -1, np.int64)
     for touched in (joins // users, carries % channels):
@@ -168,7 +170,7 @@ def brought(world: ChannelWorld, pairs: Longs, users: int) -> Bools:
     return np.bincount(np.repeat(np.arange(len(pairs)), times)[joined], minlength=len(pairs)) > 0
 
 
-def differing(world: ChannelWorld, relation: int, added: bool) -> Longs:
+def differing_keys(world: ChannelWorld, relation: int, added: bool) -> Longs:
     """Keys of a relation that only the new plan has, or only the old one."""
     old, new = (getattr(plan, RELATIONS[relation]) for plan in (world.old, world.new))
     return np.setdiff1d(new, old) if added else np.setdiff1d(old, new)
@@ -188,7 +190,7 @@ def costed(changes: ChannelChanges, world: ChannelWorld, weights: Weights) -> Ch
     channel = np.where(relation == CARRIED, changes.key % world.channels, changes.key // users)
     messages = world.truth.messages[np.where(np.isin(relation, (MEMBERS, DIRECT)), 0, flow)]
     sign = np.where(changes.added, 1.0, -1.0)
-    rate, members = loads(world)
+    rate, members = old_loads(world)
     unicast = float(world.truth.messages[world.old.unicast // users].sum())
     first = float((rate * (weights.w1 * members + weights.w2)).sum()) + weights.unicast * unicast
     price = np.array([weights.w1, weights.w2, weights.unicast])

@@ -15,11 +15,11 @@ from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.check.evidence import (
+    ChannelTruth,
     Decisions,
-    Relation,
-    Truth,
+    PlanRelation,
+    read_channel_truth,
     read_decisions,
-    read_truth,
 )
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.record import DeliveryRecord
@@ -29,7 +29,7 @@ from fanplan.plan.stored import StoredPlan
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class PlanKeys:
     """The decisions of a plan as ascending keys: left × width + right."""
 
     carried: Longs
@@ -51,10 +51,10 @@ class ChannelWorld:
     whether audiences are those of a dataset; else everybody counts who gets a flow by both plans.
     """
 
-    truth: Truth
+    truth: ChannelTruth
     channels: int
-    old: Pairs
-    new: Pairs
+    old: PlanKeys
+    new: PlanKeys
     running: Longs
     known: bool
     domains: tuple[str, ...]
@@ -66,7 +66,7 @@ class ChannelWorld:
 
 
 @dataclass(frozen=True, eq=False)
-class Sent:
+class SentByPlan:
     """What a plan decides of channels: the domain of each, and which flows go past the brokers."""
 
     decisions: Decisions
@@ -76,21 +76,23 @@ class Sent:
 
 def channel_world(old: StoredPlan, new: StoredPlan, dataset: Path | None) -> ChannelWorld:
     """Flows count with the traffic of the dataset, or of the new plan; if gone, of the old one."""
-    truth = either(old, new) if dataset is None else extended(read_truth(dataset), old, new)
+    truth = either(old, new) if dataset is None else extended(read_channel_truth(dataset), old, new)
     before, after = (sent(plan, truth) for plan in (old, new))
     return world_between(truth, before, after, dataset is not None)
 
 
-def sent(plan: StoredPlan, truth: Truth) -> Sent:
+def sent(plan: StoredPlan, truth: ChannelTruth) -> SentByPlan:
     """The tables of a plan as numbers; without a delivery channels reach everywhere."""
-    decisions = decided(plan, truth)
+    decisions = decided_by(plan, truth)
     if not plan.has(DeliveryRecord):
-        return Sent(decisions, ("",) * plan.section(ChannelsRecord).channels, np.zeros(0, np.int64))
+        return SentByPlan(
+            decisions, ("",) * plan.section(ChannelsRecord).channels, np.zeros(0, np.int64)
+        )
     domains = plan.read("channel_domains", ("channel", "domain")).sort_by("channel")["domain"]
-    return Sent(decisions, tuple(domains.to_pylist()), direct_flows(plan, truth))
+    return SentByPlan(decisions, tuple(domains.to_pylist()), direct_flows(plan, truth))
 
 
-def direct_flows(plan: StoredPlan, truth: Truth) -> Longs:
+def direct_flows(plan: StoredPlan, truth: ChannelTruth) -> Longs:
     """Flows of the classes that a plan sends directly."""
     flows = plan.read("flows", ("flow", "audience_class"))
     direct = plan.read("direct_classes", ("audience_class",))["audience_class"]
@@ -99,9 +101,11 @@ def direct_flows(plan: StoredPlan, truth: Truth) -> Longs:
     return np.sort(at[at >= 0]).astype(np.int64)
 
 
-def world_between(truth: Truth, before: Sent, after: Sent, known: bool) -> ChannelWorld:
+def world_between(
+    truth: ChannelTruth, before: SentByPlan, after: SentByPlan, known: bool
+) -> ChannelWorld:
     """Two plans over the same flows and subscribers, the later one under running numbers."""
-    running = matched(before, after, len(truth.subscribers))
+    running = match_channels(before, after, len(truth.subscribers))
     if not known:
         truth = with_common_audience(truth, before, after)
     kept = len(before.domains)
@@ -110,15 +114,15 @@ def world_between(truth: Truth, before: Sent, after: Sent, known: bool) -> Chann
     return ChannelWorld(
         truth,
         channels,
-        pairs(before, np.arange(channels), channels, len(truth.subscribers)),
-        pairs(after, running, channels, len(truth.subscribers)),
+        plan_keys(before, np.arange(channels), channels, len(truth.subscribers)),
+        plan_keys(after, running, channels, len(truth.subscribers)),
         running,
         known,
         (*before.domains, *(numbers[number] for number in range(kept, channels))),
     )
 
 
-def decided(plan: StoredPlan, truth: Truth) -> Decisions:
+def decided_by(plan: StoredPlan, truth: ChannelTruth) -> Decisions:
     """The tables of a plan as numbers; a plan with rows given twice is refused."""
     findings = Findings()
     found = read_decisions(plan, truth, findings)
@@ -136,7 +140,7 @@ def flow_traffic(plan: StoredPlan, seconds: float) -> pa.Table:
     return pa.table([names, *totals], names=["flow", "messages", "bytes"])
 
 
-def either(old: StoredPlan, new: StoredPlan) -> Truth:
+def either(old: StoredPlan, new: StoredPlan) -> ChannelTruth:
     """Flows and subscribers of either plan, nobody wanting anything yet."""
     record = new.record.input
     manifest = Manifest(
@@ -144,7 +148,7 @@ def either(old: StoredPlan, new: StoredPlan) -> Truth:
     )
     flows = flow_traffic(new, record.seconds)
     nobody = np.zeros(len(flows), np.int32)
-    known = Truth(
+    known = ChannelTruth(
         manifest,
         flows,
         whole(flows["flow"]),
@@ -158,7 +162,7 @@ def either(old: StoredPlan, new: StoredPlan) -> Truth:
     return extended(known, old, new)
 
 
-def extended(truth: Truth, *plans: StoredPlan) -> Truth:
+def extended(truth: ChannelTruth, *plans: StoredPlan) -> ChannelTruth:
     """A truth with the flows and subscribers of plans that it does not know: nobody wants those."""
     names = [truth.subscribers.cast(pa.string())]
     for plan in plans:
@@ -170,15 +174,15 @@ def extended(truth: Truth, *plans: StoredPlan) -> Truth:
     return replace(
         truth,
         # Those of the dataset keep their numbers; others follow by name.
-        subscribers=pa.concat_arrays([unique[:known], in_order(unique[known:])]),
+        subscribers=pa.concat_arrays([unique[:known], sorted_names(unique[known:])]),
     )
 
 
-def in_order(values: pa.Array) -> pa.Array:
+def sorted_names(values: pa.Array) -> pa.Array:
     return values.take(pc.sort_indices(values))
 
 
-def with_flows(truth: Truth, flows: pa.Table) -> Truth:
+def with_flows(truth: ChannelTruth, flows: pa.Table) -> ChannelTruth:
     more = flows.filter(pa.array(Axis("flow", truth.names).number(flows) < 0)).sort_by("flow")
     nobody = len(truth.audience_starts) - 1
     return replace(
@@ -191,13 +195,13 @@ def with_flows(truth: Truth, flows: pa.Table) -> Truth:
     )
 
 
-def pairs(plan: Sent, running: Longs, channels: int, subscribers: int) -> Pairs:
+def plan_keys(plan: SentByPlan, running: Longs, channels: int, subscribers: int) -> PlanKeys:
     """Keys of all pairs, channels under their running numbers."""
     found = plan.decisions
-    flows, carried = both(found.channels)
-    channel, member = both(found.members)
-    flow, receiver = both(found.unicast)
-    return Pairs(
+    flows, carried = relation_sides(found.channels)
+    channel, member = relation_sides(found.members)
+    flow, receiver = relation_sides(found.unicast)
+    return PlanKeys(
         np.sort(flows * channels + running[carried]),
         np.sort(running[channel] * subscribers + member),
         np.sort(flow * subscribers + receiver),
@@ -205,20 +209,20 @@ def pairs(plan: Sent, running: Longs, channels: int, subscribers: int) -> Pairs:
     )
 
 
-def both(relation: Relation) -> tuple[Longs, Longs]:
+def relation_sides(relation: PlanRelation) -> tuple[Longs, Longs]:
     """Left and right numbers of all pairs."""
     left = np.repeat(np.arange(len(relation.starts) - 1), np.diff(relation.starts))
     return left.astype(np.int64), relation.right.astype(np.int64)
 
 
-def matrix(relation: Relation, width: int) -> scipy.sparse.csr_array:
+def pair_matrix(relation: PlanRelation, width: int) -> scipy.sparse.csr_array:
     """1 for each pair."""
     shape = (len(relation.starts) - 1, width)
     ones = np.ones(len(relation.right), np.int64)
     return scipy.sparse.csr_array((ones, relation.right, relation.starts), shape=shape)
 
 
-def matched(old: Sent, new: Sent, subscribers: int) -> Longs:
+def match_channels(old: SentByPlan, new: SentByPlan, subscribers: int) -> Longs:
     """The old number for each new channel, so that the fewest pairs change; then others from there.
 
     An assignment problem: pairs that both have are saved, and channels of other domains have
@@ -226,8 +230,8 @@ def matched(old: Sent, new: Sent, subscribers: int) -> Longs:
     """
     both = (old, new)
     sizes = [len(plan.domains) for plan in both]
-    members = [matrix(plan.decisions.members, subscribers) for plan in both]
-    carried = [matrix(plan.decisions.channels, len(plan.domains)) for plan in both]
+    members = [pair_matrix(plan.decisions.members, subscribers) for plan in both]
+    carried = [pair_matrix(plan.decisions.channels, len(plan.domains)) for plan in both]
     common = (members[0] @ members[1].T + carried[0].T @ carried[1]).toarray()
     # A number alone counts too: so as many as can be are taken over in each domain.
     saved = (common.astype(np.float64) + 1) * (max(sizes) + 1)
@@ -241,7 +245,7 @@ def matched(old: Sent, new: Sent, subscribers: int) -> Longs:
     return running
 
 
-def with_common_audience(truth: Truth, old: Sent, new: Sent) -> Truth:
+def with_common_audience(truth: ChannelTruth, old: SentByPlan, new: SentByPlan) -> ChannelTruth:
     """Everybody who gets a flow by both plans is taken to want it.
 
     Memory grows with the pairs of a flow and one who receives it.
@@ -249,9 +253,9 @@ def with_common_audience(truth: Truth, old: Sent, new: Sent) -> Truth:
     reached = []
     for plan in (old, new):
         found = plan.decisions
-        members = matrix(found.members, len(truth.subscribers))
-        copies = matrix(found.channels, len(plan.domains)) @ members
-        reached.append((copies + matrix(found.unicast, len(truth.subscribers))).astype(bool))
+        members = pair_matrix(found.members, len(truth.subscribers))
+        copies = pair_matrix(found.channels, len(plan.domains)) @ members
+        reached.append((copies + pair_matrix(found.unicast, len(truth.subscribers))).astype(bool))
     common = scipy.sparse.csr_array(reached[0].multiply(reached[1]))
     common.sort_indices()
     return replace(

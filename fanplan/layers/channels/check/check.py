@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.check.evidence import (
+    ChannelTruth,
     Decisions,
-    Relation,
-    Truth,
+    PlanRelation,
+    read_channel_truth,
     read_decisions,
-    read_truth,
 )
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis, whole
@@ -52,18 +52,18 @@ def check_channels(
 
     Time is linear in flows times audience and in the plan's tables, memory in the latter.
     """
-    record, truth = plan.section(ChannelsRecord), read_truth(dataset)
-    check_sizes(record, truth, findings)
+    record, truth = plan.section(ChannelsRecord), read_channel_truth(dataset)
+    check_channel_sizes(record, truth, findings)
     check_flows(plan, truth, findings)
     decisions = read_decisions(plan, truth, findings)
     service = find_service(truth, decisions)
     missed, unserved = check_served(truth, service, findings)
-    check_costs(record, truth, decisions, service, findings)
+    check_channel_costs(record, truth, decisions, service, findings)
     warn_of_waste(record, truth, decisions, service, findings)
     return missed, unserved
 
 
-def check_sizes(record: ChannelsRecord, truth: Truth, findings: Findings) -> None:
+def check_channel_sizes(record: ChannelsRecord, truth: ChannelTruth, findings: Findings) -> None:
     expected = {
         "flows": len(truth.messages),
         "audience_classes": len(truth.audience_starts) - 1,
@@ -73,7 +73,7 @@ def check_sizes(record: ChannelsRecord, truth: Truth, findings: Findings) -> Non
         require_close(f"plan.json: {name}", getattr(record, name), value, 0.0, findings)
 
 
-def check_flows(plan: StoredPlan, truth: Truth, findings: Findings) -> None:
+def check_flows(plan: StoredPlan, truth: ChannelTruth, findings: Findings) -> None:
     """The plan's flows must be exactly the dataset's wanted flows, each once and unchanged."""
     columns = ("flow", "topic", "cell", "rate", "bytes_rate", "audience_class")
     table = plan.read("flows", columns)
@@ -90,24 +90,26 @@ def check_flows(plan: StoredPlan, truth: Truth, findings: Findings) -> None:
     check_flow_columns(known, numbers[numbers >= 0], truth, findings)
 
 
-def check_flow_columns(table: pa.Table, numbers: Ints, truth: Truth, findings: Findings) -> None:
+def check_flow_columns(
+    table: pa.Table, numbers: Ints, truth: ChannelTruth, findings: Findings
+) -> None:
     """Topic, cell, rates and class of each flow must be the dataset's."""
     own = truth.flows.take(pa.array(numbers))
     seconds = truth.manifest.seconds
     differs = {
-        "topic": differing(table["topic"], own["topic"]),
+        "topic": unequal(table["topic"], own["topic"]),
         "cell": differing_cells(table["cell"], own["cell"]),
         "rate": ~np.isclose(table["rate"], pc.divide(own["messages"], seconds), TOLERANCE, 0.0),
         "bytes_rate": ~np.isclose(
             table["bytes_rate"], pc.divide(own["bytes"], seconds), TOLERANCE, 0.0
         ),
-        "audience_class": differing(table["audience_class"], own["audience_class"]),
+        "audience_class": unequal(table["audience_class"], own["audience_class"]),
     }
     for name, wrong in differs.items():
         name_flows(f"flows: {name} differs from the dataset", numbers[wrong], truth, findings)
 
 
-def differing(a: pa.ChunkedArray, b: pa.ChunkedArray) -> Bools:
+def unequal(a: pa.ChunkedArray, b: pa.ChunkedArray) -> Bools:
     """Where two columns differ; a null differs from everything."""
     return pc.not_equal(a, b).fill_null(True).to_numpy()
 
@@ -124,12 +126,12 @@ def differing_cells(stored: pa.ChunkedArray, own: pa.ChunkedArray) -> Bools:
     return wrong
 
 
-def name_flows(what: str, numbers: Ints | Longs, truth: Truth, findings: Findings) -> None:
+def name_flows(what: str, numbers: Ints | Longs, truth: ChannelTruth, findings: Findings) -> None:
     examples = [repr(truth.names[int(number)].as_py()) for number in numbers[:EXAMPLES]]
     findings.violate(what, len(numbers), examples)
 
 
-def find_service(truth: Truth, decisions: Decisions) -> Service:
+def find_service(truth: ChannelTruth, decisions: Decisions) -> Service:
     """Look up every interested subscriber of every flow in the channels and in unicast."""
     service = Service(
         reached=np.zeros(len(truth.messages), dtype=np.int64),
@@ -166,7 +168,7 @@ def serve(
         start, end = audience_starts[classes[flow]], audience_starts[classes[flow] + 1]
         for subscriber in audience[start:end]:
             by_channel = serve_by_channel(flow, subscriber, carried, joined, flags)
-            at = find(direct[1], direct[0][flow], direct[0][flow + 1], subscriber)
+            at = find_sorted(direct[1], direct[0][flow], direct[0][flow + 1], subscriber)
             if at >= 0:
                 flags[2][at] = DOUBLE if by_channel else NEEDED
             if by_channel or at >= 0:
@@ -189,7 +191,7 @@ def serve_by_channel(
     served = False
     for i in range(carried[0][flow], carried[0][flow + 1]):
         channel = carried[1][i]
-        at = find(joined[1], joined[0][channel], joined[0][channel + 1], subscriber)
+        at = find_sorted(joined[1], joined[0][channel], joined[0][channel + 1], subscriber)
         if at >= 0:
             flags[0][i] = 1
             flags[1][at] = 1
@@ -198,7 +200,7 @@ def serve_by_channel(
 
 
 @compiled
-def find(values: Ints, start: int, end: int, value: int) -> int:
+def find_sorted(values: Ints, start: int, end: int, value: int) -> int:
     """Position of a value in the ascending part from ``start`` to ``end``, or −1."""
     while start < end:
         middle = (start + end) // 2
@@ -212,7 +214,7 @@ def find(values: Ints, start: int, end: int, value: int) -> int:
 
 
 def check_served(
-    truth: Truth, service: Service, findings: Findings
+    truth: ChannelTruth, service: Service, findings: Findings
 ) -> tuple[int, tuple[tuple[str, str], ...]]:
     """Every interested subscriber must be served: how many are not, and the first of them."""
     audiences = np.diff(truth.audience_starts)[truth.classes]
@@ -226,8 +228,12 @@ def check_served(
     return missed, unserved
 
 
-def check_costs(
-    record: ChannelsRecord, truth: Truth, decisions: Decisions, service: Service, findings: Findings
+def check_channel_costs(
+    record: ChannelsRecord,
+    truth: ChannelTruth,
+    decisions: Decisions,
+    service: Service,
+    findings: Findings,
 ) -> None:
     """The ledger and the costs in plan.json must be those counted here."""
     counted = count_ledger(truth, decisions, service)
@@ -242,7 +248,7 @@ def check_costs(
     check_bounds(record, bool((np.diff(decisions.channels.starts) > 1).any()), findings)
 
 
-def count_ledger(truth: Truth, decisions: Decisions, service: Service) -> dict[str, float]:
+def count_ledger(truth: ChannelTruth, decisions: Decisions, service: Service) -> dict[str, float]:
     """The ledger's entries, counted flow by flow."""
     channels = np.diff(decisions.channels.starts)
     unicast = np.diff(decisions.unicast.starts)
@@ -273,7 +279,9 @@ def check_bounds(record: ChannelsRecord, multiple: bool, findings: Findings) -> 
             findings.violate(f"plan.json: {name}", 1, [what])
 
 
-def costs(record: ChannelsRecord, truth: Truth, counted: dict[str, float]) -> dict[str, float]:
+def costs(
+    record: ChannelsRecord, truth: ChannelTruth, counted: dict[str, float]
+) -> dict[str, float]:
     """Eq. 1 of Bickson et al. (2010) and what follows from it."""
     w = record.weights
     unicast, multicast = counted["sent_unicast"], counted["sent_multicast"]
@@ -296,7 +304,11 @@ def percent_above(cost: float, perfect: float) -> float:
 
 
 def warn_of_waste(
-    record: ChannelsRecord, truth: Truth, decisions: Decisions, service: Service, findings: Findings
+    record: ChannelsRecord,
+    truth: ChannelTruth,
+    decisions: Decisions,
+    service: Service,
+    findings: Findings,
 ) -> None:
     """What could be left out of the plan without anybody missing anything."""
     flow = Axis("flow", truth.names)
@@ -319,7 +331,7 @@ def warn_of_waste(
 
 
 def warn_pairs(
-    what: str, relation: Relation, left: Axis, right: Axis, wrong: Longs, findings: Findings
+    what: str, relation: PlanRelation, left: Axis, right: Axis, wrong: Longs, findings: Findings
 ) -> None:
     """Name the pairs at these positions."""
     few = wrong[:EXAMPLES]

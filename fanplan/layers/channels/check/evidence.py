@@ -22,7 +22,7 @@ from fanplan.plan.stored import StoredPlan
 
 
 @dataclass(frozen=True)
-class Truth:
+class ChannelTruth:
     """The dataset: every wanted flow with its traffic and audience, and all subscribers."""
 
     manifest: Manifest
@@ -37,7 +37,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Relation:
+class PlanRelation:
     """Ascending (left, right) pairs: those of left number ``i`` lie from ``starts[i]`` on."""
 
     starts: Longs
@@ -52,22 +52,22 @@ class Relation:
 class Decisions:
     """The plan's tables as numbers; rows with unknown items are left out."""
 
-    channels: Relation
+    channels: PlanRelation
     """flow → channel"""
-    members: Relation
+    members: PlanRelation
     """channel → subscriber"""
-    unicast: Relation
+    unicast: PlanRelation
     """flow → subscriber"""
 
 
-def read_truth(dataset: Path) -> Truth:
+def read_channel_truth(dataset: Path) -> ChannelTruth:
     columns = ("flow", "topic", "cell", "messages", "bytes", "audience_class")
     flows = read_stage(dataset, "flows", columns)
     flows = flows.filter(pc.greater_equal(flows["audience_class"], 0)).combine_chunks()
     classes = read_stage(dataset, "classes", ("audience_class", "subscribers"))
     audiences = whole(classes.sort_by("audience_class")["subscribers"])
     subscribers = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
-    truth = Truth(
+    truth = ChannelTruth(
         manifest=read_manifest(dataset),
         flows=flows,
         names=whole(flows["flow"].cast(pa.large_string())),
@@ -80,25 +80,25 @@ def read_truth(dataset: Path) -> Truth:
     )
     require_numbered(dataset / "classes", classes["audience_class"], len(classes))
     require_numbered(dataset / "subscribers", subscribers["subscriber_id"], len(subscribers))
-    require_known(dataset / "flows", truth.classes, len(classes))
-    require_known(dataset / "classes", truth.audience, len(subscribers))
+    require_ids_below(dataset / "flows", truth.classes, len(classes))
+    require_ids_below(dataset / "classes", truth.audience, len(subscribers))
     return truth
 
 
 def require_numbered(where: Path, ids: pa.ChunkedArray, count: int) -> None:
     """Ids must be the numbers below their count, each once: the rows' positions stand for them."""
-    require_known(where, ids.to_numpy(), count)
+    require_ids_below(where, ids.to_numpy(), count)
     if pc.count_distinct(ids).as_py() != count:
         raise InputError(Problem(str(where), "an id is given twice", INGEST_AGAIN))
 
 
-def require_known(where: Path, ids: Ints, count: int) -> None:
+def require_ids_below(where: Path, ids: Ints, count: int) -> None:
     """Ids must lie below the count of what they name."""
     if len(ids) and not 0 <= ids.min() <= ids.max() < count:
         raise InputError(Problem(str(where), f"an id is not below {count}", INGEST_AGAIN))
 
 
-def read_decisions(plan: StoredPlan, truth: Truth, findings: Findings) -> Decisions:
+def read_decisions(plan: StoredPlan, truth: ChannelTruth, findings: Findings) -> Decisions:
     """The plan's tables as numbers; what they name that does not exist becomes a violation."""
     flow = Axis("flow", truth.names)
     subscriber = Axis("subscriber", truth.subscribers)
@@ -114,7 +114,7 @@ def read_decisions(plan: StoredPlan, truth: Truth, findings: Findings) -> Decisi
 
 def read_relation(
     plan: StoredPlan, name: str, left: Axis, right: Axis, findings: Findings
-) -> Relation:
+) -> PlanRelation:
     """A table of two columns as ascending pairs; unknown values and doubles are violations."""
     columns = (left.column, right.column)
     table = plan.read(name, columns, codes=tuple(c for c in columns if c != "channel"))
@@ -127,7 +127,7 @@ def read_relation(
     if np.any(keys[1:] <= keys[:-1]):
         keys = report_doubles(np.sort(keys), name, left, right, findings)
     starts = np.searchsorted(keys, np.arange(len(left.values) + 1) * width)
-    return Relation(starts, (keys % width).astype(np.int32))
+    return PlanRelation(starts, (keys % width).astype(np.int32))
 
 
 def report_unknown(

@@ -18,7 +18,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.params import ChannelParams
 
 MOST_STEPS = 3e9
@@ -48,7 +48,7 @@ def exact(problem: InterestProblem, params: ExactParams, seed: int, stop: Stop) 
     prices = np.array([w.w1, w.w2, unicast])
     best = np.zeros(used, dtype=np.int64)
     enumerate_members(audiences, problem.messages, counts, prices, params.multiple, best)
-    return to_map(problem, params, best, audiences, counts, prices, group)
+    return exact_map(problem, params, best, audiences, counts, prices, group)
 
 
 def different_subscribers(problem: InterestProblem) -> tuple[np.ndarray, Longs]:
@@ -153,7 +153,7 @@ def weighted(rates: Floats, costs: Floats) -> float:
     return total
 
 
-def to_map(
+def exact_map(
     problem: InterestProblem,
     params: ExactParams,
     best: Longs,
@@ -176,10 +176,10 @@ def to_map(
             needed[channel, audience] = 1
     return ChannelMap(
         params.channels,
-        pairs(*zip(*assigned, strict=True)) if assigned else pairs([], []),
+        map_pairs(*zip(*assigned, strict=True)) if assigned else map_pairs([], []),
         # Where rows have no traffic, members that get nothing they want cost nothing either.
-        pairs(*np.nonzero(joins * needed)),
-        pairs(*zip(*unicast, strict=True)) if unicast else pairs([], []),
+        map_pairs(*np.nonzero(joins * needed)),
+        map_pairs(*zip(*unicast, strict=True)) if unicast else map_pairs([], []),
     )
 
 

@@ -17,7 +17,7 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, one_channel_per_row
 from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
-from fanplan.layers.channels.published.tock import NOWHERE, map_cost, overlaps
+from fanplan.layers.channels.published.tock import NOWHERE, map_cost, member_overlaps
 
 
 class Clusters(NamedTuple):
@@ -37,7 +37,9 @@ class Clusters(NamedTuple):
     """Per channel, the squares of its sums added up."""
 
 
-def lloyd(problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop) -> ChannelMap:
+def two_phase_means(
+    problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop
+) -> ChannelMap:
     """The K-means of Seber (1984) and Spath (1985), Bickson et al. (2010), section 4.1.
 
     Starts from rows drawn as centroids; rates play no part. At most ``iterations`` passes in each
@@ -69,12 +71,12 @@ def drawn_centroids(problem: InterestProblem, channels: int, seed: int) -> Clust
     )
     drawn = np.random.default_rng(seed).permutation(problem.size)[:channels]
     for channel, row in enumerate(drawn):
-        enter(state, row, channel)
+        enter_cluster(state, row, channel)
     return state
 
 
 @compiled
-def enter(state: Clusters, row: int, channel: int) -> None:
+def enter_cluster(state: Clusters, row: int, channel: int) -> None:
     """Add a row that is nowhere to a cluster. O(audience)."""
     state.channel[row] = channel
     weight = state.flows[row]
@@ -85,7 +87,7 @@ def enter(state: Clusters, row: int, channel: int) -> None:
 
 
 @compiled
-def leave(state: Clusters, row: int) -> None:
+def leave_cluster(state: Clusters, row: int) -> None:
     """Take a row out of its cluster. O(audience)."""
     channel, weight = state.channel[row], state.flows[row]
     state.channel[row] = NOWHERE
@@ -96,7 +98,7 @@ def leave(state: Clusters, row: int) -> None:
 
 
 @compiled
-def distances(state: Clusters, row: int, result: Floats) -> None:
+def centroid_distances(state: Clusters, row: int, result: Floats) -> None:
     """Squared distance of a row to each centroid; infinite to an empty cluster."""
     audience = state.audience[state.indptr[row] : state.indptr[row + 1]]
     result[:] = 0.0
@@ -118,7 +120,7 @@ def batch_pass(state: Clusters) -> int:
     nearest = np.empty(len(state.channel), dtype=np.int32)
     spread = np.empty(len(state.channel))
     for row in range(len(nearest)):
-        distances(state, row, distance)
+        centroid_distances(state, row, distance)
         nearest[row] = np.argmin(distance)
         spread[row] = distance[nearest[row]]
     fill_empty(nearest, spread, len(state.counts))
@@ -126,8 +128,8 @@ def batch_pass(state: Clusters) -> int:
     for row in range(len(nearest)):
         if nearest[row] != state.channel[row]:
             if state.channel[row] != NOWHERE:
-                leave(state, row)
-            enter(state, row, nearest[row])
+                leave_cluster(state, row)
+            enter_cluster(state, row, nearest[row])
             moved += 1
     return moved
 
@@ -159,20 +161,20 @@ def online_pass(state: Clusters) -> int:
     moved = 0
     for row in range(len(state.channel)):
         before, weight = state.channel[row], state.flows[row]
-        leave(state, row)
-        distances(state, row, distance)
-        best, least = before, added(distance[before], state.counts[before], weight)
+        leave_cluster(state, row)
+        centroid_distances(state, row, distance)
+        best, least = before, added_squares(distance[before], state.counts[before], weight)
         for j in range(len(distance)):
-            increase = added(distance[j], state.counts[j], weight)
+            increase = added_squares(distance[j], state.counts[j], weight)
             if increase < least:
                 best, least = j, increase
-        enter(state, row, best)
+        enter_cluster(state, row, best)
         moved += best != before
     return moved
 
 
 @compiled
-def added(distance: float, count: int, weight: int) -> float:
+def added_squares(distance: float, count: int, weight: int) -> float:
     """What a row of that weight adds to a cluster's sum of squares; nothing to an empty one."""
     return distance * count * weight / (count + weight) if count > 0 else 0.0
 
@@ -227,7 +229,7 @@ def move_nearest(indptr: Longs, audience: Ints, joined: Bytes, channel: Ints) ->
         sizes += joined[h]
     moved = 0
     for row in range(len(channel)):
-        overlaps(joined, audience[indptr[row] : indptr[row + 1]], partial, members)
+        member_overlaps(joined, audience[indptr[row] : indptr[row + 1]], partial, members)
         best = channel[row]
         for j in range(len(sizes)):
             if sizes[j] - 2 * members[j] < sizes[best] - 2 * members[best]:

@@ -10,13 +10,13 @@ from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import perfect
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
 from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
 from fanplan.layers.channels.published.plain import broadcast
 from fanplan.layers.channels.published.second_step.moving_pairs import (
-    channel_map,
-    deliver,
+    served_by_map,
+    served_map,
     user_items,
 )
 from fanplan.layers.channels.published.tock import map_cost
@@ -105,8 +105,10 @@ def rounded(problem: InterestProblem, params: FirstStepParams, x: Floats, y: Flo
     allowed = np.where(nearest_x[row[~served]], y[problem.audience[~served]], -1.0)
     nearest_y[problem.audience[~served], allowed.argmax(axis=1)] = True
     channel, user = np.nonzero(nearest_y.T)
-    map = ChannelMap(params.channels, pairs(*np.nonzero(nearest_x)), pairs(channel, user), NO_PAIRS)
-    return channel_map(problem, deliver(problem, map, params.weights))
+    map = ChannelMap(
+        params.channels, map_pairs(*np.nonzero(nearest_x)), map_pairs(channel, user), NO_PAIRS
+    )
+    return served_map(problem, served_by_map(problem, map, params.weights))
 
 
 @compiled

@@ -15,7 +15,7 @@ from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, one_channel_per_row, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs, one_channel_per_row
 from fanplan.layers.channels.params import ChannelParams, require_enough_flows
 
 NOBODY = -1
@@ -23,7 +23,7 @@ ROUNDS = 20
 """How often ``stop`` is asked on the way."""
 
 
-class Groups(NamedTuple):
+class MergeGroups(NamedTuple):
     """Groups that merge; changed in place. The cost of one is amount · measure.
 
     Memory: one bit per group and element.
@@ -60,22 +60,22 @@ def user_merge(
     """
     require_enough_flows(problem, params.channels)
     wanting, who = np.unique(problem.audience, return_inverse=True)
-    number = merged(user_groups(problem, params, who, len(wanting)), params.channels, stop)
+    number = merge_until(user_groups(problem, params, who, len(wanting)), params.channels, stop)
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
-    assigned, members = pairs(row, number[who]), pairs(number, wanting)
+    assigned, members = map_pairs(row, number[who]), map_pairs(number, wanting)
     return ChannelMap(params.channels, assigned, members, NO_PAIRS)
 
 
 def user_groups(
     problem: InterestProblem, params: ChannelParams, who: np.ndarray, users: int
-) -> Groups:
+) -> MergeGroups:
     """Subscribers add up, each w1 and w2 once; sets of rows unite and measure their messages."""
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
     sets = bit_sets(who, row, users, problem.size)
     weights = params.weights
     amounts = np.full(users, weights.w1)
     table = sums_per_byte(problem.messages)
-    return groups_of(sets, amounts, offset=weights.w2, base=0.0, byte_weights=table)
+    return unmerged(sets, amounts, offset=weights.w2, base=0.0, byte_weights=table)
 
 
 def flow_merge(
@@ -88,13 +88,13 @@ def flow_merge(
     """
     require_enough_flows(problem, params.channels)
     _, first, group = np.unique(problem.classes, return_index=True, return_inverse=True)
-    number = merged(class_groups(problem, params, first, group), params.channels, stop)
+    number = merge_until(class_groups(problem, params, first, group), params.channels, stop)
     return one_channel_per_row(problem, number[group].astype(np.int32), params.channels)
 
 
 def class_groups(
     problem: InterestProblem, params: ChannelParams, first: np.ndarray, group: np.ndarray
-) -> Groups:
+) -> MergeGroups:
     """Messages add up; sets of subscribers unite and measure w2 + w1 for each."""
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
     shown = np.isin(row, first)
@@ -102,7 +102,7 @@ def class_groups(
     sets = bit_sets(members, elements, len(first), len(problem.subscribers))
     messages = np.bincount(group, problem.messages, len(first)).astype(np.float64)
     weights = params.weights
-    return groups_of(sets, messages, offset=0.0, base=weights.w2, weight=weights.w1)
+    return unmerged(sets, messages, offset=0.0, base=weights.w2, weight=weights.w1)
 
 
 def bit_sets(members: Longs, elements: Longs, groups: int, size: int) -> Words:
@@ -121,16 +121,16 @@ def sums_per_byte(weights: Floats) -> Floats:
     return padded.reshape(-1, 8) @ chosen.T.astype(np.float64)
 
 
-def groups_of(
+def unmerged(
     sets: Words,
     amount: Floats,
     offset: float,
     base: float,
     weight: float = 0.0,
     byte_weights: Floats | None = None,
-) -> Groups:
+) -> MergeGroups:
     """Groups before any merge."""
-    state = Groups(
+    state = MergeGroups(
         sets,
         amount,
         offset,
@@ -146,29 +146,29 @@ def groups_of(
     return state
 
 
-def merged(state: Groups, groups: int, stop: Stop) -> Longs:
+def merge_until(state: MergeGroups, groups: int, stop: Stop) -> Longs:
     """Merge until at most that many groups are left; the number of each one's group, from 0.
 
     Adler et al. (2001), with one more reason to go on: a merge that lowers the cost. If ``stop``
     asks to end before, the groups with the least cost go together. Time O(groups² · words).
     """
-    search_all(state)
+    find_all_nearest(state)
     left = len(state.amount)
-    while left > 1 and not stop(total(state)):
+    while left > 1 and not stop(groups_cost(state)):
         after = merge_cheapest(state, left, max(groups, left - left // ROUNDS - 1), groups)
         if after == left:
             break
         left = after
-    return numbered(state, groups)
+    return number_groups(state, groups)
 
 
-def total(state: Groups) -> float:
+def groups_cost(state: MergeGroups) -> float:
     """The cost of all groups that are left."""
     left = state.into == np.arange(len(state.into))
     return float(np.dot(state.amount[left] + state.offset, state.measure[left]))
 
 
-def numbered(state: Groups, groups: int) -> Longs:
+def number_groups(state: MergeGroups, groups: int) -> Longs:
     """Groups numbered by falling cost; those beyond the last number share it."""
     roots = follow(state.into)
     left = np.unique(roots)
@@ -200,7 +200,7 @@ def popcount(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def union_measure(state: Groups, a: int, b: int) -> float:
+def union_measure(state: MergeGroups, a: int, b: int) -> float:
     """The measure of two groups' sets united."""
     if len(state.byte_weights) == 0:
         count = np.uint64(0)
@@ -217,13 +217,13 @@ def union_measure(state: Groups, a: int, b: int) -> float:
 
 
 @compiled
-def measure_all(state: Groups) -> None:
+def measure_all(state: MergeGroups) -> None:
     for x in range(len(state.measure)):
         state.measure[x] = union_measure(state, x, x)
 
 
 @compiled
-def merge_change(state: Groups, a: int, b: int) -> float:
+def merge_change(state: MergeGroups, a: int, b: int) -> float:
     """What merging two groups adds to the cost."""
     union = union_measure(state, a, b)
     together = (state.amount[a] + state.amount[b] + state.offset) * union
@@ -235,7 +235,7 @@ def merge_change(state: Groups, a: int, b: int) -> float:
 
 
 @compiled
-def search(state: Groups, x: int) -> None:
+def find_nearest(state: MergeGroups, x: int) -> None:
     """Find the later group that is cheapest to merge x with; ties go to the first."""
     state.near[x], state.change[x] = NOBODY, np.inf
     for y in range(x + 1, len(state.into)):
@@ -246,13 +246,13 @@ def search(state: Groups, x: int) -> None:
 
 
 @compiled
-def search_all(state: Groups) -> None:
+def find_all_nearest(state: MergeGroups) -> None:
     for x in range(len(state.into)):
-        search(state, x)
+        find_nearest(state, x)
 
 
 @compiled
-def merge_cheapest(state: Groups, left: int, until: int, groups: int) -> int:
+def merge_cheapest(state: MergeGroups, left: int, until: int, groups: int) -> int:
     """Merge down to ``until`` groups, beyond ``groups`` only if the cost falls; the number left.
 
     A group whose nearest one is gone keeps its old change as a lower bound and searches anew only
@@ -264,15 +264,15 @@ def merge_cheapest(state: Groups, left: int, until: int, groups: int) -> int:
         if b == NOBODY or (left <= groups and state.change[a] >= 0):
             break
         if state.into[b] != b or merge_change(state, a, b) > state.change[a]:
-            search(state, a)
+            find_nearest(state, a)
             continue
-        unite(state, a, b)
+        merge_into(state, a, b)
         left -= 1
     return left
 
 
 @compiled
-def unite(state: Groups, a: int, b: int) -> None:
+def merge_into(state: MergeGroups, a: int, b: int) -> None:
     """Merge group a into the later group b; tell the earlier ones if b is now their nearest."""
     state.measure[b] = union_measure(state, a, b)
     state.amount[b] += state.amount[a]
@@ -285,4 +285,4 @@ def unite(state: Groups, a: int, b: int) -> None:
             change = merge_change(state, x, b)
             if change < state.change[x]:
                 state.near[x], state.change[x] = b, change
-    search(state, b)
+    find_nearest(state, b)

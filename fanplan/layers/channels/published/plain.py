@@ -6,7 +6,7 @@ import numpy as np
 
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, one_channel_per_row, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs, one_channel_per_row
 from fanplan.layers.channels.params import ChannelParams, require_enough_flows
 
 
@@ -34,7 +34,9 @@ def round_robin(
     return one_channel_per_row(problem, channel.astype(np.int32), params.channels)
 
 
-def unicast(problem: InterestProblem, params: ChannelParams, seed: int, stop: Stop) -> ChannelMap:
+def all_by_unicast(
+    problem: InterestProblem, params: ChannelParams, seed: int, stop: Stop
+) -> ChannelMap:
     """Every (row, interested subscriber) pair by unicast."""
     rows = np.repeat(np.arange(problem.size, dtype=np.int32), problem.audience_sizes)
-    return ChannelMap(0, NO_PAIRS, NO_PAIRS, pairs(rows, problem.audience))
+    return ChannelMap(0, NO_PAIRS, NO_PAIRS, map_pairs(rows, problem.audience))

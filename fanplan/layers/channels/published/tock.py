@@ -82,7 +82,7 @@ def improved(
 @compiled
 def put_all(state: Assignment, channels: Longs) -> None:
     for row in range(len(channels)):
-        put(state, row, channels[row])
+        put_row(state, row, channels[row])
 
 
 @compiled
@@ -94,11 +94,11 @@ def reassign(state: Assignment, order: Longs) -> int:
     for row in order:
         before = state.channel[row]
         if before != NOWHERE:
-            take(state, row)
+            take_row(state, row)
         audience = state.audience[state.indptr[row] : state.indptr[row + 1]]
-        overlaps(state.joined, audience, partial, members)
-        after = cheapest(state, row, members, before)
-        put(state, row, after)
+        member_overlaps(state.joined, audience, partial, members)
+        after = cheapest_channel(state, row, members, before)
+        put_row(state, row, after)
         moved += after != before
     return moved
 
@@ -129,7 +129,7 @@ def map_cost(problem: InterestProblem, map: ChannelMap, weights: Weights) -> flo
 
 
 @compiled
-def put(state: Assignment, row: int, channel: int) -> None:
+def put_row(state: Assignment, row: int, channel: int) -> None:
     """Place a row that is nowhere; whoever wants it joins the channel. O(audience)."""
     state.channel[row] = channel
     state.loads[channel] += state.rate[row]
@@ -141,7 +141,7 @@ def put(state: Assignment, row: int, channel: int) -> None:
 
 
 @compiled
-def take(state: Assignment, row: int) -> None:
+def take_row(state: Assignment, row: int) -> None:
     """Take a row off its channel; who wants nothing else there leaves. O(audience)."""
     channel = state.channel[row]
     state.channel[row] = NOWHERE
@@ -154,7 +154,7 @@ def take(state: Assignment, row: int) -> None:
 
 
 @compiled
-def overlaps(joined: Bytes, audience: Ints, partial: Bytes, result: Ints) -> None:
+def member_overlaps(joined: Bytes, audience: Ints, partial: Bytes, result: Ints) -> None:
     """How many of the audience each channel has as members, into ``result``.
 
     Sums of up to 255 bytes stay in a byte (``partial``), which the processor adds 32 at a time.
@@ -173,7 +173,7 @@ def overlaps(joined: Bytes, audience: Ints, partial: Bytes, result: Ints) -> Non
 
 
 @compiled
-def cheapest(state: Assignment, row: int, members: Ints, preferred: int) -> int:
+def cheapest_channel(state: Assignment, row: int, members: Ints, preferred: int) -> int:
     """The channel on which a row that is nowhere raises the cost least. O(channels).
 
     The audience that is not yet among the ``members`` must receive the whole channel, and all of

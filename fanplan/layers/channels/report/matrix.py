@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Longs
 from fanplan.data.interest import repeat_audiences
-from fanplan.layers.channels.check.evidence import Decisions, Relation, Truth
+from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
 from fanplan.page.content import Picture
 from fanplan.page.numbers import number
 from fanplan.page.png import inline, png
@@ -32,7 +32,7 @@ PASSES = 30
 Counts = NDArray[np.float64]
 
 
-class Pairs(NamedTuple):
+class ReportPairs(NamedTuple):
     """Pairs of numbers: flow and subscriber, flow and channel, channel and member."""
 
     left: Longs
@@ -40,7 +40,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cells:
+class Pixels:
     """Which pixel each flow and each subscriber falls into, and how many pixels there are."""
 
     column: Longs
@@ -48,7 +48,7 @@ class Cells:
     width: int
     height: int
 
-    def count(self, pairs: Pairs) -> Counts:
+    def count(self, pairs: ReportPairs) -> Counts:
         """Pairs of flow and subscriber in each pixel."""
         places = self.row[pairs.right] * self.width + self.column[pairs.left]
         counted = np.bincount(places, minlength=self.width * self.height)
@@ -69,12 +69,12 @@ class Cells:
         return total
 
 
-def matrix_pictures(name: str, truth: Truth, decisions: Decisions) -> list[Picture]:
+def matrix_pictures(name: str, truth: ChannelTruth, decisions: Decisions) -> list[Picture]:
     """As flows and subscribers come, and in the order of channels with what the plan does."""
     flows, people = len(truth.names), len(truth.subscribers)
     wanted, unicast = audience_pairs(truth), pairs_of(decisions.unicast)
     before = cells(np.arange(flows), np.arange(people))
-    after = cells(*ordered(decisions, flows, people))
+    after = cells(*matrix_order(decisions, flows, people))
     counted, direct = after.count(wanted), after.count(unicast)
     by_channel = np.maximum(counted - direct, 0)
     in_vain = np.maximum(after.received(decisions) - by_channel, 0)
@@ -107,15 +107,15 @@ def matrix_pictures(name: str, truth: Truth, decisions: Decisions) -> list[Pictu
     ]
 
 
-def cells(column: Longs, row: Longs) -> Cells:
+def cells(column: Longs, row: Longs) -> Pixels:
     """Positions in order, as pixels."""
     width, height = min(len(column), WIDTH), min(len(row), HEIGHT)
-    return Cells(
+    return Pixels(
         column * width // max(len(column), 1), row * height // max(len(row), 1), width, height
     )
 
 
-def ordered(decisions: Decisions, flows: int, people: int) -> tuple[Longs, Longs]:
+def matrix_order(decisions: Decisions, flows: int, people: int) -> tuple[Longs, Longs]:
     """The position of each flow and each subscriber, so that what belongs together is together.
 
     Channels and subscribers are moved to the mean place of those they belong to, again and again
@@ -125,11 +125,11 @@ def ordered(decisions: Decisions, flows: int, people: int) -> tuple[Longs, Longs
     channels = len(decisions.members.starts) - 1
     place = np.arange(people, dtype=np.float64)
     for _ in range(PASSES):
-        seat = ranked(mean_of(place[members.right], members.left, channels))
-        place = ranked(mean_of(seat[members.left], members.right, people))
+        seat = ranks_of(mean_of(place[members.right], members.left, channels))
+        place = ranks_of(mean_of(seat[members.left], members.right, people))
     first = first_of(decisions.channels, flows)
     by_channel = np.append(seat, np.inf)[first]
-    return positions(by_channel), positions(place)
+    return ascending_places(by_channel), ascending_places(place)
 
 
 def mean_of(values: Counts, of: Longs, size: int) -> Counts:
@@ -139,20 +139,20 @@ def mean_of(values: Counts, of: Longs, size: int) -> Counts:
     return np.where(count > 0, total / np.maximum(count, 1), np.inf)
 
 
-def ranked(values: Counts) -> Counts:
+def ranks_of(values: Counts) -> Counts:
     """Ranks instead of values; those without a value stay without one."""
-    ranks = positions(values).astype(np.float64)
+    ranks = ascending_places(values).astype(np.float64)
     return np.where(np.isfinite(values), ranks, np.inf)
 
 
-def positions(values: Counts) -> Longs:
+def ascending_places(values: Counts) -> Longs:
     """Where each stands in ascending order; equal ones in the order they come."""
     result = np.empty(len(values), np.int64)
     result[np.argsort(values, kind="stable")] = np.arange(len(values))
     return result
 
 
-def first_of(relation: Relation, size: int) -> Longs:
+def first_of(relation: PlanRelation, size: int) -> Longs:
     """The first channel of each flow, −1 if it has none."""
     has = np.diff(relation.starts) > 0
     result = np.full(size, -1)
@@ -161,7 +161,7 @@ def first_of(relation: Relation, size: int) -> Longs:
 
 
 def image(
-    cells: Cells, wanted: Counts, unicast: Counts, unwanted: Counts, pairs: int, when: str
+    cells: Pixels, wanted: Counts, unicast: Counts, unwanted: Counts, pairs: int, when: str
 ) -> Markup:
     full = max(pairs / (cells.width * cells.height), 1.0)
     levels = [
@@ -186,15 +186,15 @@ def palette() -> NDArray[np.uint8]:
     return result
 
 
-def pairs_of(relation: Relation) -> Pairs:
+def pairs_of(relation: PlanRelation) -> ReportPairs:
     """Ascending pairs."""
     left = np.repeat(np.arange(len(relation.starts) - 1), np.diff(relation.starts))
-    return Pairs(left, relation.right.astype(np.int64))
+    return ReportPairs(left, relation.right.astype(np.int64))
 
 
-def audience_pairs(truth: Truth) -> Pairs:
+def audience_pairs(truth: ChannelTruth) -> ReportPairs:
     """Every flow with each subscriber who wants it."""
     sizes = np.diff(truth.audience_starts)[truth.classes]
     starts = np.append(0, np.cumsum(sizes))
     audience = repeat_audiences(truth.audience_starts, truth.audience, truth.classes, starts)
-    return Pairs(np.repeat(np.arange(len(truth.classes)), sizes), audience.astype(np.int64))
+    return ReportPairs(np.repeat(np.arange(len(truth.classes)), sizes), audience.astype(np.int64))

@@ -9,7 +9,12 @@ import numpy as np
 
 from fanplan.core.ledger import Ledger, unicast_cost
 from fanplan.core.prices import Weights
-from fanplan.layers.channels.check.evidence import Decisions, Truth, read_decisions, read_truth
+from fanplan.layers.channels.check.evidence import (
+    ChannelTruth,
+    Decisions,
+    read_channel_truth,
+    read_decisions,
+)
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
 from fanplan.layers.channels.report.matrix import audience_pairs, matrix_pictures, pairs_of
@@ -31,31 +36,31 @@ LEAD = (
 
 def tell_channels(planned: Planned) -> Told:
     record, dataset = planned.plan.section(ChannelsRecord), planned.material.dataset
-    pictures, notes = curves(planned, record)
+    pictures, notes = curve_pictures(planned, record)
     if dataset is None:
         listing = plain_listing(planned.name, planned.plan)
         notes.append(NEEDS_DATASET.format("the interest matrix, and what is wanted on channels"))
     else:
-        truth = read_truth(dataset)
+        truth = read_channel_truth(dataset)
         decisions = read_decisions(planned.plan, truth, Findings())
         pictures += matrix_pictures(planned.name, truth, decisions)
         listing = channel_listing(planned.name, truth, decisions)
     if planned.plan.has(DeliveryRecord) and any(planned.plan.section(DeliveryRecord).domains):
         listing = with_sites(listing, planned.plan)
     section = Section(
-        planned.name, planned.title, LEAD, facts(record), pictures, [listing], tuple(notes)
+        planned.name, planned.title, LEAD, channel_facts(record), pictures, [listing], tuple(notes)
     )
-    return Told(saving_of(planned, record), section)
+    return Told(channel_saving(planned, record), section)
 
 
-def saving_of(planned: Planned, record: ChannelsRecord) -> Saving:
+def channel_saving(planned: Planned, record: ChannelsRecord) -> Saving:
     return Saving(
         name=planned.name,
         layer="Channels",
         plan=planned.folder,
         unit="cost of messages",
         steps=(
-            Step("sending all by unicast", unicast(record)),
+            Step("sending all by unicast", all_unicast_cost(record)),
             Step("this plan", record.cost),
         ),
         gains=("multicast",),
@@ -63,12 +68,12 @@ def saving_of(planned: Planned, record: ChannelsRecord) -> Saving:
     )
 
 
-def unicast(record: ChannelsRecord) -> float:
+def all_unicast_cost(record: ChannelsRecord) -> float:
     """What everything costs by unicast."""
     return unicast_cost(Ledger(**record.ledger), Weights(**record.weights.model_dump()))
 
 
-def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
+def channel_facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
     ledger = Ledger(**record.ledger)
     in_vain = ledger.received_unwanted / ledger.received if ledger.received else 0.0
     return [
@@ -86,7 +91,7 @@ def facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
     ]
 
 
-def curves(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], list[str]]:
+def curve_pictures(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], list[str]]:
     """The picture of the curve if there is one, else how to get it."""
     points = planned.material.curves.get(planned.plan.folder, ())
     if points and planned.plan.has(DeliveryRecord):
@@ -109,7 +114,7 @@ def curve_words(record: ChannelsRecord) -> CurveWords:
             ("single bound", "lower bound, one channel per flow"),
         ),
         levels=(
-            Level(unicast(record), "all by unicast", "right"),
+            Level(all_unicast_cost(record), "all by unicast", "right"),
             Level(record.perfect, "perfect multicast", "left"),
         ),
     )
@@ -146,7 +151,7 @@ def plain_listing(name: str, plan: StoredPlan) -> Listing:
     )
 
 
-def channel_listing(name: str, truth: Truth, decisions: Decisions) -> Listing:
+def channel_listing(name: str, truth: ChannelTruth, decisions: Decisions) -> Listing:
     """A row per channel with what it brings that is wanted, and what is not."""
     channels = len(decisions.members.starts) - 1
     flows = pairs_of(decisions.channels)
@@ -172,7 +177,7 @@ def channel_listing(name: str, truth: Truth, decisions: Decisions) -> Listing:
 
 
 def wanted_rates(
-    truth: Truth, decisions: Decisions, rates: np.ndarray, channels: int
+    truth: ChannelTruth, decisions: Decisions, rates: np.ndarray, channels: int
 ) -> np.ndarray:
     """Messages per second that members of each channel want.
 

@@ -25,12 +25,16 @@ from fanplan.layers.channels.search.free.seed import CANDIDATES
 from fanplan.layers.channels.search.model.cover import Cover, from_map, to_map
 from fanplan.layers.channels.search.model.rules import channel_traffic
 from fanplan.layers.channels.search.replan import replan
-from fanplan.layers.channels.search.ruled.obey import explain, is_served, too_much_unicast
-from fanplan.layers.channels.search.solve import Solver, unknown
+from fanplan.layers.channels.search.ruled.obey import (
+    explain_infeasible,
+    is_served,
+    too_much_unicast,
+)
+from fanplan.layers.channels.search.solve import Solver, unknown_cost
 from fanplan.layers.channels.search.task import Task, make_task
 from fanplan.layers.channels.search.unicast_limit import (
+    cheapest_within,
     filled_up,
-    limited,
     raise_price,
     released,
     searched_at_price,
@@ -71,7 +75,7 @@ def plan_once(
     reported = task.all_unicast if task.free else math.inf
     # A cover keeps a limit on unicast, or on changes, only if it is chosen for that later.
     later = task.params.unicast_limit or task.params.max_changes is not None
-    cost = unknown if later else task.cost
+    cost = unknown_cost if later else task.cost
     known = () if papers is None else papers.multicast()
     solver = Solver(task.params, random, stop, reported, candidates, cost, known)
     if task.params.change_price or task.params.max_changes is not None:
@@ -84,7 +88,7 @@ def plan_once(
     if papers is not None and task.params.unicast_limit:
         covers += papers.hybrids()
         covers += filled_up(task, covers, solver.stop)
-    best = limited(task, covers)
+    best = cheapest_within(task, covers)
     if best is None:
         least = min(task.unicast_fraction(cover) for cover in covers)
         raise too_much_unicast(float(task.params.unicast_limit or 0), least)
@@ -98,7 +102,7 @@ def plan_afresh(task: Task, solver: Solver) -> Cover:
     demand = task.priced(rules.hard)
     cover = solver.solve(demand, task.demand, rules, members)
     if cover is None:
-        raise explain(task.problem, demand, rules, task.params.channels)
+        raise explain_infeasible(task.problem, demand, rules, task.params.channels)
     return cover
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.search.model.cover import Cover, unserved_pairs
 from fanplan.layers.channels.search.model.demand import Demand
-from fanplan.layers.channels.search.model.rules import Rules, count_changes, improve
+from fanplan.layers.channels.search.model.rules import CoverRules, count_changes, improve_cover
 from fanplan.layers.channels.search.ruled.exchange import exchange
 from fanplan.layers.channels.search.ruled.obey import (
-    explain,
+    explain_infeasible,
     obey_limits,
     serve_by_clusters,
     serve_by_packing,
@@ -25,7 +25,7 @@ from fanplan.layers.channels.search.ruled.obey import (
 )
 from fanplan.layers.channels.search.solve import Solver, best_of
 from fanplan.layers.channels.search.task import Task
-from fanplan.layers.channels.search.unicast_limit import limited, raise_price
+from fanplan.layers.channels.search.unicast_limit import cheapest_within, raise_price
 
 BISECTIONS = 6
 FEW_SWAPS = 32
@@ -40,14 +40,16 @@ def replan(task: Task, solver: Solver) -> Cover:
     if most is not None and not few_enough(task, covers, most):
         covers = raise_change_price(task, solver, base, most, covers)
     kept = [cover for cover in covers if most is None or changed(task, cover) <= most]
-    best = limited(task, kept)
+    best = cheapest_within(task, kept)
     if best is not None:
         left = task.problem.nnz if most is None else most - changed(task, best)
         return use_unused(task.demand, best, task.rules._replace(change=price), left)
-    if limited(task, covers) is None:
+    if cheapest_within(task, covers) is None:
         least = min(task.unicast_fraction(cover) for cover in covers)
         raise too_much_unicast(float(task.params.unicast_limit or 0), least)
-    needed = min(changed(task, cover) for cover in covers if limited(task, [cover]) is not None)
+    needed = min(
+        changed(task, cover) for cover in covers if cheapest_within(task, [cover]) is not None
+    )
     raise too_many_changes(int(most or 0), needed)
 
 
@@ -56,11 +58,11 @@ def changed(task: Task, cover: Cover) -> int:
 
 
 def few_enough(task: Task, covers: list[Cover], most: int) -> bool:
-    best = limited(task, covers)
+    best = cheapest_within(task, covers)
     return best is not None and changed(task, best) <= most
 
 
-def abide(task: Task, rules: Rules) -> Cover:
+def abide(task: Task, rules: CoverRules) -> Cover:
     """The start map with as little changed as keeps the limits on channels, users and rows."""
     demand = task.priced(rules.hard)
     cover = obey_limits(demand, without_rows(rules.start, demand.price == 0), rules)
@@ -75,7 +77,7 @@ def abide(task: Task, rules: Rules) -> Cover:
         ]
     served = best_of(demand, rules, (other for other in (cover, *tries) if other is not None))
     if served is None:
-        raise explain(task.problem, demand, rules, task.params.channels)
+        raise explain_infeasible(task.problem, demand, rules, task.params.channels)
     return served
 
 
@@ -95,7 +97,7 @@ def at_change_price(task: Task, solver: Solver, base: Cover, price: float) -> li
 
     def at_price(more: float, cover: Cover, swaps: bool) -> Cover:
         demand = task.priced(rules.hard, more)
-        cover = improve(demand, base, rules, task.params.passes)
+        cover = improve_cover(demand, base, rules, task.params.passes)
         trials = solver.params.swaps if swaps else 0
         return exchange(
             demand, cover, rules, trials, solver.random, solver.stop, solver.all_unicast, allowed
@@ -127,7 +129,7 @@ def raise_change_price(
     return covers + at_change_price(task, solver, base, high)
 
 
-def use_unused(demand: Demand, cover: Cover, rules: Rules, changes: int) -> Cover:
+def use_unused(demand: Demand, cover: Cover, rules: CoverRules, changes: int) -> Cover:
     """The cover with unused channels opened as long as that pays and changes are left.
 
     A channel that ``rules.start`` used stays closed: opening it again is not as cheap as it looks.
@@ -143,7 +145,7 @@ def use_unused(demand: Demand, cover: Cover, rules: Rules, changes: int) -> Cove
 
 
 def open_channel(
-    demand: Demand, cover: Cover, rules: Rules, channel: int, changes: int
+    demand: Demand, cover: Cover, rules: CoverRules, channel: int, changes: int
 ) -> tuple[Cover, int] | None:
     """A channel for the row that gains most, and for others that its members want."""
     rows, users = reachable(demand, cover, rules)
@@ -161,7 +163,7 @@ def open_channel(
     return with_channel(cover, channel, joining, chosen), len(joining) + len(chosen)
 
 
-def reachable(demand: Demand, cover: Cover, rules: Rules) -> tuple[Ints, Ints]:
+def reachable(demand: Demand, cover: Cover, rules: CoverRules) -> tuple[Ints, Ints]:
     """(row, user) pairs that go by unicast and could go by one channel more."""
     rows, users = unserved_pairs(demand, cover)
     room = cover.members.sum(axis=1, dtype=np.int64) < rules.limit

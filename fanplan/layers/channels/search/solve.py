@@ -11,14 +11,14 @@ import numpy as np
 from fanplan.core.arrays import Bytes
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.params import KmodesParams
-from fanplan.layers.channels.search.free.search import search
+from fanplan.layers.channels.search.free.search import search_free
 from fanplan.layers.channels.search.free.seed import CANDIDATES
 from fanplan.layers.channels.search.model.assign import Choice
 from fanplan.layers.channels.search.model.cover import Cover, empty_cover, one_channel
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import (
-    Rules,
-    improve,
+    CoverRules,
+    improve_cover,
     objective,
 )
 from fanplan.layers.channels.search.ruled.exchange import exchange, reopen
@@ -44,7 +44,7 @@ LARGE = 60_000
 long: each step costs more there and gains less."""
 
 
-def unknown(cover: Cover) -> float:
+def unknown_cost(cover: Cover) -> float:
     return math.inf
 
 
@@ -64,7 +64,7 @@ class Solver:
         stop: Stop,
         all_unicast: float,
         candidates: int = CANDIDATES,
-        cost: Callable[[Cover], float] = unknown,
+        cost: Callable[[Cover], float] = unknown_cost,
         known: tuple[Cover, ...] = (),
     ) -> None:
         self.params, self.random, self.stop = params, random, stop
@@ -88,7 +88,7 @@ class Solver:
         self,
         demand: Demand,
         soft: Demand,
-        rules: Rules,
+        rules: CoverRules,
         members: Bytes | None = None,
         deep: int = DEEP,
     ) -> Cover | None:
@@ -110,7 +110,7 @@ class Solver:
     def search(
         self, demand: Demand, channels: int, params: KmodesParams, members: Bytes | None
     ) -> tuple[Bytes, Choice]:
-        return search(
+        return search_free(
             demand,
             channels,
             params,
@@ -121,14 +121,14 @@ class Solver:
             self.candidates,
         )
 
-    def free_cover(self, demand: Demand, rules: Rules, members: Bytes | None) -> Cover:
+    def free_cover(self, demand: Demand, rules: CoverRules, members: Bytes | None) -> Cover:
         """Search with one channel per row, then obey."""
         channels = self.params.channels
         found, choice = self.search(demand, channels, self.params, members)
         return obey_limits(demand, one_channel(found, choice.best), rules)
 
     def hard_covers(
-        self, demand: Demand, soft: Demand, rules: Rules, members: Bytes | None
+        self, demand: Demand, soft: Demand, rules: CoverRules, members: Bytes | None
     ) -> Iterator[Cover]:
         """Covers that serve all hard rows: packed, by clusters alone, by modes and clusters."""
         channels = self.params.channels
@@ -138,26 +138,26 @@ class Solver:
         for start in (packed, nothing):
             cover = serve_by_packing(demand, start, rules)
             if cover is not None:
-                yield improve(demand, cover, rules, LOOK, self.stop)
+                yield improve_cover(demand, cover, rules, LOOK, self.stop)
         for cover in self.known:
-            yield improve(demand, cover, rules, LOOK, self.stop)
+            yield improve_cover(demand, cover, rules, LOOK, self.stop)
         if rules.width == 1:
             return
         everything = serve_by_clusters(demand, nothing, rules, np.arange(channels))
         if everything is not None:
-            yield improve(demand, everything, rules, LOOK, self.stop)
+            yield improve_cover(demand, everything, rules, LOOK, self.stop)
         for share in CLUSTER_SHARES:
             groups = max(1, round(share * channels))
             if groups < channels:
                 cover = self.modes_and_clusters(demand, soft, rules, groups)
                 if cover is not None:
-                    yield improve(demand, cover, rules, LOOK, self.stop)
+                    yield improve_cover(demand, cover, rules, LOOK, self.stop)
 
     def best_hard(
-        self, demand: Demand, rules: Rules, covers: Iterator[Cover], deep: int
+        self, demand: Demand, rules: CoverRules, covers: Iterator[Cover], deep: int
     ) -> Cover | None:
         """The best of the covers after the search has gone on from the best few."""
-        best = ranked(demand, rules, covers, self.enough)
+        best = ranked_covers(demand, rules, covers, self.enough)
         if not best:
             return None
         if not deep or not can_flip(best[0], rules):
@@ -169,7 +169,7 @@ class Solver:
     def enough(self, cover: Cover) -> bool:
         return self.stop(self.cost(cover))
 
-    def deepened(self, demand: Demand, cover: Cover, rules: Rules) -> Cover:
+    def deepened(self, demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
         """A better cover by reopened channels, other user clusters and flips."""
         cover = self.improved(demand, cover, rules)
         trials = REOPENED * self.params.swaps // (1 if len(demand.audience) < LARGE else 4)
@@ -177,7 +177,7 @@ class Solver:
         others = self.reclustered(demand, cover, rules)
         return best_of(demand, rules, (cover, *others), self.enough) or cover
 
-    def reclustered(self, demand: Demand, cover: Cover, rules: Rules) -> Iterator[Cover]:
+    def reclustered(self, demand: Demand, cover: Cover, rules: CoverRules) -> Iterator[Cover]:
         """The cover with other user clusters in the place of its smallest channels."""
         smallest = np.argsort(cover.members.sum(axis=0, dtype=np.int64), kind="stable")
         for share in CLUSTER_SHARES:
@@ -186,17 +186,17 @@ class Solver:
             if other is not None:
                 yield self.improved(demand, other, rules)
 
-    def improved(self, demand: Demand, cover: Cover, rules: Rules) -> Cover:
+    def improved(self, demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
         """Both steps, and flips where nobody may be left to unicast."""
         passes = self.params.passes
-        cover = improve(demand, cover, rules, passes, self.stop)
+        cover = improve_cover(demand, cover, rules, passes, self.stop)
         if not can_flip(cover, rules) or self.stop(self.cost(cover)):
             return cover
         cover = flip_members(demand, cover, rules)
-        return improve(demand, cover, rules, passes, self.stop)
+        return improve_cover(demand, cover, rules, passes, self.stop)
 
     def modes_and_clusters(
-        self, demand: Demand, soft: Demand, rules: Rules, groups: int
+        self, demand: Demand, soft: Demand, rules: CoverRules, groups: int
     ) -> Cover | None:
         """Some channels found as if unicast were possible, the others as user clusters."""
         modes = self.params.channels - groups
@@ -205,13 +205,13 @@ class Solver:
         members[:, :modes] = found
         free = rules._replace(hard=np.zeros_like(rules.hard))
         cover = obey_limits(soft, one_channel(members, choice.best), free)
-        cover = improve(soft, cover, free, self.params.passes, self.stop)
+        cover = improve_cover(soft, cover, free, self.params.passes, self.stop)
         return serve_by_clusters(demand, cover, rules, worth_least(demand, cover, groups))
 
 
 def best_of(
     demand: Demand,
-    rules: Rules,
+    rules: CoverRules,
     covers: Iterable[Cover],
     enough: Callable[[Cover], bool] | None = None,
 ) -> Cover | None:
@@ -219,12 +219,12 @@ def best_of(
 
     ``enough`` is asked with the best so far whether it must do.
     """
-    return next(iter(ranked(demand, rules, covers, enough)), None)
+    return next(iter(ranked_covers(demand, rules, covers, enough)), None)
 
 
-def ranked(
+def ranked_covers(
     demand: Demand,
-    rules: Rules,
+    rules: CoverRules,
     covers: Iterable[Cover],
     enough: Callable[[Cover], bool] | None = None,
 ) -> list[Cover]:

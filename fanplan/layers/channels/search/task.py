@@ -19,7 +19,7 @@ from fanplan.layers.channels.search.model.cover import (
     unserved_pairs,
 )
 from fanplan.layers.channels.search.model.demand import Demand, make_demand
-from fanplan.layers.channels.search.model.rules import Rules, bounded, no_rules
+from fanplan.layers.channels.search.model.rules import CoverRules, bounded, no_rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Task:
     params: KmodesParams
     demand: Demand
     """Unicast at its true price; rows kept off multicast have price 0."""
-    rules: Rules
+    rules: CoverRules
 
     @property
     def all_unicast(self) -> float:
@@ -83,7 +83,7 @@ def make_task(problem: InterestProblem, params: KmodesParams) -> Task:
     return Task(problem, params, demand, make_rules(demand, params, channels))
 
 
-def make_rules(demand: Demand, params: KmodesParams, channels: int) -> Rules:
+def make_rules(demand: Demand, params: KmodesParams, channels: int) -> CoverRules:
     rules = no_rules(demand, channels)
     hard = np.full(demand.size, params.multicast_only, dtype=np.uint8)
     hard[list(params.pinned)] = 1

@@ -18,7 +18,7 @@ from fanplan.core.stop import Stop
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import Cover, row_audience, served_by
 from fanplan.layers.channels.search.model.demand import Demand, demand_of
-from fanplan.layers.channels.search.model.rules import Rules, channel_traffic, improve
+from fanplan.layers.channels.search.model.rules import CoverRules, channel_traffic, improve_cover
 from fanplan.layers.channels.search.ruled.exchange import exchange
 from fanplan.layers.channels.search.solve import Solver
 from fanplan.layers.channels.search.task import Task
@@ -42,15 +42,15 @@ SURE = 1e-9
 MULTICAST, UNICAST = 0, 1
 
 
-def within(task: Task, cover: Cover) -> bool:
+def keeps_limit(task: Task, cover: Cover) -> bool:
     """Whether a cover keeps the unicast limit."""
     limit = task.params.unicast_limit
     return limit is None or task.unicast_fraction(cover) <= limit
 
 
-def limited(task: Task, covers: list[Cover]) -> Cover | None:
+def cheapest_within(task: Task, covers: list[Cover]) -> Cover | None:
     """The cheapest of the covers that keep the unicast limit."""
-    return min((cover for cover in covers if within(task, cover)), key=task.cost, default=None)
+    return min((cover for cover in covers if keeps_limit(task, cover)), key=task.cost, default=None)
 
 
 def raise_price(task: Task, cover: Cover, at_price: AtPrice, stop: Stop) -> list[Cover]:
@@ -60,19 +60,19 @@ def raise_price(task: Task, cover: Cover, at_price: AtPrice, stop: Stop) -> list
     """
     covers, low, high = [cover], 0.0, task.params.weights.unicast
     for _ in range(DOUBLINGS):
-        if within(task, covers[-1]):
+        if keeps_limit(task, covers[-1]):
             break
         covers.append(at_price(high, covers[-1], False))
         low, high = high, 2 * high
-    if len(covers) == 1 or not within(task, covers[-1]):
+    if len(covers) == 1 or not keeps_limit(task, covers[-1]):
         return covers
     low, high = low / 2, low
     for _ in range(BISECTIONS):
-        if stop(min(task.cost(other) for other in covers if within(task, other))):
+        if stop(min(task.cost(other) for other in covers if keeps_limit(task, other))):
             break
         middle = (low + high) / 2
         covers.append(at_price(middle, covers[-1], False))
-        low, high = (low, middle) if within(task, covers[-1]) else (middle, high)
+        low, high = (low, middle) if keeps_limit(task, covers[-1]) else (middle, high)
     return [*covers, at_price(high, covers[-1], True)]
 
 
@@ -99,7 +99,7 @@ def released(task: Task, solver: Solver) -> list[Cover]:
 
     def at_price(more: float, cover: Cover, swaps: bool) -> Cover:
         demand = task.priced(rules.hard, more)
-        cover = improve(demand, alone, rules, task.params.passes)
+        cover = improve_cover(demand, alone, rules, task.params.passes)
         trials = solver.params.swaps if swaps else 0
         return exchange(
             demand, cover, rules, trials, solver.random, solver.stop, solver.all_unicast
@@ -111,22 +111,24 @@ def released(task: Task, solver: Solver) -> list[Cover]:
 def filled_up(task: Task, covers: list[Cover], stop: Stop) -> Iterator[Cover]:
     """The cheapest covers that keep the unicast limit, with what it still allows filled."""
     limit, rules = task.params.unicast_limit or 0.0, task.rules._replace(change=0.0)
-    kept = sorted((cover for cover in covers if within(task, cover)), key=task.cost)
+    kept = sorted((cover for cover in covers if keeps_limit(task, cover)), key=task.cost)
     for cover in kept[:FILLED]:
         if stop(task.cost(kept[0])):
             break
-        yield fill(task.priced(rules.hard), cover, rules, limit, task.params.passes)
+        yield fill_up(task.priced(rules.hard), cover, rules, limit, task.params.passes)
 
 
-def fill(demand: Demand, cover: Cover, rules: Rules, limit: float, passes: int) -> Cover:
+def fill_up(demand: Demand, cover: Cover, rules: CoverRules, limit: float, passes: int) -> Cover:
     """The cover with as much more unicast as pays and the limit allows, and the rest improved.
 
     The cost never rises at the demand's prices. O(audiences × channels per row × steps).
     """
     if demand.size * cover.members.shape[1] > MOST_CELLS:
         return cover
-    cover = filled(demand, cover, rules, limit)
-    return filled(demand, improve_carried(demand, cover, rules, limit, passes), rules, limit)
+    cover = filled_by_savings(demand, cover, rules, limit)
+    return filled_by_savings(
+        demand, improve_carried(demand, cover, rules, limit, passes), rules, limit
+    )
 
 
 class Filling(NamedTuple):
@@ -144,7 +146,7 @@ class Filling(NamedTuple):
     limit: float
 
 
-def filled(demand: Demand, cover: Cover, rules: Rules, limit: float) -> Cover:
+def filled_by_savings(demand: Demand, cover: Cover, rules: CoverRules, limit: float) -> Cover:
     """Rows and users leave channels in the order of what that saves per unicast message."""
     state = filling(demand, cover, limit)
     least = float(state.costs.max(initial=0.0))
@@ -180,7 +182,9 @@ def messages_sent(demand: Demand, cover: Cover) -> Floats:
     return np.array([float(np.dot(demand.rate, np.diff(cover.starts))), by_unicast])
 
 
-def improve_carried(demand: Demand, cover: Cover, rules: Rules, limit: float, passes: int) -> Cover:
+def improve_carried(
+    demand: Demand, cover: Cover, rules: CoverRules, limit: float, passes: int
+) -> Cover:
     """Improve the cover as if all that channels carry had to stay there; kept if within the limit.
 
     The share may rise: rows that need fewer channels send less by multicast.
@@ -200,7 +204,7 @@ def improve_carried(demand: Demand, cover: Cover, rules: Rules, limit: float, pa
         demand.w2,
     )
     hard = np.ones(demand.size, dtype=np.uint8)
-    after = improve(rest, cover, rules._replace(hard=hard), passes)
+    after = improve_cover(rest, cover, rules._replace(hard=hard), passes)
     sent = messages_sent(demand, after)
     return after if sent[UNICAST] <= limit * (1 - SURE) * sent.sum() else cover
 
@@ -217,14 +221,14 @@ def served_pairs(demand: Demand, cover: Cover) -> Bytes:
 
 
 @compiled
-def fits(state: Filling, fewer: float, more: float) -> bool:
+def keeps_share(state: Filling, fewer: float, more: float) -> bool:
     """Whether the limit holds with so much less multicast and so much more unicast."""
     unicast = state.sent[UNICAST] + more
     return more == 0.0 or unicast <= state.limit * (state.sent[MULTICAST] - fewer + unicast)
 
 
 @compiled
-def send(state: Filling, channel: int, fewer: float, more: float) -> None:
+def book_messages(state: Filling, channel: int, fewer: float, more: float) -> None:
     """Book messages that leave a channel, and those that unicast sends instead."""
     state.traffic[channel] -= fewer
     state.sent[MULTICAST] -= fewer
@@ -240,17 +244,17 @@ def rows_leave(demand: Demand, hard: Bytes, state: Filling, least: float) -> Non
             # Whoever is left to unicast, no more than this can be saved for each message.
             enough = state.costs[channel] - demand.price[row] >= least
             if state.on[row, channel] and (enough or least == 0.0):
-                alone = count_alone(demand, state, row, channel)
+                alone = count_only_here(demand, state, row, channel)
                 more = rate * alone
                 saved = rate * state.costs[channel] - demand.price[row] * more
                 kept = (hard[row] and alone > 0) or saved <= 0.0 or saved < least * more
-                if not kept and fits(state, rate, more):
+                if not kept and keeps_share(state, rate, more):
                     state.on[row, channel] = 0
-                    send(state, channel, rate, more)
+                    book_messages(state, channel, rate, more)
 
 
 @compiled
-def count_alone(demand: Demand, state: Filling, row: int, channel: int) -> int:
+def count_only_here(demand: Demand, state: Filling, row: int, channel: int) -> int:
     """How many of a row's audience only this channel serves."""
     count = 0
     others = np.flatnonzero(state.on[row])
@@ -269,10 +273,10 @@ def users_leave(demand: Demand, hard: Bytes, state: Filling, least: float) -> No
             if own[channel]:
                 more, price = only_through(demand, hard, state, user, channel)
                 saved = demand.w1 * state.traffic[channel] - price
-                if saved > 0.0 and saved >= least * more and fits(state, 0.0, more):
+                if saved > 0.0 and saved >= least * more and keeps_share(state, 0.0, more):
                     own[channel] = 0
                     state.costs[channel] -= demand.w1
-                    send(state, channel, 0.0, more)
+                    book_messages(state, channel, 0.0, more)
 
 
 @compiled

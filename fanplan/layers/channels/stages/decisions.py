@@ -21,7 +21,7 @@ from fanplan.data.contracts import CLASSES
 from fanplan.data.ingest.store import escaped
 from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
-from fanplan.layers.channels.map import ChannelLayer, ChannelMap, Pairs, pairs
+from fanplan.layers.channels.map import ChannelLayer, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.methods import find_method, planned
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.record import subscriber_names
@@ -49,7 +49,7 @@ ARROW = pa.schema(
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedOnSpark:
     """What was decided: members, users × channels, and a table of the classes in ``folder``."""
 
     members: Bytes
@@ -107,7 +107,7 @@ def only_row(table: DataFrame) -> Row:
     return row
 
 
-def channel_map(decided: Decided) -> ChannelMap:
+def decided_map(decided: DecidedOnSpark) -> ChannelMap:
     """The decisions as a map in memory: 8 bytes for each pair, and as much while it is made."""
     columns = ("audience_class", "channels", "unicast")
     table = read_stage(decided.folder, TABLE, columns).sort_by("audience_class")
@@ -116,22 +116,26 @@ def channel_map(decided: Decided) -> ChannelMap:
     return ChannelMap(decided.members.shape[1], assigned, member_pairs(decided), unicast)
 
 
-def related(classes: Ints, lists: pa.ListArray) -> Pairs:
-    return pairs(np.repeat(classes, lists.value_lengths().to_numpy()), lists.flatten().to_numpy())
+def related(classes: Ints, lists: pa.ListArray) -> MapPairs:
+    return map_pairs(
+        np.repeat(classes, lists.value_lengths().to_numpy()), lists.flatten().to_numpy()
+    )
 
 
-def member_pairs(decided: Decided) -> Pairs:
+def member_pairs(decided: DecidedOnSpark) -> MapPairs:
     """(channel, subscriber), ascending."""
-    return pairs(*np.nonzero(decided.members.T))
+    return map_pairs(*np.nonzero(decided.members.T))
 
 
-def as_plan(decided: Decided, dataset: Path, params: KmodesParams, seed: int) -> ChannelLayer:
+def as_plan(
+    decided: DecidedOnSpark, dataset: Path, params: KmodesParams, seed: int
+) -> ChannelLayer:
     """The plan in memory, ready to be saved and checked; both need the classes in memory."""
     problem, method = load_classes(dataset), find_method("kmodes")
-    return planned(problem, method, params, seed, channel_map(decided))
+    return planned(problem, method, params, seed, decided_map(decided))
 
 
-def write_tables(spark: SparkSession, decided: Decided, dataset: Path, out: Path) -> None:
+def write_tables(spark: SparkSession, decided: DecidedOnSpark, dataset: Path, out: Path) -> None:
     """The tables of a plan folder, each a folder of Parquet files named as there, by Spark.
 
     Joins by class and by subscriber; nothing of it passes through the driver but the members.
@@ -158,7 +162,7 @@ def write_tables(spark: SparkSession, decided: Decided, dataset: Path, out: Path
     write_members(decided, dataset, out)
 
 
-def missed_on_spark(spark: SparkSession, decided: Decided, dataset: Path) -> float:
+def missed_on_spark(spark: SparkSession, decided: DecidedOnSpark, dataset: Path) -> float:
     """Messages that an interested subscriber would not get, counted anew from the tables.
 
     Shares no code with the planner. Spark joins a row for each pair wanted and each pair received.
@@ -196,7 +200,7 @@ def plan_flows(wanted: DataFrame, seconds: float) -> DataFrame:
     )
 
 
-def write_members(decided: Decided, dataset: Path, out: Path) -> None:
+def write_members(decided: DecidedOnSpark, dataset: Path, out: Path) -> None:
     """Who joins which channel, under the subscribers' names."""
     members, names = member_pairs(decided), subscriber_names(dataset)
     columns = [pa.array(members.left), names.take(pa.array(members.right))]

@@ -29,7 +29,7 @@ from fanplan.core.prices import Weights
 from fanplan.core.progress import Progress
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.search.free.lloyd import SETTLED
-from fanplan.layers.channels.search.model.assign import assign
+from fanplan.layers.channels.search.model.assign import assign_rows
 from fanplan.layers.channels.search.model.demand import Demand, demand_of
 
 Batches = Iterator[pa.RecordBatch]
@@ -51,7 +51,7 @@ BITS = 61
 
 
 @dataclass(frozen=True)
-class Setting:
+class LloydSetting:
     """What all tasks know; ``exponent`` is that of whole-number demand."""
 
     users: int
@@ -62,7 +62,7 @@ class Setting:
 
 def lloyd_on_spark(
     classes: DataFrame,
-    setting: Setting,
+    setting: LloydSetting,
     members: Bytes,
     passes: int,
     folder: Path,
@@ -88,7 +88,7 @@ def lloyd_on_spark(
     return members
 
 
-def lloyd_pass(classes: DataFrame, setting: Setting, path: Path) -> tuple[Bytes, float]:
+def lloyd_pass(classes: DataFrame, setting: LloydSetting, path: Path) -> tuple[Bytes, float]:
     """The best members for what rows choose with those in ``path``, and the gain of the latter."""
     shares = classes.select("subscribers", "messages").mapInArrow(
         partial(task_shares, setting, str(path)),
@@ -109,19 +109,19 @@ def lloyd_pass(classes: DataFrame, setting: Setting, path: Path) -> tuple[Bytes,
     return members, float(np.ldexp(gain, -setting.exponent))
 
 
-def task_shares(setting: Setting, path: str, batches: Batches) -> Batches:
+def task_shares(setting: LloydSetting, path: str, batches: Batches) -> Batches:
     """In a task: each row's best channel, and what that adds to the demand on the channels."""
     wanted = np.zeros((setting.channels, setting.users), dtype=np.int64)
     traffic = np.zeros(setting.channels, dtype=np.int64)
     for demand, members, _ in demands(setting, path, batches):
         amount = to_whole(demand.rate, setting.exponent)
-        best = assign(demand, members).best
+        best = assign_rows(demand, members).best
         add_shares(demand.indptr, demand.audience, amount, best, wanted, traffic)
     yield from share_batches(wanted, traffic)
 
 
 def demands(
-    setting: Setting, path: str, batches: Batches
+    setting: LloydSetting, path: str, batches: Batches
 ) -> Iterator[tuple[Demand, Bytes, pa.RecordBatch]]:
     """In a task: the rows of each batch as demand, with the members, on the task's one core."""
     numba.set_num_threads(1)
@@ -130,7 +130,7 @@ def demands(
         yield rows_demand(batch, setting), members, batch
 
 
-def rows_demand(rows: pa.RecordBatch | pa.Table, setting: Setting) -> Demand:
+def rows_demand(rows: pa.RecordBatch | pa.Table, setting: LloydSetting) -> Demand:
     """Rows of the dataset's ``classes`` as demand at the price of unicast."""
     audiences = rows["subscribers"]
     if isinstance(audiences, pa.ChunkedArray):
@@ -162,7 +162,7 @@ def share_row(channel: int, wanted: Longs, traffic: int) -> dict[str, Any]:
     }
 
 
-def task_joins(setting: Setting, path: str, batches: Batches) -> Batches:
+def task_joins(setting: LloydSetting, path: str, batches: Batches) -> Batches:
     """In a task: add up all shares of its channels; their gains as they are and best members."""
     wanted: dict[int, Longs] = {}
     traffic: Counter[int] = Counter()

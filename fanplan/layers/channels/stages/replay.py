@@ -37,7 +37,7 @@ class PlanTables:
 
 
 @dataclass(frozen=True)
-class Interest:
+class DatasetInterest:
     """What a dataset says about who wants what: tables, and paths for the executors."""
 
     topics: DataFrame
@@ -48,7 +48,7 @@ class Interest:
     exact: bool
 
 
-def wanted(publications: DataFrame, interest: Interest) -> DataFrame:
+def wanted(publications: DataFrame, interest: DatasetInterest) -> DataFrame:
     """(topic_id, cell, subscriber_id, messages): what each subscriber wants of each cell.
 
     Where no region cuts a cell (plain topics, atomic grids) a cell stands for its publications;
@@ -70,7 +70,7 @@ def wanted(publications: DataFrame, interest: Interest) -> DataFrame:
     return of_cells.unionByName(of_points)
 
 
-def _named(cells: DataFrame, topics: DataFrame) -> DataFrame:
+def with_flow_names(cells: DataFrame, topics: DataFrame) -> DataFrame:
     """Cells under the names that flows have in a plan."""
     flow = flow_name(F.col("topic"), F.col("cell")).alias("flow")
     return cells.join(topics.select("topic", "topic_id"), on="topic_id", how="inner").select(
@@ -78,7 +78,7 @@ def _named(cells: DataFrame, topics: DataFrame) -> DataFrame:
     )
 
 
-def _sent(plan: PlanTables, traffic: DataFrame) -> DataFrame:
+def ways_of_sending(plan: PlanTables, traffic: DataFrame) -> DataFrame:
     """One row per way of sending a flow: how often it is received when sent once."""
     members = plan.channel_subscribers.groupBy("channel").agg(F.count(F.lit(1)).alias("copies"))
     by_channel = plan.channel_flows.join(members, on="channel", how="left").select(
@@ -89,7 +89,7 @@ def _sent(plan: PlanTables, traffic: DataFrame) -> DataFrame:
     return ways.join(traffic, on="flow", how="inner")
 
 
-def _with_service(wants: DataFrame, plan: PlanTables) -> DataFrame:
+def with_service(wants: DataFrame, plan: PlanTables) -> DataFrame:
     """Messages of each flow and subscriber, and `served`: whether it gets the flow by any way."""
     by_channel = (
         wants.join(plan.channel_flows, on="flow", how="inner")
@@ -100,54 +100,56 @@ def _with_service(wants: DataFrame, plan: PlanTables) -> DataFrame:
     # One shuffle for all: pairs that are served and pairs that are wanted meet in a group.
     both = wants.unionByName(service.withColumn("served", F.lit(True)), allowMissingColumns=True)
     return both.groupBy("flow", "subscriber").agg(
-        total(F.col("messages")).alias("messages"), F.max("served").alias("served")
+        sum_or_zero(F.col("messages")).alias("messages"), F.max("served").alias("served")
     )
 
 
-def replay(publications: DataFrame, interest: Interest, plan: PlanTables) -> DataFrame:
+def replay_ledger(
+    publications: DataFrame, interest: DatasetInterest, plan: PlanTables
+) -> DataFrame:
     """One row: the measured ledger of a plan."""
     traffic = measured_traffic(publications, interest.topics, interest.grid)
     nothing = F.lit(False).alias("direct")
-    flows = _named(traffic, interest.topics).select("flow", "messages", "bytes", nothing)
+    flows = with_flow_names(traffic, interest.topics).select("flow", "messages", "bytes", nothing)
     wants = (
-        _named(wanted(publications, interest), interest.topics)
+        with_flow_names(wanted(publications, interest), interest.topics)
         .join(interest.subscribers, on="subscriber_id", how="inner")
         .select("flow", "subscriber", "messages")
     )
-    return measured(flows, wants, plan)
+    return measured_ledger(flows, wants, plan)
 
 
-def measured(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> DataFrame:
+def measured_ledger(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> DataFrame:
     """One row: the ledger of flows and of wants (flow, subscriber, messages).
 
     Flows have flow, messages, bytes and whether their unicast is direct: of ``sent_unicast`` that
     is ``direct``. What is wanted of a flow that is null is missed.
     """
     served = F.coalesce("served", F.lit(False))
-    arrived = _with_service(wants, plan).agg(
-        total(F.when(served, F.col("messages"))).alias("received_wanted"),
-        total(F.when(~served, F.col("messages"))).alias("missed"),
+    arrived = with_service(wants, plan).agg(
+        sum_or_zero(F.when(served, F.col("messages"))).alias("received_wanted"),
+        sum_or_zero(F.when(~served, F.col("messages"))).alias("missed"),
     )
     # A channel carries a flow's message once, whoever listens; unicast sends a copy to each.
     sends = F.when(F.col("unicast"), F.col("copies")).otherwise(1)
     received = F.col("messages") * F.col("copies")
-    sent = _sent(plan, flows).agg(
-        total(F.when(~F.col("unicast"), F.col("messages"))).alias("sent_multicast"),
-        total(F.when(F.col("unicast"), received)).alias("sent_unicast"),
-        total(F.when(F.col("unicast") & F.col("direct"), received)).alias("direct"),
-        total(received).alias("received"),
-        total(F.col("bytes") * sends).alias("sent_bytes"),
-        total(F.col("bytes") * F.col("copies")).alias("received_bytes"),
+    sent = ways_of_sending(plan, flows).agg(
+        sum_or_zero(F.when(~F.col("unicast"), F.col("messages"))).alias("sent_multicast"),
+        sum_or_zero(F.when(F.col("unicast"), received)).alias("sent_unicast"),
+        sum_or_zero(F.when(F.col("unicast") & F.col("direct"), received)).alias("direct"),
+        sum_or_zero(received).alias("received"),
+        sum_or_zero(F.col("bytes") * sends).alias("sent_bytes"),
+        sum_or_zero(F.col("bytes") * F.col("copies")).alias("received_bytes"),
     )
-    published = flows.agg(total(F.col("messages")).alias("publications"))
+    published = flows.agg(sum_or_zero(F.col("messages")).alias("publications"))
     # Three one-row tables as one: what a table does not have is null there.
     parts = published.unionByName(sent, True).unionByName(arrived, True)
-    row = parts.agg(*(total(F.col(name)).alias(name) for name in parts.columns))
+    row = parts.agg(*(sum_or_zero(F.col(name)).alias(name) for name in parts.columns))
     unwanted = F.col("received") - F.col("received_wanted")
     return row.withColumn("received_unwanted", unwanted).drop("received")
 
 
-def total(column: Column) -> Column:
+def sum_or_zero(column: Column) -> Column:
     """A sum that is 0 if there is nothing."""
     return F.coalesce(F.sum(column), F.lit(0.0))
 
@@ -166,9 +168,9 @@ def replay_plan(
     require_publications(dataset, manifest)
     spark = session()
     with progress.stage("replay") as told:
-        rows = replay(
+        rows = replay_ledger(
             spark.read.parquet(str(dataset / "publications")),
-            _interest(spark, dataset, manifest),
+            dataset_interest(spark, dataset, manifest),
             read_tables(spark, plan),
         )
         row = rows.drop("direct").first()
@@ -197,9 +199,9 @@ def read_tables(spark: SparkSession, plan: StoredPlan) -> PlanTables:
     return PlanTables(*(spark.read.parquet(str(plan.path(name))) for name in _PLAN_TABLES))
 
 
-def _interest(spark: SparkSession, dataset: Path, manifest: Manifest) -> Interest:
+def dataset_interest(spark: SparkSession, dataset: Path, manifest: Manifest) -> DatasetInterest:
     topics = spark.read.parquet(str(dataset / "topics"))
-    return Interest(
+    return DatasetInterest(
         topics,
         spark.read.parquet(str(dataset / "subscribers")),
         GridRef(

@@ -29,10 +29,15 @@ from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, never
 from fanplan.data.interest import Rows, load_interest
 from fanplan.data.tasks import PAYLOAD, run_tasks
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import ChannelLayer, ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelLayer, ChannelMap, map_pairs
 from fanplan.layers.channels.methods import find_method, planned
 from fanplan.layers.channels.params import ChannelParams, require_enough_flows, require_traffic
-from fanplan.layers.channels.published.genetic.evolve import State, advance, best, migrate
+from fanplan.layers.channels.published.genetic.evolve import (
+    Generation,
+    advance,
+    best_generation,
+    migrate,
+)
 from fanplan.layers.channels.published.genetic.params import GeneticParams
 from fanplan.layers.channels.published.genetic.plan import finished_map, first_state
 from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
@@ -161,7 +166,7 @@ def save_map(map: ChannelMap, path: Path) -> None:
 def load_map(path: Path) -> ChannelMap:
     with np.load(path) as file:
         channels, *sides = (file[f"arr_{i}"] for i in range(7))
-    relations = [pairs(sides[i], sides[i + 1]) for i in (0, 2, 4)]
+    relations = [map_pairs(sides[i], sides[i + 1]) for i in (0, 2, 4)]
     return ChannelMap(int(channels), *relations)
 
 
@@ -221,7 +226,7 @@ def evolve_islands(
         last, costs = run_epochs(spark, folder, params, islands, time, told, stop)
         winner = load_state(state_path(folder, last, 0))
         for island in range(1, islands):
-            winner = best([winner, load_state(state_path(folder, last, island))])
+            winner = best_generation([winner, load_state(state_path(folder, last, island))])
     return Evolved(finished_map(problem, winner), costs)
 
 
@@ -275,10 +280,10 @@ def state_path(folder: Path, epoch: int, island: int) -> Path:
     return folder / f"{epoch}-{island}.pickle"
 
 
-def save_state(state: State, path: Path) -> None:
+def save_state(state: Generation, path: Path) -> None:
     path.write_bytes(pickle.dumps(state))
 
 
-def load_state(path: Path) -> State:
-    state: State = pickle.loads(path.read_bytes())
+def load_state(path: Path) -> Generation:
+    state: Generation = pickle.loads(path.read_bytes())
     return state

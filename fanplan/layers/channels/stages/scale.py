@@ -27,14 +27,14 @@ from fanplan.layers.channels.search.free.search import (
     require_within,
     search_coreset,
 )
-from fanplan.layers.channels.search.model.assign import assign
+from fanplan.layers.channels.search.model.assign import assign_rows
 from fanplan.layers.channels.search.model.cover import one_channel
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import no_rules, recover
 from fanplan.layers.channels.stages.decisions import (
     COLUMNS,
     TABLE,
-    Decided,
+    DecidedOnSpark,
     decided_batch,
     exact_sum,
     only_row,
@@ -42,7 +42,7 @@ from fanplan.layers.channels.stages.decisions import (
 )
 from fanplan.layers.channels.stages.lloyd import (
     Batches,
-    Setting,
+    LloydSetting,
     demands,
     exponent_of,
     lloyd_on_spark,
@@ -62,7 +62,7 @@ def plan_on_spark(
     stop: Stop = never,
     progress: Progress = QUIET,
     most: int = MOST_ROWS,
-) -> Decided:
+) -> DecidedOnSpark:
     """Plan channels for a dataset whose classes need not fit into memory.
 
     ``work`` is a new folder that the driver and all executors see; ``most`` limits the classes
@@ -77,7 +77,7 @@ def plan_on_spark(
         totals = read_totals(classes, params.channels)
         told.rows(totals.rows)
     users = read_stage(dataset, "subscribers", ("subscriber_id",)).num_rows
-    setting = Setting(users, params.channels, params.weights, exponent_of(totals.messages))
+    setting = LloydSetting(users, params.channels, params.weights, exponent_of(totals.messages))
     make_folder(work)
     members = find_members(
         classes, setting, totals, params, seed, work, stop, progress, max(1, most)
@@ -87,7 +87,7 @@ def plan_on_spark(
         told.rows(totals.rows)
     weights = params.weights
     perfect = weights.w1 * totals.wanted + weights.w2 * totals.messages
-    return Decided(members, work, read_ledger(table), perfect)
+    return DecidedOnSpark(members, work, read_ledger(table), perfect)
 
 
 def make_folder(folder: Path) -> None:
@@ -100,7 +100,7 @@ def make_folder(folder: Path) -> None:
 
 def find_members(
     classes: DataFrame,
-    setting: Setting,
+    setting: LloydSetting,
     totals: Totals,
     params: KmodesParams,
     seed: int,
@@ -155,18 +155,18 @@ def read_totals(classes: DataFrame, channels: int) -> Totals:
 
 
 def read_heaviest(
-    classes: DataFrame, count: int, rows: int, setting: Setting, folder: Path
+    classes: DataFrame, count: int, rows: int, setting: LloydSetting, folder: Path
 ) -> Demand:
     """The classes with the most messages times audience, by number; of equals the first.
 
     They are written by tasks and read here: no copy of them is in the JVM of the driver.
     """
-    heaviest(classes, count, rows).write.parquet(str(folder))
+    heaviest_classes(classes, count, rows).write.parquet(str(folder))
     table = read_stage(folder.parent, folder.name, ("audience_class", "subscribers", "messages"))
     return rows_demand(table.sort_by("audience_class").combine_chunks(), setting)
 
 
-def heaviest(classes: DataFrame, count: int, rows: int) -> DataFrame:
+def heaviest_classes(classes: DataFrame, count: int, rows: int) -> DataFrame:
     columns = classes.select("audience_class", "subscribers", "messages")
     if count >= rows:
         return columns
@@ -178,7 +178,7 @@ def heaviest(classes: DataFrame, count: int, rows: int) -> DataFrame:
 
 
 def assign_on_spark(
-    classes: DataFrame, setting: Setting, members: Bytes, multiple: bool, work: Path
+    classes: DataFrame, setting: LloydSetting, members: Bytes, multiple: bool, work: Path
 ) -> DataFrame:
     """Write the table ``decided``: each class with its channels and its unicast subscribers."""
     step = partial(task_decisions, setting, str(save_members(members, work)), multiple)
@@ -187,10 +187,10 @@ def assign_on_spark(
     return classes.sparkSession.read.schema(COLUMNS).parquet(escaped(work / TABLE))
 
 
-def task_decisions(setting: Setting, path: str, multiple: bool, batches: Batches) -> Batches:
+def task_decisions(setting: LloydSetting, path: str, multiple: bool, batches: Batches) -> Batches:
     """In a task: what is decided for the rows of each batch."""
     for demand, members, batch in demands(setting, path, batches):
-        cover = one_channel(members, assign(demand, members).best)
+        cover = one_channel(members, assign_rows(demand, members).best)
         if multiple:
             cover = recover(demand, cover, no_rules(demand, setting.channels))
         yield decided_batch(batch, demand, cover)

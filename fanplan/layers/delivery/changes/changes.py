@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from fanplan.core.arrays import Longs
 from fanplan.core.prices import Weights
-from fanplan.layers.channels.changes.changes import renumbered, told
-from fanplan.layers.channels.changes.order import ACTIONS, ChannelChanges, ordered
+from fanplan.layers.channels.changes.changes import changes_table, renumbered_channels
+from fanplan.layers.channels.changes.order import ACTIONS, ChannelChanges, ordered_changes
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.changes.modes import mode_changes
 from fanplan.layers.delivery.changes.states import DeliveryStanding
@@ -76,14 +76,14 @@ class Terms:
 
 def stage(world: DeliveryWorld, terms: Terms, limit: int) -> Staged:
     """All changes in steps, each state checked."""
-    changes = ordered(world.channels, terms.weights, world.movers)
+    changes = ordered_changes(world.channels, terms.weights, world.movers)
     line = Line(changes)
     for part in lined_up(world, changes, terms):
         line.add(part)
     step = cut(np.array(line.unit, np.int64), limit, WHY)
     standing = DeliveryStanding(world, changes, terms.prices, terms.limits)
     states = tuple(judged(standing, line, step))
-    running = {"channels": renumbered(world.channels.running)}
+    running = {"channels": renumbered_channels(world.channels.running)}
     if world.brokers:
         trees = {tree: runs for tree, runs in world.brokers.trees.items() if tree != runs}
         running |= {"trees": trees, "groups": world.brokers.groups.moved}
@@ -154,7 +154,10 @@ class Line:
 
     def table(self, world: DeliveryWorld) -> pa.Table:
         """The changes by the names of things."""
-        parts = [told(self.changes, world.channels), *(of_rows(r) for r in self.rows.values())]
+        parts = [
+            changes_table(self.changes, world.channels),
+            *(of_rows(r) for r in self.rows.values()),
+        ]
         first = np.cumsum([0, *map(len, parts)])
         at = first[np.array(self.kind, np.int64)] + np.array(self.number, np.int64)
         return pa.concat_tables(parts).take(pa.array(at))

@@ -16,9 +16,9 @@ from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.data.build import take_audiences
 from fanplan.data.interest import InterestProblem
 from fanplan.data.reader import read_stage
-from fanplan.layers.channels.changes.world import both
-from fanplan.layers.channels.check.evidence import Decisions, Truth
-from fanplan.layers.channels.map import pairs
+from fanplan.layers.channels.changes.world import relation_sides
+from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions
+from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.changes import Group
@@ -46,7 +46,7 @@ class Senders:
     publishers: pa.Array
 
 
-def read_senders(dataset: Path, truth: Truth) -> Senders:
+def read_senders(dataset: Path, truth: ChannelTruth) -> Senders:
     """O(flows × publishers of a class)."""
     table = read_stage(dataset, "senders", ("publisher", "audience_class", "messages"))
     table = table.sort_by([("audience_class", "ascending"), ("publisher", "ascending")])
@@ -65,7 +65,9 @@ def read_senders(dataset: Path, truth: Truth) -> Senders:
     return Senders(flow[used], publisher[used], messages[used], publisher_names(dataset))
 
 
-def problem_on(shape: Shape, sites: Sites, truth: Truth, senders: Senders) -> DeliveryProblem:
+def problem_on(
+    shape: Shape, sites: Sites, truth: ChannelTruth, senders: Senders
+) -> DeliveryProblem:
     """The delivery problem by flows where brokers and clients stand; who has no broker is out."""
     names = pa.array(sorted(shape.brokers), pa.string())
     home = homes(shape, "subscriber", truth.subscribers, names)
@@ -106,7 +108,7 @@ def shape_trees(shape: Shape, names: pa.Array) -> PartTrees:
     return PartTrees(edges, np.array(of, np.int32), everybody, len(names))
 
 
-def interest_of(truth: Truth, home: Ints, messages: Floats) -> InterestProblem:
+def interest_of(truth: ChannelTruth, home: Ints, messages: Floats) -> InterestProblem:
     """Who wants each flow, of those who have a broker."""
     audience = take_audiences(truth.audience_starts, truth.audience, truth.classes.astype(np.int64))
     flows = len(truth.classes)
@@ -141,7 +143,9 @@ def broker_ledger(
     past = np.zeros(problem.interest.size, bool)
     past[direct] = True
     channels = len(decisions.members.starts) - 1
-    assigned, members = (pairs(*both(r)) for r in (decisions.channels, decisions.members))
+    assigned, members = (
+        map_pairs(*relation_sides(r)) for r in (decisions.channels, decisions.members)
+    )
     routes = recounted_routes(problem, assigned, members, channels, past)
     groups = exact_groups(problem.brokers, problem.trees, routes)
     known = {(group.root, group.members) for group in used}

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Ints, Longs
-from fanplan.layers.channels.changes.world import ChannelWorld, Pairs
+from fanplan.layers.channels.changes.world import ChannelWorld, PlanKeys
 from fanplan.plan.axis import Axis
 from fanplan.plan.steps import ModeChange
 from fanplan.plan.stored import StoredPlan
@@ -32,7 +32,7 @@ def mode_changes(old: StoredPlan, new: StoredPlan, world: ChannelWorld) -> Itera
     yield from sorted(found, key=lambda change: -change.messages)
 
 
-def modes_of(plan: Pairs, world: ChannelWorld) -> Ints:
+def modes_of(plan: PlanKeys, world: ChannelWorld) -> Ints:
     """The mode of each flow in a plan."""
     carried, alone = (np.zeros(len(world.truth.names), bool) for _ in range(2))
     carried[plan.carried // max(1, world.channels)] = True

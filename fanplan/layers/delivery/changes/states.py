@@ -12,10 +12,10 @@ from fanplan.layers.channels.changes.changes import (
     channels_used,
     fed,
     least_reached,
-    require_served,
+    require_still_served,
 )
 from fanplan.layers.channels.changes.order import ChannelChanges
-from fanplan.layers.channels.changes.world import both
+from fanplan.layers.channels.changes.world import relation_sides
 from fanplan.layers.channels.check.check import count_ledger, find_service
 from fanplan.layers.channels.check.evidence import Decisions
 from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on
@@ -123,7 +123,7 @@ class DeliveryStanding:
     def judge(self) -> State:
         """Everybody is served, channels stay in their domains, and brokers hold."""
         findings = Findings()
-        require_served(self.channels, self.least, findings)
+        require_still_served(self.channels, self.least, findings)
         beside = State({})
         if self.brokers:
             self.require_domains(self.brokers, findings)
@@ -140,7 +140,7 @@ class DeliveryStanding:
     def require_domains(self, brokers: BrokersStanding, findings: Findings) -> None:
         """Members of a channel are where it reaches, and nobody is in two domains."""
         world = self.world.channels
-        channel, member = both(self.channels.decisions().members)
+        channel, member = relation_sides(self.channels.decisions().members)
         names = world.truth.subscribers.to_pylist()
         pairs = sorted({(m, world.domains[c]) for c, m in zip(channel, member, strict=True)})
         pairs = [(m, domain) for m, domain in pairs if domain]

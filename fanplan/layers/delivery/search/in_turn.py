@@ -13,7 +13,7 @@ from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap, bitmap
 from fanplan.layers.channels.ledger import joined_any
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.delivery.params import DeliveryParams
@@ -103,10 +103,10 @@ def joined(
     return map, np.array(domain, np.int32)
 
 
-def together(parts: Sequence[tuple[Longs | Ints, Ints]]) -> Pairs:
+def together(parts: Sequence[tuple[Longs | Ints, Ints]]) -> MapPairs:
     if not parts:
         return NO_PAIRS
-    return pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return map_pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def spread(starts: Longs, values: Ints, row: Longs) -> tuple[Longs, Ints]:
@@ -118,7 +118,7 @@ def spread(starts: Longs, values: Ints, row: Longs) -> tuple[Longs, Ints]:
 
 
 def completed(
-    interest: InterestProblem, channels: int, assigned: Pairs, members: Pairs
+    interest: InterestProblem, channels: int, assigned: MapPairs, members: MapPairs
 ) -> ChannelMap:
     """The map in which all who are not reached by a channel get unicast."""
     bits = bitmap(members.left, members.right, channels, len(interest.subscribers))
@@ -126,7 +126,7 @@ def completed(
         interest.indptr, interest.audience, assigned.starts(interest.size), assigned.right, bits
     )
     row = np.repeat(np.arange(interest.size, dtype=np.int32), interest.audience_sizes)
-    return ChannelMap(channels, assigned, members, pairs(row[rest], interest.audience[rest]))
+    return ChannelMap(channels, assigned, members, map_pairs(row[rest], interest.audience[rest]))
 
 
 @compiled

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.core.stop import Stop
-from fanplan.layers.channels.map import pairs
+from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.ledger import DeliveryLedger, delivery_ledger
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
@@ -65,7 +65,7 @@ def starts_again(problem: DeliveryProblem, params: DeliveryParams) -> bool:
 
 def without_channels(problem: DeliveryProblem, params: DeliveryParams) -> Delivery:
     """Brokers alone."""
-    map = completed(problem.interest, 0, pairs([], []), pairs([], []))
+    map = completed(problem.interest, 0, map_pairs([], []), map_pairs([], []))
     nobody = np.zeros(problem.interest.size, bool)
     return with_groups(problem, params, map, np.empty(0, np.int32), nobody)
 

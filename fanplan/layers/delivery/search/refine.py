@@ -12,7 +12,7 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Ints
 from fanplan.core.stop import Stop
-from fanplan.layers.channels.map import pairs
+from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem.delivery import DeliveryProblem
 from fanplan.layers.delivery.record import Delivery
@@ -92,9 +92,9 @@ class Search:
         state, problem = self.state, self.problem
         used = (state.sets != NONE) & ~state.past[self.row][:, None]
         segment, _ = np.nonzero(used)
-        assigned = pairs(self.row[segment], state.sets[used])
+        assigned = map_pairs(self.row[segment], state.sets[used])
         map = completed(
-            problem.interest, len(self.domain), assigned, pairs(*np.nonzero(state.members))
+            problem.interest, len(self.domain), assigned, map_pairs(*np.nonzero(state.members))
         )
         return with_groups(problem, self.params, map, self.domain, state.past.copy())
 

@@ -26,7 +26,12 @@ from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cover import cell_points
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.traffic import with_cells, with_topic_ids
-from fanplan.layers.channels.stages.replay import measured, read_tables, require_publications, total
+from fanplan.layers.channels.stages.replay import (
+    measured_ledger,
+    read_tables,
+    require_publications,
+    sum_or_zero,
+)
 from fanplan.layers.delivery.carried import DeliveryWays, Parcels, carried, read_ways
 from fanplan.layers.delivery.ledger import DeliveryLedger
 from fanplan.layers.delivery.record import DeliveryRecord
@@ -128,7 +133,7 @@ class Replaying:
     def cells(self) -> DataFrame:
         """Messages and bytes of each flow, or cell without one, from each source."""
         kinds = self.sent.groupBy(*PLACE, "source", "flow", "audience_class")
-        return kinds.agg(total(F.col("weight")).alias("messages"), total_of("bytes"))
+        return kinds.agg(sum_or_zero(F.col("weight")).alias("messages"), total_of("bytes"))
 
     def sums(self) -> pa.Table:
         """Messages of each class from each source; no class: not in the plan."""
@@ -159,7 +164,7 @@ class Replaying:
         ways = ways.withColumn("direct", F.coalesce("direct", F.lit(False)))
         flows = ways.groupBy("flow", "direct").agg(total_of("messages"), total_of("bytes"))
         wants = self.wants().persist()
-        row: Any = measured(flows, wants, tables).first()
+        row: Any = measured_ledger(flows, wants, tables).first()
         wants.unpersist()
         return row.asDict()
 
@@ -198,10 +203,10 @@ class Replaying:
         return (
             ends.groupBy("source", "destinations")
             .agg(
-                total(weight).alias("messages"),
-                total(weight * reached).alias("deliveries"),
-                total(weight * (F.col("wanted") - reached)).alias("missed"),
-                total(F.col("bytes") * reached).alias("bytes"),
+                sum_or_zero(weight).alias("messages"),
+                sum_or_zero(weight * reached).alias("deliveries"),
+                sum_or_zero(weight * (F.col("wanted") - reached)).alias("missed"),
+                sum_or_zero(F.col("bytes") * reached).alias("bytes"),
             )
             .toArrow()
         )
@@ -283,7 +288,7 @@ def sum_of(table: pa.Table, name: str) -> float:
 
 
 def total_of(name: str) -> Any:
-    return total(F.col(name).cast("double")).alias(name)
+    return sum_or_zero(F.col(name).cast("double")).alias(name)
 
 
 def routes_in(table: pa.Table) -> Routes:

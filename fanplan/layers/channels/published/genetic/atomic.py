@@ -18,7 +18,7 @@ from fanplan.core.kernels import compiled
 from fanplan.data.build import summed
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.published.genetic.problem import Lists
-from fanplan.layers.channels.published.tock import NOWHERE, Assignment, put, reassign
+from fanplan.layers.channels.published.tock import NOWHERE, Assignment, put_row, reassign
 
 FIRST_PASSES = 5
 
@@ -56,7 +56,7 @@ class RowGenes:
 
     def settle(self, population: Ints, costs: Floats, passes: int, rng: Generator) -> None:
         lists = self.audiences.starts, self.audiences.values
-        settle(population, costs, *lists, self.rate, self.subscribers, passes, rng)
+        settle_maps(population, costs, *lists, self.rate, self.subscribers, passes, rng)
 
 
 def row_genes(problem: InterestProblem, which: Longs) -> RowGenes:
@@ -72,7 +72,7 @@ def row_genes(problem: InterestProblem, which: Longs) -> RowGenes:
 
 
 @compiled
-def settle(
+def settle_maps(
     population: Ints,
     costs: Floats,
     indptr: Longs,
@@ -97,7 +97,7 @@ def settle(
         )
         for row in range(len(rate)):
             if population[k, row] != NOWHERE:
-                put(state, row, population[k, row])
+                put_row(state, row, population[k, row])
         for _ in range(passes):
             if reassign(state, rng.permutation(len(rate))) == 0:
                 break

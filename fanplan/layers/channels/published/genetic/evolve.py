@@ -25,7 +25,7 @@ DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class Generation:
     """A population, best map first, and all that is needed to go on. It can be pickled.
 
     ``costs`` are per map and channel; ``best`` is the best map seen, ``first_cost`` the least cost
@@ -53,29 +53,29 @@ class State:
         return self.iteration >= params.iterations or tired or (enough and saved > 0)
 
 
-def start(genes: Genes, params: EvolutionParams, seed: int, island: int = 0) -> State:
+def start(genes: Genes, params: EvolutionParams, seed: int, island: int = 0) -> Generation:
     """The first population of an island."""
     rng = np.random.default_rng([seed, island])
     drawn = genes.first(params, rng)
     costs = np.zeros((params.population, params.channels))
     genes.evaluate(drawn, np.ones(costs.shape, dtype=np.bool_), costs, params, rng)
-    order = ranked(genes, drawn, costs)
+    order = rank_maps(genes, drawn, costs)
     drawn, costs = drawn[order], costs[order]
     cost = float(costs[0].sum())
-    return State(genes, params, rng, drawn, costs, drawn[0], cost, cost)
+    return Generation(genes, params, rng, drawn, costs, drawn[0], cost, cost)
 
 
-def advance(state: State, iterations: int, stop: Stop = never) -> State:
+def advance(state: Generation, iterations: int, stop: Stop = never) -> Generation:
     """The state after so many iterations, or fewer if a stop rule holds. The given one stays."""
     state = replace(state, rng=deepcopy(state.rng))
     for _ in range(iterations):
         if state.finished or stop(state.best_cost):
             break
-        state = generation(state)
+        state = next_generation(state)
     return state
 
 
-def generation(state: State) -> State:
+def next_generation(state: Generation) -> Generation:
     """Steps 15 and 12 to 13 of Figure 1: a new population, its fitness, and who is accepted."""
     params, genes = state.params, state.genes
     at = state.iteration
@@ -128,7 +128,7 @@ def breed(
             mine, other = parents[i], parents[1 - i]
             to = rng.permutation(channels) if permute else same
             inherited[k + i] = costs[mine]
-            exchange(
+            cross_over(
                 population[mine],
                 population[other],
                 cuts,
@@ -167,7 +167,7 @@ def roulette(sectors: Floats, rng: Generator) -> int:
 
 
 @compiled
-def exchange(
+def cross_over(
     mine: Ints, other: Ints, points: Longs, to: Longs, child: Ints, changed: Bools
 ) -> None:
     """A child of one parent, but for every second part between points, which is the other's.
@@ -207,18 +207,20 @@ def mutate(map: Ints, channels: int, mask: float, rng: Generator, changed: Bools
             changed[a] = changed[b] = True
 
 
-def accept(state: State, children: Ints, costs: Floats) -> State:
+def accept(state: Generation, children: Ints, costs: Floats) -> Generation:
     """The best maps of the old population live on, with the best children (*Acceptance*)."""
     elite = state.params.elitism
-    order = ranked(state.genes, children, costs)[: len(children) - elite]
+    order = rank_maps(state.genes, children, costs)[: len(children) - elite]
     population = np.concatenate((state.population[:elite], children[order]))
     costs = np.concatenate((state.costs[:elite], costs[order]))
-    return settled(state, population, costs, state.iteration + 1)
+    return ranked_generation(state, population, costs, state.iteration + 1)
 
 
-def settled(state: State, population: Ints, costs: Floats, iteration: int) -> State:
+def ranked_generation(
+    state: Generation, population: Ints, costs: Floats, iteration: int
+) -> Generation:
     """The state with that population in order, and the best map seen."""
-    order = ranked(state.genes, population, costs)
+    order = rank_maps(state.genes, population, costs)
     population, costs = population[order], costs[order]
     cost = float(costs[0].sum())
     better = precedes(state.genes, population[0], cost, state.best, state.best_cost)
@@ -233,7 +235,7 @@ def settled(state: State, population: Ints, costs: Floats, iteration: int) -> St
     )
 
 
-def ranked(genes: Genes, population: Ints, costs: Floats) -> Longs:
+def rank_maps(genes: Genes, population: Ints, costs: Floats) -> Longs:
     """Positions of the maps, cheapest first; a tie goes to the one with fewer channels."""
     cost = np.round(costs.sum(axis=1) / genes.unit, DIGITS)
     return np.lexsort((used_channels(population, costs.shape[1]), cost))
@@ -245,20 +247,20 @@ def precedes(genes: Genes, map: Ints, cost: float, other: Ints, other_cost: floa
     return a < b or (a == b and len(np.unique(map)) < len(np.unique(other)))
 
 
-def migrate(states: list[State]) -> list[State]:
+def migrate(states: list[Generation]) -> list[Generation]:
     """Each island's best map takes the place of the worst on the next island, in a ring."""
     if len(states) < 2:
         return states
     return [welcome(state, states[i - 1]) for i, state in enumerate(states)]
 
 
-def welcome(state: State, guest: State) -> State:
+def welcome(state: Generation, guest: Generation) -> Generation:
     population, costs = state.population.copy(), state.costs.copy()
     population[-1], costs[-1] = guest.population[0], guest.costs[0]
-    return settled(state, population, costs, state.iteration)
+    return ranked_generation(state, population, costs, state.iteration)
 
 
-def best(states: list[State]) -> State:
+def best_generation(states: list[Generation]) -> Generation:
     """The state with the best map; of equals the first."""
     winner = states[0]
     for state in states[1:]:

@@ -16,10 +16,10 @@ from fanplan.data.build import from_pairs
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap
 from fanplan.layers.channels.ledger import joined_any
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, Pairs, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.genetic.atomic import row_genes
-from fanplan.layers.channels.published.genetic.evolve import State, advance, start
+from fanplan.layers.channels.published.genetic.evolve import Generation, advance, start
 from fanplan.layers.channels.published.genetic.genes import subscription_genes
 from fanplan.layers.channels.published.genetic.params import (
     AtomicParams,
@@ -42,7 +42,7 @@ def genetic(
 
 def first_state(
     problem: SubscriptionProblem, params: GeneticParams, seed: int, island: int = 0
-) -> State:
+) -> Generation:
     """Where an island's search over the heavy subscriptions starts."""
     require_enough_flows(problem.interest, params.channels)
     chosen = heavy_subscriptions(problem, params)
@@ -50,7 +50,7 @@ def first_state(
     return start(subscription_genes(problem, chosen, weight), params, seed, island)
 
 
-def finished_map(problem: SubscriptionProblem, state: State) -> ChannelMap:
+def finished_map(problem: SubscriptionProblem, state: Generation) -> ChannelMap:
     """The channel map of a state's best map of subscriptions."""
     return map_subscriptions(problem, state.genes.chosen, state.best, state.params.channels)
 
@@ -68,18 +68,20 @@ def genetic_atomic(
 
 def first_atomic(
     problem: InterestProblem, params: AtomicParams, seed: int, island: int = 0
-) -> State:
+) -> Generation:
     """Where an island's search over the heavy rows starts."""
     require_enough_flows(problem, params.channels)
     return start(row_genes(problem, heavy_rows(problem, params)), params, seed, island)
 
 
-def finished_atomic(problem: InterestProblem, state: State) -> ChannelMap:
+def finished_atomic(problem: InterestProblem, state: Generation) -> ChannelMap:
     """The channel map of a state's best map of rows."""
     genes = row_genes(problem, state.genes.chosen)
     channel = state.best[genes.gene]
     joined = members_of(state.best, genes.audiences)
-    return served(problem, pairs(genes.chosen, channel), joined, state.params.channels)
+    return with_unicast_rest(
+        problem, map_pairs(genes.chosen, channel), joined, state.params.channels
+    )
 
 
 def map_subscriptions(
@@ -87,35 +89,37 @@ def map_subscriptions(
 ) -> ChannelMap:
     """A flow goes on every channel with a subscription that covers it; subscribers join those."""
     rows = problem.rows.take(chosen)
-    sent = pairs(rows.values, np.repeat(channel, np.diff(rows.starts)))
+    sent = map_pairs(rows.values, np.repeat(channel, np.diff(rows.starts)))
     joined = members_of(channel, problem.subscribers.take(chosen))
-    return served(problem.interest, sent, joined, channels)
+    return with_unicast_rest(problem.interest, sent, joined, channels)
 
 
 def map_rest(problem: InterestProblem, rows: Lists, part: ChannelMap) -> ChannelMap:
     """A map over classes of some rows, as one over all rows, with unicast for the rest."""
     own = rows.take(part.assigned.left.astype(np.int64))
-    sent = pairs(own.values, np.repeat(part.assigned.right, np.diff(own.starts)))
-    return served(problem, sent, part.members, part.channels)
+    sent = map_pairs(own.values, np.repeat(part.assigned.right, np.diff(own.starts)))
+    return with_unicast_rest(problem, sent, part.members, part.channels)
 
 
-def members_of(channel: Ints, subscribers: Lists) -> Pairs:
+def members_of(channel: Ints, subscribers: Lists) -> MapPairs:
     """(channel, subscriber) for the subscribers of everything that a channel holds."""
-    return pairs(np.repeat(channel, np.diff(subscribers.starts)), subscribers.values)
+    return map_pairs(np.repeat(channel, np.diff(subscribers.starts)), subscribers.values)
 
 
-def served(problem: InterestProblem, sent: Pairs, joined: Pairs, channels: int) -> ChannelMap:
+def with_unicast_rest(
+    problem: InterestProblem, sent: MapPairs, joined: MapPairs, channels: int
+) -> ChannelMap:
     """The map with these channels, and unicast to everybody whom they do not reach."""
     map = ChannelMap(channels, sent, joined, NO_PAIRS)
     bits = map.member_bits(len(problem.subscribers))
     starts = sent.starts(problem.size)
-    missing = unreached(problem.indptr, problem.audience, starts, sent.right, bits)
+    missing = unreached_pairs(problem.indptr, problem.audience, starts, sent.right, bits)
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
-    return ChannelMap(channels, sent, joined, pairs(row[missing], problem.audience[missing]))
+    return ChannelMap(channels, sent, joined, map_pairs(row[missing], problem.audience[missing]))
 
 
 @compiled
-def unreached(
+def unreached_pairs(
     indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Bitmap
 ) -> np.ndarray:
     """Whether each (row, interested subscriber) pair is served by none of the row's channels."""
@@ -133,7 +137,7 @@ def heavy_subscriptions(problem: SubscriptionProblem, params: GeneticParams) -> 
     if share is None:
         share = CONTENT_SHARE if problem.content_based else 1.0
     how = params.probability, params.sample, params.weight
-    return heaviest(subscription_weight(problem, *how), share)
+    return heaviest_positions(subscription_weight(problem, *how), share)
 
 
 def wanted_of(problem: SubscriptionProblem, chosen: Longs) -> tuple[Lists, InterestProblem]:
@@ -154,10 +158,10 @@ def wanted_of(problem: SubscriptionProblem, chosen: Longs) -> tuple[Lists, Inter
 
 def heavy_rows(problem: InterestProblem, params: EvolutionParams) -> Longs:
     """Positions of the rows to map: the part with most messages, or all."""
-    return heaviest(problem.messages, 1.0 if params.heavy is None else params.heavy)
+    return heaviest_positions(problem.messages, 1.0 if params.heavy is None else params.heavy)
 
 
-def heaviest(weights: Floats, share: float) -> Longs:
+def heaviest_positions(weights: Floats, share: float) -> Longs:
     """Positions of the heaviest part, ascending; of equal weights the first ones."""
     count = math.ceil(share * len(weights) - 1e-9)
     return np.sort(np.argsort(-weights, kind="stable")[:count])

@@ -239,7 +239,7 @@ def one_per_subscriber(problem: SubscriptionProblem) -> SubscriptionProblem:
     )
 
 
-def from_generated(
+def generated_subscriptions(
     generated: Generated, seconds: float = 1.0, seed: int | None = None
 ) -> SubscriptionProblem:
     """The problem of a generated workload with at most one attribute, without Spark.

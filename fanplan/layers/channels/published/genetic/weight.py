@@ -54,7 +54,7 @@ def message_size(problem: SubscriptionProblem) -> Floats:
         np.bincount(problem.row_topic, total, topics).astype(np.float64)
         for total in (interest.bytes, interest.messages)
     )
-    return ratio(bytes, messages)
+    return part_of_whole(bytes, messages)
 
 
 def subscription_probability(problem: SubscriptionProblem, kind: Kind, sample: int) -> Floats:
@@ -65,38 +65,42 @@ def subscription_probability(problem: SubscriptionProblem, kind: Kind, sample: i
     """
     volumes, topic = subscription_volumes(problem), problem.topic
     if kind == "volume":
-        return ratio(volumes, problem.topic_volume[topic])
+        return part_of_whole(volumes, problem.topic_volume[topic])
     enough = (problem.root_hits >= sample)[topic]
-    counted = ratio(known_hits(problem), problem.root_hits[topic])
+    counted = part_of_whole(known_hits(problem), problem.root_hits[topic])
     # An estimate is rounded and may take another way to the root, so it can exceed it.
-    return np.minimum(np.where(enough, counted, ratio(volumes, root_volumes(problem)[topic])), 1.0)
+    return np.minimum(
+        np.where(enough, counted, part_of_whole(volumes, root_volumes(problem)[topic])), 1.0
+    )
 
 
 def row_probability(problem: SubscriptionProblem, kind: Kind, sample: int) -> Floats:
     """P of each atomic volume, from which that of any union follows by addition."""
     topic = problem.row_topic
     if kind == "volume":
-        return ratio(problem.row_volume, problem.topic_volume[topic])
+        return part_of_whole(problem.row_volume, problem.topic_volume[topic])
     enough = (problem.root_hits >= sample)[topic]
-    counted = ratio(problem.interest.messages, problem.root_hits[topic])
-    return np.where(enough, counted, ratio(problem.row_volume, root_volumes(problem)[topic]))
+    counted = part_of_whole(problem.interest.messages, problem.root_hits[topic])
+    return np.where(
+        enough, counted, part_of_whole(problem.row_volume, root_volumes(problem)[topic])
+    )
 
 
-def ratio(part: Floats | Longs, whole: Floats) -> Floats:
+def part_of_whole(part: Floats | Longs, whole: Floats) -> Floats:
     """Part of the whole, 0 of nothing."""
     return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class CountedSubscription:
     """A subscription by its boxes, with its hits."""
 
     lo: Floats
     hi: Floats
     hits: int
 
-    def covers(self, other: Counted) -> bool:
-        return covers(self.lo, self.hi, other.lo, other.hi)
+    def covers(self, other: CountedSubscription) -> bool:
+        return boxes_cover(self.lo, self.hi, other.lo, other.hi)
 
     @property
     def volume(self) -> float:
@@ -109,23 +113,27 @@ def known_hits(problem: SubscriptionProblem) -> Longs:
     for topic in np.unique(problem.topic[hits == UNCOUNTED]):
         own = np.flatnonzero(problem.topic == topic)
         new = hits[own] == UNCOUNTED
-        known = list(counted(problem, own[~new], hits)) if not new.all() else []
+        known = list(counted_subscriptions(problem, own[~new], hits)) if not new.all() else []
         hits[own[new]] = 0
         # Without a count the root has no hits, and so has everything below it.
-        for i, subscription in zip(own[new], counted(problem, own[new], hits), strict=True):
+        for i, subscription in zip(
+            own[new], counted_subscriptions(problem, own[new], hits), strict=True
+        ):
             if known:
-                hits[i] = estimate(subscription, known)
-                known.append(Counted(subscription.lo, subscription.hi, int(hits[i])))
+                hits[i] = estimate_hits(subscription, known)
+                known.append(CountedSubscription(subscription.lo, subscription.hi, int(hits[i])))
     return hits
 
 
-def counted(problem: SubscriptionProblem, which: Longs, hits: Longs) -> Iterator[Counted]:
+def counted_subscriptions(
+    problem: SubscriptionProblem, which: Longs, hits: Longs
+) -> Iterator[CountedSubscription]:
     for i in which:
         line = problem.boxes[i]
-        yield Counted(problem.lo[line], problem.hi[line], int(hits[i]))
+        yield CountedSubscription(problem.lo[line], problem.hi[line], int(hits[i]))
 
 
-def estimate(new: Counted, known: list[Counted]) -> int:
+def estimate_hits(new: CountedSubscription, known: list[CountedSubscription]) -> int:
     """Hits of a new subscription, from the closest ones that it covers and that cover it.
 
     The value lies between theirs, as section 3.4 has it; where s⁻ is denser than s⁺ on the whole
@@ -140,7 +148,7 @@ def estimate(new: Counted, known: list[Counted]) -> int:
     return int(min(value, above.hits))
 
 
-def estimate_outside(new: Counted, known: list[Counted]) -> int:
+def estimate_outside(new: CountedSubscription, known: list[CountedSubscription]) -> int:
     """Hits of a new subscription that none covers: 0 for the first, all if it is the new root."""
     if not known:
         return 0
@@ -151,7 +159,7 @@ def estimate_outside(new: Counted, known: list[Counted]) -> int:
     return int(root.hits * common / root.volume)
 
 
-def find_root(known: list[Counted]) -> Counted:
+def find_root(known: list[CountedSubscription]) -> CountedSubscription:
     """The subscription that covers all others, else the smallest box that does.
 
     Such a box took over the hits of the root before it, that is, of the one with most hits.
@@ -161,7 +169,7 @@ def find_root(known: list[Counted]) -> Counted:
             return subscription
     low = np.min([s.lo.min(axis=0) for s in known], axis=0, keepdims=True)
     high = np.max([s.hi.max(axis=0) for s in known], axis=0, keepdims=True)
-    return Counted(low, high, max(s.hits for s in known))
+    return CountedSubscription(low, high, max(s.hits for s in known))
 
 
 def subscription_volumes(problem: SubscriptionProblem) -> Floats:
@@ -204,7 +212,7 @@ def disjoint(lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
         for j in range(i):
             rest = subtract(*rest, lo[j], hi[j])
         made.append(rest)
-    return joined(made, lo.shape[1])
+    return joined_boxes(made, lo.shape[1])
 
 
 def subtract(lo: Floats, hi: Floats, hole_lo: Floats, hole_hi: Floats) -> tuple[Floats, Floats]:
@@ -219,7 +227,7 @@ def subtract(lo: Floats, hi: Floats, hole_lo: Floats, hole_hi: Floats) -> tuple[
         lo[:, axis] = np.maximum(lo[:, axis], hole_lo[axis])
         hi[:, axis] = np.minimum(hi[:, axis], hole_hi[axis])
         lo, hi = solid(lo, hi)
-    return joined(made, lo.shape[1])
+    return joined_boxes(made, lo.shape[1])
 
 
 def intersect(lo: Floats, hi: Floats, other_lo: Floats, other_hi: Floats) -> tuple[Floats, Floats]:
@@ -236,14 +244,14 @@ def solid(lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
     return lo[keep], hi[keep]
 
 
-def joined(lists: list[tuple[Floats, Floats]], axes: int) -> tuple[Floats, Floats]:
+def joined_boxes(lists: list[tuple[Floats, Floats]], axes: int) -> tuple[Floats, Floats]:
     """Several lists of boxes as one."""
     none = np.empty((0, axes))
     low = np.concatenate([none, *(lo for lo, _ in lists)])
     return low, np.concatenate([none, *(hi for _, hi in lists)])
 
 
-def covers(lo: Floats, hi: Floats, other_lo: Floats, other_hi: Floats) -> bool:
+def boxes_cover(lo: Floats, hi: Floats, other_lo: Floats, other_hi: Floats) -> bool:
     """s C_s^s s′: whether s covers every notification that s′ covers."""
     if len(lo) == len(other_lo) == 1:
         return bool(((lo <= other_lo) & (other_hi <= hi)).all() or (other_lo >= other_hi).any())

@@ -22,12 +22,12 @@ from fanplan.layers.channels.published.second_step.moving_pairs import (
     COST,
     FLOW,
     USER,
-    Delivery,
     Items,
-    channel_map,
-    deliver,
-    fits,
+    Served,
+    fits_limit,
     send_by_unicast,
+    served_by_map,
+    served_map,
 )
 
 if TYPE_CHECKING:
@@ -55,15 +55,13 @@ def greedy(
     An item that no longer fits under the limit is passed over. Each move takes time in its pairs
     and a few steps on a heap.
     """
-    state = deliver(problem, map, params.weights)
+    state = served_by_map(problem, map, params.weights)
     for _ in greedy_path(state, items(problem), params, stop):
         pass
-    return channel_map(problem, state)
+    return served_map(problem, state)
 
 
-def greedy_path(
-    state: Delivery, items: Items, params: HybridParams, stop: Stop
-) -> Iterator[Floats]:
+def greedy_path(state: Served, items: Items, params: HybridParams, stop: Stop) -> Iterator[Floats]:
     """Make the moves; yields the totals (cost, multicast, unicast) after each, in parts."""
     least_gain = -np.inf if params.forced else NEGLIGIBLE * state.totals[COST]
     path = np.empty((len(items.weight) // ROUNDS + 1, len(state.totals)))
@@ -74,7 +72,7 @@ def greedy_path(
 
 
 @compiled
-def move_best(state: Delivery, items: Items, limit: float, least_gain: float, path: Floats) -> int:
+def move_best(state: Served, items: Items, limit: float, least_gain: float, path: Floats) -> int:
     """As many greedy moves as ``path`` has room for the totals after each; the number made.
 
     A stored change is never above the true one: channels only lose members and load, which makes
@@ -100,15 +98,15 @@ def move_best(state: Delivery, items: Items, limit: float, least_gain: float, pa
         else:
             stored[item] = DONE
             pairs = items.pairs[items.starts[item] : items.starts[item + 1]]
-            if fits(state, pairs, limit):
-                move(state, items.kind, pairs, heap, stored)
+            if fits_limit(state, pairs, limit):
+                move_item(state, items.kind, pairs, heap, stored)
                 path[moved] = state.totals
                 moved += 1
     return moved
 
 
 @compiled
-def item_change(state: Delivery, kind: int, item: int) -> float:
+def item_change(state: Served, kind: int, item: int) -> float:
     """What moving an item adds to the cost."""
     if kind == FLOW:
         return flow_change(state, item)
@@ -118,7 +116,7 @@ def item_change(state: Delivery, kind: int, item: int) -> float:
 
 
 @compiled
-def pair_change(state: Delivery, pair: int) -> float:
+def pair_change(state: Served, pair: int) -> float:
     """What moving a pair to unicast adds to the cost (Eq. 1), less than 0 if it pays. O(1).
 
     It can pay only if the subscriber then leaves the channel or the row does.
@@ -138,7 +136,7 @@ def pair_change(state: Delivery, pair: int) -> float:
 
 
 @compiled
-def flow_change(state: Delivery, row: int) -> float:
+def flow_change(state: Served, row: int) -> float:
     """What moving a row to unicast adds to the cost (Eq. 1), less than 0 if it pays.
 
     The members of its channels no longer receive it, and those who needed nothing else leave.
@@ -156,7 +154,7 @@ def flow_change(state: Delivery, row: int) -> float:
 
 
 @compiled
-def user_change(state: Delivery, subscriber: int) -> float:
+def user_change(state: Served, subscriber: int) -> float:
     """What moving a subscriber to unicast adds to the cost (Eq. 1), less than 0 if it pays.
 
     The subscriber leaves all channels, and rows that nobody else gets there leave them too.
@@ -172,7 +170,7 @@ def user_change(state: Delivery, subscriber: int) -> float:
 
 
 @compiled
-def is_carried(state: Delivery, items: Items, item: int) -> bool:
+def is_carried(state: Served, items: Items, item: int) -> bool:
     """Whether a channel carries any of the item's pairs."""
     for p in items.pairs[items.starts[item] : items.starts[item + 1]]:
         if state.entry[p] != BY_UNICAST:
@@ -187,7 +185,7 @@ def store(heap: list, stored: Floats, item: int, change: float) -> None:
 
 
 @compiled
-def move(state: Delivery, kind: int, pairs: np.ndarray, heap: list, stored: Floats) -> None:
+def move_item(state: Served, kind: int, pairs: np.ndarray, heap: list, stored: Floats) -> None:
     """Move an item's pairs; whatever is left alone by that is now worth more."""
     for p in pairs:
         e = state.entry[p]
@@ -202,7 +200,7 @@ def move(state: Delivery, kind: int, pairs: np.ndarray, heap: list, stored: Floa
 
 
 @compiled
-def revalue(heap: list, stored: Floats, state: Delivery, kind: int, pair: int) -> None:
+def revalue(heap: list, stored: Floats, state: Served, kind: int, pair: int) -> None:
     """Store the change of the pair's item anew if it is lower than is known."""
     item = pair
     if kind == FLOW:
@@ -215,7 +213,7 @@ def revalue(heap: list, stored: Floats, state: Delivery, kind: int, pair: int) -
             store(heap, stored, item, change)
 
 
-def in_order(
+def move_by_weight(
     items: Callable[[InterestProblem], Items],
     ranking: Callable[[Items], Longs],
     problem: InterestProblem,
@@ -230,14 +228,14 @@ def in_order(
     """
     movable = items(problem)
     order = ranking(movable)
-    state = deliver(problem, map, params.weights)
+    state = served_by_map(problem, map, params.weights)
     before = state.totals[COST]
     path = order_path(state, movable, order, params.unicast_limit)
     if not params.forced:
         best = int(np.argmin(np.append(before, path[:, COST])))
-        state = deliver(problem, map, params.weights)
+        state = served_by_map(problem, map, params.weights)
         order_path(state, movable, order, params.unicast_limit, best)
-    return channel_map(problem, state)
+    return served_map(problem, state)
 
 
 def lightest_first(items: Items) -> Longs:
@@ -249,7 +247,7 @@ def heaviest_first(items: Items) -> Longs:
 
 
 def order_path(
-    state: Delivery, items: Items, order: Longs, limit: float, moves: int | None = None
+    state: Served, items: Items, order: Longs, limit: float, moves: int | None = None
 ) -> Floats:
     """Make all moves in order, or the first few; the totals after each, as ``greedy_path``."""
     path = np.empty((len(order) if moves is None else moves, len(state.totals)))
@@ -257,14 +255,14 @@ def order_path(
 
 
 @compiled
-def move_in_order(state: Delivery, items: Items, order: Longs, limit: float, path: Floats) -> int:
+def move_in_order(state: Served, items: Items, order: Longs, limit: float, path: Floats) -> int:
     """As many moves as fit under the limit and ``path`` has room for; the number made."""
     moved = 0
     for item in order:
         if moved == len(path):
             break
         pairs = items.pairs[items.starts[item] : items.starts[item + 1]]
-        if fits(state, pairs, limit):
+        if fits_limit(state, pairs, limit):
             for p in pairs:
                 if state.entry[p] != BY_UNICAST:
                     send_by_unicast(state, p)

@@ -18,14 +18,14 @@ from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bitmap import Bitmap, has_bit
-from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 
 BY_UNICAST = -1
 COST, MULTICAST, UNICAST = 0, 1, 2
 FLOW, USER, PAIR = 0, 1, 2
 
 
-class Delivery(NamedTuple):
+class Served(NamedTuple):
     """The state of a second step; changed in place by ``send_by_unicast``.
 
     A *pair* is a position in the problem's audiences; an *entry* is a (row, channel) of the map.
@@ -106,15 +106,15 @@ def pair_items(problem: InterestProblem) -> Items:
     return Items(PAIR, np.arange(problem.nnz + 1), np.arange(problem.nnz), weight)
 
 
-def deliver(problem: InterestProblem, map: ChannelMap, weights: Weights) -> Delivery:
+def served_by_map(problem: InterestProblem, map: ChannelMap, weights: Weights) -> Served:
     """The state of a map. What it already sends by unicast stays there."""
     entries = map.assigned.starts(problem.size)
     row = np.repeat(np.arange(problem.size, dtype=np.int32), problem.audience_sizes)
     bits = map.member_bits(len(problem.subscribers))
-    entry = carriers(row, problem.audience, entries, map.assigned.right, bits)
-    require_served(problem, map, row, entry)
+    entry = carrying_entries(row, problem.audience, entries, map.assigned.right, bits)
+    require_all_served(problem, map, row, entry)
     shape = (len(problem.subscribers), map.channels)
-    state = Delivery(
+    state = Served(
         received=weights.w1,
         sent=weights.w2,
         unicast=weights.unicast,
@@ -135,11 +135,11 @@ def deliver(problem: InterestProblem, map: ChannelMap, weights: Weights) -> Deli
         loads=np.zeros(map.channels, dtype=np.float64),
         totals=np.zeros(3, dtype=np.float64),
     )
-    count(state)
+    count_pairs(state)
     return state
 
 
-def require_served(problem: InterestProblem, map: ChannelMap, row: Ints, entry: Ints) -> None:
+def require_all_served(problem: InterestProblem, map: ChannelMap, row: Ints, entry: Ints) -> None:
     """XY + T ≥ W must hold to start with: pairs that no channel carries go by unicast."""
     by_unicast = (map.unicast.left.astype(np.int64) << 32) | map.unicast.right
     left_out = np.flatnonzero(entry == BY_UNICAST)
@@ -151,7 +151,7 @@ def require_served(problem: InterestProblem, map: ChannelMap, row: Ints, entry: 
         raise InputError(Problem("first step", what, "Start from a map that serves everybody"))
 
 
-def channel_map(problem: InterestProblem, state: Delivery) -> ChannelMap:
+def served_map(problem: InterestProblem, state: Served) -> ChannelMap:
     """The map as it now is: X, Y and T."""
     used = np.flatnonzero(state.receivers)
     entry_row = np.repeat(np.arange(problem.size), np.diff(state.entries))
@@ -159,14 +159,16 @@ def channel_map(problem: InterestProblem, state: Delivery) -> ChannelMap:
     alone = state.entry == BY_UNICAST
     return ChannelMap(
         len(state.sizes),
-        pairs(entry_row[used], state.channel[used]),
-        pairs(joined, members),
-        pairs(state.row[alone], state.subscriber[alone]),
+        map_pairs(entry_row[used], state.channel[used]),
+        map_pairs(joined, members),
+        map_pairs(state.row[alone], state.subscriber[alone]),
     )
 
 
 @compiled
-def carriers(row: Ints, audience: Ints, entries: Longs, channel: Ints, members: Bitmap) -> Ints:
+def carrying_entries(
+    row: Ints, audience: Ints, entries: Longs, channel: Ints, members: Bitmap
+) -> Ints:
     """For each pair the first entry of its row on a channel that the subscriber has joined."""
     result = np.full(len(row), BY_UNICAST, dtype=np.int32)
     for p in range(len(row)):
@@ -178,7 +180,7 @@ def carriers(row: Ints, audience: Ints, entries: Longs, channel: Ints, members: 
 
 
 @compiled
-def count(state: Delivery) -> None:
+def count_pairs(state: Served) -> None:
     """Fill in all counts and totals from the entry of each pair."""
     for p in range(len(state.entry)):
         rate, e = state.rate[state.row[p]], state.entry[p]
@@ -196,14 +198,14 @@ def count(state: Delivery) -> None:
             state.totals[MULTICAST] += rate
         state.receivers[e] += 1
         state.receiver_sum[e] += p
-    count_alone(state)
+    count_lone(state)
     state.totals[COST] = state.unicast * state.totals[UNICAST]
     for j in range(len(state.sizes)):
         state.totals[COST] += state.loads[j] * (state.sent + state.received * state.sizes[j])
 
 
 @compiled
-def count_alone(state: Delivery) -> None:
+def count_lone(state: Served) -> None:
     """Fill in ``lone`` and ``sole``."""
     for p in range(len(state.entry)):
         e = state.entry[p]
@@ -217,7 +219,7 @@ def count_alone(state: Delivery) -> None:
 
 
 @compiled
-def send_by_unicast(state: Delivery, pair: int) -> None:
+def send_by_unicast(state: Served, pair: int) -> None:
     """Move a pair that a channel carries. O(1)."""
     e, h, rate = state.entry[pair], state.subscriber[pair], state.rate[state.row[pair]]
     j = state.channel[e]
@@ -230,7 +232,7 @@ def send_by_unicast(state: Delivery, pair: int) -> None:
 
 
 @compiled
-def need_less(state: Delivery, pair: int, e: int, h: int, j: int) -> None:
+def need_less(state: Served, pair: int, e: int, h: int, j: int) -> None:
     """One need less of subscriber h on channel j; with none left, h leaves."""
     state.needs[h, j] -= 1
     state.need_sum[h, j] -= pair
@@ -243,7 +245,7 @@ def need_less(state: Delivery, pair: int, e: int, h: int, j: int) -> None:
 
 
 @compiled
-def receive_less(state: Delivery, pair: int, e: int, h: int, j: int, rate: float) -> None:
+def receive_less(state: Served, pair: int, e: int, h: int, j: int, rate: float) -> None:
     """One receiver less of entry e; with none left, its row leaves channel j."""
     state.receivers[e] -= 1
     state.receiver_sum[e] -= pair
@@ -257,7 +259,7 @@ def receive_less(state: Delivery, pair: int, e: int, h: int, j: int, rate: float
 
 
 @compiled
-def fits(state: Delivery, moving: Longs, limit: float) -> bool:
+def fits_limit(state: Served, moving: Longs, limit: float) -> bool:
     """Whether the unicast share stays within the limit if these pairs move.
 
     A little is left free, so that a sum in another order does not exceed the limit either.
@@ -266,7 +268,7 @@ def fits(state: Delivery, moving: Longs, limit: float) -> bool:
 
 
 @compiled
-def share_after(state: Delivery, moving: Longs) -> float:
+def share_after(state: Served, moving: Longs) -> float:
     """The unicast share of the messages sent if these pairs moved; the state stays as it is."""
     multicast, unicast = state.totals[MULTICAST], state.totals[UNICAST]
     for p in moving:

@@ -9,7 +9,7 @@ import numpy as np
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.published.second_step.moving_pairs import (
     BY_UNICAST,
     COST,
@@ -69,17 +69,17 @@ def reverse(problem: InterestProblem, params: HybridParams, seed: int, stop: Sto
     """
     state = all_unicast(problem, params)
     limit, moves = params.unicast_limit, problem.size // ROUNDS + 1
-    while gather(state, limit, moves) == moves:
-        if stop(float(state.totals[COST])) and share(state) <= limit:
+    while gather_rows(state, limit, moves) == moves:
+        if stop(float(state.totals[COST])) and unicast_share(state) <= limit:
             break
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
     alone = state.channel[row] == BY_UNICAST
     moved = np.flatnonzero(state.channel != BY_UNICAST)
     return ChannelMap(
         params.channels,
-        pairs(moved, state.channel[moved]),
-        pairs(*np.nonzero(state.joined)),
-        pairs(row[alone], problem.audience[alone]),
+        map_pairs(moved, state.channel[moved]),
+        map_pairs(*np.nonzero(state.joined)),
+        map_pairs(row[alone], problem.audience[alone]),
     )
 
 
@@ -111,7 +111,7 @@ def all_unicast(problem: InterestProblem, params: HybridParams) -> Gathering:
 
 
 @compiled
-def gather(state: Gathering, limit: float, moves: int) -> int:
+def gather_rows(state: Gathering, limit: float, moves: int) -> int:
     """Up to that many moves; the number made.
 
     The stored change of a row is never above the true one: it is renewed whenever a channel gets
@@ -120,18 +120,20 @@ def gather(state: Gathering, limit: float, moves: int) -> int:
     moved = 0
     while moved < moves:
         row = np.argmin(state.change)
-        if state.change[row] == np.inf or (state.change[row] >= 0 and share(state) <= limit):
+        if state.change[row] == np.inf or (
+            state.change[row] >= 0 and unicast_share(state) <= limit
+        ):
             break
         if row_change(state, row, state.best[row]) > state.change[row]:
-            search(state, row)
+            find_best_channel(state, row)
         else:
-            put(state, row)
+            put_on_best(state, row)
             moved += 1
     return moved
 
 
 @compiled
-def share(state: Gathering) -> float:
+def unicast_share(state: Gathering) -> float:
     """The unicast share of the messages sent."""
     sent = state.totals[MULTICAST] + state.totals[UNICAST]
     return state.totals[UNICAST] / sent if state.totals[UNICAST] > 0 else 0.0
@@ -150,7 +152,7 @@ def row_change(state: Gathering, row: int, channel: int) -> float:
 
 
 @compiled
-def search(state: Gathering, row: int) -> None:
+def find_best_channel(state: Gathering, row: int) -> None:
     """Find the channel on which a row is cheapest; ties go to the first. O(channels)."""
     state.change[row] = np.inf
     for j in range(len(state.sizes)):
@@ -160,7 +162,7 @@ def search(state: Gathering, row: int) -> None:
 
 
 @compiled
-def put(state: Gathering, row: int) -> None:
+def put_on_best(state: Gathering, row: int) -> None:
     """Move a row to its best channel; its audience joins."""
     j, rate = state.best[row], state.rate[row]
     audience = state.audience[state.indptr[row] : state.indptr[row + 1]]

@@ -17,12 +17,12 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
 from fanplan.layers.channels.published.second_step.moves import (
     greedy,
     heaviest_first,
-    in_order,
     lightest_first,
+    move_by_weight,
 )
 from fanplan.layers.channels.published.second_step.moving_pairs import (
     Items,
@@ -97,7 +97,7 @@ def find_second_step(name: str) -> SecondStep:
     return SECOND_STEPS[name]
 
 
-def once(move: Move) -> Solve:
+def solved_once(move: Move) -> Solve:
     """Solve the first step once, then move."""
 
     def solve(
@@ -132,7 +132,7 @@ def iterative(
     while removed < len(order) and failures < params.patience and not stop(least):
         batch = order[removed : removed + size]
         removed += len(batch)
-        take_out(carried, movable, batch)
+        mark_moved(carried, movable, batch)
         map = solve_rest(problem, carried, first, params, seed, stop)
         ledger = analytic_ledger(problem, map)
         if unicast_fraction(ledger) > params.unicast_limit:
@@ -144,7 +144,7 @@ def iterative(
     return best
 
 
-def repeated(
+def solve_repeatedly(
     move: Move,
     problem: InterestProblem,
     first: First,
@@ -178,7 +178,7 @@ def carried_pairs(problem: InterestProblem, map: ChannelMap) -> Bools:
     return ~np.isin((row << 32) | problem.audience, unicast, assume_unique=True)
 
 
-def take_out(carried: Bools, items: Items, batch: Longs) -> None:
+def mark_moved(carried: Bools, items: Items, batch: Longs) -> None:
     """Mark the pairs of the items as no longer carried by channels."""
     for item in batch:
         carried[items.pairs[items.starts[item] : items.starts[item + 1]]] = False
@@ -194,17 +194,17 @@ def solve_rest(
 ) -> ChannelMap:
     """The first step for the pairs that are carried; all others go by unicast."""
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
-    unicast = pairs(row[~carried], problem.audience[~carried])
-    rest, rows = restricted(problem, carried, row)
+    unicast = map_pairs(row[~carried], problem.audience[~carried])
+    rest, rows = restricted_problem(problem, carried, row)
     if rest.size == 0:
         return ChannelMap(params.channels, NO_PAIRS, NO_PAIRS, unicast)
     channels = min(params.channels, rest.flow_count)
     map = first(rest, replace(params, channels=channels), seed, stop)
-    assigned = pairs(rows[map.assigned.left], map.assigned.right)
+    assigned = map_pairs(rows[map.assigned.left], map.assigned.right)
     return ChannelMap(params.channels, assigned, map.members, unicast)
 
 
-def restricted(
+def restricted_problem(
     problem: InterestProblem, carried: Bools, row: Longs
 ) -> tuple[InterestProblem, Longs]:
     """W without the pairs that are not carried, and the rows that are left."""
@@ -234,7 +234,7 @@ GREEDY = {"greedy-flow": flow_items, "greedy-user": user_items, "greedy-pair": p
 
 
 MOVES: dict[str, Move] = {
-    **{name: partial(in_order, *order) for name, order in ORDERS.items()},
+    **{name: partial(move_by_weight, *order) for name, order in ORDERS.items()},
     **{name: partial(greedy, items) for name, items in GREEDY.items()},
 }
 """The second steps that take a map as it is."""
@@ -244,14 +244,14 @@ def every_second_step() -> Iterator[SecondStep]:
     """Each heuristic twice: for the first step's channels as they are, and with new ones."""
     for name, order in ORDERS.items():
         meaning = f"{name.replace('-', ' ')} first"
-        yield SecondStep(name, once(MOVES[name]), meaning)
+        yield SecondStep(name, solved_once(MOVES[name]), meaning)
         again = f"{meaning}, channels planned anew after each batch"
         yield SecondStep(f"{name}-iterative", partial(iterative, *order), again)
     for name in GREEDY:
         meaning = f"the {name.removeprefix('greedy-')} that lowers the cost most, while one does"
-        yield SecondStep(name, once(MOVES[name]), meaning)
+        yield SecondStep(name, solved_once(MOVES[name]), meaning)
         again = f"{meaning}, repeated with channels planned anew"
-        yield SecondStep(f"{name}-iterative", partial(repeated, MOVES[name]), again)
+        yield SecondStep(f"{name}-iterative", partial(solve_repeatedly, MOVES[name]), again)
 
 
 SECOND_STEPS: dict[str, SecondStep] = {step.name: step for step in every_second_step()}

@@ -18,7 +18,7 @@ from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
 from fanplan.layers.channels.search.model.assign import (
     Choice,
-    assign,
+    assign_rows,
     count_overlaps,
     rows_by_channel,
     total_gain,
@@ -65,13 +65,13 @@ def lloyd(
 
     ``stop`` hears ``all_unicast`` less the gain.
     """
-    choice = assign(demand, members)
+    choice = assign_rows(demand, members)
     gain = total_gain(demand, choice)
     for _ in range(passes):
         if stop(all_unicast - gain):
             break
         members = majority(demand, choice.best, members.shape[1])
-        choice = assign(demand, members)
+        choice = assign_rows(demand, members)
         before, gain = gain, total_gain(demand, choice)
         if gain <= before * (1 + settled):
             break
@@ -135,7 +135,7 @@ def polish(demand: Demand, members: Bytes, choice: Choice) -> tuple[Bytes, Choic
     channel = choice.best.copy()
     move_rows(demand, channel, channels, order[lack[order] > 0][:count])
     members = majority(demand, channel, channels)
-    return members, assign(demand, members)
+    return members, assign_rows(demand, members)
 
 
 @compiled

@@ -19,7 +19,7 @@ from fanplan.layers.channels.search.free.lloyd import lloyd, polish
 from fanplan.layers.channels.search.free.seed import CANDIDATES, seed_members
 from fanplan.layers.channels.search.free.swap import swap
 from fanplan.layers.channels.search.model.assign import Choice, total_gain
-from fanplan.layers.channels.search.model.demand import Demand, heaviest
+from fanplan.layers.channels.search.model.demand import Demand, heaviest_demand
 
 LEAST_HEAVY = 30_000
 """Up to this many rows the whole demand is searched."""
@@ -33,7 +33,7 @@ WITHIN = {"channels", "weights", "passes", "swaps", "heavy", "multiple"}
 """Parameters that mean the same when only a coreset is in memory."""
 
 
-def search(
+def search_free(
     demand: Demand,
     channels: int,
     params: KmodesParams,
@@ -48,7 +48,7 @@ def search(
     Swaps see the heaviest rows only; all rows are then assigned and settled by Lloyd. ``stop``
     hears ``all_unicast`` less the gain: as if rows that are not seen went by unicast.
     """
-    heavy = heaviest(demand, params.heavy, LEAST_HEAVY)
+    heavy = heaviest_demand(demand, params.heavy, LEAST_HEAVY)
     if members is None:
         members = seed_members(heavy, channels, random, candidates, stop, all_unicast)
     members, choice = lloyd(heavy, members, params.passes, stop=stop, all_unicast=all_unicast)
@@ -95,7 +95,7 @@ def search_coreset(
     """Members found for the coreset, users × channels; ``all_unicast`` is the cost of all rows."""
     random = np.random.default_rng([seed, 0])
     whole = replace(params, heavy=1.0)
-    members, _ = search(demand, params.channels, whole, random, stop, all_unicast)
+    members, _ = search_free(demand, params.channels, whole, random, stop, all_unicast)
     return members
 
 

@@ -90,7 +90,7 @@ def open_channels(
 @compiled
 def take_gains(demand: Demand, column: Ints, gain: Floats, scratch: Scratch) -> None:
     """Let every row have the new channel if that is better for it."""
-    found = count_rows(demand, column, scratch)
+    found = count_met_rows(demand, column, scratch)
     cost = demand.w2 + demand.w1 * len(column)
     for row in scratch.seen[:found]:
         gain[row] = max(gain[row], demand.price[row] * scratch.overlap[row] - cost)
@@ -135,7 +135,7 @@ def refined(
 
     Returns the new members (the old ones unless ``rejoin``) and the benefit of the old ones.
     """
-    found = count_rows(demand, column, scratch)
+    found = count_met_rows(demand, column, scratch)
     cost = demand.w2 + demand.w1 * len(column)
     benefit, traffic = 0.0, 0.0
     for row in scratch.seen[:found]:
@@ -170,7 +170,7 @@ def take_members(wanted: Floats, threshold: float) -> Ints:
 
 
 @compiled
-def count_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
+def count_met_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
     """Count for each row how many of its audience are in the column: by bits or by users' lists.
 
     The counted rows are the first ``n`` of ``scratch.seen``; n is returned.

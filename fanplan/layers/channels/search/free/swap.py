@@ -18,7 +18,7 @@ from fanplan.layers.channels.search.free.seed import (
     Scratch,
     best_column,
     bits_are_quicker,
-    count_rows,
+    count_met_rows,
     make_scratch,
     take_members,
 )
@@ -43,7 +43,7 @@ NOISE = 1e-12
 """A swap must add more than this part of the gain: less may be rounding."""
 
 
-class Search(NamedTuple):
+class SwapState(NamedTuple):
     """Members, what a message on each channel costs, and the rows' choice."""
 
     members: Bytes
@@ -51,7 +51,7 @@ class Search(NamedTuple):
     choice: Choice
 
 
-class Local(NamedTuple):
+class Trial(NamedTuple):
     """Room for one trial: what must be looked at again, and what undoes it."""
 
     dirty: Bytes
@@ -72,8 +72,8 @@ class Local(NamedTuple):
     saved_members: Bytes
 
 
-def make_local(demand: Demand, channels: int, choice: Choice) -> Local:
-    return Local(
+def make_trial(demand: Demand, channels: int, choice: Choice) -> Trial:
+    return Trial(
         dirty=np.zeros(channels, dtype=np.uint8),
         stale=np.zeros(demand.size, dtype=np.uint8),
         stale_rows=np.empty(demand.size, dtype=np.int32),
@@ -99,8 +99,8 @@ def swap(
     all_unicast: float,
 ) -> tuple[Bytes, Choice]:
     """Try swaps; keep those that raise the gain. ``stop`` hears ``all_unicast`` less the gain."""
-    search = Search(members.copy(), channel_costs(demand, members), choice.copy())
-    scratch, local = make_scratch(demand), make_local(demand, members.shape[1], choice)
+    search = SwapState(members.copy(), channel_costs(demand, members), choice.copy())
+    scratch, local = make_scratch(demand), make_trial(demand, members.shape[1], choice)
     ideal, idle = demand.ideal_gain, 0
     batch = min(BATCH, 1 + ROWS_AT_A_TIME // (demand.size + 1))
     for begin in range(0, trials, batch):
@@ -114,7 +114,7 @@ def swap(
 
 @compiled
 def try_swaps(
-    demand: Demand, ideal: Floats, search: Search, draws: Floats, scratch: Scratch, local: Local
+    demand: Demand, ideal: Floats, search: SwapState, draws: Floats, scratch: Scratch, local: Trial
 ) -> int:
     """One trial per row of ``draws``; how many raised the gain and were kept."""
     kept = 0
@@ -128,7 +128,7 @@ def try_swaps(
         remember(search, local)
         channel = cheapest_removal(demand, search, column, scratch)
         replace_column(demand, search, channel, column, scratch, local)
-        settle(demand, search, scratch, local)
+        settle_neighbourhood(demand, search, scratch, local)
         after = weighted_sum(demand.rate, search.choice.gain)
         if after > total * (1 + NOISE):
             total = after
@@ -139,7 +139,7 @@ def try_swaps(
 
 
 @compiled
-def cheapest_removal(demand: Demand, search: Search, column: Ints, scratch: Scratch) -> int:
+def cheapest_removal(demand: Demand, search: SwapState, column: Ints, scratch: Scratch) -> int:
     """The channel whose rows lose least if the new one takes its place."""
     choice = search.choice
     loss = np.zeros(len(search.costs))
@@ -148,7 +148,7 @@ def cheapest_removal(demand: Demand, search: Search, column: Ints, scratch: Scra
             lost = choice.gain[row] - choice.second_gain[row]
             loss[choice.best[row]] += demand.rate[row] * lost
     cost = demand.w2 + demand.w1 * len(column)
-    found = count_rows(demand, column, scratch)
+    found = count_met_rows(demand, column, scratch)
     for row in scratch.seen[:found]:
         gain = demand.price[row] * scratch.overlap[row] - cost
         scratch.overlap[row] = 0
@@ -159,7 +159,7 @@ def cheapest_removal(demand: Demand, search: Search, column: Ints, scratch: Scra
 
 
 @compiled
-def settle(demand: Demand, search: Search, scratch: Scratch, local: Local) -> None:
+def settle_neighbourhood(demand: Demand, search: SwapState, scratch: Scratch, local: Trial) -> None:
     """Lloyd on the channels whose rows changed, until none does or for a few rounds."""
     choose_stale(demand, search, local)
     for _ in range(ROUNDS):
@@ -178,7 +178,7 @@ def settle(demand: Demand, search: Search, scratch: Scratch, local: Local) -> No
 
 
 @compiled
-def add_dirty_demand(demand: Demand, choice: Choice, local: Local) -> None:
+def add_dirty_demand(demand: Demand, choice: Choice, local: Trial) -> None:
     """Sum the priced demand and the traffic of the rows on dirty channels, from nothing."""
     for row in range(len(choice.best)):
         channel = choice.best[row]
@@ -203,7 +203,7 @@ def differs(members: Bytes, channel: int, column: Ints) -> bool:
 
 @compiled
 def replace_column(
-    demand: Demand, search: Search, channel: int, column: Ints, scratch: Scratch, local: Local
+    demand: Demand, search: SwapState, channel: int, column: Ints, scratch: Scratch, local: Trial
 ) -> None:
     """Give a channel new members and correct the choice of all rows that it meets or met."""
     save_column(search, channel, local)
@@ -257,7 +257,7 @@ def touch_rows(demand: Demand, user: int, more: int, found: int, scratch: Scratc
 
 
 @compiled
-def reconsider(choice: Choice, row: int, channel: int, gain: float, local: Local) -> None:
+def reconsider(choice: Choice, row: int, channel: int, gain: float, local: Trial) -> None:
     """Keep a row's best two right when one channel's gain is new; if they are unknown, say so."""
     best, second = choice.best[row], choice.second[row]
     if best == channel and gain >= choice.second_gain[row]:
@@ -275,7 +275,7 @@ def reconsider(choice: Choice, row: int, channel: int, gain: float, local: Local
 
 
 @compiled
-def mark_dirty(local: Local, one: int, other: int) -> None:
+def mark_dirty(local: Trial, one: int, other: int) -> None:
     if one >= 0:
         local.dirty[one] = 1
     if other >= 0:
@@ -283,7 +283,7 @@ def mark_dirty(local: Local, one: int, other: int) -> None:
 
 
 @compiled
-def choose_stale(demand: Demand, search: Search, local: Local) -> None:
+def choose_stale(demand: Demand, search: SwapState, local: Trial) -> None:
     """Find the best two anew for the rows that need it."""
     for row in local.stale_rows[: local.stale_count[0]]:
         before = search.choice.best[row]
@@ -297,7 +297,7 @@ def choose_stale(demand: Demand, search: Search, local: Local) -> None:
 
 
 @compiled
-def remember(search: Search, local: Local) -> None:
+def remember(search: SwapState, local: Trial) -> None:
     """Note the state before a trial; members are saved when they first change."""
     local.saved_count[0] = 0
     copy_choice(search.choice, local.before)
@@ -311,7 +311,7 @@ def copy_choice(source: Choice, target: Choice) -> None:
 
 
 @compiled
-def save_column(search: Search, channel: int, local: Local) -> None:
+def save_column(search: SwapState, channel: int, local: Trial) -> None:
     count = local.saved_count[0]
     if channel in local.saved[:count]:
         return
@@ -321,7 +321,7 @@ def save_column(search: Search, channel: int, local: Local) -> None:
 
 
 @compiled
-def undo(demand: Demand, search: Search, local: Local) -> None:
+def undo(demand: Demand, search: SwapState, local: Trial) -> None:
     """Go back to the state before the trial."""
     for k in range(local.saved_count[0]):
         channel = local.saved[k]

@@ -44,7 +44,7 @@ def empty_choice(rows: int) -> Choice:
     )
 
 
-def assign(demand: Demand, members: Bytes) -> Choice:
+def assign_rows(demand: Demand, members: Bytes) -> Choice:
     """The best two channels of all rows; ``members`` is users × channels of 0 and 1.
 
     Parallel; O(audiences × channels) byte additions.

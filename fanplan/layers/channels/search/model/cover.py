@@ -13,7 +13,7 @@ import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.map import ChannelMap, pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.search.model.assign import (
     BLOCK,
     channel_costs,
@@ -60,9 +60,9 @@ def to_map(demand: Demand, cover: Cover) -> ChannelMap:
     left, right = unserved_pairs(demand, cover)
     return ChannelMap(
         cover.members.shape[1],
-        pairs(rows, cover.channels),
-        pairs(*np.nonzero(cover.members.T)),
-        pairs(left, right),
+        map_pairs(rows, cover.channels),
+        map_pairs(*np.nonzero(cover.members.T)),
+        map_pairs(left, right),
     )
 
 

@@ -95,7 +95,7 @@ def read_only(array: Array) -> Array:
     return view
 
 
-def heaviest(demand: Demand, fraction: float, least: int) -> Demand:
+def heaviest_demand(demand: Demand, fraction: float, least: int) -> Demand:
     """The part of the rows with the most traffic times audience, in their order; at least some."""
     count = max(int(fraction * demand.size), least)
     if count >= demand.size:

@@ -37,7 +37,7 @@ SETTLED = 1e-4
 """Improving ends when a pass adds less than this part of the cost of perfect multicast."""
 
 
-class Rules(NamedTuple):
+class CoverRules(NamedTuple):
     """Limits, and what a change against an earlier cover costs."""
 
     hard: Bytes
@@ -59,14 +59,14 @@ class Rules(NamedTuple):
     def start(self) -> Cover:
         return Cover(self.start_members, self.start_starts, self.start_channels)
 
-    def with_start(self, start: Cover) -> Rules:
+    def with_start(self, start: Cover) -> CoverRules:
         return self._replace(
             start_members=start.members, start_starts=start.starts, start_channels=start.channels
         )
 
 
-def no_rules(demand: Demand, channels: int) -> Rules:
-    return Rules(
+def no_rules(demand: Demand, channels: int) -> CoverRules:
+    return CoverRules(
         np.zeros(demand.size, dtype=np.uint8),
         np.full(demand.users, channels),
         np.inf,
@@ -76,12 +76,12 @@ def no_rules(demand: Demand, channels: int) -> Rules:
     )
 
 
-def bounded(rules: Rules, channels: int) -> bool:
+def bounded(rules: CoverRules, channels: int) -> bool:
     """Whether there is a limit on memberships or on the rate of a channel."""
     return bool(np.isfinite(rules.cap)) or bool((rules.limit < channels).any())
 
 
-def objective(demand: Demand, cover: Cover, rules: Rules) -> float:
+def objective(demand: Demand, cover: Cover, rules: CoverRules) -> float:
     """What is maximised: the gain less the price of the changes."""
     gain = total_cover_gain(demand, cover)
     return gain - rules.change * count_changes(rules.start, cover) if rules.change else gain
@@ -98,7 +98,9 @@ def pair_keys(cover: Cover) -> Longs:
     return rows * cover.members.shape[1] + cover.channels
 
 
-def improve(demand: Demand, cover: Cover, rules: Rules, passes: int, stop: Stop = never) -> Cover:
+def improve_cover(
+    demand: Demand, cover: Cover, rules: CoverRules, passes: int, stop: Stop = never
+) -> Cover:
     """Alternate both steps until settled, stopped or for a number of passes; it never gets worse.
 
     ``stop`` hears nothing new: what a cover costs depends on who asks.
@@ -114,7 +116,7 @@ def improve(demand: Demand, cover: Cover, rules: Rules, passes: int, stop: Stop 
     return cover
 
 
-def recover(demand: Demand, cover: Cover, rules: Rules) -> Cover:
+def recover(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     """X-step: better channels for every row where the greedy cover finds them.
 
     Parallel unless channels have a cap or rows are few. O(audiences × channels) byte additions.
@@ -149,7 +151,7 @@ def channel_traffic(demand: Demand, cover: Cover, channels: int) -> Floats:
 def recover_blocks(
     demand: Demand,
     cover: Cover,
-    rules: Rules,
+    rules: CoverRules,
     costs: Floats,
     load: Floats,
     begin: int,
@@ -173,7 +175,7 @@ def recover_blocks(
 def recover_in_turn(
     demand: Demand,
     cover: Cover,
-    rules: Rules,
+    rules: CoverRules,
     costs: Floats,
     load: Floats,
     begin: int,
@@ -199,7 +201,7 @@ def recover_in_turn(
 def row_costs(
     demand: Demand,
     cover: Cover,
-    rules: Rules,
+    rules: CoverRules,
     costs: Floats,
     load: Floats,
     row: int,
@@ -223,7 +225,7 @@ def row_costs(
 def recover_row(
     demand: Demand,
     cover: Cover,
-    rules: Rules,
+    rules: CoverRules,
     row: int,
     costs: Floats,
     partial: Bytes,
@@ -264,7 +266,7 @@ def sort_few(values: Ints, count: int) -> None:
         values[place] = value
 
 
-def rejoin(demand: Demand, cover: Cover, rules: Rules) -> Cover:
+def rejoin(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     """Y-step: better members, one channel after another, by the demand no other channel serves.
 
     O(audiences × channels per row + users × channels).
@@ -294,7 +296,7 @@ def rows_on_channels(cover: Cover, channels: int) -> tuple[Longs, Ints]:
 
 @compiled
 def rejoin_channels(
-    demand: Demand, cover: Cover, rules: Rules, starts: Longs, rows: Ints, joined: Longs
+    demand: Demand, cover: Cover, rules: CoverRules, starts: Longs, rows: Ints, joined: Longs
 ) -> None:
     wanted = np.zeros(len(cover.members))
     needed = np.zeros(len(cover.members), dtype=np.uint8)
@@ -318,7 +320,7 @@ def rejoin_channels(
 def add_residual(
     demand: Demand,
     cover: Cover,
-    rules: Rules,
+    rules: CoverRules,
     channel: int,
     rows: Ints,
     wanted: Floats,

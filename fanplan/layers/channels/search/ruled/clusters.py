@@ -25,7 +25,7 @@ NOISE = 1e-12
 """Two users must save more than this part of the cost: less may be rounding."""
 
 
-class Groups(NamedTuple):
+class UserGroups(NamedTuple):
     """The group of each user (−1: none), and what each group carries."""
 
     group: Ints
@@ -44,7 +44,7 @@ def cluster_users(demand: Demand, groups: int, cap: float) -> Ints:
     """
     wants = np.diff(demand.user_indptr) > 0
     fine = max(groups, min(int(wants.sum()), MOST_MERGED))
-    state = Groups(
+    state = UserGroups(
         np.full(demand.users, -1, dtype=np.int32),
         np.zeros((fine, demand.size), dtype=np.int32),
         np.zeros(fine),
@@ -58,7 +58,9 @@ def cluster_users(demand: Demand, groups: int, cap: float) -> Ints:
     number = np.full(fine + 1, -1, dtype=np.int32)
     number[kept] = np.arange(len(kept))
     full = np.concatenate((kept, np.flatnonzero(state.size == 0)))[:groups]
-    final = Groups(number[state.group], state.carried[full], state.traffic[full], state.size[full])
+    final = UserGroups(
+        number[state.group], state.carried[full], state.traffic[full], state.size[full]
+    )
     move_users(demand, final, cap, order, PASSES)
     if len(order) ** 2 * len(demand.audience) <= MOST_SWAPPED:
         swap_users(demand, final, cap, order)
@@ -76,21 +78,21 @@ def user_traffic(demand: Demand) -> Floats:
 
 
 @compiled
-def move_users(demand: Demand, state: Groups, cap: float, order: Longs, passes: int) -> None:
+def move_users(demand: Demand, state: UserGroups, cap: float, order: Longs, passes: int) -> None:
     """Take each user out of its group and put it where it adds least to the cost."""
     for _ in range(passes):
         moved = 0
         for user in order:
             before = state.group[user]
-            take_out(demand, user, state)
-            put_in(demand, user, cap, state)
+            leave_group(demand, user, state)
+            enter_cheapest(demand, user, cap, state)
             moved += state.group[user] != before
         if moved == 0:
             break
 
 
 @compiled
-def take_out(demand: Demand, user: int, state: Groups) -> None:
+def leave_group(demand: Demand, user: int, state: UserGroups) -> None:
     g = state.group[user]
     if g < 0:
         return
@@ -105,7 +107,7 @@ def take_out(demand: Demand, user: int, state: Groups) -> None:
 
 
 @compiled
-def put_in(demand: Demand, user: int, cap: float, state: Groups) -> None:
+def enter_cheapest(demand: Demand, user: int, cap: float, state: UserGroups) -> None:
     mine = demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]
     best, least = -1, np.inf
     for g in range(len(state.size)):
@@ -117,11 +119,11 @@ def put_in(demand: Demand, user: int, cap: float, state: Groups) -> None:
         if cost < least and state.traffic[g] + more <= cap:
             best, least = g, cost
     if best >= 0:
-        enter(demand, user, best, state)
+        enter_group(demand, user, best, state)
 
 
 @compiled
-def swap_users(demand: Demand, state: Groups, cap: float, order: Longs) -> None:
+def swap_users(demand: Demand, state: UserGroups, cap: float, order: Longs) -> None:
     """Let two users change places where that lowers the cost.
 
     With groups of two or three, a user that moves alone leaves one too small and one too large.
@@ -134,31 +136,31 @@ def swap_users(demand: Demand, state: Groups, cap: float, order: Longs) -> None:
 
 
 @compiled
-def change_places(demand: Demand, state: Groups, cap: float, one: int, other: int) -> None:
+def change_places(demand: Demand, state: UserGroups, cap: float, one: int, other: int) -> None:
     """Swap two users of different groups if that lowers the cost of both groups together."""
     g, h = state.group[one], state.group[other]
     before = group_cost(demand, state, g) + group_cost(demand, state, h)
-    take_out(demand, one, state)
-    take_out(demand, other, state)
-    enter(demand, one, h, state)
-    enter(demand, other, g, state)
+    leave_group(demand, one, state)
+    leave_group(demand, other, state)
+    enter_group(demand, one, h, state)
+    enter_group(demand, other, g, state)
     after = group_cost(demand, state, g) + group_cost(demand, state, h)
     fit = max(state.traffic[g], state.traffic[h]) <= cap
     if fit and after < before * (1.0 - NOISE):
         return
-    take_out(demand, one, state)
-    take_out(demand, other, state)
-    enter(demand, one, g, state)
-    enter(demand, other, h, state)
+    leave_group(demand, one, state)
+    leave_group(demand, other, state)
+    enter_group(demand, one, g, state)
+    enter_group(demand, other, h, state)
 
 
 @compiled
-def group_cost(demand: Demand, state: Groups, g: int) -> float:
+def group_cost(demand: Demand, state: UserGroups, g: int) -> float:
     return state.traffic[g] * (demand.w2 + demand.w1 * state.size[g])
 
 
 @compiled
-def enter(demand: Demand, user: int, g: int, state: Groups) -> None:
+def enter_group(demand: Demand, user: int, g: int, state: UserGroups) -> None:
     for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
         if state.carried[g, row] == 0:
             state.traffic[g] += demand.rate[row]
@@ -168,7 +170,7 @@ def enter(demand: Demand, user: int, g: int, state: Groups) -> None:
 
 
 @compiled
-def merge_groups(demand: Demand, state: Groups, groups: int, cap: float) -> None:
+def merge_groups(demand: Demand, state: UserGroups, groups: int, cap: float) -> None:
     """Merge two groups at a time until few enough are left or none fit together under the cap.
 
     A group that must go and fits nowhere is given up: its users have no group then.
@@ -195,7 +197,7 @@ def merge_groups(demand: Demand, state: Groups, groups: int, cap: float) -> None
 
 
 @compiled
-def fill_common(demand: Demand, state: Groups, g: int, common: Floats) -> None:
+def fill_common(demand: Demand, state: UserGroups, g: int, common: Floats) -> None:
     """The traffic that group g carries in common with each other group."""
     rows = np.flatnonzero(state.carried[g])
     for other in range(len(state.size)):
@@ -208,7 +210,9 @@ def fill_common(demand: Demand, state: Groups, g: int, common: Floats) -> None:
 
 
 @compiled
-def cheapest_merge(demand: Demand, state: Groups, common: Floats, cap: float) -> tuple[int, int]:
+def cheapest_merge(
+    demand: Demand, state: UserGroups, common: Floats, cap: float
+) -> tuple[int, int]:
     """The two groups whose merge adds least to the cost within the cap, or (−1, −1)."""
     best_a, best_b, least = -1, -1, np.inf
     traffic, size = state.traffic, state.size

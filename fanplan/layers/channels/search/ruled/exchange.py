@@ -33,7 +33,7 @@ from fanplan.layers.channels.search.model.cover import (
     unserved_demand,
 )
 from fanplan.layers.channels.search.model.demand import Demand
-from fanplan.layers.channels.search.model.rules import Rules, bounded, improve, objective
+from fanplan.layers.channels.search.model.rules import CoverRules, bounded, improve_cover, objective
 from fanplan.layers.channels.search.ruled.obey import is_served
 
 WORK = 3e7
@@ -61,7 +61,7 @@ def always(cover: Cover) -> bool:
 def exchange(
     demand: Demand,
     cover: Cover,
-    rules: Rules,
+    rules: CoverRules,
     trials: int,
     random: np.random.Generator,
     stop: Stop,
@@ -69,14 +69,14 @@ def exchange(
     allowed: Callable[[Cover], bool] = always,
 ) -> Cover:
     """Close a channel, open another, improve; keep what raises the objective and is allowed."""
-    work = WORK if restricted(rules, cover) else FREE_WORK
+    work = WORK if has_limits(rules, cover) else FREE_WORK
     trials = min(trials, int(work / (len(demand.audience) * cover.members.shape[1] + 1)))
     value = objective(demand, cover, rules)
     for trial in range(trials):
         if stop(all_unicast - value):
             break
         other = neighbour(demand, cover, rules, trial, random)
-        other = improve(demand, other, rules, PASSES)
+        other = improve_cover(demand, other, rules, PASSES)
         after = objective(demand, other, rules)
         better = after > value + NOISE * abs(value)
         if better and is_served(demand, other, rules.hard) and allowed(other):
@@ -84,14 +84,14 @@ def exchange(
     return cover
 
 
-def restricted(rules: Rules, cover: Cover) -> bool:
+def has_limits(rules: CoverRules, cover: Cover) -> bool:
     """Whether any rule can keep swaps from being followed."""
     limited = bounded(rules, cover.members.shape[1])
     return limited or rules.change > 0 or bool(rules.hard.any())
 
 
 def neighbour(
-    demand: Demand, cover: Cover, rules: Rules, trial: int, random: np.random.Generator
+    demand: Demand, cover: Cover, rules: CoverRules, trial: int, random: np.random.Generator
 ) -> Cover:
     """A cover with other members, in turn: for whole audiences, for the rest, or at random."""
     if trial % 3 == 2:
@@ -100,7 +100,7 @@ def neighbour(
     column = (audience_column if whole else residual_column)(demand, cover, random)
     losses = channel_losses(demand, cover, channel_costs(demand, cover.members))
     cheapest = np.argsort(losses, kind="stable")[:CHEAPEST]
-    return replaced(cover, rules, int(cheapest[random.integers(len(cheapest))]), column)
+    return with_other_column(cover, rules, int(cheapest[random.integers(len(cheapest))]), column)
 
 
 def audience_column(demand: Demand, cover: Cover, random: np.random.Generator) -> Ints:
@@ -117,7 +117,7 @@ def residual_column(demand: Demand, cover: Cover, random: np.random.Generator) -
     return best_column(rest, np.zeros(rest.size), rest.ideal_gain, draws, make_scratch(rest))
 
 
-def perturbed(cover: Cover, rules: Rules, random: np.random.Generator) -> Cover:
+def perturbed(cover: Cover, rules: CoverRules, random: np.random.Generator) -> Cover:
     """A few users join or leave a channel; rows stay where they are. Who is full stays out."""
     users, channels = cover.members.shape
     count = int(random.integers(1, MOST_FLIPS + 1))
@@ -129,7 +129,7 @@ def perturbed(cover: Cover, rules: Rules, random: np.random.Generator) -> Cover:
     return cover._replace(members=members)
 
 
-def replaced(cover: Cover, rules: Rules, channel: int, column: Ints) -> Cover:
+def with_other_column(cover: Cover, rules: CoverRules, channel: int, column: Ints) -> Cover:
     """The cover with a channel closed and one with other members in its place."""
     after = close_channels(cover, np.array([channel]))
     room = after.members[column].sum(axis=1, dtype=np.int64) < rules.limit[column]
@@ -151,7 +151,7 @@ class Tables(NamedTuple):
 def reopen(
     demand: Demand,
     cover: Cover,
-    rules: Rules,
+    rules: CoverRules,
     trials: int,
     random: np.random.Generator,
     stop: Stop,
@@ -167,16 +167,16 @@ def reopen(
         other = reopened(demand, cover, rules, draw)
         if other is None:
             continue
-        other = improve(demand, other, rules, PASSES)
+        other = improve_cover(demand, other, rules, PASSES)
         after = objective(demand, other, rules)
         if after > value + NOISE * abs(value) and is_served(demand, other, rules.hard):
             cover, value = other, after
     return cover
 
 
-def reopened(demand: Demand, cover: Cover, rules: Rules, draw: float) -> Cover | None:
+def reopened(demand: Demand, cover: Cover, rules: CoverRules, draw: float) -> Cover | None:
     """The cover with a channel for the audience drawn, or None if that is not worth a look."""
-    state = tables(demand, cover)
+    state = cover_tables(demand, cover)
     excess = demand.rate * (all_row_costs(state) - demand.w2 - demand.w1 * demand.audience_sizes)
     total = np.cumsum(np.maximum(excess, 0.0))
     row = int(np.searchsorted(total, draw * total[-1], side="right"))
@@ -191,11 +191,11 @@ def reopened(demand: Demand, cover: Cover, rules: Rules, draw: float) -> Cover |
     closed = int(np.argmin(losses))
     if losses[closed] > saved + SLACK * demand.perfect or closed == len(losses) - 1:
         return None
-    close(demand, state, rules.width, closed)
+    close_for_all(demand, state, rules.width, closed)
     return from_tables(state, closed)
 
 
-def tables(demand: Demand, cover: Cover) -> Tables:
+def cover_tables(demand: Demand, cover: Cover) -> Tables:
     users, channels = cover.members.shape
     on = np.zeros((demand.size, channels + 1), dtype=np.uint8)
     on[np.repeat(np.arange(demand.size), np.diff(cover.starts)), cover.channels] = 1
@@ -225,7 +225,7 @@ def open_last(demand: Demand, state: Tables, width: int) -> float:
     saved = 0.0
     for row in range(len(state.on)):
         audience = row_audience(demand, row)
-        if overlaps(state.members, last, audience):
+        if has_any_member(state.members, last, audience):
             found[0] = last
             size = complete(audience, state.members, state.costs, 1, width, partial, overlap, found)
             less = cost_on(state, row) - cost_of(state.costs, found[: max(size, 0)])
@@ -246,7 +246,7 @@ def room(state: Tables) -> tuple[Bytes, Ints, Ints]:
 
 
 @compiled
-def overlaps(members: Bytes, channel: int, audience: Ints) -> bool:
+def has_any_member(members: Bytes, channel: int, audience: Ints) -> bool:
     met = 0
     for user in audience:
         met |= members[user, channel]
@@ -349,7 +349,7 @@ def cover_without(
 
 
 @compiled
-def close(demand: Demand, state: Tables, width: int, channel: int) -> None:
+def close_for_all(demand: Demand, state: Tables, width: int, channel: int) -> None:
     """Take all rows off a channel that nobody needs."""
     partial, overlap, found = room(state)
     for row in range(len(state.on)):

@@ -16,7 +16,7 @@ from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import Cover, row_audience, row_channels
 from fanplan.layers.channels.search.model.demand import Demand
-from fanplan.layers.channels.search.model.rules import Rules
+from fanplan.layers.channels.search.model.rules import CoverRules
 
 MOST_CELLS = 20_000_000
 """Rows × channels up to which flips are tried: they keep 5 bytes for each."""
@@ -40,14 +40,14 @@ class Flips(NamedTuple):
     traffic: Floats
 
 
-def can_flip(cover: Cover, rules: Rules) -> bool:
+def can_flip(cover: Cover, rules: CoverRules) -> bool:
     """Whether every row must be served by channels, any number of them with any traffic."""
     cells = (len(cover.starts) - 1) * cover.members.shape[1]
     free = np.isinf(rules.cap) and rules.change == 0 and rules.width > 1
     return bool(free and rules.hard.all() and cells <= MOST_CELLS)
 
 
-def flip_members(demand: Demand, cover: Cover, rules: Rules) -> Cover:
+def flip_members(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     """One pass of flips over the users of a cover that serves everybody; the cost never rises.
 
     O(audiences × channels), and as much again for the rows of each flip.
@@ -116,7 +116,7 @@ def flip_users(demand: Demand, limit: Longs, state: Flips) -> None:
             channel = best_flip(demand, user, state, state.joined[user] < limit[user])
             if channel < 0:
                 break
-            flip(demand, user, channel, state)
+            flip_member(demand, user, channel, state)
 
 
 @compiled
@@ -155,7 +155,7 @@ def cheapest_other(own: Bytes, costs: Floats, without: int) -> int:
 
 
 @compiled
-def flip(demand: Demand, user: int, channel: int, state: Flips) -> None:
+def flip_member(demand: Demand, user: int, channel: int, state: Flips) -> None:
     """Let a user join or leave a channel; its rows there take and drop channels accordingly."""
     own = state.members[user]
     more = 1 - 2 * np.int64(own[channel])

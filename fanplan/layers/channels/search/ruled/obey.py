@@ -27,7 +27,7 @@ from fanplan.layers.channels.search.model.cover import (
 )
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import (
-    Rules,
+    CoverRules,
     add_residual,
     channel_traffic,
     rows_on_channels,
@@ -39,7 +39,7 @@ CLOSE = 1e-6
 """A relaxed rate is found to this relative width."""
 
 
-def obey_limits(demand: Demand, cover: Cover, rules: Rules) -> Cover:
+def obey_limits(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     """Users leave the channels worth least to them, rows those that are too full."""
     cover = leave_beyond(demand, cover, rules, rules.limit)
     if np.isinf(rules.cap):
@@ -49,7 +49,7 @@ def obey_limits(demand: Demand, cover: Cover, rules: Rules) -> Cover:
     return Cover(cover.members, kept[cover.starts], cover.channels[keep])
 
 
-def leave_beyond(demand: Demand, cover: Cover, rules: Rules, limit: Longs) -> Cover:
+def leave_beyond(demand: Demand, cover: Cover, rules: CoverRules, limit: Longs) -> Cover:
     """Each user stays on at most ``limit`` channels: those of most value to it as things are."""
     joined = cover.members.sum(axis=1, dtype=np.int64)
     if np.all(joined <= limit):
@@ -65,7 +65,9 @@ def leave_beyond(demand: Demand, cover: Cover, rules: Rules, limit: Longs) -> Co
 
 
 @compiled
-def member_values(demand: Demand, cover: Cover, rules: Rules, starts: Longs, rows: Longs) -> Floats:
+def member_values(
+    demand: Demand, cover: Cover, rules: CoverRules, starts: Longs, rows: Longs
+) -> Floats:
     """Users × channels: what a user's membership saves, if it is the only one to change."""
     users, channels = cover.members.shape
     value = np.zeros((users, channels))
@@ -110,7 +112,7 @@ def is_served(demand: Demand, cover: Cover, hard: Bytes) -> bool:
     return not hard[rows].any()
 
 
-def serve_by_packing(demand: Demand, cover: Cover, rules: Rules) -> Cover | None:
+def serve_by_packing(demand: Demand, cover: Cover, rules: CoverRules) -> Cover | None:
     """Serve hard rows by one channel each that all their audience joins; None if they do not fit.
 
     Rows with most traffic choose first: their channel if they have one, else the one on which
@@ -153,7 +155,7 @@ def merge_covers(members: Bytes, cover: Cover, home: Ints) -> Cover:
 @compiled
 def pack_rows(
     demand: Demand,
-    rules: Rules,
+    rules: CoverRules,
     order: Longs,
     own: Ints,
     members: Bytes,
@@ -189,7 +191,7 @@ def pack_rows(
 @compiled
 def joining_cost(
     demand: Demand,
-    rules: Rules,
+    rules: CoverRules,
     row: int,
     channel: int,
     members: Bytes,
@@ -213,7 +215,9 @@ def worth_least(demand: Demand, cover: Cover, count: int) -> Longs:
     return np.sort(np.argsort(losses, kind="stable")[:count])
 
 
-def serve_by_clusters(demand: Demand, cover: Cover, rules: Rules, freed: Longs) -> Cover | None:
+def serve_by_clusters(
+    demand: Demand, cover: Cover, rules: CoverRules, freed: Longs
+) -> Cover | None:
     """Serve hard rows by user clusters on the freed channels; None if they do not fit.
 
     A user with unserved demand joins one cluster, so it keeps one channel less than its limit.
@@ -249,8 +253,8 @@ def add_clusters(cover: Cover, rest: Demand, freed: Longs, group: Ints) -> Cover
     return Cover(members, starts, (keys % width).astype(np.int32))
 
 
-def explain(
-    problem: InterestProblem, demand: Demand, rules: Rules, channels: int
+def explain_infeasible(
+    problem: InterestProblem, demand: Demand, rules: CoverRules, channels: int
 ) -> InfeasibleError:
     """Why hard rows could not all be served, with the smallest relaxation that was found to do."""
     excluded = np.flatnonzero((rules.limit < 1) & needs_multicast(demand, rules))
@@ -261,7 +265,7 @@ def explain(
     return too_few_channels_each(demand, rules, channels)
 
 
-def needs_multicast(demand: Demand, rules: Rules) -> np.ndarray:
+def needs_multicast(demand: Demand, rules: CoverRules) -> np.ndarray:
     """Which users want a hard row."""
     wants = np.zeros(demand.users, dtype=bool)
     wants[demand.audience[np.repeat(rules.hard != 0, demand.audience_sizes)]] = True
@@ -277,7 +281,7 @@ def excluded_subscriber(problem: InterestProblem, user: int) -> InfeasibleError:
 
 
 def crowded_channels(
-    problem: InterestProblem, demand: Demand, rules: Rules, channels: int
+    problem: InterestProblem, demand: Demand, rules: CoverRules, channels: int
 ) -> InfeasibleError:
     """The rate per channel binds: find the smallest that does, from what is needed at least."""
     least = least_cap(demand, rules, channels)
@@ -296,7 +300,7 @@ def crowded_channels(
     return InfeasibleError("max_channel_rate", enough, Problem("max_channel_rate", what, remedy))
 
 
-def least_cap(demand: Demand, rules: Rules, channels: int) -> float:
+def least_cap(demand: Demand, rules: CoverRules, channels: int) -> float:
     """A rate per channel that no plan can undercut: by a row, all rows, or a user's rows."""
     hard = rules.hard != 0
     rates = demand.rate[hard & (demand.audience_sizes > 0)]
@@ -319,7 +323,7 @@ def smallest(low: float, high: float, works: Callable[[float], bool]) -> float:
     return high
 
 
-def too_few_channels_each(demand: Demand, rules: Rules, channels: int) -> InfeasibleError:
+def too_few_channels_each(demand: Demand, rules: CoverRules, channels: int) -> InfeasibleError:
     """The number of channels a user may join binds: raise it for all by as few as will do."""
     limit = "max_channels_per_subscriber"
     for more in range(1, channels + 1):
@@ -334,7 +338,7 @@ def too_few_channels_each(demand: Demand, rules: Rules, channels: int) -> Infeas
     )
 
 
-def serves(demand: Demand, rules: Rules, channels: int) -> bool:
+def serves(demand: Demand, rules: CoverRules, channels: int) -> bool:
     """Whether one of the two constructions serves all hard rows under the rules."""
     nothing = empty_cover(demand.size, demand.users, channels)
     if serve_by_packing(demand, nothing, rules) is not None:
