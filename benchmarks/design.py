@@ -48,16 +48,22 @@ from fanplan.layers.channels.published.genetic.problem import (
 )
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.delivery.design import has_brokers
+from fanplan.layers.delivery.ledger import groups_left
 from fanplan.layers.delivery.params import DeliveryParams
-from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem, Local, local_interest
+from fanplan.layers.delivery.problem import (
+    EVERYWHERE,
+    DeliveryProblem,
+    DomainInterest,
+    load_delivery,
+    load_flat,
+    local_interest,
+)
 from fanplan.layers.delivery.record import Delivery
-from fanplan.layers.delivery.search.in_turn import completed, joined, with_groups
-from fanplan.layers.delivery.search.joint import Judged, judge, without_channels
+from fanplan.layers.delivery.search.in_turn import completed, joined_maps, with_groups
+from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery, without_channels
 from fanplan.layers.delivery.sections import marked_overlay, planned_trees
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import flat_steps, flooding
-from fanplan.layers.delivery.ways import groups_of
 from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.layers.marking.command import mark_tree
 from fanplan.layers.overlay.record import OverlayLayer
@@ -206,7 +212,7 @@ def systems(world: World) -> Iterator[Row]:
         yield told("marking", plain, world.params.prices.control * world.descriptors[1])
 
 
-def told(system: str, judged: Judged, descriptors: float) -> Row:
+def told(system: str, judged: JudgedDelivery, descriptors: float) -> Row:
     ledger = judged.ledger
     return Row(system, judged.cost + descriptors, ledger.unicast_fraction, ledger.entries)
 
@@ -218,23 +224,23 @@ def naive(world: World) -> Row:
     return Row("naive", sum(parts.values()) + world.everywhere, 1.0)
 
 
-def routed(problem: DeliveryProblem, params: DeliveryParams) -> Judged:
+def routed(problem: DeliveryProblem, params: DeliveryParams) -> JudgedDelivery:
     """Content-based routing, matched at every hop, and the last hop one by one."""
     plain = replace(params, entries=0, channels=0)
-    return judge(problem, plain, without_channels(problem, plain))
+    return judge_delivery(problem, plain, without_channels(problem, plain))
 
 
-def paper_channels(world: World) -> Judged:
+def paper_channels(world: World) -> JudgedDelivery:
     """Channels of every domain by K-means, then a part of them to unicast, greedily by flow."""
     problem, plain = world.random, replace(world.params, entries=0)
     messages = problem.interest.messages[problem.segments.row]
     locals_ = [local_interest(problem, z, messages) for z in range(problem.domains)]
-    map, domain = joined(problem, [(own, hybrid_map(own, world)) for own in locals_])
+    map, domain = joined_maps(problem, [(own, hybrid_map(own, world)) for own in locals_])
     nobody = np.zeros(problem.interest.size, bool)
-    return judge(problem, plain, with_groups(problem, plain, map, domain, nobody))
+    return judge_delivery(problem, plain, with_groups(problem, plain, map, domain, nobody))
 
 
-def hybrid_map(own: Local, world: World) -> ChannelMap:
+def hybrid_map(own: DomainInterest, world: World) -> ChannelMap:
     prices, limit = world.params.prices, world.params.unicast_limit
     wishes = HybridParams(
         channels=min(world.params.channels, own.problem.size),
@@ -244,13 +250,13 @@ def hybrid_map(own: Local, world: World) -> ChannelMap:
     return find_method("tock", "greedy-flow").planner(own.problem, wishes, world.seed, never)
 
 
-def paper_groups(world: World) -> Judged:
+def paper_groups(world: World) -> JudgedDelivery:
     """The groups that the paper's benefit ranks first, with as many entries as there are."""
     problem = world.random
     plain = without_channels(problem, world.params)
     wishes = replace(world.params.groups, rank="nc")
     chosen = choose_groups(plain.groups, wishes).selected
-    return judge(problem, world.params, replace(plain, selected=chosen))
+    return judge_delivery(problem, world.params, replace(plain, selected=chosen))
 
 
 def paper_genetic(world: World) -> Row:
@@ -261,7 +267,7 @@ def paper_genetic(world: World) -> Row:
     """
     prices, problem = world.params.prices, world.random
     cheap = replace(world.params, entries=0)
-    total = judge(problem, cheap, one_channel(problem, cheap))
+    total = judge_delivery(problem, cheap, one_channel(problem, cheap))
     parts, near = total.ledger.parts(prices), 0.0
     subscriptions = load_subscriptions(world.dataset.path)
     for z in range(problem.domains):
@@ -280,7 +286,7 @@ def one_channel(problem: DeliveryProblem, params: DeliveryParams) -> Delivery:
     assigned = map_pairs(segments.row[inside], segments.domain[inside])
     map = completed(problem.interest, problem.domains, assigned, map_pairs(where[who], who))
     nobody = np.zeros(problem.interest.size, bool)
-    groups = groups_of(problem, map, nobody)
+    groups = groups_left(problem, map, nobody)
     none = np.zeros(groups.size, bool)
     return Delivery(map, np.arange(problem.domains, dtype=np.int32), nobody, groups, none)
 

@@ -29,12 +29,17 @@ from fanplan.boxes.extents import Extents, make_extents
 from fanplan.core.stop import never
 from fanplan.data.ingest.extents import Chunks, write_chunks
 from fanplan.data.spark import running
-from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams, Load
+from fanplan.layers.overlay.allocation.allocation import (
+    Allocation,
+    AllocationParams,
+    Load,
+    Ranking,
+    ranked_allocation,
+)
 from fanplan.layers.overlay.allocation.best import best_allocation
 from fanplan.layers.overlay.allocation.bound import fewest_brokers
 from fanplan.layers.overlay.allocation.phases import deployed_overlay
-from fanplan.layers.overlay.allocation.published import Ranking, ranked_allocation
-from fanplan.layers.overlay.problem.similarity import broker_similarity, client_similarity
+from fanplan.layers.overlay.problem import broker_similarity, client_similarity
 from fanplan.layers.overlay.published.similar import (
     cover_tree,
     hybrid_tree,
@@ -42,8 +47,13 @@ from fanplan.layers.overlay.published.similar import (
     overlap_tree,
     random_tree,
 )
-from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
-from fanplan.layers.overlay.stages.similarity import covers, interests, overlaps
+from fanplan.layers.overlay.search.improve import improved_tree
+from fanplan.layers.overlay.search.judge import ImproveParams
+from fanplan.layers.overlay.stages.similarity import (
+    covers_of_owners,
+    interests_of_owners,
+    overlaps_of_owners,
+)
 from fanplan.network.brokers import ClientProblem, OverlayProblem, Routes, Similarity
 from fanplan.network.carried import OverlayLedger, overlay_ledger
 from fanplan.network.generated import broker_routes, client_routes
@@ -150,11 +160,15 @@ def similarity_at(spark: SparkSession, size: int, options: argparse.Namespace) -
     with tempfile.TemporaryDirectory() as folder:
         wanted = chunks(spark, table, Path(folder) / "wanted")
         offered = chunks(spark, table_of(drawn.advertisements), Path(folder) / "offered")
-        work = lambda: gathered(overlaps(spark, wanted), count)  # noqa: E731
+        work = lambda: gathered(overlaps_of_owners(spark, wanted), count)  # noqa: E731
         ours, found = timed("Spark, overlap", size, work)
-        timed("Spark, interest", size, lambda: gathered(interests(spark, offered, wanted), count))
+        timed(
+            "Spark, interest",
+            size,
+            lambda: gathered(interests_of_owners(spark, offered, wanted), count),
+        )
         if size <= options.cover:
-            timed("Spark, cover", size, lambda: gathered(covers(spark, wanted), count))
+            timed("Spark, cover", size, lambda: gathered(covers_of_owners(spark, wanted), count))
     for name, peer, most in (
         ("DuckDB self join, overlap", with_duckdb, options.peers),
         ("numpy loop, overlap", with_numpy, NUMPY_MOST),

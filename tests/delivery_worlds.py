@@ -8,7 +8,7 @@ import pyarrow as pa
 from fanplan.core.arrays import NONE
 from fanplan.core.prices import LedgerPrices
 from fanplan.data.build import from_pairs
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.groups.problem.build import hung_at
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import scipy.sparse
 
 from fanplan.data.reader import read_manifest
-from fanplan.layers.overlay.build import Decided, overlay_layer
+from fanplan.layers.overlay.build import ChosenTrees, overlay_layer
 from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, write_overlay
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.trees import Trees
@@ -109,7 +109,7 @@ def write_plan(
     allocation = AllocationRecord(method="made", lcf=1.0, load="exact", bound=1, cost=1.0)
     nobody: dict[str, list[str]] = {"client": [], "role": [], "broker": []}
     schema = pa.schema([(name, pa.string()) for name in nobody])
-    decided = Decided(
+    decided = ChosenTrees(
         method="made",
         params={},
         metric="overlap",

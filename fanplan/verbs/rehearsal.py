@@ -18,7 +18,7 @@ from fanplan.core.arrays import Floats
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs
 from fanplan.layers.delivery.params import DeliveryParams
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.search.joint import joint_delivery
 from fanplan.layers.groups.problem.build import hung_at
 from fanplan.layers.marking.problem.dataset import overlay_tree
@@ -26,9 +26,10 @@ from fanplan.layers.marking.problem.descriptors import uncovered
 from fanplan.layers.marking.problem.marking import Network
 from fanplan.layers.marking.problem.trees import given_shared_problem
 from fanplan.layers.marking.search.marking import exact_marking
-from fanplan.layers.overlay.problem.similarity import interest, overlap
+from fanplan.layers.overlay.problem import owner_interest, owner_overlap
 from fanplan.layers.overlay.published.similar import random_tree
-from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
+from fanplan.layers.overlay.search.improve import improved_tree
+from fanplan.layers.overlay.search.judge import ImproveParams
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 
 BROKERS = 8
@@ -82,8 +83,8 @@ def compare(draw: np.random.Generator) -> None:
     owner, topic = draw.integers(0, BROKERS, BOXES), draw.integers(0, 3, BOXES)
     lo, hi = boxes(draw)
     extents = make_extents(owner, np.arange(BOXES), topic, lo, hi)
-    overlap(extents, extents)
-    interest(extents, extents)
+    owner_overlap(extents, extents)
+    owner_interest(extents, extents)
     uncovered(owner, lo, hi)
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from fanplan.boxes.covering import BATCH, GROUP
 from fanplan.boxes.extents import SMALLEST, Extents, make_extents
 from fanplan.boxes.volumes import union_volume
-from fanplan.layers.overlay.problem.similarity import (
+from fanplan.layers.overlay.problem import (
     broker_similarity,
     client_similarity,
-    cover,
-    overlap,
+    owner_cover,
+    owner_overlap,
 )
 
 OWNERS = 4
@@ -115,7 +115,7 @@ def test_cover_of_very_many() -> None:
         inside = np.all((low >= lo[x]) & (high <= hi[x]), axis=1)
         merged = union_volume(low[inside], high[inside])
         wanted += merged / np.prod(hi[x] - lo[x]) * inside.sum() / few
-    _, _, value = cover(large, small)
+    _, _, value = owner_cover(large, small)
     assert value == pytest.approx([wanted], rel=1e-9)
 
 
@@ -128,7 +128,7 @@ def test_weights_stand_for_equal_extents(extents: Extents) -> None:
     number = np.repeat(np.arange(len(copies)), [len(lo) for lo, _ in parts])
     lo, hi = (np.concatenate([np.empty((0, 3)), *side]) for side in _sides(parts))
     single = make_extents(extents.owner[copies], number, lo[:, 0], lo[:, 1:], hi[:, 1:])
-    for metric in (overlap, cover):
+    for metric in (owner_overlap, owner_cover):
         for got, wanted in zip(metric(single, single), metric(extents, extents), strict=True):
             assert got == pytest.approx(wanted, rel=1e-9)
 

@@ -20,7 +20,7 @@ from fanplan.cli.main import main
 from fanplan.core.progress import quiet
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.reader import read_stage
-from fanplan.layers.overlay.stages.routes import client_sendings
+from fanplan.layers.overlay.stages.routes import stage_client_sendings
 from fanplan.network.trees import trees_of
 
 BROKERS = 3
@@ -176,7 +176,7 @@ def test_a_plan_and_a_workload_are_all_it_needs(
 
 
 def test_sendings_of_clients(spark: SparkSession, dataset: Path) -> None:
-    client_sendings(Derived(lambda: spark, dataset, quiet()))
+    stage_client_sendings(Derived(lambda: spark, dataset, quiet()))
     assert timed(dataset, "client_sendings") == expected(to=0)
 
 

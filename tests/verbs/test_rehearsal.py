@@ -22,12 +22,12 @@ from fanplan.verbs import rehearsal
 from fanplan.layers.channels.search.model.rules import recover_in_turn
 from fanplan.layers.channels.search.free.seed import open_channels
 from fanplan.layers.channels.search.free.swap import try_swaps
-from fanplan.layers.delivery.search.assign import assign
-from fanplan.layers.delivery.search.members import regroup
-from fanplan.layers.overlay.published.arborescence import contract
+from fanplan.layers.delivery.search.choices import assign_classes, regroup
+from fanplan.layers.overlay.published.spanning import contract_cycles
 from fanplan.layers.overlay.search.swap import next_swap
 
-LONG = (contract, next_swap, open_channels, try_swaps, recover_in_turn, assign, regroup)
+LONG = (contract_cycles, next_swap, open_channels, try_swaps, recover_in_turn)
+LONG += (assign_classes, regroup)
 
 
 def known():

@@ -19,7 +19,7 @@ from fanplan.layers.delivery.record import (
 )
 
 
-class Limits(Protocol):
+class DeliveryLimits(Protocol):
     """What delivery was limited to; see DeliveryParams."""
 
     @property
@@ -39,7 +39,7 @@ class Settled:
     ``steps`` are systems on the way from the naive one to the plan: names, and parts of the cost.
     """
 
-    limits: Limits
+    limits: DeliveryLimits
     prices: LedgerPrices
     domains: tuple[str, ...]
     fixed: tuple[str, ...]

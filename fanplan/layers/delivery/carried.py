@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.layers.delivery.problem.dataset import homes
-from fanplan.layers.delivery.problem.delivery import nearest
+from fanplan.layers.delivery.problem import client_homes, nearest_brokers
 from fanplan.layers.delivery.read import domains_of
 from fanplan.layers.groups.carried import group_keys
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
@@ -85,7 +84,9 @@ def last_hops(plan: StoredPlan, brokers: pa.Array) -> tuple[Longs, Longs]:
     near = np.flatnonzero((row >= 0) & ~np.isin(row, direct))
     people = table["subscriber"].take(pa.array(near)).combine_chunks()
     names = pc.unique(people)
-    home = homes(plan.read("clients", ("client", "role", "broker")), "subscriber", names, brokers)
+    home = client_homes(
+        plan.read("clients", ("client", "role", "broker")), "subscriber", names, brokers
+    )
     at = home[pc.index_in(people, names).to_numpy()].astype(np.int64)
     return pairs(row[near], at, len(brokers))
 
@@ -149,7 +150,7 @@ def routes_of(ways: DeliveryWays, parcels: Parcels, trees: BrokerTrees) -> Route
     far, domain = of_class(parcels.row, ways.heard_row[alone], ways.heard_domain[alone])
     foreign = ways.domain[parcels.source[far]] != domain
     far, domain = far[foreign], domain[foreign]
-    gateways = nearest(trees.root, trees.parent, ways.domain, ways.domains)
+    gateways = nearest_brokers(trees.root, trees.parent, ways.domain, ways.domains)
     gateway = gateways[trees.of(parcels.source[far]), domain].astype(np.int64)
     key = np.concatenate((near * size + end, far * size + gateway))
     parcel, broker = np.divmod(np.sort(key), size)

@@ -13,7 +13,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.delivery.design import Designing
 from fanplan.layers.delivery.fixed import fixed_plans
-from fanplan.layers.delivery.steps import savings
+from fanplan.layers.delivery.steps import step_savings
 
 if TYPE_CHECKING:
     from fanplan.core.stop import Stop
@@ -40,7 +40,7 @@ class Design:
         record = self.delivery.record
         told = record.model_dump() | {"layers": [layer.layer for layer in self.layers]}
         early = {"ended_early_by": self.ended} if self.ended else {}
-        return told | {"steps": savings(record.steps), **early}
+        return told | {"steps": step_savings(record.steps), **early}
 
     def save(self, out: PathLike, replace: bool = False) -> Path:
         """Write the plan folder: checked, and whole or not at all."""

@@ -15,7 +15,7 @@ from fanplan.data.engine import Engine
 from fanplan.layers.delivery.fixed import fixed_channels, fixed_groups, fixed_marking, fixed_overlay
 from fanplan.layers.delivery.sections import (
     channels_layer,
-    groups_of,
+    groups_section,
     marked_overlay,
     planned_trees,
     random_trees,
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from fanplan.core.arrays import Ints
     from fanplan.core.stop import Stop
     from fanplan.layers.delivery.params import DeliveryParams
-    from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+    from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.delivery.record import DeliveryLayer
-    from fanplan.layers.delivery.search.joint import Judged
+    from fanplan.layers.delivery.search.joint import JudgedDelivery
     from fanplan.layers.groups.problem.trees import TreeSource
     from fanplan.layers.marking.record import MarkingLayer
     from fanplan.layers.overlay.record import OverlayLayer
@@ -83,7 +83,7 @@ class Designing:
 
     def flat(self) -> Designed:
         """Channels and unicast alone."""
-        from fanplan.layers.delivery.problem.dataset import load_flat
+        from fanplan.layers.delivery.problem import load_flat
 
         for name in ("overlay", "groups", "marking"):
             if name in self.fixed:
@@ -102,7 +102,7 @@ class Designing:
 
     def with_brokers(self) -> Designed:
         """The overlay first, as all else depends on it; then delivery on it, then marking."""
-        from fanplan.layers.delivery.problem.dataset import load_delivery
+        from fanplan.layers.delivery.problem import load_delivery
         from fanplan.network.dataset import read_brokers
 
         tree = self.overlay_layer()
@@ -133,7 +133,7 @@ class Designing:
 
     def domains(self, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
         """Sites are multicast domains where they are known, else there is one for all."""
-        from fanplan.layers.delivery.problem.dataset import EVERYWHERE
+        from fanplan.layers.delivery.problem import EVERYWHERE
         from fanplan.network.dataset import sites_of
 
         site, names = sites_of(self.dataset.path, brokers)
@@ -177,7 +177,7 @@ class Designing:
         layers: list[Layer | None] = [
             tree,
             channels_layer(problem, best, params, self.seed),
-            groups_of(best, params, self.dataset.path, key) if tree else None,
+            groups_section(best, params, self.dataset.path, key) if tree else None,
             marks,
             section,
         ]
@@ -185,13 +185,12 @@ class Designing:
 
     def delivery(
         self, problem: DeliveryProblem, params: DeliveryParams, stop: Stop
-    ) -> tuple[Judged, Judged, DeliveryParams]:
+    ) -> tuple[JudgedDelivery, JudgedDelivery, DeliveryParams]:
         """The best delivery, that of the layers one after the other, and what they were limited to.
 
         Fixed channels are as many as there may be.
         """
-        from fanplan.layers.delivery.search.given import delivery_on_channels
-        from fanplan.layers.delivery.search.joint import joint_delivery, keeps
+        from fanplan.layers.delivery.search.joint import delivery_on_channels, joint_delivery, keeps
 
         if "channels" not in self.fixed:
             return *joint_delivery(problem, params, self.seed, stop), params

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fanplan.core.arrays import Ints
     from fanplan.data.dataset import Dataset, PathLike
     from fanplan.layers.channels.map import ChannelMap
-    from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+    from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.groups.carried import GroupKey
     from fanplan.layers.groups.problem.groups import BrokerTrees
     from fanplan.layers.marking.record import MarkingLayer

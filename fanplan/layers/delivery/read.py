@@ -14,8 +14,12 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.map import MapPairs, map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.problem.dataset import EVERYWHERE, load_delivery, load_flat
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import (
+    EVERYWHERE,
+    DeliveryProblem,
+    load_delivery,
+    load_flat,
+)
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.problem.build import exact_groups

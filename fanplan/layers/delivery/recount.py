@@ -10,7 +10,7 @@ import scipy.sparse
 
 from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.layers.channels.map import MapPairs
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.network.brokers import Routes
 
 
@@ -20,7 +20,7 @@ def recounted_routes(
     """One route for each parcel: home brokers of those without a channel, and one per domain."""
     interest, brokers = problem.interest, len(problem.brokers)
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)
-    served = reached(problem, assigned, members, channels)[row, interest.audience]
+    served = reached_by_channels(problem, assigned, members, channels)[row, interest.audience]
     served = np.asarray(served).ravel() > 0
     broker = problem.home[interest.audience].astype(np.int64)
     domain = problem.domain[broker]
@@ -39,7 +39,7 @@ def recounted_routes(
     )
 
 
-def reached(
+def reached_by_channels(
     problem: DeliveryProblem, assigned: MapPairs, members: MapPairs, channels: int
 ) -> scipy.sparse.csr_array:
     """Classes × subscribers: how many channels of the class have the subscriber."""
@@ -58,15 +58,15 @@ def spread_over_parcels(
 ) -> tuple[Longs, Longs]:
     """(parcel, broker) pairs from (class, broker) and (class, domain) pairs."""
     brokers = len(problem.brokers)
-    parcel, end = matched(problem, lone // brokers, lone % brokers, direct)
-    other, domain = matched(problem, heard // width, heard % width, direct)
+    parcel, end = values_of_parcels(problem, lone // brokers, lone % brokers, direct)
+    other, domain = values_of_parcels(problem, heard // width, heard % width, direct)
     root = problem.trees.root[problem.tree[other]]
     foreign = problem.domain[root] != domain
     gateway = problem.gateways[problem.tree[other[foreign]], domain[foreign]]
     return np.concatenate((parcel, other[foreign])), np.concatenate((end, gateway))
 
 
-def matched(
+def values_of_parcels(
     problem: DeliveryProblem, row: Longs, value: Longs, direct: Bools
 ) -> tuple[Longs, Longs]:
     """The values of its class for every parcel that does not go directly."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fanplan.core.arrays import Ints
     from fanplan.layers.channels.map import ChannelLayer
     from fanplan.layers.delivery.params import DeliveryParams
-    from fanplan.layers.delivery.problem.delivery import DeliveryProblem
-    from fanplan.layers.delivery.search.joint import Judged
+    from fanplan.layers.delivery.problem import DeliveryProblem
+    from fanplan.layers.delivery.search.joint import JudgedDelivery
     from fanplan.layers.groups.problem.trees import PartTrees
     from fanplan.layers.groups.record import GroupsLayer
     from fanplan.layers.marking.problem.dataset import MarkedOverlay
@@ -82,7 +82,7 @@ def marked_overlay(layer: OverlayLayer) -> MarkedOverlay:
 
 
 def channels_layer(
-    problem: DeliveryProblem, judged: Judged, params: DeliveryParams, seed: int
+    problem: DeliveryProblem, judged: JudgedDelivery, params: DeliveryParams, seed: int
 ) -> ChannelLayer:
     """The channels of a delivery as a layer of their own."""
     from fanplan.core.prices import Weights
@@ -113,7 +113,9 @@ def channels_layer(
     )
 
 
-def groups_of(judged: Judged, params: DeliveryParams, dataset: Path, source: str) -> GroupsLayer:
+def groups_section(
+    judged: JudgedDelivery, params: DeliveryParams, dataset: Path, source: str
+) -> GroupsLayer:
     """The groups of a delivery as a layer of their own."""
     from fanplan.core.version import __version__
     from fanplan.layers.groups.build import Decided, groups_layer

@@ -16,8 +16,7 @@ from fanplan.data.ingest.derived import derived
 from fanplan.data.reader import INGEST_AGAIN, read_stage
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.problem.dataset import homes
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem, client_homes
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.carried import group_keys, stored_keys
@@ -100,7 +99,7 @@ def sendings(plan: StoredPlan, dataset: Path, problem: DeliveryProblem) -> tuple
     """Time in seconds and parcel of every publication that somebody wants."""
     table = read_stage(dataset, "sender_times", ("publisher", "audience_class", "times"))
     clients = plan.read("clients", ("client", "role", "broker"))
-    entry = homes(clients, "publisher", publisher_names(dataset), problem.brokers)
+    entry = client_homes(clients, "publisher", publisher_names(dataset), problem.brokers)
     size = len(problem.brokers)
     own = problem.row.astype(np.int64) * size + problem.trees.root[problem.tree]
     row = table["audience_class"].to_numpy().astype(np.int64)

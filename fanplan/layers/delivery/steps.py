@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fanplan.layers.delivery.params import DeliveryParams
-    from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+    from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.delivery.record import StepRecord
-    from fanplan.layers.delivery.search.joint import Judged
+    from fanplan.layers.delivery.search.joint import JudgedDelivery
 
 Parts = dict[str, float]
 Steps = list[tuple[str, Parts]]
@@ -53,23 +53,25 @@ def flooding(problem: DeliveryProblem, params: DeliveryParams) -> Parts:
 
 def routed(problem: DeliveryProblem, params: DeliveryParams) -> Parts:
     """Content-based routing, matched at every hop, without channels and groups."""
-    from fanplan.layers.delivery.search.joint import judge, without_channels
+    from fanplan.layers.delivery.search.joint import judge_delivery, without_channels
 
     plain = replace(params, entries=0, channels=0, fixed_groups=None)
-    return judge(problem, plain, without_channels(problem, plain)).ledger.parts(params.prices)
+    return judge_delivery(problem, plain, without_channels(problem, plain)).ledger.parts(
+        params.prices
+    )
 
 
 def delivery_steps(
-    problem: DeliveryProblem, params: DeliveryParams, first: Judged, best: Judged
+    problem: DeliveryProblem, params: DeliveryParams, first: JudgedDelivery, best: JudgedDelivery
 ) -> Steps:
     """Channels as if there were no groups, the layers one after the other, and all together."""
     from fanplan.layers.delivery.search.in_turn import with_groups
-    from fanplan.layers.delivery.search.joint import judge
+    from fanplan.layers.delivery.search.joint import judge_delivery
 
     made, prices = first.delivery, params.prices
     alone = replace(params, entries=0, fixed_groups=None)
     on = with_groups(problem, alone, made.map, made.domain, made.direct)
-    channels = ("channels", judge(problem, alone, on).ledger.parts(prices))
+    channels = ("channels", judge_delivery(problem, alone, on).ledger.parts(prices))
     both = [
         ("layer by layer", first.ledger.parts(prices)),
         ("all together", best.ledger.parts(prices)),
@@ -83,7 +85,7 @@ def marked_steps(steps: Steps, everywhere: float, marked: float) -> Steps:
     return [*before, ("marking", steps[-1][1] | {SUBSCRIPTIONS: marked})]
 
 
-def savings(steps: Iterable[StepRecord]) -> list[dict[str, float | str]]:
+def step_savings(steps: Iterable[StepRecord]) -> list[dict[str, float | str]]:
     """Each step with its cost, what it saves, and that in percent of the first."""
     known = list(steps)
     costs = np.array([step.cost for step in known])

@@ -74,11 +74,11 @@ def times_of_groups(plan: StoredPlan, dataset: Dataset, asked: Times | None) -> 
 
 
 def make_traffic(plan: StoredPlan, dataset: Dataset, times: Times, engine: Engine) -> None:
-    from fanplan.layers.overlay.stages.routes import broker_sendings
+    from fanplan.layers.overlay.stages.routes import stage_broker_sendings
 
     make_group_stages(dataset, plan.section(GroupsRecord).grouping, engine)
     if times == "measured":
-        broker_sendings(derived(dataset, engine))
+        stage_broker_sendings(derived(dataset, engine))
 
 
 def entering(

@@ -59,7 +59,7 @@ def allocate(
     from fanplan.layers.overlay.allocation.bound import (
         fewest_brokers,
         require_enough,
-        require_possible,
+        require_fitting,
     )
     from fanplan.network.dataset import load_clients
 
@@ -72,7 +72,7 @@ def allocate(
     run = Allocating(dataset, problem, cast("Method", ranking), params, wishes, seed, watch, moves)
     bound = fewest_brokers(problem, params)
     if brokers is not None:
-        require_possible(problem, params, brokers, bound)
+        require_fitting(problem, params, brokers, bound)
     with engine.progress.stage(f"allocation {ranking}") as stage:
         watch.telling(stage)
         done = run.stable() if stable else run.once(params)
@@ -137,8 +137,8 @@ class Allocating:
         return self.linked(self.allocated(params), params)
 
     def allocated(self, params: AllocationParams) -> Allocation:
+        from fanplan.layers.overlay.allocation.allocation import ranked_allocation
         from fanplan.layers.overlay.allocation.best import best_allocation
-        from fanplan.layers.overlay.allocation.published import ranked_allocation
 
         if self.ranking != "best":
             return ranked_allocation(self.problem, self.ranking, params, self.seed)
@@ -180,11 +180,11 @@ class Allocating:
 
     def plan(self, done: Allocated, bound: int) -> OverlayPlan:
         from fanplan.core.version import __version__
-        from fanplan.layers.overlay.build import Decided, overlay_layer
+        from fanplan.layers.overlay.build import ChosenTrees, overlay_layer
 
         used = np.sort(done.allocation.used)
         loads = done.allocation.exact if self.params.load == "exact" else done.allocation.estimate
-        decided = Decided(
+        decided = ChosenTrees(
             method=self.wishes.metric,
             params=self.wishes.recorded(),
             metric=self.wishes.weighed_by,

@@ -23,7 +23,7 @@ from fanplan.network.trees import Trees
 
 
 @dataclass(frozen=True, eq=False)
-class Decided:
+class ChosenTrees:
     """How trees and clients were decided, to be recorded.
 
     ``similarity`` holds the weights of links by ``metric``; of two directions the heavier counts.
@@ -41,7 +41,7 @@ class Decided:
 
 
 def overlay_layer(
-    problem: OverlayProblem, trees: Trees, decided: Decided, seed: int, version: str
+    problem: OverlayProblem, trees: Trees, decided: ChosenTrees, seed: int, version: str
 ) -> OverlayLayer:
     """Count what the trees cost and put everything into tables, by names."""
     ledger = trees_ledger(problem, trees)
@@ -118,17 +118,17 @@ def broker_table(problem: OverlayProblem, load: Floats, client_load: Floats | No
 
 
 def link_table(problem: OverlayProblem, trees: Trees, weight: Floats, rate: Floats) -> pa.Table:
-    return pa.table(ends_of(problem, trees.links) | {"weight": weight, "rate": rate})
+    return pa.table(link_ends(problem, trees.links) | {"weight": weight, "rate": rate})
 
 
-def ends_of(problem: OverlayProblem, links: np.ndarray) -> dict[str, pa.Array]:
+def link_ends(problem: OverlayProblem, links: np.ndarray) -> dict[str, pa.Array]:
     """Names of the ends of links; positions ascend by name."""
     return {end: problem.brokers.take(pa.array(links[:, i])) for i, end in enumerate("ab")}
 
 
 def tree_tables(problem: OverlayProblem, trees: Trees) -> dict[str, pa.Table]:
     number = np.repeat(np.arange(len(trees.members)), [len(m) for m in trees.members])
-    links = ends_of(problem, trees.links[np.concatenate(trees.members)])
+    links = link_ends(problem, trees.links[np.concatenate(trees.members)])
     return {
         "tree_links": pa.table({"tree": number} | links),
         "tree_sources": pa.table({"broker": problem.brokers, "tree": trees.of}),

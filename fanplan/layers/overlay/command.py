@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from fanplan.core.stop import Stop
     from fanplan.layers.overlay.record import LimitsRecord, OverlayLayer
-    from fanplan.layers.overlay.search.improve import ImproveParams
+    from fanplan.layers.overlay.search.judge import ImproveParams
     from fanplan.network.brokers import OverlayProblem
     from fanplan.network.trees import Tree, Trees
 
@@ -83,7 +83,7 @@ def overlay(
     tree so far is returned, as it is when ``stop`` says so.
     """
     from fanplan.core.version import __version__
-    from fanplan.layers.overlay.build import Decided, overlay_layer
+    from fanplan.layers.overlay.build import ChosenTrees, overlay_layer
     from fanplan.network.dataset import given_clients
 
     wishes, watch = tree_wishes(options), Watch(time, stop)
@@ -92,7 +92,7 @@ def overlay(
     limits = limits_of(wishes, places_in(problem.brokers, clients), problem.brokers)
     with engine.progress.stage(f"tree {wishes.metric}") as stage:
         trees = make_trees(problem, wishes, limits, seed, watch.telling(stage))
-    decided = Decided(
+    decided = ChosenTrees(
         method=wishes.metric,
         params=wishes.recorded(),
         metric=wishes.weighed_by,
@@ -190,8 +190,7 @@ def thesis_tree(problem: OverlayProblem, wishes: TreeWishes, seed: int) -> Tree:
 def improve_params(
     problem: OverlayProblem, wishes: TreeWishes, limits: LimitsRecord
 ) -> ImproveParams:
-    from fanplan.layers.overlay.search.improve import ImproveParams
-    from fanplan.layers.overlay.search.limits import TreeLimits
+    from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits
 
     at = {name: position for position, name in enumerate(problem.brokers.to_pylist())}
     return ImproveParams(

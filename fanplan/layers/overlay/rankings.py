@@ -10,7 +10,7 @@ from fanplan.layers.overlay.allocate import METHODS
 from fanplan.layers.overlay.command import OverlayPlan
 
 if TYPE_CHECKING:
-    from fanplan.layers.overlay.allocation.published import Ranking
+    from fanplan.layers.overlay.allocation.allocation import Ranking
 
 
 def compare_rankings(
@@ -20,9 +20,8 @@ def compare_rankings(
 
     That is the overlap tree, and for the baseline, which ignores similarity, a random one.
     """
-    from fanplan.layers.overlay.allocation.allocation import AllocationParams
+    from fanplan.layers.overlay.allocation.allocation import AllocationParams, ranked_allocation
     from fanplan.layers.overlay.allocation.phases import deployed
-    from fanplan.layers.overlay.allocation.published import ranked_allocation
     from fanplan.layers.overlay.published.similar import overlap_tree, random_tree
     from fanplan.network.dataset import load_clients
 

@@ -145,9 +145,9 @@ def make_traffic(plan: StoredPlan, dataset: Dataset, times: Times, engine: Engin
     from fanplan.layers.overlay.stages import routes
 
     source, given = derived(dataset, engine), plan.section(OverlayRecord).clients == "given"
-    (routes.broker_routes if given else routes.client_routes)(source)
+    (routes.stage_broker_routes if given else routes.stage_client_routes)(source)
     if times == "measured":
-        (routes.broker_sendings if given else routes.client_sendings)(source)
+        (routes.stage_broker_sendings if given else routes.stage_client_sendings)(source)
 
 
 def entering(

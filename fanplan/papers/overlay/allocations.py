@@ -7,12 +7,17 @@ from typing import Any, get_args
 
 import numpy as np
 
-from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams, Load
+from fanplan.layers.overlay.allocation.allocation import (
+    Allocation,
+    AllocationParams,
+    Load,
+    Ranking,
+    ranked_allocation,
+)
 from fanplan.layers.overlay.allocation.best import best_allocation
 from fanplan.layers.overlay.allocation.bound import fewest_brokers
 from fanplan.layers.overlay.allocation.phases import deployed_overlay
-from fanplan.layers.overlay.allocation.published import Ranking, ranked_allocation
-from fanplan.layers.overlay.problem.similarity import client_similarity
+from fanplan.layers.overlay.problem import client_similarity
 from fanplan.layers.overlay.published.similar import overlap_tree, random_tree
 from fanplan.network.brokers import ClientProblem
 from fanplan.network.generated import client_routes

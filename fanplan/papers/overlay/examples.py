@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.boxes.extents import make_extents
-from fanplan.layers.overlay.problem.similarity import overlap
+from fanplan.layers.overlay.problem import owner_overlap
 from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
 from fanplan.simulation.messages import as_publications
 from fanplan.simulation.params import SimulationParams
@@ -41,7 +41,7 @@ def box_overlap(part: str) -> float:
     """Eq. 4.1 of the two subscriptions of a part of Figure 4.1."""
     lo, hi = (np.array(corner) for corner in zip(*BOXES[part], strict=True))
     pair = make_extents([0, 1], [0, 1], [0, 0], lo, hi)
-    i, j, value = overlap(pair, pair)
+    i, j, value = owner_overlap(pair, pair)
     return float(value[(i == 0) & (j == 1)][0])
 
 

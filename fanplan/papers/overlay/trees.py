@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from fanplan.core.stop import never
-from fanplan.layers.overlay.problem.similarity import broker_similarity
+from fanplan.layers.overlay.problem import broker_similarity
 from fanplan.layers.overlay.published.similar import (
     cover_tree,
     hybrid_tree,
     overlap_tree,
     random_tree,
 )
-from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
-from fanplan.layers.overlay.search.limits import TreeLimits
+from fanplan.layers.overlay.search.improve import improved_tree
+from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.generated import broker_routes
 from fanplan.network.trees import Tree

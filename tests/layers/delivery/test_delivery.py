@@ -17,17 +17,17 @@ from fanplan.core.stop import never
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.ledger import lowest_cost
 from fanplan.layers.delivery.params import DeliveryParams
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.delivery.search.in_turn import completed, layer_by_layer, with_groups
-from fanplan.layers.delivery.search.joint import Judged, joint_delivery, judge
-from fanplan.layers.delivery.search.refine import Search, Shadow
+from fanplan.layers.delivery.search.joint import JudgedDelivery, joint_delivery, judge_delivery
+from fanplan.layers.delivery.search.refine import DeliverySearch, Shadow
 
 PRICES = LedgerPrices(direct=1.3, matched=0.7, forwarded=1.1, entry=2.0, control=0.5)
 SEEDS = st.integers(0, 10_000)
 
 
-def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int) -> Judged:
+def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int) -> JudgedDelivery:
     """Channels, members and direct classes drawn at random, with the best groups for them."""
     draw = np.random.default_rng(seed)
     domain = np.arange(problem.domains, dtype=np.int32).repeat(2)
@@ -39,7 +39,7 @@ def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int)
     map = completed(
         problem.interest, len(domain), map_pairs(*np.nonzero(used)), map_pairs(*np.nonzero(here))
     )
-    return judge(problem, params, with_groups(problem, params, map, domain, direct))
+    return judge_delivery(problem, params, with_groups(problem, params, map, domain, direct))
 
 
 @given(SEEDS)
@@ -73,17 +73,19 @@ def test_joint_is_better_than_the_layers_on_most_worlds() -> None:
     assert sum(best.cost < 0.99 * first.cost for best, first in pairs_of) > 4
 
 
-def searching(problem: DeliveryProblem, params: DeliveryParams, start: Judged) -> Search:
+def searching(
+    problem: DeliveryProblem, params: DeliveryParams, start: JudgedDelivery
+) -> DeliverySearch:
     """A search that has not changed anything yet."""
-    search = Search(problem, params, start.delivery)
+    search = DeliverySearch(problem, params, start.delivery)
     search.begin(Shadow())
     return search
 
 
-def judged_price(problem: DeliveryProblem, params: DeliveryParams, search: Search) -> float:
+def judged_price(problem: DeliveryProblem, params: DeliveryParams, search: DeliverySearch) -> float:
     """The ledger's cost but for the match of every message where it enters."""
     entering = params.prices.matched * problem.messages.sum()
-    return judge(problem, params, search.delivery()).cost - float(entering)
+    return judge_delivery(problem, params, search.delivery()).cost - float(entering)
 
 
 @given(SEEDS)
@@ -95,7 +97,7 @@ def test_without_groups_prices_of_classes_are_the_ledger(seed: int) -> None:
     last = np.inf
     for step in (search.assign, search.regroup, search.assign, search.regroup):
         step()
-        price = float(search.state.price.sum())
+        price = float(search.now.state.price.sum())
         assert price == pytest.approx(judged_price(problem, params, search))
         assert price <= last * (1 + 1e-9)
         last = price
@@ -110,7 +112,7 @@ def test_classes_choose_as_well_as_trying_every_channel(seed: int) -> None:
     search = searching(problem, params, random_delivery(problem, params, seed))
     search.assign()
     found = judged_price(problem, params, search)
-    sets, past = search.state.sets, search.state.past
+    sets, past = search.now.state.sets, search.now.state.past
     for row in range(problem.interest.size):
         own = np.arange(*problem.segments.starts[row : row + 2])
         before, tried = (sets[own].copy(), past[row]), []
@@ -125,10 +127,10 @@ def test_classes_choose_as_well_as_trying_every_channel(seed: int) -> None:
             assert found <= min(tried) * (1 + 1e-9)
 
 
-def singles(search: Search, segment: int) -> list[np.ndarray]:
+def singles(search: DeliverySearch, segment: int) -> list[np.ndarray]:
     """No channel, and each one of the domain."""
-    domain, width = search.wishes.domain[segment], search.state.sets.shape[1]
-    channels = np.flatnonzero(search.domain == domain) if domain >= 0 else []
+    domain, width = search.wishes.domain[segment], search.now.state.sets.shape[1]
+    channels = np.flatnonzero(search.start.domain == domain) if domain >= 0 else []
     return [np.array([j] + [-1] * (width - 1)) for j in (-1, *channels)]
 
 
@@ -144,17 +146,17 @@ def test_little_is_left_to_gain_on_worlds_that_can_be_solved() -> None:
     assert np.mean(over) < 0.02
 
 
-def cheapest(problem: DeliveryProblem, params: DeliveryParams, start: Judged) -> float:
+def cheapest(problem: DeliveryProblem, params: DeliveryParams, start: JudgedDelivery) -> float:
     """The least cost with any members of the channels there are."""
     search = searching(problem, params, start)
     where, costs = problem.domain[problem.home], []
-    free = [(j, s) for j, z in enumerate(search.domain) for s in np.flatnonzero(where == z)]
+    free = [(j, s) for j, z in enumerate(search.start.domain) for s in np.flatnonzero(where == z)]
     for chosen in product((False, True), repeat=len(free)):
         search.begin(Shadow())
-        search.state.sets[:] = -1
+        search.now.state.sets[:] = -1
         for (channel, subscriber), joins in zip(free, chosen, strict=True):
-            search.state.members[channel, subscriber] = joins
-        search.sizes[:] = search.state.members.sum(axis=1)
+            search.now.state.members[channel, subscriber] = joins
+        search.now.sizes[:] = search.now.state.members.sum(axis=1)
         search.assign()
         costs.append(judged_price(problem, params, search))
     return min(costs) + float(params.prices.matched * problem.messages.sum())
@@ -176,7 +178,9 @@ def test_a_limit_on_unicast_is_kept_where_all_have_multicast(seed: int) -> None:
 def test_one_broker_is_the_channels_problem() -> None:
     problem = delivery_world(3, brokers=1, sites=1)
     problem = replace(problem, domain=np.zeros(1, np.int32))
-    found = judge(problem, DeliveryParams(2), layer_by_layer(problem, DeliveryParams(2), 0, never))
+    found = judge_delivery(
+        problem, DeliveryParams(2), layer_by_layer(problem, DeliveryParams(2), 0, never)
+    )
     parts = found.ledger.parts(LedgerPrices())
     assert parts["forwarding"] == parts["state"] == parts["control"] == 0
     assert parts["matching"] == problem.interest.messages.sum()

@@ -23,10 +23,10 @@ from fanplan.layers.delivery.changes.changes import Terms, stage
 from fanplan.layers.delivery.changes.cost import Senders
 from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, movers
 from fanplan.layers.delivery.params import DeliveryParams
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import LedgerPricesRecord
 from fanplan.layers.delivery.search.in_turn import completed, with_groups
-from fanplan.layers.delivery.search.joint import Judged, judge
+from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery
 from fanplan.layers.groups.changes import Group, GroupWorld, numbers
 from fanplan.layers.groups.problem.build import hung_at
 from fanplan.layers.overlay.changes.shape import Shape, in_order, matched_trees
@@ -45,7 +45,7 @@ class Two:
     """Two deliveries of the same traffic, where the tree and places of subscribers may differ."""
 
     problems: tuple[DeliveryProblem, DeliveryProblem]
-    found: tuple[Judged, Judged]
+    found: tuple[JudgedDelivery, JudgedDelivery]
 
     def world(self) -> DeliveryWorld:
         old, new = self.problems
@@ -81,7 +81,7 @@ def two_deliveries(seed: int, moved: bool, limit: int | None = None) -> Two:
     return Two((old, new), (found[0], found[1]))
 
 
-def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int) -> Judged:
+def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int) -> JudgedDelivery:
     """Channels, members and direct classes drawn at random, with the best groups for them."""
     draw = np.random.default_rng(seed)
     domain = np.sort(draw.integers(0, max(problem.domains, 1), problem.domains * 2))
@@ -93,7 +93,7 @@ def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int)
     map = completed(
         problem.interest, len(domain), map_pairs(*np.nonzero(used)), map_pairs(*np.nonzero(here))
     )
-    return judge(
+    return judge_delivery(
         problem, params, with_groups(problem, params, map, domain.astype(np.int32), direct)
     )
 
@@ -111,7 +111,7 @@ def shape_of(problem: DeliveryProblem) -> Shape:
     return Shape(set(names), {0: links}, dict.fromkeys(names, 0), clients)
 
 
-def groups_of(problem: DeliveryProblem, found: Judged) -> dict[int, Group]:
+def groups_of(problem: DeliveryProblem, found: JudgedDelivery) -> dict[int, Group]:
     names, groups = np.array(names_of(problem)), found.delivery.groups
     made = {}
     for place, g in enumerate(np.flatnonzero(found.delivery.selected).tolist()):
@@ -145,7 +145,7 @@ def truth_of(problem: DeliveryProblem) -> ChannelTruth:
     )
 
 
-def sent(found: Judged) -> SentByPlan:
+def sent(found: JudgedDelivery) -> SentByPlan:
     delivery = found.delivery
     size, map = len(delivery.direct), delivery.map
     decisions = Decisions(

@@ -14,12 +14,16 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.stop import never
-from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams
+from fanplan.layers.overlay.allocation.allocation import (
+    Allocation,
+    AllocationParams,
+    ranked_allocation,
+    ranked_clients,
+)
 from fanplan.layers.overlay.allocation.best import best_allocation
 from fanplan.layers.overlay.allocation.bound import fewest_brokers
 from fanplan.layers.overlay.allocation.loads import clients_of
 from fanplan.layers.overlay.allocation.phases import deployed, stable
-from fanplan.layers.overlay.allocation.published import ranked, ranked_allocation
 from fanplan.layers.overlay.published.similar import overlap_tree
 from fanplan.network.brokers import ClientProblem, Routes
 
@@ -190,7 +194,7 @@ def by_hand() -> ClientProblem:
 )
 def test_orders_by_hand(ranking: str, order: list[int]) -> None:
     problem = by_hand()
-    found = ranked(problem, clients_of(problem), ranking, 0)  # type: ignore[arg-type]
+    found = ranked_clients(problem, clients_of(problem), ranking, 0)  # type: ignore[arg-type]
     assert found.tolist() == order
 
 
@@ -203,7 +207,7 @@ def test_greatest_load_impact_first() -> None:
     )
     clients = clients_of(quiet)
     assert clients.impact.tolist() == [4.0, 1.0, 0.75, 2.5, 1.0]
-    assert ranked(quiet, clients, "gli", 0).tolist() == [0, 3, 1, 4, 2]
+    assert ranked_clients(quiet, clients, "gli", 0).tolist() == [0, 3, 1, 4, 2]
 
 
 def test_client_bigger_than_every_broker_is_alone_and_named() -> None:

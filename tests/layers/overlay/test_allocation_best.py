@@ -12,13 +12,12 @@ from test_allocation import RANKINGS, plain_estimate, problem_of, require_sound
 from fanplan.core.arrays import NONE
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.stop import never
-from fanplan.layers.overlay.allocation.allocation import AllocationParams
+from fanplan.layers.overlay.allocation.allocation import AllocationParams, ranked_allocation
 from fanplan.layers.overlay.allocation.best import best_allocation, worth
-from fanplan.layers.overlay.allocation.bound import fewest_brokers, require_enough, require_possible
+from fanplan.layers.overlay.allocation.bound import fewest_brokers, require_enough, require_fitting
 from fanplan.layers.overlay.allocation.hubs import best_hubs
 from fanplan.layers.overlay.allocation.loads import clients_of
 from fanplan.layers.overlay.allocation.phases import deployed
-from fanplan.layers.overlay.allocation.published import ranked_allocation
 from fanplan.layers.overlay.published.similar import overlap_tree
 from fanplan.network.brokers import ClientProblem
 
@@ -152,20 +151,20 @@ def test_too_few_brokers_and_how_many_would_do() -> None:
 def test_are_so_many_brokers_enough() -> None:
     problem = problem_of(8, 30, 4)
     best, bound = best_allocation(problem, FULL, 0, never), fewest_brokers(problem, FULL)
-    require_possible(problem, FULL, best.brokers, bound)
+    require_fitting(problem, FULL, best.brokers, bound)
     require_enough(best, best.brokers, bound)
     with pytest.raises(InfeasibleError, match=f"{best.brokers} are enough"):
         require_enough(best, best.brokers - 1, bound)
     with pytest.raises(InfeasibleError, match=f"fewer than {bound}"):
-        require_possible(problem, FULL, bound - 1, bound)
+        require_fitting(problem, FULL, bound - 1, bound)
     with pytest.raises(InputError, match="0 hold nobody"):
-        require_possible(problem, FULL, 0, bound)
+        require_fitting(problem, FULL, 0, bound)
 
 
 def test_too_big_a_client_is_a_no_with_the_capacity_that_would_do() -> None:
     problem = replace(problem_of(8, 30, 4), capacity=np.full(40, 11.0))
     with pytest.raises(InfeasibleError, match="is too big for every broker") as caught:
-        require_possible(problem, FULL, 40, 1)
+        require_fitting(problem, FULL, 40, 1)
     larger = replace(problem, capacity=np.full(40, caught.value.value))
-    require_possible(larger, FULL, 40, 1)
+    require_fitting(larger, FULL, 40, 1)
     assert len(best_allocation(larger, FULL, 0, never).lone) == 0

@@ -11,10 +11,9 @@ from test_overlay_improve import problem_of
 
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.stop import never
-from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
+from fanplan.layers.overlay.search.improve import improved_tree
 from fanplan.layers.overlay.search.infeasible import not_found
-from fanplan.layers.overlay.search.judge import judged, search_of
-from fanplan.layers.overlay.search.limits import TreeLimits
+from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits, judge_tree, search_of
 from fanplan.network.brokers import Links
 from fanplan.network.trees import Tree, tree_of
 
@@ -76,7 +75,7 @@ def test_what_the_best_tree_comes_to(
 ) -> None:
     problem = problem_of(6, 0)
     answer = not_found(
-        problem, limits, judged(search_of(problem, ImproveParams(limits=limits), 0), make(6))
+        problem, limits, judge_tree(search_of(problem, ImproveParams(limits=limits), 0), make(6))
     )
     assert (answer.limit, answer.value) == (limit, value)
     assert why in str(answer)

@@ -15,8 +15,8 @@ from test_overlay_improve import problem_of, random_links
 from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import never
 from fanplan.layers.overlay.published.similar import random_tree
-from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
-from fanplan.layers.overlay.search.limits import TreeLimits
+from fanplan.layers.overlay.search.improve import improved_tree
+from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits
 from fanplan.layers.overlay.search.several import Overlay, general_overlay, overlay_of
 from fanplan.network.brokers import OverlayProblem
 from fanplan.simulation.messages import publications_of

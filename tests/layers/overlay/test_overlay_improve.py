@@ -13,14 +13,22 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import never
 from fanplan.layers.overlay.published.similar import SIMILAR, random_tree
-from fanplan.layers.overlay.published.spanning import parts, spanning_tree
-from fanplan.layers.overlay.search.descend import descend, replaced
-from fanplan.layers.overlay.search.halves import cut, extra_at
-from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
-from fanplan.layers.overlay.search.judge import judged, search_of
-from fanplan.layers.overlay.search.limits import NO_LIMIT, TreeLimits
+from fanplan.layers.overlay.published.spanning import connected_parts, spanning_tree
+from fanplan.layers.overlay.search.halves import cut_halves, extra_at
+from fanplan.layers.overlay.search.improve import (
+    descend,
+    improved_tree,
+    with_link_replaced,
+)
+from fanplan.layers.overlay.search.judge import (
+    NO_LIMIT,
+    ImproveParams,
+    TreeLimits,
+    judge_tree,
+    search_of,
+)
 from fanplan.layers.overlay.search.movable import detach, movable_of
-from fanplan.layers.overlay.search.shallow import least_diameter
+from fanplan.layers.overlay.search.starts import least_diameter
 from fanplan.layers.overlay.search.swap import best_swap
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.trees import Tree
@@ -64,15 +72,15 @@ def test_change_of_every_swap_is_that_of_the_ledger(
     params = ImproveParams(delay=0.7)
     search = search_of(problem, params, 0)
     tree = random_tree(problem, seed)
-    before = judged(search, tree).objective
+    before = judge_tree(search, tree).objective
     link = seed % len(tree.a)
     u, v = int(tree.a[link]), int(tree.b[link])
     hung = movable_of(tree, search.offers, search.rules.degree)
     detach(hung, search.offers, link)
-    halves = cut(hung, search.traffic, u, v, params.messages, params.delay, everywhere)
+    halves = cut_halves(hung, search.traffic, u, v, params.messages, params.delay, everywhere)
     length = {(u, v): 1.0} if links is None else dict(zip_links(links))
     for x, y in pairs_to_try(halves.small, links):
-        new = judged(search, replaced(tree, link, x, y)).objective
+        new = judge_tree(search, with_link_replaced(tree, link, x, y)).objective
         change = extra_at(halves, hung, x) + extra_at(halves, hung, y)
         change += 0.7 * halves.arrivals * (length.get((x, y), 1.0) - length[u, v])
         assert new - before == pytest.approx(change, abs=1e-6)
@@ -105,15 +113,20 @@ def test_best_swap_is_the_best_of_all_under_degree_and_diameter(
         swap = best_swap(hung, *known, link, NO_LIMIT)
         assert np.array_equal(hung.a, tree.a)
         half = tree_without(tree, link)
-        trees = [judged(search, replaced(tree, link, *pair)) for pair in pairs_to_try(half, None)]
+        trees = [
+            judge_tree(search, with_link_replaced(tree, link, *pair))
+            for pair in pairs_to_try(half, None)
+        ]
         best = min(found.rank for found in trees if found.excess.degree == 0)
-        assert judged(search, replaced(tree, link, swap.x, swap.y)).rank == pytest.approx(best)
+        assert judge_tree(
+            search, with_link_replaced(tree, link, swap.x, swap.y)
+        ).rank == pytest.approx(best)
 
 
 def tree_without(tree: Tree, link: int) -> np.ndarray:
     """Which of the halves each broker is in when a link is cut."""
     left = np.delete(tree.a, link), np.delete(tree.b, link)
-    part = parts(*left, tree.size)
+    part = connected_parts(*left, tree.size)
     return part == part[tree.a[link]]
 
 
@@ -125,7 +138,7 @@ def test_improved_tree_is_no_worse_than_any_start(size: int, seed: int) -> None:
     found = improved_tree(problem, params, seed, never)
     search = search_of(problem, params, seed)
     for make in SIMILAR.values():
-        assert found.objective <= judged(search, make(problem)).objective + 1e-9
+        assert found.objective <= judge_tree(search, make(problem)).objective + 1e-9
     again = improved_tree(problem, params, seed, never)
     assert np.array_equal(found.tree.a, again.tree.a)
     assert np.array_equal(found.tree.b, again.tree.b)
@@ -230,7 +243,7 @@ def test_a_sample_of_the_routes_still_gives_a_tree() -> None:
     assert len(search.traffic.ends) < 1000
     start = random_tree(problem, 1)
     found = descend(search, start, np.random.default_rng(0), never)
-    assert judged(search, found).objective < judged(search, start).objective
+    assert judge_tree(search, found).objective < judge_tree(search, start).objective
 
 
 def test_brokers_take_what_they_can_process_where_a_tree_lets_them() -> None:

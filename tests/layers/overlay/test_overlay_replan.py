@@ -15,12 +15,10 @@ from fanplan.core.arrays import NONE
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.stop import never
 from fanplan.layers.overlay.published.similar import random_tree
-from fanplan.layers.overlay.search.descend import replaced
-from fanplan.layers.overlay.search.improve import ImproveParams, improved_tree
-from fanplan.layers.overlay.search.judge import judged, search_of
-from fanplan.layers.overlay.search.limits import TreeLimits
+from fanplan.layers.overlay.search.improve import improved_tree, with_link_replaced
+from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits, judge_tree, search_of
 from fanplan.layers.overlay.search.movable import movable_of
-from fanplan.layers.overlay.search.repair import repaired
+from fanplan.layers.overlay.search.starts import repaired
 from fanplan.layers.overlay.search.swap import best_swap
 from fanplan.network.trees import Tree, tree_of
 
@@ -36,7 +34,7 @@ def test_no_more_links_change_than_may(size: int, seed: int, most: int, given_li
     problem = problem_of(size, seed, links=links)
     start = random_tree(problem, seed)
     found = improved_tree(problem, ImproveParams(most_changes=most), seed, never, start)
-    before = judged(search_of(problem, ImproveParams(), seed), start).objective
+    before = judge_tree(search_of(problem, ImproveParams(), seed), start).objective
     assert found.changed == len(pairs_of(found.tree) - pairs_of(start)) <= most
     assert found.objective <= before
     assert most > 0 or pairs_of(found.tree) == pairs_of(start)
@@ -108,11 +106,11 @@ def test_swaps_know_the_price_of_changes_and_of_links_that_other_trees_have(
     search = search_of(problem, params, seed, start, shared)
     hung = movable_of(tree, search.offers, search.rules.degree)
     known = (search.traffic, search.rules, search.prices, search.offers)
-    before = judged(search, tree)
+    before = judge_tree(search, tree)
     spare = seed % 2
     for link in range(len(tree.a)):
         swap = best_swap(hung, *known, link, spare)
         if swap.x != NONE:
-            after = judged(search, replaced(tree, link, swap.x, swap.y))
+            after = judge_tree(search, with_link_replaced(tree, link, swap.x, swap.y))
             assert after.objective - before.objective == pytest.approx(swap.change, abs=1e-6)
             assert after.changed <= before.changed + spare

@@ -25,7 +25,7 @@ from fanplan.data.ingest.extents import Measure
 from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.data.reader import read_stage
 from fanplan.data.subscription_cells import padded
-from fanplan.layers.overlay.problem.similarity import broker_similarity, client_similarity
+from fanplan.layers.overlay.problem import broker_similarity, client_similarity
 from fanplan.layers.overlay.stages import routes, similarity
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import load_clients, load_overlay, read_brokers
@@ -220,7 +220,7 @@ def test_brokers(measured: Derived, monkeypatch: pytest.MonkeyPatch) -> None:
     """All metrics and routes, with owners in several chunks."""
     monkeypatch.setattr(extents, "CHUNK", 12)
     similarity.broker_pairs(measured)
-    routes.broker_routes(measured)
+    routes.stage_broker_routes(measured)
     problem = load_overlay(measured.dataset)
     subscriptions = of_subscriptions(measured, "broker")
     wanted = broker_similarity(subscriptions, of_advertisements(measured, "broker"), 4)
@@ -238,7 +238,7 @@ def test_brokers(measured: Derived, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_clients(measured: Derived) -> None:
     similarity.client_pairs(measured)
-    routes.client_routes(measured)
+    routes.stage_client_routes(measured)
     problem = load_clients(measured.dataset)
     subscriptions = of_subscriptions(measured, "subscriber")
     advertisements = of_advertisements(measured, "publisher")
@@ -281,8 +281,8 @@ def load_similarity(source: Derived) -> dict[str, np.ndarray]:
 
 def test_advertised_rates(advertised: Derived) -> None:
     """Without publications the rates are spread by volume; nothing of them is lost."""
-    routes.broker_routes(advertised)
-    routes.client_routes(advertised)
+    routes.stage_broker_routes(advertised)
+    routes.stage_client_routes(advertised)
     rows = read_stage(advertised.dataset, "advertisements").to_pylist()
     routes_of_clients = load_routes(advertised, "client_routes")
     for publisher in range(5):

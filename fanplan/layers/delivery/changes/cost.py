@@ -19,7 +19,7 @@ from fanplan.data.reader import read_stage
 from fanplan.layers.channels.changes.world import relation_sides
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions
 from fanplan.layers.channels.map import map_pairs
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.changes import Group
 from fanplan.layers.groups.ledger import groups_ledger

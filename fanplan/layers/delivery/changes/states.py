@@ -21,7 +21,7 @@ from fanplan.layers.channels.check.evidence import Decisions
 from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on
 from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, state_sites
 from fanplan.layers.delivery.check.check import priced
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import LedgerPricesRecord
 from fanplan.layers.groups.changes import Group, Setting
 from fanplan.layers.overlay.changes.shape import Link, Shape, in_order

@@ -9,7 +9,7 @@ from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import never
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
 from fanplan.layers.delivery.params import DeliveryParams
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.steps import LEAST
 from fanplan.layers.delivery.search.joint import joint_delivery

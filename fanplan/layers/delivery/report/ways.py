@@ -11,7 +11,7 @@ import numpy as np
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
-from fanplan.layers.delivery.recount import reached, recounted_routes
+from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes
 from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.read import StoredGroups, read_groups
 from fanplan.layers.groups.record import GroupsRecord
@@ -105,7 +105,7 @@ def read_ways(plan: StoredPlan, dataset: Path) -> Ways:
     given = (problem, stored.assigned, stored.members, channels)
     interest = problem.interest
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)
-    served = np.asarray(reached(*given)[row, interest.audience]).ravel() > 0
+    served = np.asarray(reached_by_channels(*given)[row, interest.audience]).ravel() > 0
     routes = recounted_routes(*given, stored.direct)
     return Ways(
         stored=stored,

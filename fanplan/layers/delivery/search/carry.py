@@ -23,7 +23,7 @@ class Rates(NamedTuple):
     group: int
 
 
-class Network(NamedTuple):
+class DeliveryNetwork(NamedTuple):
     """Trees, domains and gateways; ``depth`` counts links from the root of a tree to a broker.
 
     The channels of domain z are ``first[z]:first[z + 1]``.
@@ -59,7 +59,7 @@ class Wishes(NamedTuple):
     total: Floats
 
 
-class State(NamedTuple):
+class Carriage(NamedTuple):
     """A choice, changed in place.
 
     Segment k is on the channels ``sets[k]``, filled up with NONE. ``members`` are channels ×
@@ -85,40 +85,23 @@ class Desk(NamedTuple):
     closed: Ints
 
 
-@compiled
-def covered(members: Bools, channels: Ints, subscriber: int) -> bool:
-    """Whether some of the channels has the subscriber."""
-    for j in channels:
-        if j == NONE:
-            return False
-        if members[j, subscriber]:
-            return True
-    return False
+class Pricing(NamedTuple):
+    """All that the price of a class depends on; ``sizes`` are the members of each channel."""
+
+    wishes: Wishes
+    network: DeliveryNetwork
+    rates: Rates
+    state: Carriage
+    sizes: Longs
+    desk: Desk
 
 
 @compiled
-def gather(
-    wishes: Wishes, members: Bools, segment: int, channels: Ints, ends: Ints, size: int
-) -> tuple[int, int]:
-    """Append the home brokers of whom channels do not reach; and how many these are."""
-    alone = 0
-    for r in range(wishes.runs[segment], wishes.runs[segment + 1]):
-        before = alone
-        for at in range(wishes.bounds[r], wishes.bounds[r + 1]):
-            alone += not covered(members, channels, wishes.people[at])
-        if alone > before:
-            ends[size] = wishes.broker[r]
-            size += 1
-    return size, alone
-
-
-@compiled
-def carried(
-    desk: Desk, tree: int, ends: Ints, messages: float, network: Network, rates: Rates
-) -> float:
+def parcel_price(p: Pricing, tree: int, ends: Ints, messages: float) -> float:
     """What brokers cost for a parcel with these ends: by default routing, or in a group."""
-    desk.number[0] += 1
-    room, number = desk.room, desk.number[0]
+    network, rates = p.network, p.rates
+    p.desk.number[0] += 1
+    room, number = p.desk.room, p.desk.number[0]
     links = collect(room, number, network.root[tree], network.parent[tree], ends)
     matches = hops = 0
     for node in room.nodes[:links]:
@@ -134,26 +117,37 @@ def carried(
 
 
 @compiled
-def routed_price(
-    wishes: Wishes, network: Network, rates: Rates, state: State, sizes: Longs, desk: Desk, c: int
-) -> float:
-    """What a class costs with its channels and the brokers that it needs."""
-    price, size, closed = all_but(wishes, rates, state, sizes, desk, c, NONE)
-    return price + through(wishes, network, rates, desk, c, size, closed)
+def class_price(p: Pricing, c: int) -> float:
+    """What a class costs as it is."""
+    return direct_price(p, c) if p.state.past[c] else routed_price(p, c)
 
 
 @compiled
-def all_but(
-    wishes: Wishes, rates: Rates, state: State, sizes: Longs, desk: Desk, c: int, segment: int
-) -> tuple[float, int, int]:
+def direct_price(p: Pricing, c: int) -> float:
+    """What a class costs past the brokers."""
+    wishes = p.wishes
+    first, last = wishes.runs[wishes.starts[c]], wishes.runs[wishes.starts[c + 1]]
+    return p.rates.direct * wishes.total[c] * (wishes.bounds[last] - wishes.bounds[first])
+
+
+@compiled
+def routed_price(p: Pricing, c: int) -> float:
+    """What a class costs with its channels and the brokers that it needs."""
+    price, size, closed = all_but(p, c, NONE)
+    return price + through(p, c, size, closed)
+
+
+@compiled
+def all_but(p: Pricing, c: int, segment: int) -> tuple[float, int, int]:
     """What all segments but one cost in their domains; and how many ends and closed domains."""
+    wishes, state, desk = p.wishes, p.state, p.desk
     price, size, closed = 0.0, 0, 0
     for k in range(wishes.starts[c], wishes.starts[c + 1]):
         if k == segment:
             continue
         before = size
-        size, alone = gather(wishes, state.members, k, state.sets[k], desk.ends, size)
-        price += near(rates, sizes, state.sets[k], alone)
+        size, alone = gather_ends(p, k, state.sets[k], size)
+        price += near(p, state.sets[k], alone)
         if size == before:
             desk.closed[closed] = wishes.domain[k]
             closed += 1
@@ -161,13 +155,12 @@ def all_but(
 
 
 @compiled
-def through(
-    wishes: Wishes, network: Network, rates: Rates, desk: Desk, c: int, size: int, closed: int
-) -> float:
+def through(p: Pricing, c: int, size: int, closed: int) -> float:
     """What brokers cost for all parcels of a class.
 
     A domain that channels serve wholly needs the broker through which it is entered.
     """
+    wishes, network, desk = p.wishes, p.network, p.desk
     price = 0.0
     for i in range(wishes.parcels[c], wishes.parcels[c + 1]):
         t, all_ends = wishes.tree[i], size
@@ -175,33 +168,41 @@ def through(
             if network.domain[network.root[t]] != z:
                 desk.ends[all_ends] = network.gateways[t, z]
                 all_ends += 1
-        price += carried(desk, t, desk.ends[:all_ends], wishes.messages[i], network, rates)
+        price += parcel_price(p, t, desk.ends[:all_ends], wishes.messages[i])
     return price
 
 
 @compiled
-def near(rates: Rates, sizes: Longs, channels: Ints, alone: int) -> float:
+def near(p: Pricing, channels: Ints, alone: int) -> float:
     """What a message costs in one domain: its channels, and the last hop for the others."""
-    price = rates.unicast * alone
+    price = p.rates.unicast * alone
     for j in channels:
         if j == NONE:
             break
-        price += rates.sent + rates.received * sizes[j]
+        price += p.rates.sent + p.rates.received * p.sizes[j]
     return price
 
 
 @compiled
-def class_price(
-    wishes: Wishes, network: Network, rates: Rates, state: State, sizes: Longs, desk: Desk, c: int
-) -> float:
-    """What a class costs as it is."""
-    if state.past[c]:
-        return direct_price(wishes, rates, c)
-    return routed_price(wishes, network, rates, state, sizes, desk, c)
+def gather_ends(p: Pricing, segment: int, channels: Ints, size: int) -> tuple[int, int]:
+    """Append the home brokers of whom channels do not reach; and how many these are."""
+    wishes, alone = p.wishes, 0
+    for r in range(wishes.runs[segment], wishes.runs[segment + 1]):
+        before = alone
+        for at in range(wishes.bounds[r], wishes.bounds[r + 1]):
+            alone += not on_a_channel(p.state.members, channels, wishes.people[at])
+        if alone > before:
+            p.desk.ends[size] = wishes.broker[r]
+            size += 1
+    return size, alone
 
 
 @compiled
-def direct_price(wishes: Wishes, rates: Rates, c: int) -> float:
-    """What a class costs past the brokers."""
-    first, last = wishes.runs[wishes.starts[c]], wishes.runs[wishes.starts[c + 1]]
-    return rates.direct * wishes.total[c] * (wishes.bounds[last] - wishes.bounds[first])
+def on_a_channel(members: Bools, channels: Ints, subscriber: int) -> bool:
+    """Whether some of the channels has the subscriber."""
+    for j in channels:
+        if j == NONE:
+            return False
+        if members[j, subscriber]:
+            return True
+    return False

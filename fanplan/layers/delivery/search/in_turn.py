@@ -16,10 +16,10 @@ from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
+from fanplan.layers.delivery.ledger import groups_left
 from fanplan.layers.delivery.params import DeliveryParams
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem, Local, local_interest
+from fanplan.layers.delivery.problem import DeliveryProblem, DomainInterest, local_interest
 from fanplan.layers.delivery.record import Delivery
-from fanplan.layers.delivery.ways import groups_of
 from fanplan.layers.groups.carried import group_keys
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.search.choose import choose_groups
@@ -41,7 +41,7 @@ def with_groups(
     problem: DeliveryProblem, params: DeliveryParams, map: ChannelMap, domain: Ints, direct: Bools
 ) -> Delivery:
     """The best groups for what channels and direct unicast leave to brokers, or the fixed ones."""
-    groups = groups_of(problem, map, direct)
+    groups = groups_left(problem, map, direct)
     return Delivery(map, domain, direct, groups, selected_of(groups, params))
 
 
@@ -66,12 +66,12 @@ def plan_domains(
         plan_domain(local_interest(problem, z, messages), params, dearer, seed, stop)
         for z in range(problem.domains if params.channels else 0)
     ]
-    return joined(problem, maps)
+    return joined_maps(problem, maps)
 
 
 def plan_domain(
-    local: Local, params: DeliveryParams, dearer: float, seed: int, stop: Stop
-) -> tuple[Local, ChannelMap]:
+    local: DomainInterest, params: DeliveryParams, dearer: float, seed: int, stop: Stop
+) -> tuple[DomainInterest, ChannelMap]:
     """As many channels as there are, or as there are audiences to fill them."""
     channels = min(params.channels, local.problem.size)
     if not channels:
@@ -86,15 +86,15 @@ def plan_domain(
     return local, kmodes(local.problem, wishes, seed, stop)
 
 
-def joined(
-    problem: DeliveryProblem, maps: list[tuple[Local, ChannelMap]]
+def joined_maps(
+    problem: DeliveryProblem, maps: list[tuple[DomainInterest, ChannelMap]]
 ) -> tuple[ChannelMap, Ints]:
     """One map of all domains, whose channels are numbered one domain after the other."""
     segments, first = problem.segments.row, 0
     assigned, members, domain = [], [], []
     for z, (local, map) in enumerate(maps):
         starts = map.assigned.starts(local.problem.size)
-        segment, channel = spread(starts, map.assigned.right, local.row)
+        segment, channel = spread_values(starts, map.assigned.right, local.row)
         assigned.append((segments[local.segment[segment]], first + channel))
         members.append((first + map.members.left, map.members.right))
         domain += [z] * map.channels
@@ -109,7 +109,7 @@ def together(parts: Sequence[tuple[Longs | Ints, Ints]]) -> MapPairs:
     return map_pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def spread(starts: Longs, values: Ints, row: Longs) -> tuple[Longs, Ints]:
+def spread_values(starts: Longs, values: Ints, row: Longs) -> tuple[Longs, Ints]:
     """The values of ``row[i]`` for every i: positions i, and the values."""
     sizes = np.diff(starts)[row]
     position = np.repeat(np.arange(len(row)), sizes)
@@ -122,7 +122,7 @@ def completed(
 ) -> ChannelMap:
     """The map in which all who are not reached by a channel get unicast."""
     bits = bitmap(members.left, members.right, channels, len(interest.subscribers))
-    rest = unreached(
+    rest = unreached_pairs(
         interest.indptr, interest.audience, assigned.starts(interest.size), assigned.right, bits
     )
     row = np.repeat(np.arange(interest.size, dtype=np.int32), interest.audience_sizes)
@@ -130,7 +130,7 @@ def completed(
 
 
 @compiled
-def unreached(
+def unreached_pairs(
     indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Bitmap
 ) -> Bools:
     """For each (row, interested subscriber) whether no channel of the row has the subscriber."""

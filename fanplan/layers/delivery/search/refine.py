@@ -14,12 +14,18 @@ from fanplan.core.arrays import NONE, Ints
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.params import DeliveryParams
-from fanplan.layers.delivery.problem.delivery import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import Delivery
-from fanplan.layers.delivery.search.assign import assign
-from fanplan.layers.delivery.search.carry import Desk, Network, Rates, State, Wishes
+from fanplan.layers.delivery.search.carry import (
+    Carriage,
+    DeliveryNetwork,
+    Desk,
+    Pricing,
+    Rates,
+    Wishes,
+)
+from fanplan.layers.delivery.search.choices import Homes, assign_classes, regroup
 from fanplan.layers.delivery.search.in_turn import completed, with_groups
-from fanplan.layers.delivery.search.members import regroup
 from fanplan.layers.groups.problem.subtrees import room_for
 from fanplan.network.trees import depths
 
@@ -44,21 +50,17 @@ class Shadow(NamedTuple):
     shared: float = 1.0
 
 
-class Search:
+class DeliverySearch:
     """Looks for better deliveries near one."""
 
     def __init__(self, problem: DeliveryProblem, params: DeliveryParams, start: Delivery) -> None:
         self.problem, self.params, self.start = problem, params, start
-        self.domain = start.domain
         self.wishes = wishes_of(problem)
-        self.network = network_of(problem, start.domain)
+        self.network = delivery_network(problem, start.domain)
         brokers = len(problem.brokers)
         room = np.zeros(brokers + problem.domains + 1, np.int32)
         self.desk = Desk(room_for(brokers), np.zeros(1, np.int64), room, room.copy())
-        order = np.argsort(problem.home, kind="stable").astype(np.int32)
-        self.at_home = order
-        self.home_starts = np.searchsorted(problem.home[order], np.arange(brokers + 1))
-        self.row = problem.segments.row
+        self.homes = homes_in(problem)
 
     def at(self, shadow: Shadow, stop: Stop) -> Delivery:
         """What the start becomes at these prices: all change in turn, until little is gained."""
@@ -73,30 +75,36 @@ class Search:
 
     def begin(self, shadow: Shadow) -> None:
         """Go back to the start, at these prices."""
-        self.rates = rates_of(self.params, shadow)
-        self.state = state_of(self.problem, self.start)
-        self.sizes = self.state.members.sum(axis=1).astype(np.int64)
+        rates, state = rates_of(self.params, shadow), state_of(self.problem, self.start)
+        sizes = state.members.sum(axis=1).astype(np.int64)
+        self.now = Pricing(self.wishes, self.network, rates, state, sizes, self.desk)
 
     def assign(self) -> float:
         """Classes choose channels, or direct unicast; what all cost then."""
-        assign(self.wishes, self.network, self.rates, self.state, self.sizes, self.desk)
-        return float(self.state.price.sum())
+        assign_classes(self.now)
+        return float(self.now.state.price.sum())
 
     def regroup(self) -> None:
         """Subscribers join and leave channels."""
-        regroup(self.wishes, self.network, self.rates, self.state, self.sizes, self.desk,
-                self.home_starts, self.at_home, self.row)  # fmt: skip
+        regroup(self.now, self.homes)
 
     def delivery(self) -> Delivery:
         """What there is now, with the best groups for it."""
-        state, problem = self.state, self.problem
-        used = (state.sets != NONE) & ~state.past[self.row][:, None]
+        state, problem, row = self.now.state, self.problem, self.homes.row
+        domain = self.start.domain
+        used = (state.sets != NONE) & ~state.past[row][:, None]
         segment, _ = np.nonzero(used)
-        assigned = map_pairs(self.row[segment], state.sets[used])
-        map = completed(
-            problem.interest, len(self.domain), assigned, map_pairs(*np.nonzero(state.members))
-        )
-        return with_groups(problem, self.params, map, self.domain, state.past.copy())
+        assigned = map_pairs(row[segment], state.sets[used])
+        members = map_pairs(*np.nonzero(state.members))
+        map = completed(problem.interest, len(domain), assigned, members)
+        return with_groups(problem, self.params, map, domain, state.past.copy())
+
+
+def homes_in(problem: DeliveryProblem) -> Homes:
+    people = np.argsort(problem.home, kind="stable").astype(np.int32)
+    starts = np.searchsorted(problem.home[people], np.arange(len(problem.brokers) + 1))
+    want, rank = np.zeros(len(people)), np.zeros(len(people), np.int64)
+    return Homes(starts, people, problem.segments.row, want, rank)
 
 
 def wishes_of(problem: DeliveryProblem) -> Wishes:
@@ -121,12 +129,12 @@ def wishes_of(problem: DeliveryProblem) -> Wishes:
     )
 
 
-def network_of(problem: DeliveryProblem, domain: Ints) -> Network:
+def delivery_network(problem: DeliveryProblem, domain: Ints) -> DeliveryNetwork:
     """Channels are numbered one domain after the other."""
     trees = problem.trees
     first = np.searchsorted(domain, np.arange(problem.domains + 1))
     deep = np.array([depths(parent) for parent in trees.parent]).reshape(trees.parent.shape)
-    return Network(
+    return DeliveryNetwork(
         trees.root, trees.parent, trees.inner, problem.domain, problem.gateways, deep, first
     )
 
@@ -147,7 +155,7 @@ def rates_of(params: DeliveryParams, shadow: Shadow) -> Rates:
     )
 
 
-def state_of(problem: DeliveryProblem, start: Delivery) -> State:
+def state_of(problem: DeliveryProblem, start: Delivery) -> Carriage:
     """The delivery as it is."""
     map, segments = start.map, problem.segments
     number = np.full((problem.interest.size, problem.domains + 1), NONE)
@@ -163,4 +171,4 @@ def state_of(problem: DeliveryProblem, start: Delivery) -> State:
     sets[segment[order], within] = channel[order]
     members = np.zeros((map.channels, len(problem.interest.subscribers)), bool)
     members[map.members.left, map.members.right] = True
-    return State(sets, members, start.direct.copy(), np.zeros(problem.interest.size))
+    return Carriage(sets, members, start.direct.copy(), np.zeros(problem.interest.size))

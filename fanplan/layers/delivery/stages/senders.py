@@ -8,7 +8,12 @@ from pyspark.sql import types as T
 
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.traffic import with_cells
-from fanplan.layers.overlay.stages.routes import advertised, measured, published, total
+from fanplan.layers.overlay.stages.routes import (
+    advertised_points,
+    decimal_sum,
+    published_points,
+    traffic_is_measured,
+)
 from fanplan.layers.overlay.stages.similarity import publisher_numbers
 
 WHAT = [T.StructField(name, T.IntegerType()) for name in ("publisher", "audience_class")]
@@ -23,11 +28,11 @@ def senders(source: Derived) -> None:
 
 def _senders(source: Derived) -> DataFrame:
     sent = (
-        published(source, publisher_numbers, cells=True, carried="weight")
-        if measured(source)
-        else advertised(source, publisher_numbers, source.grid)
+        published_points(source, publisher_numbers, cells=True, carried="weight")
+        if traffic_is_measured(source)
+        else advertised_points(source, publisher_numbers, source.grid)
     )
-    summed = _of_classes(source, sent).agg(total(F.col("messages")).alias("m"))
+    summed = _of_classes(source, sent).agg(decimal_sum(F.col("messages")).alias("m"))
     return summed.select("publisher", "audience_class", F.col("m").alias("messages"))
 
 
@@ -37,7 +42,7 @@ def sender_times(source: Derived) -> None:
 
 
 def _sender_times(source: Derived) -> DataFrame:
-    points = published(source, publisher_numbers, cells=False, carried="time")
+    points = published_points(source, publisher_numbers, cells=False, carried="time")
     times = F.sort_array(F.collect_list("time")).alias("times")
     return _of_classes(source, with_cells(points, source.grid)).agg(times)
 

@@ -29,28 +29,32 @@ def cell_routes(source: Derived, grid: GroupGrid, cells: int) -> None:
 
 def _cell_routes(source: Derived, grid: GroupGrid, folder: Path) -> DataFrame:
     require_homes(source.dataset)
-    sent = _published(source, grid) if routes.measured(source) else _spread(source, grid, folder)
-    return routes.summed(routes.to_brokers(source, sent, folder), "cell")
+    sent = (
+        _published(source, grid)
+        if routes.traffic_is_measured(source)
+        else _spread(source, grid, folder)
+    )
+    return routes.summed_routes(routes.to_brokers(source, sent, folder), "cell")
 
 
-def _published(source: Derived, grid: GroupGrid) -> routes.Sent:
+def _published(source: Derived, grid: GroupGrid) -> routes.SentPoints:
     """Publications, each with its cell."""
-    points = routes.published(source, routes.brokers_of, False, "weight")
-    return routes.Sent(with_cell(points, grid), source.read("regions"), KEEP)
+    points = routes.published_points(source, routes.publisher_brokers, False, "weight")
+    return routes.SentPoints(with_cell(points, grid), source.read("regions"), KEEP)
 
 
-def _spread(source: Derived, grid: GroupGrid, folder: Path) -> routes.Sent:
+def _spread(source: Derived, grid: GroupGrid, folder: Path) -> routes.SentPoints:
     """Advertised rates, spread over cells so fine that each lies in one cell of both grids.
 
     Who wants any of a fine cell is taken to want all of it; on an atomic grid that is exact.
     """
     fine = _refined(source, folder / "grid") if grid.dimensions else source.grid
-    points = routes.advertised(source, routes.brokers_of, fine)
+    points = routes.advertised_points(source, routes.publisher_brokers, fine)
     columns = ("topic_id", "source", "weight", *coordinates(grid.dimensions))
     schema = points.select(*columns, F.lit(0).cast("long").alias("cell")).schema
     placed = points.select(*columns).mapInArrow(partial(_placed, grid, fine), schema)
     boxes = cover.cover(source.read("regions"), fine, "overlap")
-    return routes.Sent(placed, boxes, KEEP)
+    return routes.SentPoints(placed, boxes, KEEP)
 
 
 def _refined(source: Derived, path: Path) -> GridRef:

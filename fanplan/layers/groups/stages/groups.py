@@ -19,7 +19,7 @@ from fanplan.layers.groups.problem.dataset import DEFAULT_CLASS, Grouping
 from fanplan.layers.groups.stages.cell_marks import cell_marks
 from fanplan.layers.groups.stages.cell_routes import cell_routes
 from fanplan.layers.groups.stages.grid import GroupGrid, cell_boxes, cell_places, group_grid
-from fanplan.layers.overlay.stages.routes import broker_routes, total
+from fanplan.layers.overlay.stages.routes import decimal_sum, stage_broker_routes
 from fanplan.layers.overlay.stages.similarity import broker_numbers
 from fanplan.network.dataset import require_homes
 
@@ -30,7 +30,7 @@ def group_stages(source: Derived, grouping: Grouping) -> None:
     """Make the stages that `load_groups` reads."""
     broker_regions(source)
     if grouping.cells is None:
-        broker_routes(source)
+        stage_broker_routes(source)
         return
     grid = group_grid(source, grouping.cells)
     cell_marks(source, grid, grouping.cells)
@@ -64,7 +64,9 @@ def _eligible(source: Derived, grouping: Grouping) -> DataFrame:
         marks = marks.filter("whole")
     if not grouping.least:
         return marks
-    density = source.read("cell_routes").groupBy("cell").agg(total(F.col("messages")).alias("sent"))
+    density = (
+        source.read("cell_routes").groupBy("cell").agg(decimal_sum(F.col("messages")).alias("sent"))
+    )
     dense = density.filter(F.col("sent") > grouping.least)
     return marks.join(dense, on="cell", how="left_semi")
 
@@ -93,5 +95,5 @@ def _routes(source: Derived) -> DataFrame:
     known = F.coalesce("cell_class", F.lit(DEFAULT_CLASS)).alias("cell_class")
     by_class = rows.select(known, "source", "destinations", "messages", "deliveries")
     return by_class.groupBy("cell_class", "source", "destinations").agg(
-        *(total(F.col(name)).alias(name) for name in ("messages", "deliveries"))
+        *(decimal_sum(F.col(name)).alias(name) for name in ("messages", "deliveries"))
     )

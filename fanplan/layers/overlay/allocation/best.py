@@ -8,40 +8,47 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import NONE, Ints, Longs
-from fanplan.core.errors import InfeasibleError
+from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams
-from fanplan.layers.overlay.allocation.hubs import best_hubs
-from fanplan.layers.overlay.allocation.loads import (
-    Clients,
-    State,
-    clients_of,
-    nobody_placed,
-    place_all,
-)
-from fanplan.layers.overlay.allocation.moves import Budget, improve, unlimited
-from fanplan.layers.overlay.allocation.packing import (
+from fanplan.layers.overlay.allocation.allocation import (
     SAVING,
+    Allocation,
+    AllocationParams,
     Packing,
-    fill,
+    Ranking,
+    counted_load,
+    fill_brokers,
     finished,
     largest_first,
     packing_of,
+    ranked_allocation,
+    ranked_clients,
 )
-from fanplan.layers.overlay.allocation.published import Ranking, ranked, ranked_allocation
-from fanplan.layers.overlay.allocation.resume import resumed
+from fanplan.layers.overlay.allocation.hubs import best_hubs
+from fanplan.layers.overlay.allocation.loads import (
+    Clients,
+    Loads,
+    clients_of,
+    nobody_placed,
+    place_all,
+    place_client,
+    remove_client,
+)
+from fanplan.layers.overlay.allocation.moves import MoveBudget, improve_by_moves, moved, unlimited
 from fanplan.network.brokers import ClientProblem
 
 RANKED: tuple[Ranking, ...] = ("gi", "gig")
 """Rankings of the thesis that are starts, as good as any without search."""
+
+
 FILLED: tuple[Ranking, ...] = ("gig", "gli")
 """Orders in which brokers are filled by savings."""
 
 
-class Start(NamedTuple):
+class AllocationStart(NamedTuple):
     """An allocation to improve, and the brokers it uses in the order of their deployment."""
 
-    state: State
+    state: Loads
     used: Longs
 
 
@@ -70,11 +77,11 @@ def best_allocation(
     else:
         origin = start.broker if isinstance(start, Allocation) else start
         most = len(origin) if most_moves is None else most_moves
-        budget = Budget(np.asarray(origin, dtype=np.int32), most)
-        first = Start(*resumed(problem, clients, packing, budget))
-    improve(clients, first.state, packing, budget, first.used, random, stop)
+        budget = MoveBudget(np.asarray(origin, dtype=np.int32), most)
+        first = AllocationStart(*resumed(problem, clients, packing, budget))
+    improve_by_moves(clients, first.state, packing, budget, first.used, random, stop)
     found = finished(problem, packing, first.state, first.used)
-    return found if start is not None else cheaper(problem, packing, found)
+    return found if start is not None else on_cheaper_brokers(problem, packing, found)
 
 
 def worth(problem: ClientProblem, allocation: Allocation) -> tuple[float, float]:
@@ -89,7 +96,7 @@ def best_start(
     packing: Packing,
     seed: int,
     stop: Stop,
-) -> Start:
+) -> AllocationStart:
     """The start whose brokers cost least, of equal ones that with least exact load."""
     found = ranked_starts(problem, params, clients, seed)
     for stack in stacks(problem, packing):
@@ -101,7 +108,7 @@ def best_start(
 
 def ranked_starts(
     problem: ClientProblem, params: AllocationParams, clients: Clients, seed: int
-) -> list[Start]:
+) -> list[AllocationStart]:
     found = []
     for ranking in RANKED:
         try:
@@ -110,7 +117,7 @@ def ranked_starts(
             continue
         state = nobody_placed(clients, len(problem.brokers))
         place_all(clients, state, made.broker)
-        found.append(Start(state, made.used))
+        found.append(AllocationStart(state, made.used))
     return found
 
 
@@ -128,7 +135,7 @@ def filled_starts(
     stack: Longs,
     seed: int,
     stop: Stop,
-) -> list[Start]:
+) -> list[AllocationStart]:
     """Brokers of a stack filled by savings, with nobody placed before or with hubs."""
     nobody = np.full(len(clients.impact), NONE, dtype=np.int32)
     plans = [(nobody, ranking) for ranking in FILLED]
@@ -140,10 +147,10 @@ def filled_starts(
         place_all(clients, state, broker)
         hubs = stack[state.clients[stack] > 0]
         deploy = np.concatenate((hubs, stack[state.clients[stack] == 0]))
-        order = ranked(problem, clients, ranking, seed)
-        used = fill(clients, state, packing, order, deploy, len(hubs), SAVING, np.empty(0))
+        order = ranked_clients(problem, clients, ranking, seed)
+        used = fill_brokers(clients, state, packing, order, deploy, len(hubs), SAVING, np.empty(0))
         if (state.broker != NONE).all():
-            found.append(Start(state, deploy[:used]))
+            found.append(AllocationStart(state, deploy[:used]))
     return found
 
 
@@ -153,7 +160,7 @@ def at_hubs(clients: Clients, packing: Packing, stack: Longs, seed: int, stop: S
     return np.append(stack, NONE)[hub].astype(np.int32)
 
 
-def cheaper(problem: ClientProblem, packing: Packing, found: Allocation) -> Allocation:
+def on_cheaper_brokers(problem: ClientProblem, packing: Packing, found: Allocation) -> Allocation:
     """Whole brokers are exchanged for cheaper ones with room, the most expensive first."""
     load = found.exact if packing.exact else found.estimate
     swapped = np.arange(len(load))
@@ -173,3 +180,62 @@ def cheaper(problem: ClientProblem, packing: Packing, found: Allocation) -> Allo
         exact=found.exact[swapped],
         used=swapped[found.used],
     )
+
+
+def resumed(
+    problem: ClientProblem, clients: Clients, packing: Packing, budget: MoveBudget
+) -> tuple[Loads, Longs]:
+    """Old clients where they were as far as there is room, others where they save most.
+
+    With it come the brokers used. An answer if that alone moves more clients than allowed.
+    """
+    check_origin(problem, clients, budget)
+    state = nobody_placed(clients, len(packing.room))
+    place_all(clients, state, budget.origin)
+    for broker in np.flatnonzero(counted_load(state, packing) > packing.room * (1 + 1e-9)):
+        relieve(clients, state, packing, int(broker))
+    stack = largest_first(problem)
+    used = stack[state.clients[stack] > 0]
+    deploy = np.concatenate((used, stack[state.clients[stack] == 0]))
+    order = np.argsort(-packing.impact, kind="stable")
+    count = fill_brokers(clients, state, packing, order, deploy, len(used), SAVING, np.empty(0))
+    needed = int(moved(budget, state))
+    if needed > budget.most:
+        what = f"{needed} clients must move for brokers to hold them"
+        problem_found = Problem("most_moves", what, f"Allow {needed} moves")
+        raise InfeasibleError("most_moves", needed, problem_found)
+    return state, deploy[:count]
+
+
+def check_origin(problem: ClientProblem, clients: Clients, budget: MoveBudget) -> None:
+    """One broker for each client, of those that there are, or NONE."""
+    origin, brokers = budget.origin, len(problem.brokers)
+    if len(origin) != len(clients.impact):
+        what = f"{len(origin)} brokers are given for {len(clients.impact)} clients"
+        raise InputError(Problem("start", what, "Give one for each client, NONE for new ones"))
+    if ((origin < NONE) | (origin >= brokers)).any():
+        what = f"a position is not one of the {brokers} brokers"
+        raise InputError(Problem("start", what, "Use positions of brokers, NONE for new clients"))
+
+
+def relieve(clients: Clients, state: Loads, packing: Packing, broker: int) -> None:
+    """Clients leave a broker until the others fit or one is left: who relieves it most goes first.
+
+    Nobody leaves who would be too big for any broker if somebody else can.
+    """
+    load = counted_load(state, packing)
+    while load[broker] > packing.room[broker] and state.clients[broker] > 1:
+        there = np.flatnonzero(state.broker == broker)
+        gain = np.array([relief(clients, state, packing, int(client)) for client in there])
+        fits = packing.impact[there] <= packing.room.max()
+        remove_client(clients, state, int(there[np.lexsort((-gain, ~fits))[0]]))
+
+
+def relief(clients: Clients, state: Loads, packing: Packing, client: int) -> float:
+    """The load that would leave a broker with a client."""
+    broker, load = state.broker[client], counted_load(state, packing)
+    before = load[broker]
+    remove_client(clients, state, client)
+    gain = float(before - load[broker])
+    place_client(clients, state, client, broker)
+    return gain

@@ -41,7 +41,7 @@ def fewest_brokers(problem: ClientProblem, params: AllocationParams) -> int:
         return int(lone.sum()) + max(1, apart, brokers_for(float(rates.sum()), room))
     left, rates = least_left(problem, clients, impact, lone, room[0])
     together = brokers_for(float(left[-1].sum() + rates), room)
-    return int(lone.sum()) + max(1, apart, together, priced(left, rates, room[0]))
+    return int(lone.sum()) + max(1, apart, together, brokers_by_prices(left, rates, room[0]))
 
 
 def least_impact(problem: ClientProblem, params: AllocationParams, clients: Clients) -> Floats:
@@ -79,16 +79,18 @@ def least_left(
     by_share = np.lexsort((-pairs.data, pairs.col))
     owner, sent, rate = pairs.col[by_share], sent[by_share], rate[by_share]
     unwanted = np.maximum(rate - sent, 0.0)
-    fitting = most_saved(owner, sent, unwanted, np.maximum(room - least, 0.0))
+    fitting = knapsack_value(owner, sent, unwanted, np.maximum(room - least, 0.0))
     saved = [
-        np.minimum(most_saved(owner, sent, rate, np.full(len(impact), room * k / STEPS)), fitting)
+        np.minimum(
+            knapsack_value(owner, sent, rate, np.full(len(impact), room * k / STEPS)), fitting
+        )
         for k in range(1, STEPS + 1)
     ]
     rates = float(clients.impact[:publishers][~lone[:publishers]].sum())
     return np.maximum(impact - np.array(saved), 0.0), rates
 
 
-def most_saved(owner: Longs, value: Floats, weight: Floats, limit: Floats) -> Floats:
+def knapsack_value(owner: Longs, value: Floats, weight: Floats, limit: Floats) -> Floats:
     """For each owner the most value of weights up to its limit, fractionally.
 
     Items come by owner, and inside by descending value per weight.
@@ -99,7 +101,7 @@ def most_saved(owner: Longs, value: Floats, weight: Floats, limit: Floats) -> Fl
     return np.bincount(owner, np.where(weight > 0, share, 1.0) * value, len(limit)).astype(float)
 
 
-def priced(left: Floats, rates: float, room: float) -> int:
+def brokers_by_prices(left: Floats, rates: float, room: float) -> int:
     """Brokers needed when every publisher is at one of them only, by linear duality.
 
     A broker with publishers' rates of x has room - x for what its subscribers cost. Let all brokers
@@ -155,7 +157,7 @@ def wanted_by(
     return wants.tocsr()[heavy].toarray(), clients.rate
 
 
-def require_possible(
+def require_fitting(
     problem: ClientProblem, params: AllocationParams, brokers: int, bound: int
 ) -> None:
     """Raise if it can be proved that clients do not fit on so many of the brokers.

@@ -54,7 +54,7 @@ def best_hubs(clients: Clients, room: Floats, seed: int, stop: Stop) -> Longs:
     for run, (times, price) in enumerate(RUNS):
         count = min(len(room), MOST, FEWEST + int(times * np.ceil(filled)))
         hubs = no_hubs(len(clients.impact), room[:count], price)
-        search(clients, hubs, fits, np.random.default_rng((seed, 4, run)), stop)
+        anneal_hubs(clients, hubs, fits, np.random.default_rng((seed, 4, run)), stop)
         saved = float(hubs.saved[hubs.home, np.arange(len(hubs.home))].sum())
         if saved > most:
             best, most = np.where(hubs.home < count, hubs.home, len(room)), saved
@@ -72,7 +72,7 @@ def no_hubs(clients: int, room: Floats, price: float) -> Hubs:
     )
 
 
-def search(
+def anneal_hubs(
     clients: Clients, hubs: Hubs, fits: Longs, random: np.random.Generator, stop: Stop
 ) -> None:
     """Try random moves of the clients that fit, fewer and fewer of those that do harm."""
@@ -104,12 +104,12 @@ def try_moves(clients: Clients, hubs: Hubs, who: Longs, where: Longs, losses: Fl
         hubs.home[client] = new
         hubs.load[old] -= leaves
         hubs.load[new] += comes
-        add(clients, hubs, client, old, -1.0)
-        add(clients, hubs, client, new, 1.0)
+        add_to_hub(clients, hubs, client, old, -1.0)
+        add_to_hub(clients, hubs, client, new, 1.0)
 
 
 @compiled
-def add(clients: Clients, hubs: Hubs, client: int, hub: int, sign: float) -> None:
+def add_to_hub(clients: Clients, hubs: Hubs, client: int, hub: int, sign: float) -> None:
     """Others save what they share with a client that comes to a hub (or leaves, if negative)."""
     if hub == len(hubs.load) - 1:
         return

@@ -40,7 +40,7 @@ class Clients(NamedTuple):
     routes: Ints
 
 
-class State(NamedTuple):
+class Loads(NamedTuple):
     """Who is where. ``holders`` are the brokers that hold subscribers of each route, in the places
     of the route's subscribers, with the number of them; ``held`` is how many brokers there are.
     """
@@ -68,9 +68,9 @@ def clients_of(problem: ClientProblem) -> Clients:
     sent = np.bincount(routes.source, rate, publishers)
     own, other = interest.row, interest.col + publishers
     both = np.concatenate((own, other)), np.concatenate((other, own))
-    near = by_key(*both, np.concatenate((shared, shared)), publishers + subscribers)
+    near = listed_by(*both, np.concatenate((shared, shared)), publishers + subscribers)
     common = problem.common.tocoo()
-    alike = by_key(
+    alike = listed_by(
         np.concatenate((own, common.row + publishers)),
         np.concatenate((other, common.col + publishers)),
         np.concatenate((interest.data, common.data)),
@@ -79,7 +79,7 @@ def clients_of(problem: ClientProblem) -> Clients:
     row = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
     users = np.concatenate((routes.source, routes.brokers + publishers))
     numbers = np.concatenate((np.arange(len(routes)), row))
-    at, listed, _ = by_key(users, numbers, np.zeros(len(numbers)), publishers + subscribers)
+    at, listed, _ = listed_by(users, numbers, np.zeros(len(numbers)), publishers + subscribers)
     return Clients(
         publishers,
         np.concatenate((np.maximum(rates, sent), wanted)),
@@ -94,7 +94,7 @@ def clients_of(problem: ClientProblem) -> Clients:
     )
 
 
-def by_key(
+def listed_by(
     key: NDArray[Any], other: NDArray[Any], value: Floats, count: int
 ) -> tuple[Longs, Ints, Floats]:
     """Lists of (other, value) for each key, others ascending; each pair comes once."""
@@ -115,8 +115,8 @@ def exact_impact(clients: Clients) -> Floats:
     return impact
 
 
-def nobody_placed(clients: Clients, brokers: int) -> State:
-    return State(
+def nobody_placed(clients: Clients, brokers: int) -> Loads:
+    return Loads(
         np.full(len(clients.impact), NONE, dtype=np.int32),
         np.zeros(brokers, dtype=np.int64),
         np.zeros(brokers),
@@ -128,7 +128,7 @@ def nobody_placed(clients: Clients, brokers: int) -> State:
 
 
 @compiled
-def place(clients: Clients, state: State, client: int, broker: int) -> None:
+def place_client(clients: Clients, state: Loads, client: int, broker: int) -> None:
     """Put a client at a broker and add its load, both ways."""
     state.estimate[broker] += estimate_there(clients, state, client, broker)
     state.broker[client] = broker
@@ -143,15 +143,15 @@ def place(clients: Clients, state: State, client: int, broker: int) -> None:
 
 
 @compiled
-def place_all(clients: Clients, state: State, broker: Ints) -> None:
+def place_all(clients: Clients, state: Loads, broker: Ints) -> None:
     """Put every client that has a broker there."""
     for client in range(len(broker)):
         if broker[client] != NONE:
-            place(clients, state, client, broker[client])
+            place_client(clients, state, client, broker[client])
 
 
 @compiled
-def remove(clients: Clients, state: State, client: int) -> None:
+def remove_client(clients: Clients, state: Loads, client: int) -> None:
     """Take a client from its broker and its load with it."""
     broker = state.broker[client]
     state.broker[client] = NONE
@@ -170,7 +170,7 @@ def remove(clients: Clients, state: State, client: int) -> None:
 
 
 @compiled
-def estimate_there(clients: Clients, state: State, client: int, broker: int) -> float:
+def estimate_there(clients: Clients, state: Loads, client: int, broker: int) -> float:
     """What a client adds to the estimate of a broker that it is not counted at (Eq. 6.2)."""
     load = clients.impact[client]
     for k in range(clients.near_starts[client], clients.near_starts[client + 1]):
@@ -180,7 +180,7 @@ def estimate_there(clients: Clients, state: State, client: int, broker: int) -> 
 
 
 @compiled
-def publisher_there(clients: Clients, state: State, client: int, broker: int) -> float:
+def publisher_there(clients: Clients, state: Loads, client: int, broker: int) -> float:
     """What a publisher adds to a broker: its messages that no subscriber there wants."""
     load = clients.impact[client]
     for k in range(clients.at[client], clients.at[client + 1]):
@@ -194,7 +194,7 @@ def publisher_there(clients: Clients, state: State, client: int, broker: int) ->
 
 
 @compiled
-def hold(clients: Clients, state: State, route: int, broker: int) -> bool:
+def hold(clients: Clients, state: Loads, route: int, broker: int) -> bool:
     """One more subscriber of a route is at a broker; whether it is the first there."""
     first = clients.starts[route]
     for k in range(first, first + state.held[route]):
@@ -208,7 +208,7 @@ def hold(clients: Clients, state: State, route: int, broker: int) -> bool:
 
 
 @compiled
-def release(clients: Clients, state: State, route: int, broker: int) -> bool:
+def release(clients: Clients, state: Loads, route: int, broker: int) -> bool:
     """One subscriber of a route fewer is at a broker; whether it was the last there."""
     first = clients.starts[route]
     last = first + state.held[route] - 1
@@ -224,7 +224,7 @@ def release(clients: Clients, state: State, route: int, broker: int) -> bool:
 
 
 @compiled
-def estimate_saved(clients: Clients, state: State, client: int, saved: Floats) -> None:
+def estimate_saved(clients: Clients, state: Loads, client: int, saved: Floats) -> None:
     """Add per broker the correction of Eq. 6.2: what is published and matched there."""
     for k in range(clients.near_starts[client], clients.near_starts[client + 1]):
         broker = state.broker[clients.near[k]]
@@ -233,7 +233,7 @@ def estimate_saved(clients: Clients, state: State, client: int, saved: Floats) -
 
 
 @compiled
-def exact_saved(clients: Clients, state: State, client: int, saved: Floats) -> None:
+def exact_saved(clients: Clients, state: Loads, client: int, saved: Floats) -> None:
     """Add per broker the messages of a client that it has to process anyway."""
     for k in range(clients.at[client], clients.at[client + 1]):
         route = clients.routes[k]
@@ -249,7 +249,7 @@ def exact_saved(clients: Clients, state: State, client: int, saved: Floats) -> N
 
 
 @compiled
-def similarity_to(clients: Clients, state: State, client: int, total: Floats) -> None:
+def similarity_to(clients: Clients, state: Loads, client: int, total: Floats) -> None:
     """Add per broker the similarity of a client to the subscribers there (Algorithm 4)."""
     for k in range(clients.alike_starts[client], clients.alike_starts[client + 1]):
         broker = state.broker[clients.alike[k]]

@@ -9,8 +9,13 @@ import numpy as np
 from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.allocation.loads import Clients, State, place, remove
-from fanplan.layers.overlay.allocation.packing import Packing, best_fit, counted, savings
+from fanplan.layers.overlay.allocation.allocation import (
+    Packing,
+    best_fit,
+    client_savings,
+    counted_load,
+)
+from fanplan.layers.overlay.allocation.loads import Clients, Loads, place_client, remove_client
 
 PASSES = 30
 """Rounds of moves between two attempts to empty brokers, at most."""
@@ -22,29 +27,29 @@ BETWEEN = 200
 """Clients between two questions whether to stop."""
 
 
-class Budget(NamedTuple):
+class MoveBudget(NamedTuple):
     """Where clients were before (NONE: new ones), and how many of them may be elsewhere."""
 
     origin: Ints
     most: int
 
 
-def unlimited(clients: Clients) -> Budget:
+def unlimited(clients: Clients) -> MoveBudget:
     """Nobody was anywhere before."""
-    return Budget(np.full(len(clients.impact), NONE, dtype=np.int32), len(clients.impact))
+    return MoveBudget(np.full(len(clients.impact), NONE, dtype=np.int32), len(clients.impact))
 
 
 @compiled
-def moved(budget: Budget, state: State) -> int:
+def moved(budget: MoveBudget, state: Loads) -> int:
     """Clients that had a broker and are not there."""
     return ((budget.origin != NONE) & (budget.origin != state.broker)).sum()
 
 
-def improve(
+def improve_by_moves(
     clients: Clients,
-    state: State,
+    state: Loads,
     packing: Packing,
-    budget: Budget,
+    budget: MoveBudget,
     used: Longs,
     random: np.random.Generator,
     stop: Stop,
@@ -62,9 +67,9 @@ def improve(
 
 def move_round(
     clients: Clients,
-    state: State,
+    state: Loads,
     packing: Packing,
-    budget: Budget,
+    budget: MoveBudget,
     order: Longs,
     used: Longs,
     stop: Stop,
@@ -81,36 +86,36 @@ def move_round(
 
 @compiled
 def move_pass(
-    clients: Clients, state: State, packing: Packing, budget: Budget, order: Longs, used: Longs
+    clients: Clients, state: Loads, packing: Packing, budget: MoveBudget, order: Longs, used: Longs
 ) -> int:
     """Every client may move to where it saves more; how many did."""
-    load = counted(state, packing)
+    load = counted_load(state, packing)
     count, left = 0, budget.most - moved(budget, state)
     for client in order:
         old, origin = state.broker[client], budget.origin[client]
         if left <= 0 and origin == old:
             continue
-        remove(clients, state, client)
-        saved, score = savings(clients, state, packing, client)
+        remove_client(clients, state, client)
+        saved, score = client_savings(clients, state, packing, client)
         new = best_fit(state, packing, client, saved, score, used, old)
         gain = score[new] - score[old] if new != NONE else 0.0
         # By the estimate a broker may be fuller without a publisher that many there listen to.
         holds = load[old] <= packing.room[old]
         if new != NONE and holds and (gain > 1e-9 or state.clients[old] == 0):
-            place(clients, state, client, new)
+            place_client(clients, state, client, new)
             count += 1
             if origin != NONE:
                 left += int(new == origin) - int(old == origin)
         else:
-            place(clients, state, client, old)
+            place_client(clients, state, client, old)
     return count
 
 
 def empty_any(
-    clients: Clients, state: State, packing: Packing, budget: Budget, used: Longs, stop: Stop
+    clients: Clients, state: Loads, packing: Packing, budget: MoveBudget, used: Longs, stop: Stop
 ) -> bool:
     """Try to empty each broker, the least loaded first; whether one was emptied."""
-    load = counted(state, packing)
+    load = counted_load(state, packing)
     filled = used[state.clients[used] > 0]
     emptied = False
     for broker in filled[np.argsort(load[filled], kind="stable")]:
@@ -125,7 +130,7 @@ def empty_any(
 
 @compiled
 def empty(
-    clients: Clients, state: State, packing: Packing, budget: Budget, used: Longs, broker: int
+    clients: Clients, state: Loads, packing: Packing, budget: MoveBudget, used: Longs, broker: int
 ) -> bool:
     """Move all clients of a broker elsewhere, the largest first, or none of them."""
     before = state.broker.copy()
@@ -133,13 +138,13 @@ def empty(
     if packing.impact[leaving].max() > packing.room.max():
         return False
     for client in leaving:
-        remove(clients, state, client)
+        remove_client(clients, state, client)
     done = True
     for client in leaving[np.argsort(-packing.impact[leaving], kind="mergesort")]:
-        saved, score = savings(clients, state, packing, client)
+        saved, score = client_savings(clients, state, packing, client)
         new = best_fit(state, packing, client, saved, score, used, broker)
         if new != NONE:
-            place(clients, state, client, new)
+            place_client(clients, state, client, new)
         elif not eject(clients, state, packing, used, broker, client):
             done = False
             break
@@ -150,22 +155,22 @@ def empty(
 
 
 @compiled
-def put_back(clients: Clients, state: State, before: Longs) -> None:
+def put_back(clients: Clients, state: Loads, before: Longs) -> None:
     """Undo all moves since ``before``."""
     other = np.flatnonzero(state.broker != before)
     for client in other:
         if state.broker[client] != NONE:
-            remove(clients, state, client)
+            remove_client(clients, state, client)
     for client in other:
-        place(clients, state, client, before[client])
+        place_client(clients, state, client, before[client])
 
 
 @compiled
 def eject(
-    clients: Clients, state: State, packing: Packing, used: Longs, avoid: int, client: int
+    clients: Clients, state: Loads, packing: Packing, used: Longs, avoid: int, client: int
 ) -> bool:
     """Place a client where another one, that fits elsewhere, makes room for it."""
-    load, impact = counted(state, packing), packing.impact
+    load, impact = counted_load(state, packing), packing.impact
     tries = 0
     for other in range(len(state.broker)):
         home = state.broker[other]
@@ -175,15 +180,15 @@ def eject(
         if load[home] + impact[client] - impact[other] > 1.2 * packing.room[home]:
             continue
         tries += 1
-        remove(clients, state, other)
-        saved, score = savings(clients, state, packing, client)
+        remove_client(clients, state, other)
+        saved, score = client_savings(clients, state, packing, client)
         if best_fit(state, packing, client, saved, score, np.array([home]), avoid) == home:
-            place(clients, state, client, home)
-            saved, score = savings(clients, state, packing, other)
+            place_client(clients, state, client, home)
+            saved, score = client_savings(clients, state, packing, other)
             new = best_fit(state, packing, other, saved, score, used, avoid)
             if new != NONE:
-                place(clients, state, other, new)
+                place_client(clients, state, other, new)
                 return True
-            remove(clients, state, client)
-        place(clients, state, other, home)
+            remove_client(clients, state, client)
+        place_client(clients, state, other, home)
     return False

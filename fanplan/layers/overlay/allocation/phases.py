@@ -33,8 +33,8 @@ def deployed_overlay(problem: ClientProblem, allocation: Allocation) -> OverlayP
     sending, wanting = (
         membership(part, len(used)) for part in (home[:publishers], home[publishers:])
     )
-    overlap = apart(wanting @ problem.common @ wanting.T)
-    interest = apart(sending @ problem.interest @ wanting.T)
+    overlap = off_diagonal(wanting @ problem.common @ wanting.T)
+    interest = off_diagonal(sending @ problem.interest @ wanting.T)
     return OverlayProblem(
         brokers=problem.brokers.take(used),
         capacity=problem.capacity[used],
@@ -53,7 +53,7 @@ def membership(home: Ints, brokers: int) -> scipy.sparse.csr_array:
     return scipy.sparse.coo_array((np.ones(len(home)), where), (brokers, len(home))).tocsr()
 
 
-def apart(square: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+def off_diagonal(square: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     """Without the diagonal."""
     pairs = square.tocoo()
     off = pairs.row != pairs.col

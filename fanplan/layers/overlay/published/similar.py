@@ -10,8 +10,7 @@ import scipy.sparse
 from fanplan.core.arrays import NONE, Floats, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.overlay.params import ALPHA
-from fanplan.layers.overlay.published.arborescence import branching
-from fanplan.layers.overlay.published.spanning import parts, spanning_tree
+from fanplan.layers.overlay.published.spanning import branching, connected_parts, spanning_tree
 from fanplan.network.brokers import OverlayProblem, values_at
 from fanplan.network.trees import Tree, tree_of, tree_of_parents
 
@@ -69,7 +68,7 @@ def symmetric_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> T
 
     A pair that the matrix lacks weighs 0. Of those, ties by position leave only links to broker 0.
     """
-    a, b, weight = candidates(problem, matrix.maximum(matrix.T))
+    a, b, weight = candidate_links(problem, matrix.maximum(matrix.T))
     if problem.links is None:
         rest = np.arange(1, problem.size, dtype=np.int32)
         a = np.concatenate((a, np.zeros_like(rest)))
@@ -86,7 +85,7 @@ def directed_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> Tr
     heaviest branching is as heavy as the heaviest arborescence: its roots only need links of weight
     0, and get them from the lowest root. With given links a root costs more than all else.
     """
-    source, target, weight = candidates(problem, matrix)
+    source, target, weight = candidate_links(problem, matrix)
     if problem.links is None:
         parent = branching(source, target, weight, problem.size, 0.0)
         roots = np.flatnonzero(parent == NONE)
@@ -96,7 +95,7 @@ def directed_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> Tr
     return tree_of_parents(branching(source, target, weight, problem.size, dear))
 
 
-def candidates(
+def candidate_links(
     problem: OverlayProblem, matrix: scipy.sparse.csr_array
 ) -> tuple[Ints, Ints, Floats]:
     """Pairs that a tree may use in one direction, with their weights."""
@@ -116,7 +115,7 @@ def require_connected(problem: OverlayProblem) -> None:
     links = problem.links
     if links is None:
         return
-    apart = np.flatnonzero(parts(links.a, links.b, problem.size))
+    apart = np.flatnonzero(connected_parts(links.a, links.b, problem.size))
     if len(apart):
         first, other = problem.brokers[0].as_py(), problem.brokers[int(apart[0])].as_py()
         what = f"no links lead from broker {first!r} to {other!r} ({len(apart)} are cut off)"

@@ -6,26 +6,40 @@ from dataclasses import replace
 
 import numpy as np
 
+from fanplan.core.arrays import NONE, Longs
 from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.published.similar import SIMILAR
-from fanplan.layers.overlay.search.common import common_trees
-from fanplan.layers.overlay.search.descend import descend
-from fanplan.layers.overlay.search.infeasible import not_found, require_changes, require_possible
-from fanplan.layers.overlay.search.judge import ImproveParams, Judged, Search, judged, search_of
-from fanplan.layers.overlay.search.limits import TreeLimits
-from fanplan.layers.overlay.search.repair import repaired
-from fanplan.layers.overlay.search.shallow import shallow_trees
+from fanplan.layers.overlay.search.infeasible import (
+    not_found,
+    require_changes,
+    require_possible_tree,
+)
+from fanplan.layers.overlay.search.judge import (
+    NO_LIMIT,
+    ImproveParams,
+    JudgedTree,
+    TreeLimits,
+    TreeSearch,
+    judge_tree,
+    search_of,
+)
+from fanplan.layers.overlay.search.movable import movable_of
+from fanplan.layers.overlay.search.offers import changed_links
+from fanplan.layers.overlay.search.starts import judged_starts, repaired
+from fanplan.layers.overlay.search.swap import Swap, make_swap, next_swap, promise
 from fanplan.network.brokers import OverlayProblem
-from fanplan.network.trees import Tree
-
-__all__ = ["ImproveParams", "Judged", "improved_tree"]
+from fanplan.network.trees import Tree, tree_of
 
 RELIEFS = 8
 """Times that overloaded brokers are given fewer links."""
 
+
 STARTS = 2
 """Starts that are improved, the best first."""
+
+
+VISITS = 16
+"""Links that are visited before the search asks again whether to stop."""
 
 
 def improved_tree(
@@ -34,7 +48,7 @@ def improved_tree(
     seed: int,
     stop: Stop,
     start: Tree | None = None,
-) -> Judged:
+) -> JudgedTree:
     """The best tree found from the most promising starts; an error if none obeys the limits.
 
     Starts are the trees by similarity, by common traffic, and the shallowest with busy brokers
@@ -56,7 +70,28 @@ def improved_tree(
     return best
 
 
-def relieved(problem: OverlayProblem, limits: TreeLimits, best: Judged) -> TreeLimits | None:
+def best_tree(
+    problem: OverlayProblem, params: ImproveParams, seed: int, stop: Stop, start: Tree | None
+) -> JudgedTree:
+    """The best tree found within the limits, whatever brokers can process."""
+    require_possible_tree(problem, params.limits)
+    if start is not None:
+        require_changes(problem, params, start)
+    search = search_of(problem, params, seed, start)
+    before = [] if start is None else [judge_tree(search, repaired(problem, params.limits, start))]
+    ranked = sorted(judged_starts(search), key=lambda tree: tree.rank)
+    chosen = [*before, *ranked[: STARTS - len(before)]]
+    found = [
+        judge_tree(search, descend(search, one.tree, np.random.default_rng((seed, i)), stop))
+        for i, one in enumerate(chosen)
+    ]
+    best = min((*found, *chosen), key=lambda tree: tree.rank)
+    if best.excess.total:
+        raise not_found(problem, params.limits, best)
+    return best
+
+
+def relieved(problem: OverlayProblem, limits: TreeLimits, best: JudgedTree) -> TreeLimits | None:
     """Half as many links for every overloaded broker that forwards; None if there is none."""
     load = best.ledger.processed / problem.seconds
     forwards = best.tree.degrees > 1
@@ -67,31 +102,57 @@ def relieved(problem: OverlayProblem, limits: TreeLimits, best: Judged) -> TreeL
     return replace(limits, degrees=tuple((dict(limits.degrees) | fewer).items()))
 
 
-def best_tree(
-    problem: OverlayProblem, params: ImproveParams, seed: int, stop: Stop, start: Tree | None
-) -> Judged:
-    """The best tree found within the limits, whatever brokers can process."""
-    require_possible(problem, params.limits)
-    if start is not None:
-        require_changes(problem, params, start)
-    search = search_of(problem, params, seed, start)
-    before = [] if start is None else [judged(search, repaired(problem, params.limits, start))]
-    ranked = sorted(starts(search), key=lambda tree: tree.rank)
-    chosen = [*before, *ranked[: STARTS - len(before)]]
-    found = [
-        judged(search, descend(search, one.tree, np.random.default_rng((seed, i)), stop))
-        for i, one in enumerate(chosen)
-    ]
-    best = min((*found, *chosen), key=lambda tree: tree.rank)
-    if best.excess.total:
-        raise not_found(problem, params.limits, best)
-    return best
+def descend(search: TreeSearch, start: Tree, random: np.random.Generator, stop: Stop) -> Tree:
+    """Swap links as long as a swap helps, visiting the links in random order.
+
+    Each visit finds the best link in place of one; see ``halves`` for what it takes.
+    """
+    hung = movable_of(start, search.offers, search.rules.degree)
+    known = (search.traffic, search.rules, search.prices, search.offers)
+    tree, objective = start, judge_tree(search, start).objective
+    least = 1e-9 * (1.0 + objective)
+    queue = first_visits(search, start, random)
+    at, left = 0, len(queue)
+    spare = spare_changes(search, start)
+    while left > 0 and not stop(objective):
+        turn = queue[at : at + min(VISITS, left)]
+        visited, swap = next_swap(hung, *known, turn, spare, least)
+        at = (at + visited) % len(queue)
+        left -= visited
+        if swap.x != NONE and carries(search, tree, swap):
+            make_swap(hung, search.offers, swap)
+            tree, objective, left = Tree(hung.a, hung.b), objective + swap.change, len(queue)
+            spare = spare_changes(search, tree)
+    return tree_of(tree.a, tree.b)
 
 
-def starts(search: Search) -> list[Judged]:
-    """Trees to begin with, each once."""
-    problem, rules = search.problem, search.rules
-    trees = [make(problem) for make in SIMILAR.values()]
-    trees += [*shallow_trees(problem, rules), *common_trees(problem, rules)]
-    different = {tree.edges.tobytes(): tree for tree in trees}
-    return [judged(search, tree) for tree in different.values()]
+def first_visits(search: TreeSearch, start: Tree, random: np.random.Generator) -> Longs:
+    """Links in random order; where changes are limited, those with the best swaps first."""
+    queue = random.permutation(len(start.a))
+    if search.rules.changes == NO_LIMIT:
+        return queue
+    hung = movable_of(start, search.offers, search.rules.degree)
+    gain = promise(hung, search.traffic, search.rules, search.prices, search.offers, queue)
+    return queue[np.argsort(gain, kind="stable")]
+
+
+def spare_changes(search: TreeSearch, tree: Tree) -> int:
+    """How many more links may change."""
+    if search.rules.changes == NO_LIMIT:
+        return NO_LIMIT
+    return search.rules.changes - changed_links(search.offers, tree)
+
+
+def carries(search: TreeSearch, old: Tree, swap: Swap) -> bool:
+    """Whether a swap leaves no more links crowded than before, also links it does not replace."""
+    if not np.isfinite(search.offers.most).any():
+        return True
+    new = with_link_replaced(old, swap.link, swap.x, swap.y)
+    return judge_tree(search, new).excess.total <= judge_tree(search, old).excess.total
+
+
+def with_link_replaced(tree: Tree, link: int, x: int, y: int) -> Tree:
+    """The tree with another link at the same place; places are kept until the search ends."""
+    a, b = tree.a.copy(), tree.b.copy()
+    a[link], b[link] = min(x, y), max(x, y)
+    return Tree(a, b)

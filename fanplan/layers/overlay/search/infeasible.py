@@ -6,18 +6,23 @@ import numpy as np
 
 from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.layers.overlay.published.similar import require_connected
-from fanplan.layers.overlay.published.spanning import parts, without_cycles
-from fanplan.layers.overlay.search.judge import ImproveParams, Judged
-from fanplan.layers.overlay.search.limits import TreeLimits, bandwidths, load_of, rules_of
-from fanplan.layers.overlay.search.repair import kept_links
-from fanplan.layers.overlay.search.shallow import fewest_hops, least_diameter
+from fanplan.layers.overlay.published.spanning import connected_parts, without_cycles
+from fanplan.layers.overlay.search.judge import (
+    ImproveParams,
+    JudgedTree,
+    TreeLimits,
+    bandwidths,
+    load_of,
+    rules_of,
+)
+from fanplan.layers.overlay.search.starts import fewest_hops, kept_links, least_diameter
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.trees import Tree
 
 
-def require_possible(problem: OverlayProblem, limits: TreeLimits) -> None:
+def require_possible_tree(problem: OverlayProblem, limits: TreeLimits) -> None:
     """Raise if limits can be proved to rule out every tree."""
-    require_known(problem, limits)
+    require_known_brokers(problem, limits)
     require_connected(problem)
     if problem.size > 1:
         require_degrees(problem, limits)
@@ -25,7 +30,7 @@ def require_possible(problem: OverlayProblem, limits: TreeLimits) -> None:
         require_hops(problem, limits)
 
 
-def require_known(problem: OverlayProblem, limits: TreeLimits) -> None:
+def require_known_brokers(problem: OverlayProblem, limits: TreeLimits) -> None:
     named = [broker for broker, _ in limits.degrees]
     named += [broker for pair in limits.hops for broker in pair[:2]]
     unknown = [broker for broker in named if not 0 <= broker < problem.size]
@@ -84,7 +89,7 @@ def require_hops(problem: OverlayProblem, limits: TreeLimits) -> None:
 def require_changes(problem: OverlayProblem, params: ImproveParams, start: Tree) -> None:
     """Parts that the start leaves apart need a new link each, but one."""
     kept = kept_links(problem, start)
-    apart = np.flatnonzero(parts(kept.a, kept.b, problem.size) == np.arange(problem.size))
+    apart = np.flatnonzero(connected_parts(kept.a, kept.b, problem.size) == np.arange(problem.size))
     if params.most_changes is not None and params.most_changes < len(apart) - 1:
         least = len(apart) - 1
         one, other = name_of(problem, apart[0]), name_of(problem, apart[1])
@@ -92,7 +97,7 @@ def require_changes(problem: OverlayProblem, params: ImproveParams, start: Tree)
         raise infeasible("changes", least, what, f"Allow {least} changed links")
 
 
-def not_found(problem: OverlayProblem, limits: TreeLimits, best: Judged) -> InfeasibleError:
+def not_found(problem: OverlayProblem, limits: TreeLimits, best: JudgedTree) -> InfeasibleError:
     """The search found no tree within limits that may yet be possible; say what it came to."""
     tree, excess = best.tree, best.excess
     if excess.degree:
@@ -118,7 +123,7 @@ def not_found(problem: OverlayProblem, limits: TreeLimits, best: Judged) -> Infe
     return crowded(problem, best)
 
 
-def crowded(problem: OverlayProblem, best: Judged) -> InfeasibleError:
+def crowded(problem: OverlayProblem, best: JudgedTree) -> InfeasibleError:
     """Links carry too much; name the one that does most, and what it would have to carry."""
     tree = best.tree
     load = load_of(problem, best.ledger)

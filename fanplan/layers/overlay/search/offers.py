@@ -1,15 +1,30 @@
-"""Links that a search may use, each at its price; beside them perhaps any others."""
+"""What a search over trees is given: traffic by its ends, and links at their price."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
-from fanplan.layers.overlay.search.traffic import starts_of
-from fanplan.network.brokers import OverlayProblem
+from fanplan.network.brokers import OverlayProblem, Routes
 from fanplan.network.trees import Tree, tree_of
+
+
+class TreeTraffic(NamedTuple):
+    """Routes by their ends: the source and the destinations, each broker once.
+
+    The ends of route i are ``ends[starts[i]:starts[i + 1]]``, the source first. ``at`` and
+    ``routes`` list the routes of each broker.
+    """
+
+    starts: Longs
+    ends: Ints
+    messages: Floats
+    at: Longs
+    routes: Ints
 
 
 class Offers(NamedTuple):
@@ -35,6 +50,54 @@ class Offers(NamedTuple):
     tracked: bool
 
 
+def traffic_of(routes: Routes, brokers: int) -> TreeTraffic:
+    """Routes with a link to cross; the others cost nothing on any tree."""
+    sizes = np.diff(routes.starts)
+    row = np.repeat(np.arange(len(routes)), sizes)
+    away = routes.brokers != routes.source[row]
+    kept = np.flatnonzero(np.bincount(row[away], minlength=len(routes)) > 0)
+    number = np.full(len(routes), NONE)
+    number[kept] = np.arange(len(kept))
+    rows = np.concatenate((np.arange(len(kept)), number[row[away]]))
+    order = np.argsort(rows, kind="stable")
+    ends = np.concatenate((routes.source[kept], routes.brokers[away]))[order].astype(np.int32)
+    by_broker = np.argsort(ends, kind="stable")
+    return TreeTraffic(
+        starts_of(rows, len(kept)),
+        ends,
+        routes.messages[kept].astype(np.float64),
+        starts_of(ends, brokers),
+        rows[order][by_broker].astype(np.int32),
+    )
+
+
+def some_routes(routes: Routes, most_ends: int, seed: int) -> Routes:
+    """All routes, or a random part of them with about so many ends and as many messages."""
+    share = most_ends / max(len(routes.brokers) + len(routes), 1)
+    if share >= 1:
+        return routes
+    chosen = np.random.default_rng((seed, 0)).random(len(routes)) < share
+    part = chosen_routes(routes, chosen)
+    return replace(part, messages=part.messages / share, deliveries=part.deliveries / share)
+
+
+def chosen_routes(routes: Routes, chosen: NDArray[np.bool_]) -> Routes:
+    """The routes with a mark."""
+    sizes = np.diff(routes.starts)
+    return Routes(
+        routes.source[chosen],
+        np.concatenate(([0], np.cumsum(sizes[chosen]))).astype(np.int64),
+        routes.brokers[np.repeat(chosen, sizes)],
+        routes.messages[chosen],
+        routes.deliveries[chosen],
+    )
+
+
+def starts_of(keys: Ints, count: int) -> Longs:
+    """Where each of ``count`` keys starts when sorted."""
+    return np.concatenate(([0], np.cumsum(np.bincount(keys, minlength=count)))).astype(np.int64)
+
+
 def offers_of(
     problem: OverlayProblem,
     cost: float,
@@ -48,14 +111,14 @@ def offers_of(
     """
     size, links = problem.size, problem.links
     if links is None:
-        a, b = merged(start, shared)
+        a, b = merged_links(start, shared)
         latency = np.ones(len(a))
         most, price = np.full(len(a), np.inf), np.full(len(a), cost)
     else:
         a, b, latency = links.a, links.b, links.latency_ms.astype(np.float64)
         most, price = links.bandwidth * problem.seconds, cost * links.cost
-    new = ~among(a, b, start, size) if start is not None else np.zeros(len(a), dtype=bool)
-    common = among(a, b, shared, size)
+    new = ~whether_in_tree(a, b, start, size) if start is not None else np.zeros(len(a), dtype=bool)
+    common = whether_in_tree(a, b, shared, size)
     price = np.where(common, 0.0, price) + change_price * new
     ends = np.concatenate((a, b))
     near = np.argsort(ends, kind="stable") % max(len(a), 1)
@@ -65,7 +128,7 @@ def offers_of(
                   near, links is None, fresh, start is not None)  # fmt: skip
 
 
-def merged(*trees: Tree | None) -> Tree:
+def merged_links(*trees: Tree | None) -> Tree:
     """The different links of some trees."""
     found = [tree.edges for tree in trees if tree is not None]
     pairs = np.concatenate([np.empty((0, 2), dtype=np.int32), *found])
@@ -73,7 +136,7 @@ def merged(*trees: Tree | None) -> Tree:
     return tree_of(pairs[:, 0], pairs[:, 1])
 
 
-def among(a: Ints, b: Ints, tree: Tree | None, size: int) -> Bools:
+def whether_in_tree(a: Ints, b: Ints, tree: Tree | None, size: int) -> Bools:
     """Whether each of some links is one of a tree."""
     if tree is None:
         return np.zeros(len(a), dtype=bool)
@@ -99,7 +162,7 @@ def link_price(offers: Offers, tree: Tree) -> float:
     return float(offers.price[known].sum() + offers.fresh * (len(offer) - len(known)))
 
 
-def changes(offers: Offers, tree: Tree) -> int:
+def changed_links(offers: Offers, tree: Tree) -> int:
     """How many links of a tree are not in the start; 0 without a start."""
     offer = offer_positions(offers, tree)
     known = offer[offer != NONE]

@@ -8,17 +8,19 @@ import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.stop import Stop
-from fanplan.layers.overlay.search.descend import descend
-from fanplan.layers.overlay.search.improve import improved_tree, starts
-from fanplan.layers.overlay.search.judge import ImproveParams, Search, judged, search_of
-from fanplan.layers.overlay.search.limits import (
+from fanplan.layers.overlay.search.improve import descend, improved_tree
+from fanplan.layers.overlay.search.judge import (
+    ImproveParams,
+    TreeSearch,
     bandwidths,
+    judge_tree,
     load_of,
     rules_of,
+    search_of,
     too_many_hops,
 )
-from fanplan.layers.overlay.search.offers import link_price, merged, offers_of
-from fanplan.layers.overlay.search.traffic import chosen_routes
+from fanplan.layers.overlay.search.offers import chosen_routes, link_price, merged_links, offers_of
+from fanplan.layers.overlay.search.starts import judged_starts
 from fanplan.network.brokers import Links, OverlayProblem, Routes
 from fanplan.network.carried import (
     OverlayLedger,
@@ -47,7 +49,7 @@ class Overlay:
 
     def member(self, tree: int) -> Longs:
         """Where the links of a tree stand among all links."""
-        return positions(self.links, self.trees[tree])
+        return link_positions(self.links, self.trees[tree])
 
 
 def general_overlay(
@@ -62,7 +64,8 @@ def general_overlay(
     best = overlay_of(problem, params, (first,), np.zeros(problem.size, dtype=np.int32))
     while len(best.trees) < trees and not stop(best.objective):
         found = [
-            settled(problem, params, one, seed, stop) for one in divided(problem, params, best)
+            settled_trees(problem, params, one, seed, stop)
+            for one in divided(problem, params, best)
         ]
         better = min(found, key=lambda one: one.objective, default=best)
         if better.objective >= best.objective * (1 - 1e-9):
@@ -80,15 +83,15 @@ def overlay_of(
     kept = tuple(trees[tree] for tree in taken)
     of = np.zeros(problem.size, dtype=np.int32)
     of[problem.routes.source] = number
-    links = merged(*kept)
-    edges, members = links.edges, [positions(links, tree) for tree in kept]
+    links = merged_links(*kept)
+    edges, members = links.edges, [link_positions(links, tree) for tree in kept]
     ledger = overlay_ledger_of(edges, problem.latencies(edges), members, of, problem.routes)
     objective = params.messages * ledger.link_messages + params.delay * ledger.delay
     objective += link_price(offers_of(problem, params.cost, 0.0), links)
     return Overlay(kept, of, links, ledger, objective)
 
 
-def positions(links: Tree, tree: Tree) -> Longs:
+def link_positions(links: Tree, tree: Tree) -> Longs:
     """Where the links of a tree stand among links that have them all."""
     size = int(links.b.max(initial=0)) + 1
     return np.searchsorted(
@@ -137,7 +140,7 @@ def least_costs(problem: OverlayProblem, params: ImproveParams) -> Floats:
     return np.asarray(np.bincount(routes.source, per_end * ends, problem.size), dtype=np.float64)
 
 
-def settled(
+def settled_trees(
     problem: OverlayProblem, params: ImproveParams, overlay: Overlay, seed: int, stop: Stop
 ) -> Overlay:
     """Improve each tree for its sources, let each source take its cheapest tree, and again."""
@@ -164,7 +167,7 @@ def with_better_tree(
 ) -> Overlay:
     """The overlay with one tree improved for the messages that take it."""
     search = search_beside(problem, params, overlay, tree, seed)
-    begun = [judged(search, overlay.trees[tree]), *starts(search)]
+    begun = [judge_tree(search, overlay.trees[tree]), *judged_starts(search)]
     start = min(begun, key=lambda one: one.rank).tree
     better = descend(search, start, np.random.default_rng((seed, tree)), stop)
     trees = (*overlay.trees[:tree], better, *overlay.trees[tree + 1 :])
@@ -175,11 +178,11 @@ def with_better_tree(
 
 def search_beside(
     problem: OverlayProblem, params: ImproveParams, overlay: Overlay, tree: int, seed: int
-) -> Search:
+) -> TreeSearch:
     """A search for one tree: its messages, and what the others leave of degrees and bandwidth."""
     routes = problem.routes
     mine = chosen_routes(routes, overlay.tree_of[routes.source] == tree)
-    others = merged(*(one for i, one in enumerate(overlay.trees) if i != tree))
+    others = merged_links(*(one for i, one in enumerate(overlay.trees) if i != tree))
     rest = replace(problem, routes=mine, links=links_left(problem, overlay, tree, mine))
     search = search_of(rest, params, seed, shared=others)
     taken = np.bincount(np.concatenate(others), minlength=problem.size)

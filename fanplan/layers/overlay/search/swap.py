@@ -8,23 +8,19 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.overlay.search.halves import Halves, cut, extra_at, outside_hop
-from fanplan.layers.overlay.search.limits import NO_LIMIT, Rules
+from fanplan.layers.overlay.search.halves import (
+    Halves,
+    Reach,
+    cut_halves,
+    ends_to_try,
+    extra_at,
+    outside_hop,
+    reach_of,
+    too_far,
+)
+from fanplan.layers.overlay.search.judge import NO_LIMIT, SwapPrices, TreeRules
 from fanplan.layers.overlay.search.movable import Movable, attach, detach
-from fanplan.layers.overlay.search.offers import Offers
-from fanplan.layers.overlay.search.reach import Reach, ends_to_try, reach_of, too_far
-from fanplan.layers.overlay.search.traffic import Traffic
-
-
-class Prices(NamedTuple):
-    """What a message on a link and a unit of delay add to the objective.
-
-    ``breach`` is for each unit by which a rule is broken: more than any tree costs.
-    """
-
-    message: float
-    delay: float
-    breach: float
+from fanplan.layers.overlay.search.offers import Offers, TreeTraffic
 
 
 class Swap(NamedTuple):
@@ -40,9 +36,9 @@ class Swap(NamedTuple):
 @compiled
 def next_swap(
     hung: Movable,
-    traffic: Traffic,
-    rules: Rules,
-    prices: Prices,
+    traffic: TreeTraffic,
+    rules: TreeRules,
+    prices: SwapPrices,
     offers: Offers,
     queue: Longs,
     spare: int,
@@ -61,7 +57,12 @@ def next_swap(
 
 @compiled
 def promise(
-    hung: Movable, traffic: Traffic, rules: Rules, prices: Prices, offers: Offers, queue: Longs
+    hung: Movable,
+    traffic: TreeTraffic,
+    rules: TreeRules,
+    prices: SwapPrices,
+    offers: Offers,
+    queue: Longs,
 ) -> Floats:
     """What the best swap of each link would change the objective by; 0 if there is none."""
     gain = np.zeros(len(queue))
@@ -80,9 +81,9 @@ def make_swap(hung: Movable, offers: Offers, swap: Swap) -> None:
 @compiled
 def best_swap(
     hung: Movable,
-    traffic: Traffic,
-    rules: Rules,
-    prices: Prices,
+    traffic: TreeTraffic,
+    rules: TreeRules,
+    prices: SwapPrices,
     offers: Offers,
     link: int,
     spare: int,
@@ -96,7 +97,7 @@ def best_swap(
     offer, length = hung.offer[link], hung.length[link]
     u, v = detach(hung, offers, link)
     far = rules.diameter < NO_LIMIT or len(rules.hops) > 0
-    halves = cut(hung, traffic, u, v, prices.message, prices.delay, far)
+    halves = cut_halves(hung, traffic, u, v, prices.message, prices.delay, far)
     reach = reach_of(hung, rules, halves)
     new = offers.tracked if offer == NONE else offers.new[offer]
     may_add = spare + new > 0
@@ -116,8 +117,8 @@ def best_swap(
 @compiled
 def best_offer(
     hung: Movable,
-    rules: Rules,
-    prices: Prices,
+    rules: TreeRules,
+    prices: SwapPrices,
     offers: Offers,
     halves: Halves,
     reach: Reach,
@@ -145,8 +146,8 @@ def best_offer(
 @compiled
 def best_pair(
     hung: Movable,
-    rules: Rules,
-    prices: Prices,
+    rules: TreeRules,
+    prices: SwapPrices,
     offers: Offers,
     halves: Halves,
     reach: Reach,
@@ -157,7 +158,7 @@ def best_pair(
     if reach.limited:
         ones, others = ends_to_try(hung, halves, 0, reach), ends_to_try(hung, halves, 1, reach)
     else:
-        ones, others = cheapest(hung, halves, halves.u), cheapest(hung, halves, halves.v)
+        ones, others = cheapest_end(hung, halves, halves.u), cheapest_end(hung, halves, halves.v)
     for x in ones:
         for y in others:
             change = halves.extra[x] + halves.extra[y] + own
@@ -168,7 +169,7 @@ def best_pair(
 
 
 @compiled
-def cheapest(hung: Movable, halves: Halves, root: int) -> Longs:
+def cheapest_end(hung: Movable, halves: Halves, root: int) -> Longs:
     """The broker with room and the least f in the half below a root, or none if all are full.
 
     Outside f only grows, so a way outwards ends where nothing better can follow.

@@ -16,25 +16,25 @@ def make_broker_stages(
     dataset: Dataset, params: dict[str, Any], cover: bool, engine: Engine
 ) -> None:
     """Similarity and routes of brokers."""
-    from fanplan.layers.overlay.stages.routes import broker_routes
+    from fanplan.layers.overlay.stages.routes import stage_broker_routes
     from fanplan.layers.overlay.stages.similarity import broker_pairs
 
     source = derived(dataset, engine)
-    broker_pairs(source, measure(params), with_cover=cover)
-    broker_routes(source)
+    broker_pairs(source, measure_of(params), with_cover=cover)
+    stage_broker_routes(source)
 
 
 def make_client_stages(dataset: Dataset, params: dict[str, Any], engine: Engine) -> None:
     """Similarity and routes of clients."""
-    from fanplan.layers.overlay.stages.routes import client_routes
+    from fanplan.layers.overlay.stages.routes import stage_client_routes
     from fanplan.layers.overlay.stages.similarity import client_pairs
 
     source = derived(dataset, engine)
-    client_pairs(source, measure(params))
-    client_routes(source)
+    client_pairs(source, measure_of(params))
+    stage_client_routes(source)
 
 
-def measure(params: dict[str, Any]) -> Measure:
+def measure_of(params: dict[str, Any]) -> Measure:
     from fanplan.data.ingest.extents import Measure
 
     return Measure(params["traffic"], params["rates"])

@@ -52,7 +52,7 @@ _SPREAD = "topic_id int, cell array<int>, source int, messages double"
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentPoints:
     """Points with a column ``source``, the boxes to match them with, and the columns to keep."""
 
     points: DataFrame
@@ -60,23 +60,25 @@ class Sent:
     keep: tuple[str, ...]
 
 
-def broker_routes(source: Derived) -> None:
+def stage_broker_routes(source: Derived) -> None:
     """Stage `routes`: source and destinations are brokers; deliveries are to subscribers."""
-    source.stage("routes", None, ROUTES, lambda f: summed(_between_brokers(source, "weight", f)))
+    source.stage(
+        "routes", None, ROUTES, lambda f: summed_routes(_between_brokers(source, "weight", f))
+    )
 
 
-def client_routes(source: Derived) -> None:
+def stage_client_routes(source: Derived) -> None:
     """Stage `client_routes`: from publishers, numbered by name, to sets of subscribers."""
-    build = lambda f: summed(_between_clients(source, "weight", f))  # noqa: E731
+    build = lambda f: summed_routes(_between_clients(source, "weight", f))  # noqa: E731
     source.stage("client_routes", None, ROUTES, build)
 
 
-def broker_sendings(source: Derived) -> None:
+def stage_broker_sendings(source: Derived) -> None:
     """Stage `sendings`: the times of the publications on each route; all must have one."""
     source.stage("sendings", None, SENDINGS, lambda f: _timed(_between_brokers(source, "time", f)))
 
 
-def client_sendings(source: Derived) -> None:
+def stage_client_sendings(source: Derived) -> None:
     """Stage `client_sendings`: the same of routes between clients."""
     build = lambda f: _timed(_between_clients(source, "time", f))  # noqa: E731
     source.stage("client_sendings", None, SENDINGS, build)
@@ -84,18 +86,18 @@ def client_sendings(source: Derived) -> None:
 
 def _between_brokers(source: Derived, carried: Carried, folder: Path) -> DataFrame:
     require_homes(source.dataset)
-    return to_brokers(source, _sent(source, brokers_of, carried), folder)
+    return to_brokers(source, _sent_points(source, publisher_brokers, carried), folder)
 
 
-def to_brokers(source: Derived, sent: Sent, folder: Path) -> DataFrame:
+def to_brokers(source: Derived, sent: SentPoints, folder: Path) -> DataFrame:
     """What is kept of each point, its destinations, and the number of subscribers reached."""
     # A home is a subscriber at a broker. They are numbered broker by broker.
     placed = source.read("subscriptions").join(broker_numbers(source), on="broker")
     homes = placed.select("subscriber_id", "owner").distinct()
     homes = homes.withColumn("home", numbered("owner", "subscriber_id")).persist()
-    starts = _starts(homes)
+    starts = _first_homes(homes)
     home = placed.join(homes, on=["subscriber_id", "owner"], how="inner")
-    heard = _audiences(source, home.select("subscription", "home"), sent, folder)
+    heard = _homes_reached(source, home.select("subscription", "home"), sent, folder)
     homes.unpersist()
     kept = T.StructType([heard.schema[name] for name in sent.keep])
     schema = kept.add(_ENDS[1]).add("reached", T.IntegerType())
@@ -106,13 +108,13 @@ def _between_clients(source: Derived, carried: Carried, folder: Path) -> DataFra
     """The same with publishers as sources and subscribers as destinations."""
     rows = source.read("subscriptions")
     home = rows.select("subscription", F.col("subscriber_id").alias("home"))
-    heard = _audiences(source, home, _sent(source, publisher_numbers, carried), folder)
+    heard = _homes_reached(source, home, _sent_points(source, publisher_numbers, carried), folder)
     reached = F.col("subscribers")
     ends = ("source", reached.alias("destinations"))
     return heard.select(*ends, carried, F.size(reached).alias("reached"))
 
 
-def _starts(homes: DataFrame) -> list[int]:
+def _first_homes(homes: DataFrame) -> list[int]:
     """The first home of each broker, from the numbers of homes: one row per broker."""
     counts = homes.groupBy("owner").agg(F.min("home").alias("first")).orderBy("owner").collect()
     starts: list[int] = []
@@ -122,16 +124,16 @@ def _starts(homes: DataFrame) -> list[int]:
     return starts
 
 
-def summed(rows: DataFrame, *key: str) -> DataFrame:
+def summed_routes(rows: DataFrame, *key: str) -> DataFrame:
     """One row per key, source and set of destinations; in decimals: order does not matter."""
     messages = F.col("weight")
     return rows.groupBy(*key, "source", "destinations").agg(
-        total(messages).alias("messages"),
-        total(messages * F.col("reached")).alias("deliveries"),
+        decimal_sum(messages).alias("messages"),
+        decimal_sum(messages * F.col("reached")).alias("deliveries"),
     )
 
 
-def total(column: Column) -> Column:
+def decimal_sum(column: Column) -> Column:
     return F.sum(column.cast("decimal(28,12)")).cast("double")
 
 
@@ -162,7 +164,7 @@ def _to_brokers(starts: list[int], keep: Sequence[str], batches: Batches) -> Bat
 # ---- points
 
 
-def _audiences(source: Derived, homes: DataFrame, sent: Sent, folder: Path) -> DataFrame:
+def _homes_reached(source: Derived, homes: DataFrame, sent: SentPoints, folder: Path) -> DataFrame:
     """What is kept of each point, and subscribers: the homes that it reaches."""
     path, columns = folder / "boxes", sent.boxes.columns
     homed = sent.boxes.drop("subscriber_id").join(homes, on="subscription", how="inner")
@@ -170,27 +172,27 @@ def _audiences(source: Derived, homes: DataFrame, sent: Sent, folder: Path) -> D
     return spatial.audiences(sent.points, str(path), source.manifest.dimensions, [*sent.keep])
 
 
-def measured(source: Derived) -> bool:
+def traffic_is_measured(source: Derived) -> bool:
     """Whether traffic is counted from publications; else it is spread from advertised rates."""
     return source.has("publications") and source.manifest.rates == "measured"
 
 
-def _sent(source: Derived, senders: Senders, carried: Carried) -> Sent:
+def _sent_points(source: Derived, senders: Senders, carried: Carried) -> SentPoints:
     """What was sent, and the boxes of those who may want it.
 
     Where no region cuts a cell the cells stand for their publications, and there are fewer of them;
     but a cell has no time.
     """
-    cells = not measured(source) or (source.manifest.exact and carried == "weight")
+    cells = not traffic_is_measured(source) or (source.manifest.exact and carried == "weight")
     points = (
-        published(source, senders, cells, carried)
-        if measured(source)
-        else advertised(source, senders, source.grid)
+        published_points(source, senders, cells, carried)
+        if traffic_is_measured(source)
+        else advertised_points(source, senders, source.grid)
     )
-    return Sent(points, source.read("cover" if cells else "regions"), ("source", carried))
+    return SentPoints(points, source.read("cover" if cells else "regions"), ("source", carried))
 
 
-def brokers_of(source: Derived) -> DataFrame:
+def publisher_brokers(source: Derived) -> DataFrame:
     """Publishers and the brokers they are at: of their advertisements, else of the same name.
 
     A publisher that advertises at several brokers is taken to be at the first by name.
@@ -205,7 +207,7 @@ def brokers_of(source: Derived) -> DataFrame:
     return placed.unionByName(own.join(placed, on="publisher", how="left_anti"))
 
 
-def published(source: Derived, senders: Senders, cells: bool, carried: Carried) -> DataFrame:
+def published_points(source: Derived, senders: Senders, cells: bool, carried: Carried) -> DataFrame:
     """Publications, or the cells they fall into, as points with source and what is carried.
 
     ``senders`` has publisher and owner.
@@ -228,7 +230,7 @@ def published(source: Derived, senders: Senders, cells: bool, carried: Carried) 
     return cover.cell_points(counted, dimensions)
 
 
-def advertised(source: Derived, senders: Senders, grid: GridRef) -> DataFrame:
+def advertised_points(source: Derived, senders: Senders, grid: GridRef) -> DataFrame:
     """Cells as points with source and weight, from rates: by volume within an advertisement."""
     if not source.has("advertisements"):
         what = "nothing says where traffic enters"
@@ -248,11 +250,11 @@ def advertised(source: Derived, senders: Senders, grid: GridRef) -> DataFrame:
         .withColumn("rate", F.col("rate") * volume / F.col("total"))
         .select("topic_id", F.col("owner").alias("source"), "rate", "lo", "hi")
     )
-    spread = sent.mapInArrow(partial(_spread, grid), _SPREAD)
+    spread = sent.mapInArrow(partial(_spread_rates, grid), _SPREAD)
     return cover.cell_points(spread, source.manifest.dimensions)
 
 
-def _spread(grid: GridRef, batches: Batches) -> Batches:
+def _spread_rates(grid: GridRef, batches: Batches) -> Batches:
     """Spread rates over the cells that their boxes meet."""
     edges = grid.load()
     for batch in batches:

@@ -26,7 +26,7 @@ from fanplan.data.ingest.extents import (
     advertisements,
     subscription_chunks,
 )
-from fanplan.layers.overlay.problem import similarity as metrics
+from fanplan.layers.overlay import problem as metrics
 from fanplan.network.dataset import publisher_names, read_brokers
 
 Batches = Iterator[pa.RecordBatch]
@@ -60,12 +60,12 @@ def broker_pairs(source: Derived, measure: Measure = BY_SPACE, with_cover: bool 
 
     def build(folder: Path) -> DataFrame:
         subscriptions = _of_brokers(source, measure, folder / "subscriptions")
-        parts = {"overlap": overlaps(source.session(), subscriptions)}
+        parts = {"overlap": overlaps_of_owners(source.session(), subscriptions)}
         if with_cover:
-            parts["cover"] = covers(source.session(), subscriptions)
+            parts["cover"] = covers_of_owners(source.session(), subscriptions)
         if source.has("advertisements"):
             offers = _offers_of_brokers(source, measure, folder / "advertisements")
-            parts["interest"] = interests(source.session(), offers, subscriptions)
+            parts["interest"] = interests_of_owners(source.session(), offers, subscriptions)
         apart = {name: rows.filter("i != j") for name, rows in parts.items()}
         return _side_by_side(apart)
 
@@ -78,7 +78,7 @@ def client_pairs(source: Derived, measure: Measure = BY_SPACE) -> None:
 
     def common(folder: Path) -> DataFrame:
         chunks = _of_subscribers(source, measure, folder / "subscriptions")
-        pairs = overlaps(source.session(), chunks).filter("i != j")
+        pairs = overlaps_of_owners(source.session(), chunks).filter("i != j")
         return pairs.withColumnRenamed("value", "overlap")
 
     source.stage("client_overlap", measure.traffic, CLIENT_OVERLAP, common)
@@ -88,7 +88,9 @@ def client_pairs(source: Derived, measure: Measure = BY_SPACE) -> None:
     def shares(folder: Path) -> DataFrame:
         chunks = _of_subscribers(source, measure, folder / "subscriptions")
         offers = _offers_of_publishers(source, measure, folder / "advertisements")
-        return interests(source.session(), offers, chunks).withColumnRenamed("value", "interest")
+        return interests_of_owners(source.session(), offers, chunks).withColumnRenamed(
+            "value", "interest"
+        )
 
     source.stage("client_interest", measure.traffic, CLIENT_INTEREST, shares)
 
@@ -140,20 +142,20 @@ def _offers_of_publishers(source: Derived, measure: Measure, path: Path) -> Chun
 # ---- metrics
 
 
-def overlaps(spark: SparkSession, chunks: Chunks) -> DataFrame:
+def overlaps_of_owners(spark: SparkSession, chunks: Chunks) -> DataFrame:
     """Overlap (Eq. 4.2) of owners: i, j, value, for both orders of a pair."""
     numbers = chunks.numbers
     tasks = [(q, (p,)) for n, q in enumerate(numbers) for p in numbers[: n + 1]]
-    return _run(spark, _overlaps, chunks, chunks, tasks)
+    return _run(spark, _overlap_pairs, chunks, chunks, tasks)
 
 
-def interests(spark: SparkSession, advertised: Chunks, subscribed: Chunks) -> DataFrame:
+def interests_of_owners(spark: SparkSession, advertised: Chunks, subscribed: Chunks) -> DataFrame:
     """Interest (Eq. 4.7) of owners: i, j, value."""
     tasks = [(q, (p,)) for q in subscribed.numbers for p in advertised.numbers]
-    return _run(spark, _interests, advertised, subscribed, tasks)
+    return _run(spark, _interest_pairs, advertised, subscribed, tasks)
 
 
-def covers(spark: SparkSession, chunks: Chunks) -> DataFrame:
+def covers_of_owners(spark: SparkSession, chunks: Chunks) -> DataFrame:
     """Covering (Eq. 4.5) of owners: i, j, value.
 
     A task has one chunk of covered extents and very many that may cover them: it meets the same
@@ -161,7 +163,7 @@ def covers(spark: SparkSession, chunks: Chunks) -> DataFrame:
     """
     numbers = chunks.numbers
     many = [numbers[n : n + TOGETHER] for n in range(0, len(numbers), TOGETHER)]
-    return _run(spark, _covers, chunks, chunks, [(q, some) for q in numbers for some in many])
+    return _run(spark, _cover_pairs, chunks, chunks, [(q, some) for q in numbers for some in many])
 
 
 def _run(
@@ -183,30 +185,34 @@ def _work(kernel: Kernel, left: Chunks, right: Chunks, tasks: Tasks, batches: Ba
                 )
 
 
-def _overlaps(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[OwnerPairs]:
+def _overlap_pairs(
+    left: Chunks, right: Chunks, q: int, others: tuple[int, ...]
+) -> Iterator[OwnerPairs]:
     for p in others:
-        i, j, value = metrics.overlap(left.load(p), right.load(q))
+        i, j, value = metrics.owner_overlap(left.load(p), right.load(q))
         # Within a chunk a pair is found twice, and rounding may differ.
         once = i < j if p == q else np.full(len(i), True)
         yield i[once], j[once], value[once]
         yield j[once], i[once], value[once]
 
 
-def _interests(
+def _interest_pairs(
     left: Chunks, right: Chunks, q: int, others: tuple[int, ...]
 ) -> Iterator[OwnerPairs]:
     for p in others:
-        yield metrics.interest(left.load(p), right.load(q))
+        yield metrics.owner_interest(left.load(p), right.load(q))
 
 
-def _covers(left: Chunks, right: Chunks, q: int, others: tuple[int, ...]) -> Iterator[OwnerPairs]:
-    yield metrics.cover(left.load_all(others), right.load(q))
+def _cover_pairs(
+    left: Chunks, right: Chunks, q: int, others: tuple[int, ...]
+) -> Iterator[OwnerPairs]:
+    yield metrics.owner_cover(left.load_all(others), right.load(q))
 
 
 def _side_by_side(parts: dict[str, DataFrame]) -> DataFrame:
     """One row per pair with a column per metric; zero where a part has no such pair."""
     wide = (
-        part.select("i", "j", *(_value(name == other).alias(other) for other in METRICS))
+        part.select("i", "j", *(_value_or_zero(name == other).alias(other) for other in METRICS))
         for name, part in parts.items()
     )
     rows = reduce(DataFrame.unionByName, wide)
@@ -214,5 +220,5 @@ def _side_by_side(parts: dict[str, DataFrame]) -> DataFrame:
     return rows.groupBy("i", "j").agg(*(F.sum(name).alias(name) for name in METRICS))
 
 
-def _value(own: bool) -> Column:
+def _value_or_zero(own: bool) -> Column:
     return F.col("value") if own else F.lit(0.0)

@@ -16,12 +16,12 @@ from fanplan.boxes.intersections import arrays, meeting_cover, meeting_sums
 from fanplan.network.brokers import Similarity
 
 
-def overlap(left: Extents, right: Extents) -> OwnerPairs:
+def owner_overlap(left: Extents, right: Extents) -> OwnerPairs:
     """Overlap of owners (Eq. 4.2): the sum of α²/(A_x A_y) over all pairs of their extents."""
     return _sums(left, right, True)
 
 
-def interest(advertisements: Extents, subscriptions: Extents) -> OwnerPairs:
+def owner_interest(advertisements: Extents, subscriptions: Extents) -> OwnerPairs:
     """Interest of owners (Eq. 4.7): the sum of α/A_x over advertisements x and subscriptions."""
     return _sums(advertisements, subscriptions, False)
 
@@ -29,10 +29,10 @@ def interest(advertisements: Extents, subscriptions: Extents) -> OwnerPairs:
 def _sums(left: Extents, right: Extents, both: bool) -> OwnerPairs:
     tiles, owners = left.tiles, len(right.owners)
     found = meeting_sums(arrays(left), tiles, arrays(right), right.index, owners, both)
-    return _named(found, left, right)
+    return _with_owners(found, left, right)
 
 
-def cover(left: Extents, right: Extents) -> OwnerPairs:
+def owner_cover(left: Extents, right: Extents) -> OwnerPairs:
     """Covering of owners (Eq. 4.5): how far extents of i cover those of j.
 
     Extents of one box, which most are, are looked up in tables; the others are compared with
@@ -43,16 +43,16 @@ def cover(left: Extents, right: Extents) -> OwnerPairs:
     if len(several):
         more = meeting_cover(arrays(left), several, arrays(right), right.index, right.sizes)
         found = _added(found, more, (len(left.owners), len(right.owners)))
-    return _named(found, left, right)
+    return _with_owners(found, left, right)
 
 
 def _added(first: OwnerPairs, second: OwnerPairs, shape: tuple[int, int]) -> OwnerPairs:
     """The sums of two tables of pairs."""
-    total = (matrix(first, shape) + matrix(second, shape)).tocoo()
+    total = (pair_matrix(first, shape) + pair_matrix(second, shape)).tocoo()
     return total.row.astype(np.int64), total.col.astype(np.int64), total.data
 
 
-def _named(found: OwnerPairs, left: Extents, right: Extents) -> OwnerPairs:
+def _with_owners(found: OwnerPairs, left: Extents, right: Extents) -> OwnerPairs:
     i, j, value = found
     return left.owners[i], right.owners[j], value
 
@@ -61,9 +61,11 @@ def broker_similarity(subscriptions: Extents, advertisements: Extents, brokers: 
     """All three metrics between brokers, whose numbers are the owners."""
     shape = (brokers, brokers)
     return Similarity(
-        overlap=matrix(both_ways(overlap(subscriptions, subscriptions)), shape),
-        cover=matrix(apart(cover(subscriptions, subscriptions)), shape),
-        interest=matrix(apart(interest(advertisements, subscriptions)), shape),
+        overlap=pair_matrix(both_ways(owner_overlap(subscriptions, subscriptions)), shape),
+        cover=pair_matrix(different_owners(owner_cover(subscriptions, subscriptions)), shape),
+        interest=pair_matrix(
+            different_owners(owner_interest(advertisements, subscriptions)), shape
+        ),
     )
 
 
@@ -75,17 +77,17 @@ def client_similarity(
     Owners are subscribers and publishers. With weights of advertisements that are a publisher's
     shares of its rate, interest is the expected share of its messages that a subscriber wants.
     """
-    shares = matrix(interest(advertisements, subscriptions), (publishers, subscribers))
-    common = both_ways(overlap(subscriptions, subscriptions))
-    return shares, matrix(common, (subscribers, subscribers))
+    shares = pair_matrix(owner_interest(advertisements, subscriptions), (publishers, subscribers))
+    common = both_ways(owner_overlap(subscriptions, subscriptions))
+    return shares, pair_matrix(common, (subscribers, subscribers))
 
 
-def matrix(pairs: OwnerPairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
+def pair_matrix(pairs: OwnerPairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
     i, j, value = pairs
     return scipy.sparse.coo_array((value, (i, j)), shape=shape).tocsr()
 
 
-def apart(pairs: OwnerPairs) -> OwnerPairs:
+def different_owners(pairs: OwnerPairs) -> OwnerPairs:
     """Pairs of different owners."""
     i, j, value = pairs
     return i[i != j], j[i != j], value[i != j]

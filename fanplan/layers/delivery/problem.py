@@ -10,17 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.build import equal_audiences, take_audiences
-from fanplan.data.interest import InterestProblem
+from fanplan.data.interest import InterestProblem, load_classes
+from fanplan.data.reader import read_stage
 from fanplan.layers.groups.problem.groups import BrokerTrees
+from fanplan.layers.groups.problem.trees import TreeSource
+from fanplan.network.dataset import publisher_names
 from fanplan.network.trees import depths
+
+EVERYWHERE = np.zeros(1, np.int32)
+"""The domain of the only broker there is, where there are none: multicast reaches everybody."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +61,7 @@ class DeliveryProblem:
     @cached_property
     def gateways(self) -> Ints:
         """Trees × domains: the broker of the domain that is nearest to the root."""
-        return nearest(self.trees.root, self.trees.parent, self.domain, self.domains)
+        return nearest_brokers(self.trees.root, self.trees.parent, self.domain, self.domains)
 
     @cached_property
     def segments(self) -> Segments:
@@ -99,6 +107,93 @@ class Segments:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
+@dataclass(frozen=True, eq=False)
+class DomainInterest:
+    """What the subscribers of one domain want: an interest problem of their own.
+
+    Its rows are different audiences within the domain; segment ``segment[i]`` has row ``row[i]``.
+    """
+
+    problem: InterestProblem
+    segment: Longs
+    row: Longs
+
+
+def load_delivery(
+    dataset: Path, brokers: pa.Array, clients: pa.Table, source: TreeSource, domain: Ints
+) -> DeliveryProblem:
+    """Traffic that enters where publishers are, on trees hung there.
+
+    ``clients`` has client, role and broker; who is at several is taken to be at the first by name.
+    """
+    interest = load_classes(dataset)
+    home = client_homes(clients, "subscriber", interest.subscribers, brokers)
+    entry = client_homes(clients, "publisher", publisher_names(dataset), brokers)
+    row, broker, messages = entering_parcels(dataset, interest, entry)
+    trees = source.hung(np.unique(broker))
+    tree = trees.of(broker)
+    for lost in broker[tree == NONE][:1]:
+        what = f"broker {brokers[int(lost)].as_py()!r} sends, but is no root"
+        raise InputError(Problem("trees", what, "Give a tree for every broker that sends"))
+    return DeliveryProblem(interest, brokers, trees, home, domain, row, tree, messages)
+
+
+def load_flat(dataset: Path) -> DeliveryProblem:
+    """The problem of a dataset without brokers: whoever publishes, channels reach everybody."""
+    interest = load_classes(dataset)
+    nowhere = np.full((1, 1), NONE, np.int32)
+    return DeliveryProblem(
+        interest=interest,
+        brokers=pa.array([""]),
+        trees=BrokerTrees(np.zeros(1, np.int32), nowhere),
+        home=np.zeros(len(interest.subscribers), np.int32),
+        domain=EVERYWHERE,
+        row=np.arange(interest.size, dtype=np.int32),
+        tree=np.zeros(interest.size, np.int32),
+        messages=interest.messages,
+    )
+
+
+def client_homes(clients: pa.Table, role: str, names: pa.Array, brokers: pa.Array) -> Ints:
+    """The broker of each client, as positions."""
+    rows = clients.filter(pc.equal(clients["role"], role)).sort_by(
+        [("client", "ascending"), ("broker", "descending")]
+    )
+    at, broker = pc.index_in(rows["client"], names), pc.index_in(rows["broker"], brokers)
+    home = np.full(len(names), NONE, np.int32)
+    known = np.flatnonzero(at.is_valid().to_numpy())
+    # Of several the last counts, and brokers descend.
+    home[at.fill_null(NONE).to_numpy()[known]] = broker.fill_null(NONE).to_numpy()[known]
+    for lost in np.flatnonzero(home == NONE)[:1]:
+        what = "has no broker"
+        remedy = "Give it one in the workload, or allocate clients"
+        raise InputError(Problem(f"{role} {names[int(lost)].as_py()!r}", what, remedy))
+    return home
+
+
+def entering_parcels(
+    dataset: Path, interest: InterestProblem, entry: Ints
+) -> tuple[Ints, Ints, np.ndarray]:
+    """Class, broker and messages of what enters; shares of what the class has in all."""
+    table = read_stage(dataset, "senders", ("publisher", "audience_class", "messages"))
+    row = table["audience_class"].to_numpy().astype(np.int64)
+    broker = entry[table["publisher"].to_numpy()].astype(np.int64)
+    brokers = int(broker.max(initial=0)) + 1
+    key, place = np.unique(row * brokers + broker, return_inverse=True)
+    sent = np.bincount(place, table["messages"].to_numpy(), len(key))
+    row, broker = key // brokers, key % brokers
+    totals = np.bincount(row, sent, interest.size)
+    if (totals[interest.messages > 0] <= 0).any():
+        lost = int(np.flatnonzero((totals <= 0) & (interest.messages > 0))[0])
+        what = f"nobody is known to send what audience class {lost} wants"
+        raise InputError(Problem(str(dataset), what, "Name publishers in the publications"))
+    used = sent > 0
+    row, broker, sent = row[used], broker[used], sent[used]
+    # Where totals are the same, as with measured rates, whole numbers stay whole.
+    messages = sent * (interest.messages[row] / totals[row])
+    return row.astype(np.int32), broker.astype(np.int32), messages
+
+
 def segments_of(problem: DeliveryProblem) -> Segments:
     """O(audiences · log)."""
     interest = problem.interest
@@ -116,19 +211,7 @@ def segments_of(problem: DeliveryProblem) -> Segments:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Local:
-    """What the subscribers of one domain want: an interest problem of their own.
-
-    Its rows are different audiences within the domain; segment ``segment[i]`` has row ``row[i]``.
-    """
-
-    problem: InterestProblem
-    segment: Longs
-    row: Longs
-
-
-def local_interest(problem: DeliveryProblem, domain: int, messages: Floats) -> Local:
+def local_interest(problem: DeliveryProblem, domain: int, messages: Floats) -> DomainInterest:
     """Interest inside a domain, where segment k has ``messages[k]``; those without any are out."""
     segments = problem.segments
     own = np.flatnonzero((segments.domain == domain) & (messages > 0))
@@ -143,11 +226,11 @@ def local_interest(problem: DeliveryProblem, domain: int, messages: Floats) -> L
         flows=np.bincount(alike, minlength=len(rows)).astype(np.int64),
         classes=np.arange(len(rows), dtype=np.int32),
     )
-    return Local(reduced, own, alike)
+    return DomainInterest(reduced, own, alike)
 
 
 @compiled
-def nearest(root: Ints, parent: Ints, domain: Ints, domains: int) -> Ints:
+def nearest_brokers(root: Ints, parent: Ints, domain: Ints, domains: int) -> Ints:
     """Of each tree and domain the broker with fewest hops from the root, ties to the first."""
     found = np.full((len(root), domains), NONE, np.int32)
     for tree in range(len(root)):
