@@ -384,7 +384,6 @@ OTHER_NAMES: set[tuple[str, str]] = {
     ("delivery", "replayed"),
     ("delivery", "sections"),
     ("delivery", "steps"),
-    ("delivery", "ways"),
     ("groups", "build"),
     ("groups", "carried"),
     ("groups", "cells"),
