@@ -41,7 +41,7 @@ from fanplan.layers.groups.search.benefit import candidates_of
 from fanplan.layers.groups.stages.cell_marks import marked
 from fanplan.layers.groups.stages.grid import GroupGrid
 from fanplan.network.brokers import Routes
-from fanplan.papers.hyper.samples import at_equal_state, cost, paper_problem
+from fanplan.papers.hyper.samples import at_equal_state, paper_problem, priced_cost
 from fanplan.workload.generators.draws import names
 from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid
 
@@ -309,7 +309,9 @@ def choice(args: argparse.Namespace) -> None:
             candidates = candidates_of(problem)
             none = np.zeros(problem.size, bool)
             pairs = (at_equal_state(problem, candidates, rank, 10) for rank in ("nc", "fc"))
-            costs.append([cost(groups_ledger(problem, none)), *(c for pair in pairs for c in pair)])
+            costs.append(
+                [priced_cost(groups_ledger(problem, none)), *(c for pair in pairs for c in pair)]
+            )
         print(f"{name:<10}", *(f"{value:>9,.0f}" for value in np.mean(costs, axis=0)))
 
 

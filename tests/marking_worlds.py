@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SourceTrees
 from fanplan.layers.marking.problem.trees import given_problem, shared_problem
-from fanplan.papers.matchmaker.examples import FIGURE_7_LINKS as FIGURE_7_LINKS
-from fanplan.papers.matchmaker.examples import figure_2 as figure_2
-from fanplan.papers.matchmaker.examples import figure_5 as figure_5
-from fanplan.papers.matchmaker.examples import figure_7 as figure_7
-from fanplan.papers.matchmaker.examples import links as links
-from fanplan.papers.matchmaker.examples import network as network
-from fanplan.papers.matchmaker.examples import tree_table as tree_table
+from fanplan.papers.matchmaker import examples
+
+FIGURE_7_LINKS = examples.FIGURE_7_LINKS
+figure_2, figure_5 = examples.network_of_figure_2, examples.problem_of_figure_5
+figure_7 = examples.problem_of_figure_7
+links, network = examples.links_between, examples.lettered_network
+tree_table = examples.lettered_trees
 
 Edge = tuple[int, int]
 

@@ -11,7 +11,7 @@ from fanplan.cli import options
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.core.folder import require_free
-from fanplan.papers import PAPERS, load
+from fanplan.papers import PAPERS, load_experiment
 
 if TYPE_CHECKING:
     from fanplan.api import Engine
@@ -43,15 +43,24 @@ def papers(
     if name is None:
         show_json({"papers": PAPERS}) if json else show_facts("Papers", PAPERS)
         return
-    experiment = load(name)
-    from fanplan.papers.report import RESULTS, require_section, write_docs, write_results
+    experiment = load_experiment(name)
+    from fanplan.papers.results import (
+        RESULTS,
+        require_plots,
+        require_section,
+        write_docs,
+        write_results,
+    )
 
+    require_plots()
     folder = out or Path(f"papers-{name}")
     require_free(folder, RESULTS, replace)
     if docs:
         require_section(docs, name)
     study = experiment.quick if quick else experiment.full
-    samples = measure(experiment, study, runs or study.runs, seed, engine(master, remote, json))
+    samples = take_samples(
+        experiment, study, runs or study.runs, seed, engine(master, remote, json)
+    )
     rows = write_results(experiment, study, samples, folder, replace)
     if docs:
         write_docs(experiment, study, samples, folder, docs)
@@ -63,9 +72,11 @@ def papers(
         show_facts("Results", facts | {"rows": len(rows)})
 
 
-def measure(experiment: Experiment, study: Study, runs: int, seed: int, spark: Engine) -> Samples:
+def take_samples(
+    experiment: Experiment, study: Study, runs: int, seed: int, spark: Engine
+) -> Samples:
     """Take all samples, with progress."""
-    from fanplan.papers.run import run_study
+    from fanplan.papers.experiment import run_study
 
     total = len(study.settings) * runs
     session = spark.session()
@@ -78,12 +89,12 @@ def measure(experiment: Experiment, study: Study, runs: int, seed: int, spark: E
 
 def show_verdicts(study: Study, samples: Samples) -> None:
     """What the paper says, and whether it holds."""
-    from fanplan.papers.experiment import judge
+    from fanplan.papers.experiment import judge_statement
 
-    verdicts = [judge(item, text, samples) for item in study.items for text in item.statements]
     header = ("item", "statement", "below", "above", "agree", "holds")
+    found = (judge_statement(item, s, samples) for item in study.items for s in item.statements)
     rows = [
         (v.item, v.text, v.lower, v.higher, f"{v.agree} of {v.runs}", "yes" if v.holds else "no")
-        for v in verdicts
+        for v in found
     ]
     show_table("Statements", header, rows)

@@ -20,7 +20,7 @@ PAPERS = {
 """What each experiment is about. A module of that name here defines its ``EXPERIMENT``."""
 
 
-def load(name: str) -> Experiment:
+def load_experiment(name: str) -> Experiment:
     """An experiment by its name. Its module, and with it the planners, is imported only now."""
     if name not in PAPERS:
         known = ", ".join(PAPERS)

@@ -7,12 +7,16 @@ All settings are sampled with the same seeds: run *i* of one compares with run *
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain, pairwise, permutations, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fanplan.data.tasks import run_tasks
 
 Setting = Mapping[str, Any]
 Sample = Callable[[dict[str, Any], int], dict[str, float]]
@@ -34,7 +38,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class PaperLine:
     """Points that belong together; ``ours`` marks a method that is not the paper's."""
 
     label: str
@@ -76,7 +80,7 @@ class Item:
 
     name: str
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[PaperLine, ...]
     y: str
     x: str | None = None
     reading: str = ""
@@ -109,7 +113,7 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """One result beside the published number. ``sd`` is over runs; z needs both and an sd."""
 
     paper: str
@@ -126,7 +130,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """A statement, the means of its two sides, and how many of the runs agree."""
 
     item: str
@@ -141,7 +145,40 @@ class Verdict:
         return 2 * self.agree > self.runs
 
 
-def spread(values: NDArray[np.float64]) -> float | None:
+# ---- running
+
+
+def take_sample(sample: Sample, item: dict[str, Any]) -> dict[str, Any]:
+    """One task: a sample of a setting with a seed of its own."""
+    return sample(item["setting"], item["seed"])
+
+
+def run_study(
+    spark: Any,
+    experiment: Experiment,
+    study: Study,
+    runs: int,
+    seed: int = 0,
+    finished: Callable[[int], None] = lambda done: None,
+) -> Samples:
+    """All settings with the seeds from ``seed`` on; run *i* has seed + i whatever else is run."""
+    items: list[dict[str, Any]] = [
+        {"setting": dict(setting), "seed": seed + run}
+        for setting in study.settings
+        for run in range(runs)
+    ]
+    results = run_tasks(spark, partial(take_sample, experiment.sample), items, finished)
+    samples: dict[tuple[str, str], list[float]] = {}
+    for item, result in zip(items, results, strict=True):
+        for key, value in result.items():
+            samples.setdefault((item["setting"]["name"], key), []).append(value)
+    return {place: np.array(values, dtype=np.float64) for place, values in samples.items()}
+
+
+# ---- what samples say
+
+
+def deviation(values: NDArray[np.float64]) -> float | None:
     """Standard deviation of a sample; one run has none, and equal runs have 0 without rounding."""
     if len(values) < 2:
         return None
@@ -160,20 +197,22 @@ def z_score(published: float | None, mean: float, sd: float | None) -> float | N
 
 def summarise(
     paper: str, item: str, setting: str, published: float | None, values: NDArray[np.float64]
-) -> Row:
+) -> PaperRow:
     """The row of one number measured in several runs."""
-    mean, sd = float(np.mean(values)), spread(values)
+    mean, sd = float(np.mean(values)), deviation(values)
     z = z_score(published, mean, sd)
-    return Row(paper, item, setting, published, mean, sd, z, len(values))
+    return PaperRow(paper, item, setting, published, mean, sd, z, len(values))
 
 
-def item_rows(paper: str, item: Item, samples: Samples) -> list[Row]:
+def item_rows(paper: str, item: Item, samples: Samples) -> list[PaperRow]:
     """A row per point, then one per statement: the mean is the share of runs that agree.
 
     A statement of the paper has 1 as its published number.
     """
     points = [
-        summarise(paper, item.name, place(item, line, p), p.published, samples[p.setting, p.key])
+        summarise(
+            paper, item.name, point_words(item, line, p), p.published, samples[p.setting, p.key]
+        )
         for line in item.lines
         for p in line.points
     ]
@@ -183,39 +222,75 @@ def item_rows(paper: str, item: Item, samples: Samples) -> list[Row]:
             item.name,
             statement.text,
             None if statement.ours else 1.0,
-            agreement(statement, samples).astype(np.float64),
+            agreeing_runs(statement, samples).astype(np.float64),
         )
         for statement in item.statements
     ]
     return points + statements
 
 
-def place(item: Item, line: Line, point: Point) -> str:
+def point_words(item: Item, line: PaperLine, point: Point) -> str:
     """Where a point is, in words: its line and its place on the axis."""
     x = point.x if isinstance(point.x, str) else f"{item.x} {point.x:g}"
     return f"{line.label}, {x}" if x else line.label
 
 
-def side(value: Side, samples: Samples) -> NDArray[np.float64]:
+def side_numbers(value: Side, samples: Samples) -> NDArray[np.float64]:
     """The numbers of one side of a comparison, one per run or one for all."""
     return samples[value.setting, value.key] if isinstance(value, Point) else np.array([value])
 
 
-def agreement(statement: Statement, samples: Samples) -> NDArray[np.bool_]:
+def agreeing_runs(statement: Statement, samples: Samples) -> NDArray[np.bool_]:
     """Which runs agree with a statement."""
     return np.logical_and.reduce(
         [
-            side(low, samples) < statement.factor * side(high, samples)
+            side_numbers(low, samples) < statement.factor * side_numbers(high, samples)
             for low, high in statement.pairs
         ]
     )
 
 
-def judge(item: Item, statement: Statement, samples: Samples) -> Verdict:
+def judge_statement(item: Item, statement: Statement, samples: Samples) -> Judgement:
     """A statement against all runs; the means are over the pairs too."""
-    agree = agreement(statement, samples)
+    agree = agreeing_runs(statement, samples)
     lower, higher = (
-        float(np.mean([np.mean(side(pair[i], samples)) for pair in statement.pairs]))
+        float(np.mean([np.mean(side_numbers(pair[i], samples)) for pair in statement.pairs]))
         for i in (0, 1)
     )
-    return Verdict(item.name, statement.text, lower, higher, int(agree.sum()), len(agree))
+    return Judgement(item.name, statement.text, lower, higher, int(agree.sum()), len(agree))
+
+
+# ---- statements as figures make them
+
+
+def pointwise(
+    text: str, lower: Sequence[Side], higher: Sequence[Side], factor: float = 1.0
+) -> Statement:
+    """Point by point, the first are below the second."""
+    return Statement(text, tuple(zip(lower, higher, strict=True)), factor)
+
+
+def pointwise_all(
+    text: str, lower: Sequence[Side], others: Iterable[Sequence[Side]], factor: float = 1.0
+) -> Statement:
+    """Point by point, the first are below those of every other line."""
+    pairs = tuple(pair for other in others for pair in zip(lower, other, strict=True))
+    return Statement(text, pairs, factor)
+
+
+def every_below(
+    text: str, lower: Iterable[Side], higher: Iterable[Side], factor: float = 1.0
+) -> Statement:
+    """Every one of the first points is below every one of the second."""
+    return Statement(text, tuple(product(lower, higher)), factor)
+
+
+def alike(text: str, lines: Sequence[Sequence[Side]], factor: float) -> Statement:
+    """Point by point, no line is higher than another times the factor."""
+    pairs = (zip(one, other, strict=True) for one, other in permutations(lines, 2))
+    return Statement(text, tuple(chain.from_iterable(pairs)), factor)
+
+
+def rising(text: str, lines: Iterable[Sequence[Side]]) -> Statement:
+    """Along each line, every point is below the next."""
+    return Statement(text, tuple(chain.from_iterable(map(pairwise, lines))))

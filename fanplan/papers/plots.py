@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from fanplan.papers.experiment import Item, Line, Samples
+from fanplan.papers.experiment import Item, PaperLine, Samples
 
 STYLE: Any = {
     "svg.hashsalt": "fanplan",
@@ -45,11 +45,11 @@ def draw_item(item: Item, samples: Samples, path: Path) -> None:
         axes.set_title(f"{item.name}: {item.title}", fontsize=11, loc="left")
         draw_bars(axes, item, samples) if item.x is None else draw_curves(axes, item, samples)
         labels = axes.get_legend_handles_labels()[1]
-        figure.legend(loc="outside lower center", ncols=columns(labels))
+        figure.legend(loc="outside lower center", ncols=legend_columns(labels))
         figure.savefig(path, metadata={"Date": None, "Creator": None})
 
 
-def columns(labels: list[str]) -> int:
+def legend_columns(labels: list[str]) -> int:
     """Entries side by side in the legend: rows of equal length, as long as the width allows."""
     count, longest = len(labels), max(map(len, labels))
     most = max(1, min(count, LEGEND_WIDTH // (longest + 8)))
@@ -57,7 +57,7 @@ def columns(labels: list[str]) -> int:
     return -(-count // rows)
 
 
-def numbers(line: Line, samples: Samples) -> tuple[np.ndarray, np.ndarray]:
+def means_and_deviations(line: PaperLine, samples: Samples) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each point."""
     values = [samples[point.setting, point.key] for point in line.points]
     means = np.array([np.mean(value) for value in values])
@@ -68,7 +68,7 @@ def draw_curves(axes: Any, item: Item, samples: Samples) -> None:
     """A line for each of the item's; ours are red and thicker, told apart by their dashes."""
     theirs = ours = 0
     for line in item.lines:
-        means, sds = numbers(line, samples)
+        means, sds = means_and_deviations(line, samples)
         xs = [float(point.x) for point in line.points]
         if line.ours:
             style = {"color": OURS, "lw": 2.2, "ls": ("-", "--", ":")[ours % 3], "marker": "o"}
@@ -85,7 +85,7 @@ def draw_curves(axes: Any, item: Item, samples: Samples) -> None:
         axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     axes.set_xlabel(item.x)
     axes.set_ylabel(item.y)
-    scale(axes.set_yscale, axes.yaxis, item)
+    scale_axis(axes.set_yscale, axes.yaxis, item)
 
 
 def draw_bars(axes: Any, item: Item, samples: Samples) -> None:
@@ -94,7 +94,7 @@ def draw_bars(axes: Any, item: Item, samples: Samples) -> None:
     height = 0.8 / len(item.lines)
     axes.figure.set_figheight(1.6 + INCHES_PER_BAR * len(names) * len(item.lines))
     for i, line in enumerate(item.lines):
-        means, sds = numbers(line, samples)
+        means, sds = means_and_deviations(line, samples)
         places = [names.index(str(point.x)) + height * (i + 0.5) - 0.4 for point in line.points]
         axes.barh(places, means, 0.9 * height, xerr=sds, label=line.label, color=COLOURS[i])
         mark_published(axes, line, places)
@@ -102,10 +102,10 @@ def draw_bars(axes: Any, item: Item, samples: Samples) -> None:
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(False, axis="y")
     axes.set_xlabel(item.y)
-    scale(axes.set_xscale, axes.xaxis, item)
+    scale_axis(axes.set_xscale, axes.xaxis, item)
 
 
-def mark_published(axes: Any, line: Line, places: list[float]) -> None:
+def mark_published(axes: Any, line: PaperLine, places: list[float]) -> None:
     """A diamond where a published number would end its bar; one entry in the legend for all."""
     known = [
         (point.published, place)
@@ -118,7 +118,7 @@ def mark_published(axes: Any, line: Line, places: list[float]) -> None:
         axes.plot(*zip(*known, strict=True), "D", ms=4, mfc="white", mec="black", label=label)
 
 
-def scale(set_scale: Any, axis: Any, item: Item) -> None:
+def scale_axis(set_scale: Any, axis: Any, item: Item) -> None:
     """A logarithmic axis with plain numbers, if asked for; otherwise it starts at 0."""
     if item.log:
         set_scale("log")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 from fanplan.cli.papers import papers
 from fanplan.core.errors import InputError
-from fanplan.papers import PAPERS, load
+from fanplan.papers import PAPERS, load_experiment
 
 app = typer.Typer()
 app.command()(papers)
@@ -39,8 +40,19 @@ def test_what_cannot_be_written_is_said_before_anything_is_measured(tmp_path: Pa
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_without_matplotlib_it_is_said_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    error = CliRunner().invoke(app, ["hyper", "--out", str(tmp_path / "new")]).exception
+    assert isinstance(error, InputError)
+    assert str(error).endswith("Install it: pip install 'fanplan[papers]'")
+    assert list(tmp_path.iterdir()) == []
+    assert CliRunner().invoke(app, []).exit_code == 0
+
+
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_listed_paper_can_be_loaded(name: str) -> None:
-    experiment = load(name)
+    experiment = load_experiment(name)
     assert experiment.name == name
     assert experiment.full.runs >= experiment.quick.runs >= 1

@@ -14,36 +14,35 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InputError
-from fanplan.papers import report
 from fanplan.papers.experiment import (
     Experiment,
     Item,
-    Line,
+    PaperLine,
+    PaperRow,
     Point,
-    Row,
     Samples,
     Statement,
     Study,
-    agreement,
+    agreeing_runs,
     item_rows,
-    judge,
+    judge_statement,
+    run_study,
     summarise,
 )
-from fanplan.papers.report import (
+from fanplan.papers.results import (
     published_table,
     require_section,
     with_section,
     write_docs,
     write_results,
 )
-from fanplan.papers.run import run_study
 
 FIELDS = ("paper", "item", "setting", "published", "mean", "sd", "z", "runs")
 A, B = Point("s", "a", 1.0, published=2.0), Point("s", "b", 2.0)
 ITEM = Item(
     "Figure 1",
     "Two points",
-    (Line("line", (A, B)), Line("ours", (Point("t", "a", 1.0),), ours=True)),
+    (PaperLine("line", (A, B)), PaperLine("ours", (Point("t", "a", 1.0),), ours=True)),
     "cost",
     "x",
     "Read so.",
@@ -80,7 +79,7 @@ def test_mean_sd_and_z_are_those_of_numpy(values: list[float], published: float)
 
 
 def test_one_run_has_no_spread_and_no_published_number_no_z() -> None:
-    assert summarise("p", "i", "s", 1.0, np.array([2.0])) == Row(
+    assert summarise("p", "i", "s", 1.0, np.array([2.0])) == PaperRow(
         "p", "i", "s", 1.0, 2, None, None, 1
     )
     assert summarise("p", "i", "s", None, np.array([2.0, 3.0])).z is None
@@ -115,7 +114,7 @@ def test_a_statement_of_ours_was_not_published() -> None:
 
 
 def test_statements_are_judged_run_by_run() -> None:
-    below, almost = (judge(ITEM, statement, SAMPLES) for statement in ITEM.statements)
+    below, almost = (judge_statement(ITEM, statement, SAMPLES) for statement in ITEM.statements)
     assert (below.lower, below.higher, below.agree, below.runs) == (3.0, 3.0, 2, 3)
     assert below.holds
     assert almost.agree == 1
@@ -124,8 +123,8 @@ def test_statements_are_judged_run_by_run() -> None:
 
 def test_a_statement_needs_all_of_its_pairs_and_may_name_a_number() -> None:
     both = Statement("", ((A, B), (B, 3.5)))
-    assert agreement(both, SAMPLES).tolist() == [True, True, False]
-    assert agreement(Statement("", ((B, 3.5),)), SAMPLES).tolist() == [True, True, False]
+    assert agreeing_runs(both, SAMPLES).tolist() == [True, True, False]
+    assert agreeing_runs(Statement("", ((B, 3.5),)), SAMPLES).tolist() == [True, True, False]
 
 
 def test_results_are_the_same_however_the_tasks_are_spread(
@@ -168,7 +167,7 @@ def test_a_picture_that_fails_leaves_no_folder(
     def fail(*_: Any) -> None:
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr(report, "draw_item", fail)
+    monkeypatch.setattr("fanplan.papers.plots.draw_item", fail)
     with pytest.raises(RuntimeError):
         write_results(tiny(numbers), tiny(numbers).full, SAMPLES, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -10,13 +10,26 @@ import pytest
 
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
-from fanplan.papers.experiment import Item, Study, judge
-from fanplan.papers.genetic import EXPERIMENT, study
-from fanplan.papers.genetic.samples import METHODS, desired, draw, notifications, sample
-from fanplan.papers.genetic.settings import GROUPS, RICH, SCENARIOS, Sizes, efficiency
+from fanplan.papers.experiment import Item, Study, judge_statement
+from fanplan.papers.genetic import EXPERIMENT, genetic_study
+from fanplan.papers.genetic.samples import (
+    METHODS,
+    desired,
+    draw_scenario,
+    notifications,
+    sample_genetic,
+)
+from fanplan.papers.genetic.settings import (
+    GROUPS,
+    RICH,
+    SCENARIOS,
+    GeneticSizes,
+    Scenario,
+    mapped_setting,
+)
 
-TINY = study(Sizes((8,), (12,), (8, GROUPS)), 1)
-CONTENT = efficiency("content", RICH, 8, (8, GROUPS))
+TINY = genetic_study(GeneticSizes((8,), (12,), (8, GROUPS)), 1)
+CONTENT = mapped_setting(RICH["content"], 8, (8, GROUPS))
 TEXT = json.dumps
 
 
@@ -33,7 +46,7 @@ def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> No
 
 def test_every_point_of_a_sampled_setting_is_measured() -> None:
     sampled = {
-        setting["name"]: sample(json.loads(TEXT(setting)) | {"searches": 1}, 2)
+        setting["name"]: sample_genetic(json.loads(TEXT(setting)) | {"searches": 1}, 2)
         for setting in TINY.settings
         if setting.get("kind") != "content" or setting["name"] == CONTENT["name"]
     }
@@ -43,13 +56,15 @@ def test_every_point_of_a_sampled_setting_is_measured() -> None:
     found = {(name, key): np.array([v]) for name, own in sampled.items() for key, v in own.items()}
     subject_based = [item for item in TINY.items if item.name.startswith("Figure 6")]
     for item in subject_based:
-        assert all(judge(item, statement, found).runs == 1 for statement in item.statements)
-    assert len(subject_based) == len(SCENARIOS)
+        assert all(
+            judge_statement(item, statement, found).runs == 1 for statement in item.statements
+        )
+    assert len(subject_based) == len(SCENARIOS["subjects"])
 
 
 def test_tables_1_to_3_are_exact() -> None:
     table = next(item for item in TINY.items if item.name == "Table 3")
-    measured = sample({"task": "tables"}, 0)
+    measured = sample_genetic({"task": "tables"}, 0)
     points = [point for line in table.lines for point in line.points]
     assert len(points) == 4
     assert all(measured[point.key] == point.published for point in points)
@@ -65,7 +80,7 @@ def test_table_4_compares_ratios_and_only_tells_seconds() -> None:
     assert ratios["20/32/160/100"] == 0.94
     assert all(p.published is None for p in named("Table 4, seconds").lines[0].points)
     setting = {"task": "fitness", "sizes": [(2, 2, 20, 20), (20, 2, 20, 20)]}
-    found = sample(setting, 0)
+    found = sample_genetic(setting, 0)
     assert found["2/2/20/20 ratio"] == 1.0
     quotient = found["20/2/20/20 seconds"] / found["2/2/20/20 seconds"]
     assert found["20/2/20/20 ratio"] == pytest.approx(quotient)
@@ -73,17 +88,17 @@ def test_table_4_compares_ratios_and_only_tells_seconds() -> None:
 
 def test_only_the_combination_is_said_to_beat_round_robin() -> None:
     """Figure 7: genetic at 1.04 of round-robin is no better, at 1.06 it is."""
-    for part, cp in SCENARIOS.items():
+    for part, scenario in SCENARIOS["content"].items():
         item = named(f"Figure 7{part}")
         (statement,) = (s for s in item.statements if s.text.startswith("Genetic is"))
-        name = efficiency("content", cp, 8, ())["name"]
+        name = scenario.setting(8)
         for ratio, better in ((1.04, False), (1.06, True)):
             found = {
                 (name, f"{method} @ {GROUPS}"): np.array([value])
                 for method, value in (("round-robin", 0.2), ("genetic", 0.2 * ratio))
             }
             only_above = part == "d"
-            assert judge(item, statement, found).holds == (only_above or not better)
+            assert judge_statement(item, statement, found).holds == (only_above or not better)
 
 
 def test_advice_holds_if_every_value_outside_the_range_is_worse() -> None:
@@ -92,13 +107,13 @@ def test_advice_holds_if_every_value_outside_the_range_is_worse() -> None:
     setting = item.lines[0].points[0].setting
     for key, worst in (("tournament 0.5", 0.5), ("tournament 1", 0.6)):
         found = {(setting, k): np.array([v]) for k, v in (values | {key: worst}).items()}
-        verdicts = [judge(item, statement, found).holds for statement in item.statements]
+        verdicts = [judge_statement(item, statement, found).holds for statement in item.statements]
         assert verdicts == [key == "tournament 0.5"] * 2
 
 
 @pytest.mark.parametrize("kind", ["subjects", "content"])
 def test_all_methods_serve_everybody_and_map_the_heavy_part(kind: str) -> None:
-    problem = draw(efficiency(kind, (1, 0), 10, (GROUPS,)), 1)
+    problem = draw_scenario(mapped_setting(Scenario(kind, 1, 0), 10), 1)
     wanted = analytic_ledger(problem.interest, METHODS["broadcast"](problem, 4, 0)).received_wanted
     for name, method in METHODS.items():
         ledger = analytic_ledger(problem.interest, method(problem, 4, 0))
@@ -108,7 +123,7 @@ def test_all_methods_serve_everybody_and_map_the_heavy_part(kind: str) -> None:
 
 
 def test_efficiency_is_desired_of_all_received() -> None:
-    problem = draw(efficiency("subjects", (1, 0), 10, (GROUPS,)), 1)
+    problem = draw_scenario(mapped_setting(Scenario("subjects", 1, 0), 10), 1)
     sent = notifications(problem, 0)
     # Some subjects have no subscriber among ten; their notifications are not sent.
     quiet = 1.0 - problem.interest.messages.sum() / problem.topic_messages.sum()

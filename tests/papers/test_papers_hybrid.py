@@ -8,19 +8,24 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fanplan.papers.experiment import Samples, Study, judge
-from fanplan.papers.hybrid import EXPERIMENT, study
-from fanplan.papers.hybrid.samples import draw, sample
-from fanplan.papers.hybrid.settings import FULL, SHARES, Sizes
+from fanplan.papers.experiment import Samples, Study, judge_statement
+from fanplan.papers.hybrid import EXPERIMENT, hybrid_study
+from fanplan.papers.hybrid.samples import (
+    FULL,
+    SHARES,
+    HybridSizes,
+    draw_traffic,
+    sample_hybrid,
+)
 
-SMALL = Sizes(
+SMALL = HybridSizes(
     market=(300, 40, 8),
     small=(60, 20, 5),
     websphere=(300, 30, 12),
     channels=(4, 8),
     scales=((200, 20, 5), (240, 30, 5)),
 )
-TINY = study(SMALL, 1)
+TINY = hybrid_study(SMALL, 1)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +34,7 @@ def samples() -> Samples:
     return {
         (setting["name"], key): np.array([value])
         for setting in TINY.settings
-        for key, value in sample(json.loads(json.dumps(setting)), 3).items()
+        for key, value in sample_hybrid(json.loads(json.dumps(setting)), 3).items()
     }
 
 
@@ -45,7 +50,7 @@ def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> No
 def test_every_point_and_statement_is_measured(samples: Samples) -> None:
     for item in TINY.items:
         assert all((p.setting, p.key) in samples for line in item.lines for p in line.points)
-        assert all(judge(item, text, samples).runs == 1 for text in item.statements)
+        assert all(judge_statement(item, text, samples).runs == 1 for text in item.statements)
 
 
 def test_what_cannot_fail_holds(samples: Samples) -> None:
@@ -82,18 +87,18 @@ def test_unlimited_second_steps_agree_with_the_ends_of_their_curves(samples: Sam
 def test_published_orderings_hold_on_a_small_system(text: str, samples: Samples) -> None:
     found = [(item, s) for item in TINY.items for s in item.statements if s.text == text]
     assert len(found) == 1
-    assert judge(*found[0], samples).holds
+    assert judge_statement(*found[0], samples).holds
 
 
 def test_a_sample_depends_on_setting_and_seed_alone() -> None:
     setting = next(s for s in TINY.settings if s["name"] == "table 1, small")
-    assert sample(dict(setting), 1) == sample(dict(setting), 1)
-    assert sample(dict(setting), 1) != sample(dict(setting), 2)
+    assert sample_hybrid(dict(setting), 1) == sample_hybrid(dict(setting), 1)
+    assert sample_hybrid(dict(setting), 1) != sample_hybrid(dict(setting), 2)
 
 
 def test_equal_rate_changes_the_rates_and_not_the_interest() -> None:
     setting = dict(next(s for s in TINY.settings if s["name"] == "market"))
-    plain, equal = draw(setting, 0), draw({**setting, "equal_rate": True}, 0)
+    plain, equal = draw_traffic(setting, 0), draw_traffic({**setting, "equal_rate": True}, 0)
     assert np.array_equal(plain.flow.audience, equal.flow.audience)
     assert set(equal.flow.messages) == {1.0}
     assert equal.classes.messages.sum() == equal.flow.messages.sum() == plain.flow.size

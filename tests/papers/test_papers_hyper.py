@@ -7,11 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from fanplan.papers.experiment import Samples, judge
+from fanplan.papers.experiment import Samples, judge_statement
 from fanplan.papers.hyper import EXPERIMENT
-from fanplan.papers.hyper.figures import figures
-from fanplan.papers.hyper.samples import SCENARIOS, sample, settings
-from fanplan.papers.hyper.tables import DOUBTFUL, PUBLISHED, ROWS, tables
+from fanplan.papers.hyper.figures import (
+    DOUBTFUL,
+    PUBLISHED,
+    ROWS,
+    published_tables,
+    server_figures,
+)
+from fanplan.papers.hyper.samples import SCENARIOS, hyper_settings, sample_hyper
 
 RUNS = 24
 CELLS = [(metric, way, *row) for metric, way in PUBLISHED for row in ROWS]
@@ -20,9 +25,9 @@ CELLS = [(metric, way, *row) for metric, way in PUBLISHED for row in ROWS]
 @pytest.fixture(scope="module")
 def samples() -> Samples:
     found: dict[tuple[str, str], list[float]] = {}
-    for setting in json.loads(json.dumps(settings())):
+    for setting in json.loads(json.dumps(hyper_settings())):
         for seed in range(RUNS):
-            for key, value in sample(setting, seed).items():
+            for key, value in sample_hyper(setting, seed).items():
                 found.setdefault((setting["name"], key), []).append(value)
     return {key: np.array(values) for key, values in found.items()}
 
@@ -52,7 +57,7 @@ def test_every_point_is_measured_and_statements_hold(samples: Samples) -> None:
         for line in item.lines:
             assert all(len(samples[point.setting, point.key]) == RUNS for point in line.points)
         for statement in item.statements:
-            assert judge(item, statement, samples).holds, statement.text
+            assert judge_statement(item, statement, samples).holds, statement.text
 
 
 def test_true_saving_is_never_dearer_at_equal_state(samples: Samples) -> None:
@@ -63,8 +68,8 @@ def test_true_saving_is_never_dearer_at_equal_state(samples: Samples) -> None:
 
 
 def test_figures_are_numbered_and_average_to_the_tables(samples: Samples) -> None:
-    assert [item.name for item in figures()] == [f"Figure {n}" for n in range(8, 26)]
-    for item in figures():
+    assert [item.name for item in server_figures()] == [f"Figure {n}" for n in range(8, 26)]
+    for item in server_figures():
         for line in item.lines:
             means = [samples[point.setting, point.key].mean() for point in line.points]
             assert means == sorted(means)
@@ -74,4 +79,4 @@ def test_figures_are_numbered_and_average_to_the_tables(samples: Samples) -> Non
 
 
 def test_tables_have_all_81_cells() -> None:
-    assert sum(len(line.points) for item in tables() for line in item.lines) == 81
+    assert sum(len(line.points) for item in published_tables() for line in item.lines) == 81

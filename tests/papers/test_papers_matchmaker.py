@@ -7,17 +7,22 @@ import json
 import numpy as np
 import pytest
 
-from fanplan.papers.experiment import Samples, item_rows, judge
-from fanplan.papers.matchmaker import EXPERIMENT, study
-from fanplan.papers.matchmaker.examples import worked_examples
-from fanplan.papers.matchmaker.samples import sample
-from fanplan.papers.matchmaker.settings import SCHEMES, TREES, Sizes, churn, churn_name
-from fanplan.papers.matchmaker.signalling import PURPOSES
-from fanplan.papers.matchmaker.signalling_figures import signalling_figures
+from fanplan.papers.experiment import Samples, item_rows, judge_statement
+from fanplan.papers.matchmaker import EXPERIMENT, matchmaker_study
+from fanplan.papers.matchmaker.examples import marked_examples
+from fanplan.papers.matchmaker.samples import (
+    PURPOSES,
+    SCHEMES,
+    TREES,
+    MatchmakerSizes,
+    churn_name,
+    churn_setting,
+    sample_matchmaker,
+)
 
-SIZES = Sizes(25, (5, 10, 50), churned=1, events=3)
+SIZES = MatchmakerSizes(25, (5, 10, 50), churned=1, events=3)
 RUNS = 3
-STUDY = study(SIZES, RUNS)
+STUDY = matchmaker_study(SIZES, RUNS)
 MIDDLE = "10 publishers, 10 subscribers"
 LAWS = (MIDDLE, f"{MIDDLE}, rounded down")
 
@@ -27,13 +32,13 @@ def samples() -> Samples:
     found: dict[tuple[str, str], list[float]] = {}
     for setting in json.loads(json.dumps(STUDY.settings)):
         for seed in range(0 if "events" in setting else RUNS):
-            for key, value in sample(setting, seed).items():
+            for key, value in sample_matchmaker(setting, seed).items():
                 found.setdefault((setting["name"], key), []).append(value)
     return {key: np.array(values) for key, values in found.items()}
 
 
 def test_worked_examples_are_as_published(samples: Samples) -> None:
-    rows = [row for item in worked_examples() for row in item_rows("", item, samples)]
+    rows = [row for item in marked_examples() for row in item_rows("", item, samples)]
     assert len(rows) == 3 + 3 + 8
     assert all(row.mean == row.published for row in rows)
 
@@ -54,7 +59,7 @@ def test_what_the_paper_says_of_costs_holds_with_few_networks(samples: Samples) 
     for item in STUDY.items:
         for statement in item.statements:
             if not item.name.startswith("Section") and "cheaper" not in statement.text:
-                assert judge(item, statement, samples).holds, statement.text
+                assert judge_statement(item, statement, samples).holds, statement.text
 
 
 @pytest.mark.parametrize("trees", TREES)
@@ -81,7 +86,7 @@ def test_distributions_rise_to_all_and_the_best_is_left_of_the_others(
 
 def test_runs_draw_different_networks_and_the_same_ones_again(samples: Samples) -> None:
     setting = next(dict(s) for s in STUDY.settings if s["name"] == MIDDLE)
-    again = sample(setting, 1)
+    again = sample_matchmaker(setting, 1)
     assert all(samples[MIDDLE, key][1] == value for key, value in again.items())
     assert len(set(samples[MIDDLE, "shared MCM mean"])) == RUNS
 
@@ -96,11 +101,11 @@ def test_entangled_links_are_where_the_cheaper_marks_are_invalid(samples: Sample
 @pytest.mark.parametrize("trees", TREES)
 def test_messages_have_one_purpose_and_broadcasts_need_no_counts(trees: str) -> None:
     small = {"publishers": 3, "subscribers": 3}
-    measured = sample(churn(SIZES, trees) | small, 1)
+    measured = sample_matchmaker(churn_setting(SIZES, trees) | small, 1)
     for scheme in SCHEMES:
         *purposes, all_sent = (measured[f"{scheme} {purpose}"] for purpose in PURPOSES)
         assert sum(purposes) == pytest.approx(all_sent)
     assert measured["PubE counts and marks"] == measured["SubE counts and marks"] == 0
     assert 0 < measured["MCM stored"] <= min(measured["PubE stored"], measured["SubE stored"])
-    points = [p for i in signalling_figures() for line in i.lines for p in line.points]
+    points = [p for i in STUDY.items for line in i.lines for p in line.points]
     assert {p.key for p in points if p.setting == churn_name(trees)} == set(measured)

@@ -10,17 +10,29 @@ import numpy as np
 import pytest
 
 from fanplan.layers.overlay.published.similar import hybrid_tree
-from fanplan.papers.experiment import Samples, Study, judge
-from fanplan.papers.overlay import EXPERIMENT, study
-from fanplan.papers.overlay.drawn import Steps
-from fanplan.papers.overlay.examples import examples
-from fanplan.papers.overlay.hybrid_table import PUBLISHED
-from fanplan.papers.overlay.samples import sample
-from fanplan.papers.overlay.settings import ALPHAS, FULL, MIXED, Sizes, bias_name, clients_name
-from fanplan.papers.overlay.trees import FREE, LATENCY, MESSAGES, draw, links_of
+from fanplan.papers.experiment import Samples, Study, judge_statement
+from fanplan.papers.overlay import EXPERIMENT, overlay_study
+from fanplan.papers.overlay.examples import example_topologies
+from fanplan.papers.overlay.samples import (
+    FREE,
+    LATENCY,
+    MESSAGES,
+    QuestionLimit,
+    draw_brokers,
+    sample_overlay,
+)
+from fanplan.papers.overlay.settings import (
+    ALPHAS,
+    FULL,
+    MIXED,
+    OverlaySizes,
+    bias_name,
+    clients_name,
+)
+from fanplan.papers.overlay.tree_figures import PUBLISHED
 from fanplan.simulation.simulate import simulate_tree
 
-SMALL = Sizes(
+SMALL = OverlaySizes(
     brokers=60,
     subscriptions=600,
     advertisements=200,
@@ -30,7 +42,7 @@ SMALL = Sizes(
     middle=80,
     factors=(0.75, 1.0),
 )
-TINY = study(SMALL, 1)
+TINY = overlay_study(SMALL, 1)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +51,7 @@ def samples() -> Samples:
     return {
         (setting["name"], key): np.array([value])
         for setting in TINY.settings
-        for key, value in sample(json.loads(json.dumps(setting)), 3).items()
+        for key, value in sample_overlay(json.loads(json.dumps(setting)), 3).items()
     }
 
 
@@ -55,12 +67,12 @@ def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> No
 def test_every_point_and_statement_is_measured(samples: Samples) -> None:
     for item in TINY.items:
         assert all((p.setting, p.key) in samples for line in item.lines for p in line.points)
-        assert all(judge(item, text, samples).runs == 1 for text in item.statements)
+        assert all(judge_statement(item, text, samples).runs == 1 for text in item.statements)
 
 
 def test_worked_examples_are_exact() -> None:
     """Eq. 4.1 gives 0.10 and 0.31; Figure 5.4 has 4 and 3 messages at twice the link latency."""
-    found = examples()
+    found = example_topologies()
     assert round(found["overlap a"], 2) == 0.10
     assert round(found["overlap b"], 2) == 0.31
     assert (found["top messages"], found["bottom messages"]) == (4, 3)
@@ -70,8 +82,8 @@ def test_worked_examples_are_exact() -> None:
 @pytest.mark.parametrize("bias", MIXED)
 def test_table_5_2_without_advertisements_at_the_thesis_size(bias: float) -> None:
     """Messages are within 10 % of the published; the latency at a bias of 1 does not reproduce."""
-    problem, messages = draw(thesis(bias), 0)
-    found = simulate_tree(problem, links_of(hybrid_tree(problem, 0.0)), messages, FREE)
+    problem, messages = draw_brokers(thesis(bias), 0)
+    found = simulate_tree(problem, hybrid_tree(problem, 0.0).edges, messages, FREE)
     assert found.messages_per_arrival == pytest.approx(PUBLISHED[MESSAGES, bias][0], rel=0.1)
     published = PUBLISHED[LATENCY, bias][0]
     if bias < 1:
@@ -141,12 +153,12 @@ def test_brokers_are_at_least_the_bound_and_ours_are_fewest(samples: Samples) ->
 def test_a_sample_depends_on_setting_and_seed_alone() -> None:
     for name in (bias_name(0.75), clients_name(50, 0.75, "exact")):
         setting = next(s for s in TINY.settings if s["name"] == name)
-        assert sample(dict(setting), 1) == sample(dict(setting), 1)
-        assert sample(dict(setting), 1) != sample(dict(setting), 2)
+        assert sample_overlay(dict(setting), 1) == sample_overlay(dict(setting), 1)
+        assert sample_overlay(dict(setting), 1) != sample_overlay(dict(setting), 2)
 
 
 def test_a_search_stops_after_its_steps() -> None:
-    stop = Steps(2)
+    stop = QuestionLimit(2)
     assert [stop(1.0) for _ in range(4)] == [False, False, True, True]
 
 

@@ -1,15 +1,31 @@
-"""Tables 3 and 4 and Figures 6 to 11 of Guimarães & Rodrigues (2003)."""
+"""Tables 3 and 4, Figures 6 to 11 and the advice of Guimarães & Rodrigues (2003), section 5."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from fanplan.papers.experiment import Item, Line, Point, Statement
-from fanplan.papers.genetic.settings import GROUPS, KINDS, RICH, SCENARIOS, Sizes, scenario
+from fanplan.papers.experiment import Item, PaperLine, Point, Statement, every_below, pointwise
+from fanplan.papers.genetic.settings import (
+    EXAMPLE,
+    FITNESS,
+    GROUPS,
+    KINDS,
+    RICH,
+    SCENARIOS,
+    SEARCHES,
+    TABLE_4,
+    VARIED,
+    GeneticSizes,
+    Scenario,
+    size_name,
+    varied_name,
+)
 
 X, Y = "subscribers", "efficiency"
 PAPER = ("broadcast", "round-robin", "genetic")
 OURS = ("genetic-atomic", "kmodes")
+GENETIC = ("genetic", "genetic-atomic")
 NO_BETTER = 1.05
 """The text says "better" of a picture without a measure; less than 5 % counts as no better."""
 
@@ -19,41 +35,61 @@ HEAVY = (
     "counts as received only. Light subscriptions go point to point for every method. Round-robin "
     "deals out subjects. What nobody wants is not sent. "
 )
+ADVICE = {
+    "tournament": ("Tournaments in the first 40 to 50 % of the iterations are best", (0.4, 0.5)),
+    "better": ("A best-solution probability of 70 to 90 % is best", (0.7, 0.9)),
+}
+"""What the text advises, and the range."""
+
+ADVICE_TITLES = {
+    "tournament": "Part of the iterations with tournaments",
+    "better": "Best-solution probability of a tournament",
+}
+SUFFICIENT = 1.03
+"""250 iterations suffice if 500 bring less than 3 %."""
 
 
-def efficiency(
-    kind: str,
-    cp: tuple[int, int],
-    method: str,
-    subscribers: int,
-    groups: int = GROUPS,
-    of: tuple[int, int] = (100, 10),
-) -> Point:
-    return Point(scenario(kind, cp, subscribers, *of), f"{method} @ {groups}", subscribers)
+def genetic_items(sizes: GeneticSizes) -> Iterator[Item]:
+    """Tables 1 to 4 and Figures 6 to 11 at these sizes."""
+    yield quality_of_maps()
+    for number, kind in enumerate(KINDS, start=6):
+        for part, scenario in SCENARIOS[kind].items():
+            yield compared_methods(f"Figure {number}{part}", scenario, sizes)
+    yield times_round_robin(sizes)
+    for part, kind in zip("ab", KINDS, strict=True):
+        yield numbers_of_groups(f"Figure 8{part}", kind, sizes)
+    yield gains_by_groups(sizes)
+    for part, kind in zip("ab", KINDS, strict=True):
+        yield many_subscribers(f"Figure 10{part}", kind, sizes)
+    for part, kind in zip("ab", KINDS, strict=True):
+        yield numbers_of_subjects(f"Figure 11{part}", kind, sizes)
+    for name in ADVICE:
+        yield advised_range(name, sizes)
+    yield enough_iterations(sizes)
+    yield from fitness_times()
 
 
-def line(
-    kind: str,
-    cp: tuple[int, int],
-    method: str,
-    xs: Sequence[int],
-    groups: int = GROUPS,
-    label: str = "",
-    of: tuple[int, int] = (100, 10),
-) -> Line:
-    points = tuple(efficiency(kind, cp, method, x, groups, of) for x in xs)
-    return Line(label or method, points, method in OURS)
+def efficiency_points(
+    scenario: Scenario, method: str, xs: Sequence[int], groups: int = GROUPS
+) -> tuple[Point, ...]:
+    """A method's efficiency by number of subscribers."""
+    return tuple(Point(scenario.setting(x), f"{method} @ {groups}", x) for x in xs)
 
 
-def table_3() -> Item:
+def efficiency_line(
+    scenario: Scenario, method: str, xs: Sequence[int], groups: int = GROUPS, label: str = ""
+) -> PaperLine:
+    points = efficiency_points(scenario, method, xs, groups)
+    return PaperLine(label or method, points, method in OURS)
+
+
+def quality_of_maps() -> Item:
     """Tables 1 to 3: exact."""
     published = {"cost": {"a": 1.0, "b": 0.0}, "groups": {"a": 7.0, "b": 6.0}}
     lines = tuple(
-        Line(
+        PaperLine(
             what,
-            tuple(
-                Point("tables 1 to 3", f"map {m}, {what}", f"map {m}", values[m]) for m in values
-            ),
+            tuple(Point(EXAMPLE, f"map {m}, {what}", f"map {m}", values[m]) for m in values),
         )
         for what, values in published.items()
     )
@@ -66,138 +102,204 @@ def table_3() -> Item:
     )
 
 
-def figures_6_and_7(sizes: Sizes) -> Iterator[Item]:
-    for number, kind in enumerate(KINDS, start=6):
-        for part, cp in SCENARIOS.items():
-            yield Item(
-                f"Figure {number}{part}",
-                f"Methods, {BASED[kind]}, c{cp[0]} p{cp[1]} g{GROUPS}",
-                tuple(line(kind, cp, method, sizes.subscribers) for method in (*PAPER, *OURS)),
-                Y,
-                X,
-                HEAVY + f"Rates span a factor of 10^{cp[1]}, drawn log-uniformly.",
-                tuple(method_statements(kind, cp, sizes)),
-            )
+# ---- Figures 6 and 7, and what section 5.3 says of Figure 6
 
 
-def method_statements(kind: str, cp: tuple[int, int], sizes: Sizes) -> Iterator[Statement]:
-    points = {
-        method: [efficiency(kind, cp, method, n) for n in sizes.subscribers]
-        for method in (*PAPER, *OURS)
-    }
-    below = lambda a, b: tuple(zip(points[a], points[b], strict=True))  # noqa: E731
-    if kind == "subjects":
-        yield Statement("Broadcast is worst", below("broadcast", "round-robin"))
-    else:
-        yield Statement(
-            "Round-robin is better than broadcast (5.5)", below("broadcast", "round-robin")
-        )
-    if kind == "subjects" or cp == RICH:
-        yield Statement("Genetic is better than round-robin", below("round-robin", "genetic"))
-    else:
-        yield Statement(
-            "Genetic is no better than round-robin: less than 5 % above it",
-            below("genetic", "round-robin"),
-            NO_BETTER,
-        )
-    most = sizes.most
-    better, name = (1.09, "9 %") if cp[0] == 1 else (1.14, "14 %")
-    if kind == "subjects":
-        pair = efficiency(kind, cp, "genetic", most), efficiency(kind, cp, "genetic-atomic", most)
-        text = f"Ours: genetic-atomic is at least {name} above genetic, {most} subscribers"
-        yield Statement(text, (pair,), 1 / better)
-    else:
-        yield Statement(
-            "Ours: genetic-atomic is better than genetic", below("genetic", "genetic-atomic")
-        )
-    setting = scenario(kind, cp, most)
-    times = [
-        Point(setting, f"{method} seconds @ {GROUPS}") for method in ("genetic-atomic", "genetic")
-    ]
-    yield Statement(
-        "Ours: genetic-atomic takes less than half the time", ((times[0], times[1]),), 0.5
+def compared_methods(name: str, scenario: Scenario, sizes: GeneticSizes) -> Item:
+    return Item(
+        name,
+        f"Methods, {BASED[scenario.kind]}, {scenario.caption} g{GROUPS}",
+        tuple(efficiency_line(scenario, method, sizes.subscribers) for method in (*PAPER, *OURS)),
+        Y,
+        X,
+        HEAVY + f"Rates span a factor of 10^{scenario.p}, drawn log-uniformly.",
+        tuple(method_statements(scenario, sizes)),
     )
 
 
-def ratios(sizes: Sizes) -> Item:
+def method_statements(scenario: Scenario, sizes: GeneticSizes) -> Iterator[Statement]:
+    by_subject, most = scenario.kind == "subjects", sizes.most
+    points = {
+        method: efficiency_points(scenario, method, sizes.subscribers) for method in (*PAPER, *OURS)
+    }
+    genetic, atomic = points["genetic"], points["genetic-atomic"]
+    worst = "Broadcast is worst" if by_subject else "Round-robin is better than broadcast (5.5)"
+    yield pointwise(worst, points["broadcast"], points["round-robin"])
+    if by_subject or scenario == RICH[scenario.kind]:
+        yield pointwise("Genetic is better than round-robin", points["round-robin"], genetic)
+    else:
+        text = "Genetic is no better than round-robin: less than 5 % above it"
+        yield pointwise(text, genetic, points["round-robin"], NO_BETTER)
+    if by_subject:
+        better, name = (1.09, "9 %") if scenario.categories == 1 else (1.14, "14 %")
+        text = f"Ours: genetic-atomic is at least {name} above genetic, {most} subscribers"
+        yield pointwise(text, genetic[-1:], atomic[-1:], 1 / better)
+    else:
+        yield pointwise("Ours: genetic-atomic is better than genetic", genetic, atomic)
+    slow, quick = (
+        Point(scenario.setting(most), f"{method} seconds @ {GROUPS}") for method in GENETIC
+    )
+    yield Statement("Ours: genetic-atomic takes less than half the time", ((quick, slow),), 0.5)
+
+
+def times_round_robin(sizes: GeneticSizes) -> Item:
     """What the text says of Figure 6: how much better than round-robin."""
     stated = {"b": 3.0, "c": 2.0}
     points = tuple(
         Point(
-            scenario("subjects", cp, sizes.most),
+            scenario.setting(sizes.most),
             f"ratio @ {GROUPS}",
-            f"({part}) c{cp[0]} p{cp[1]}",
+            f"({part}) {scenario.caption}",
             stated.get(part),
         )
-        for part, cp in SCENARIOS.items()
+        for part, scenario in SCENARIOS["subjects"].items()
     )
     return Item(
         "Section 5.3",
         "Efficiency of genetic in units of round-robin",
-        (Line(f"{sizes.most} subscribers", points),),
+        (PaperLine(f"{sizes.most} subscribers", points),),
         "ratio",
         reading="The text says approximately 3 for (b) and 2 for (c), over the whole figure.",
     )
 
 
-def figure_8(sizes: Sizes) -> Iterator[Item]:
-    for part, kind in zip("ab", KINDS, strict=True):
-        lines = tuple(
-            line(kind, RICH, method, sizes.subscribers, groups, f"{method} g{groups}")
-            for method in ("genetic", "genetic-atomic")
-            for groups in sizes.groups
-        )
-        few, many = (
-            [efficiency(kind, RICH, "genetic", n, g) for n in sizes.subscribers]
-            for g in (sizes.groups[0], sizes.groups[-1])
-        )
-        more = Statement("More groups are better", tuple(zip(few, many, strict=True)))
-        title = f"Number of groups, {BASED[kind]}, c{RICH[0]} p{RICH[1]}"
-        yield Item(f"Figure 8{part}", title, lines, Y, X, HEAVY, (more,))
+# ---- Figures 8 to 11: the rich scenario
 
 
-def figure_9(sizes: Sizes) -> Item:
-    methods = (*PAPER, *OURS)
+def numbers_of_groups(name: str, kind: str, sizes: GeneticSizes) -> Item:
+    rich, xs = RICH[kind], sizes.subscribers
     lines = tuple(
-        line("content", RICH, method, sizes.subscribers, groups, f"{method} g{groups}")
-        for method in methods
+        efficiency_line(rich, method, xs, groups, f"{method} g{groups}")
+        for method in GENETIC
+        for groups in sizes.groups
+    )
+    few, many = (efficiency_points(rich, "genetic", xs, sizes.groups[i]) for i in (0, -1))
+    title = f"Number of groups, {BASED[kind]}, {rich.caption}"
+    return Item(name, title, lines, Y, X, HEAVY, (pointwise("More groups are better", few, many),))
+
+
+def gains_by_groups(sizes: GeneticSizes) -> Item:
+    """Figure 9."""
+    rich = RICH["content"]
+    lines = tuple(
+        efficiency_line(rich, method, sizes.subscribers, groups, f"{method} g{groups}")
+        for method in (*PAPER, *OURS)
         for groups in (sizes.groups[0], sizes.groups[-1])
     )
-    gain = lambda method: Point(scenario("content", RICH, sizes.most), f"{method} gain")  # noqa: E731
+    less, more = (
+        Point(rich.setting(sizes.most), f"{method} gain") for method in ("round-robin", "genetic")
+    )
     text = f"More groups help genetic more than round-robin, {sizes.most} subscribers"
-    more = Statement(text, ((gain("round-robin"), gain("genetic")),))
+    title = "Number of groups, content-based, all methods"
+    return Item("Figure 9", title, lines, Y, X, HEAVY, (Statement(text, ((less, more),)),))
+
+
+def many_subscribers(name: str, kind: str, sizes: GeneticSizes) -> Item:
+    rich, last = RICH[kind], sizes.many[-1]
+    xs = (*sizes.subscribers, *sizes.many)
+    lines = tuple(efficiency_line(rich, method, xs) for method in GENETIC)
+    a, b = efficiency_points(rich, "genetic", (sizes.most, last))
+    text = f"Nearly constant from {sizes.most} to {last} subscribers, within 15 %"
+    title = f"Many subscribers, {BASED[kind]}, {rich.caption} g{GROUPS}"
+    return Item(name, title, lines, Y, X, HEAVY, (Statement(text, ((a, b), (b, a)), 1.15),))
+
+
+def numbers_of_subjects(name: str, kind: str, sizes: GeneticSizes) -> Item:
+    rich, most = RICH[kind], sizes.most
+    choices = [
+        replace(rich, subjects=subjects, percent=percent)
+        for subjects, percent in ((100, 10), (200, 10), (200, 5))
+    ]
+    lines = tuple(
+        efficiency_line(
+            of, method, sizes.subscribers, label=f"{method} {of.percent} % of {of.subjects}"
+        )
+        for method in GENETIC
+        for of in choices
+    )
+    at = [efficiency_points(of, "genetic", (most,)) for of in choices]
+    statements = (
+        pointwise(f"More subjects are worse, {most} subscribers", at[1], at[0]),
+        pointwise(f"A smaller share of them is worse, {most} subscribers", at[2], at[1]),
+    )
+    title = f"Number of subjects, {BASED[kind]}, {rich.caption} g{GROUPS}"
+    return Item(name, title, lines, Y, X, HEAVY, statements)
+
+
+# ---- the search: sections 5.3 and 5.4, and Table 4
+
+
+def varied_point(kind: str, sizes: GeneticSizes, name: str, value: float) -> Point:
+    return Point(varied_name(kind, sizes.most), f"{name} {value:g}", value)
+
+
+def advised_range(name: str, sizes: GeneticSizes) -> Item:
+    """Section 5.3, *Other tests*: every value outside the range is below one inside."""
+    text, (low, high) = ADVICE[name]
+    points = tuple(varied_point("subjects", sizes, name, value) for value in VARIED[name])
+    inside, outside = (
+        [point for point in points if (low <= float(point.x) <= high) == wanted]
+        for wanted in (True, False)
+    )
     return Item(
-        "Figure 9", "Number of groups, content-based, all methods", lines, Y, X, HEAVY, (more,)
+        f"Section 5.3, {name}",
+        f"{ADVICE_TITLES[name]}, subject-based, {RICH['subjects'].caption} g{GROUPS}",
+        (PaperLine(f"genetic, {sizes.most} subscribers", points),),
+        Y,
+        name,
+        f"Each number is the mean of {SEARCHES['subjects']} searches in the same scenario.",
+        tuple(
+            every_below(f"{text}: {own.x:.0%} is better than all outside", outside, [own])
+            for own in inside
+        ),
     )
 
 
-def figure_10(sizes: Sizes) -> Iterator[Item]:
-    xs = (*sizes.subscribers, *sizes.many)
-    for part, kind in zip("ab", KINDS, strict=True):
-        lines = tuple(line(kind, RICH, method, xs) for method in ("genetic", "genetic-atomic"))
-        a, b = (efficiency(kind, RICH, "genetic", n) for n in (sizes.most, sizes.many[-1]))
-        text = f"Nearly constant from {sizes.most} to {sizes.many[-1]} subscribers, within 15 %"
-        constant = Statement(text, ((a, b), (b, a)), 1.15)
-        title = f"Many subscribers, {BASED[kind]}, c{RICH[0]} p{RICH[1]} g{GROUPS}"
-        yield Item(f"Figure 10{part}", title, lines, Y, X, HEAVY, (constant,))
-
-
-def figure_11(sizes: Sizes) -> Iterator[Item]:
-    choices = ((100, 10), (200, 10), (200, 5))
-    for part, kind in zip("ab", KINDS, strict=True):
-        lines = tuple(
-            line(
-                kind, RICH, method, sizes.subscribers, label=f"{method} {of[1]} % of {of[0]}", of=of
-            )
-            for method in ("genetic", "genetic-atomic")
-            for of in choices
-        )
-        at = [efficiency(kind, RICH, "genetic", sizes.most, of=of) for of in choices]
-        statements = (
-            Statement(f"More subjects are worse, {sizes.most} subscribers", ((at[1], at[0]),)),
+def enough_iterations(sizes: GeneticSizes) -> Item:
+    """Section 5.4: 250 iterations are sufficient."""
+    name = "iterations"
+    points = {
+        kind: {value: varied_point(kind, sizes, name, value) for value in VARIED[name]}
+        for kind in KINDS
+    }
+    return Item(
+        "Section 5.4",
+        f"Iterations, {sizes.most} subscribers, {RICH['subjects'].caption} g{GROUPS}",
+        tuple(PaperLine(kind, tuple(own.values())) for kind, own in points.items()),
+        Y,
+        name,
+        "The parts with tournaments and permutation are parts of the iterations made.",
+        tuple(
             Statement(
-                f"A smaller share of them is worse, {sizes.most} subscribers", ((at[2], at[1]),)
-            ),
-        )
-        title = f"Number of subjects, {BASED[kind]}, c{RICH[0]} p{RICH[1]} g{GROUPS}"
-        yield Item(f"Figure 11{part}", title, lines, Y, X, HEAVY, statements)
+                f"250 iterations suffice: 500 are less than 3 % better, {kind}",
+                ((own[500], own[250]),),
+                SUFFICIENT,
+            )
+            for kind, own in points.items()
+        ),
+    )
+
+
+def fitness_times() -> Iterator[Item]:
+    """Table 4: population fitness. What grows with what is compared, not the machines."""
+    of = "population/groups/receivers/subscriptions"
+    (first, unit), *others = TABLE_4.items()
+    ratios = tuple(
+        Point(FITNESS, f"{size_name(size)} ratio", size_name(size), round(seconds / unit, 2))
+        for size, seconds in others
+    )
+    reading = "Both columns are in units of the time of the first line, on their own machine."
+    title = f"Time for the fitness of a population, in units of {size_name(first)}"
+    yield Item("Table 4", title, (PaperLine(of, ratios),), "ratio", reading=reading)
+    seconds = tuple(
+        Point(FITNESS, f"{size_name(size)} seconds", size_name(size)) for size in TABLE_4
+    )
+    published = ", ".join(f"{value:g}" for value in TABLE_4.values())
+    yield Item(
+        "Table 4, seconds",
+        "Seconds for the fitness of a population",
+        (PaperLine(of, seconds),),
+        "seconds",
+        reading=f"Published: {published}, by a C function on a 600 MHz Pentium III.",
+        log=True,
+    )

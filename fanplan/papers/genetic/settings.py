@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 KINDS = ("subjects", "content")
-SCENARIOS = {"a": (1, 0), "b": (5, 0), "c": (1, 2), "d": (5, 2)}
-"""The four parts of Figures 6 and 7: categories c and relative throughput p."""
-
-RICH = SCENARIOS["d"]
-"""The scenario of Figures 8 to 11."""
-
 GROUPS = 16
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What subscribers want and publishers send: ``p`` is the relative throughput."""
+
+    kind: str
+    categories: int
+    p: int
+    subjects: int = 100
+    percent: int = 10
+    """Of the subjects, which a subscriber chooses."""
+
+    @property
+    def caption(self) -> str:
+        """As in the paper."""
+        return f"c{self.categories} p{self.p}"
+
+    def setting(self, subscribers: int) -> str:
+        """The name of the setting with so many subscribers."""
+        choice = f"{self.percent} % of {self.subjects}"
+        return f"{self.kind} {self.caption}, {choice}, {subscribers} subscribers"
+
+
+SCENARIOS = {
+    kind: {
+        part: Scenario(kind, c, p)
+        for part, (c, p) in {"a": (1, 0), "b": (5, 0), "c": (1, 2), "d": (5, 2)}.items()
+    }
+    for kind in KINDS
+}
+"""The four parts of Figures 6 and 7."""
+
+RICH = {kind: parts["d"] for kind, parts in SCENARIOS.items()}
+"""The scenarios of Figures 8 to 11."""
+
 TABLE_4 = {
     (20, 16, 160, 100): 0.113,
     (20, 32, 160, 100): 0.106,
@@ -23,7 +53,7 @@ TABLE_4 = {
 }
 """Population, groups, receivers and subscriptions, with the published seconds."""
 
-FITNESS = "fitness"
+FITNESS, EXAMPLE = "fitness", "tables 1 to 3"
 VARIED: dict[str, tuple[float, ...]] = {
     "tournament": (0.0, 0.2, 0.4, 0.5, 0.7, 1.0),
     "better": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
@@ -36,7 +66,7 @@ SEARCHES = {"subjects": 5, "content": 1}
 
 
 @dataclass(frozen=True)
-class Sizes:
+class GeneticSizes:
     """The horizontal axes: subscribers, also beyond the paper's 160, and numbers of groups."""
 
     subscribers: tuple[int, ...]
@@ -48,23 +78,17 @@ class Sizes:
         return self.subscribers[-1]
 
 
-FULL = Sizes((20, 40, 80, 120, 160), (240, 320), (8, 16, 32))
-QUICK = Sizes((20, 80), (160,), (8, 16))
+FULL = GeneticSizes((20, 40, 80, 120, 160), (240, 320), (8, 16, 32))
+QUICK = GeneticSizes((20, 80), (160,), (8, 16))
 
 
-def scenario(
-    kind: str, cp: tuple[int, int], subscribers: int, subjects: int = 100, percent: int = 10
-) -> str:
-    """The name of a setting: the paper's caption and what else tells settings apart."""
-    choice = f"{percent} % of {subjects}"
-    return f"{kind} c{cp[0]} p{cp[1]}, {choice}, {subscribers} subscribers"
-
-
-def settings(sizes: Sizes) -> tuple[dict[str, Any], ...]:
+def genetic_settings(sizes: GeneticSizes) -> tuple[dict[str, Any], ...]:
     """All settings, the longest first."""
-    rest = fitness(), {"name": "tables 1 to 3", "task": "tables"}
-    made = [*scenarios(sizes), *(tuning(kind, sizes.most) for kind in KINDS), *rest]
-    return tuple(sorted(made, key=effort, reverse=True))
+    # The lines of Table 4 are one setting: they compare with each other.
+    fitness = {"name": FITNESS, "task": "fitness", "sizes": tuple(TABLE_4)}
+    tables = {"name": EXAMPLE, "task": "tables"}
+    made = [*mapped_settings(sizes), *(varied_setting(kind, sizes.most) for kind in KINDS)]
+    return tuple(sorted([*made, fitness, tables], key=effort, reverse=True))
 
 
 def effort(setting: dict[str, Any]) -> int:
@@ -74,59 +98,51 @@ def effort(setting: dict[str, Any]) -> int:
     return per * setting.get("subscribers", 0) * maps
 
 
-def scenarios(sizes: Sizes) -> Iterator[dict[str, Any]]:
-    for kind in KINDS:
-        for cp in SCENARIOS.values():
+def mapped_settings(sizes: GeneticSizes) -> Iterator[dict[str, Any]]:
+    """Figures 6 to 11."""
+    for kind, rich in RICH.items():
+        for scenario in SCENARIOS[kind].values():
+            groups = sizes.groups if scenario == rich else (GROUPS,)
             for n in sizes.subscribers:
-                yield efficiency(kind, cp, n, sizes.groups if cp == RICH else (GROUPS,))
+                yield mapped_setting(scenario, n, groups)
         for n in sizes.many:
-            yield efficiency(kind, RICH, n, (GROUPS,))
-        for subjects, percent in ((200, 10), (200, 5)):
+            yield mapped_setting(rich, n)
+        for percent in (10, 5):
             for n in sizes.subscribers:
-                yield efficiency(kind, RICH, n, (GROUPS,), subjects, percent)
+                yield mapped_setting(replace(rich, subjects=200, percent=percent), n)
 
 
-def efficiency(
-    kind: str,
-    cp: tuple[int, int],
-    subscribers: int,
-    groups: tuple[int, ...],
-    subjects: int = 100,
-    percent: int = 10,
+def mapped_setting(
+    scenario: Scenario, subscribers: int, groups: tuple[int, ...] = (GROUPS,)
 ) -> dict[str, Any]:
     """A workload mapped by all methods to each number of groups."""
     return {
-        "name": scenario(kind, cp, subscribers, subjects, percent),
+        "name": scenario.setting(subscribers),
         "task": "efficiency",
-        "kind": kind,
-        "categories": cp[0],
-        "p": cp[1],
+        "kind": scenario.kind,
+        "categories": scenario.categories,
+        "p": scenario.p,
         "subscribers": subscribers,
-        "subjects": subjects,
-        "chosen": subjects * percent // 100,
+        "subjects": scenario.subjects,
+        "chosen": scenario.subjects * scenario.percent // 100,
         "groups": groups,
     }
 
 
-def tuned(kind: str, subscribers: int) -> str:
-    """The name of a setting in which parameters vary."""
-    return f"{scenario(kind, RICH, subscribers)}, varied"
-
-
-def tuning(kind: str, subscribers: int) -> dict[str, Any]:
+def varied_setting(kind: str, subscribers: int) -> dict[str, Any]:
     """The rich scenario mapped with other parameters; content-based with other iterations only."""
     own = VARIED if kind == "subjects" else {"iterations": VARIED["iterations"]}
-    return efficiency(kind, RICH, subscribers, (GROUPS,)) | {
-        "name": tuned(kind, subscribers),
+    return mapped_setting(RICH[kind], subscribers) | {
+        "name": varied_name(kind, subscribers),
         "task": "tuning",
         "varied": own,
         "searches": SEARCHES[kind],
     }
 
 
-def fitness() -> dict[str, Any]:
-    """The lines of Table 4, in one setting: they compare with each other."""
-    return {"name": FITNESS, "task": "fitness", "sizes": tuple(TABLE_4)}
+def varied_name(kind: str, subscribers: int) -> str:
+    """The name of a setting in which parameters vary."""
+    return f"{RICH[kind].setting(subscribers)}, varied"
 
 
 def size_name(size: Sequence[int]) -> str:

@@ -6,15 +6,13 @@ Tables 1 to 4 are published in numbers, each probably of a single run. The figur
 from __future__ import annotations
 
 from fanplan.papers.experiment import Experiment, Study
-from fanplan.papers.hyper.choice import choice
-from fanplan.papers.hyper.figures import figures
-from fanplan.papers.hyper.samples import sample, settings
-from fanplan.papers.hyper.tables import tables
+from fanplan.papers.hyper.figures import hyper_items
+from fanplan.papers.hyper.samples import hyper_settings, sample_hyper
 
-
-def study(runs: int) -> Study:
-    """Tables 1 to 4, Figures 8 to 25, and the choice of groups."""
-    return Study(settings(), (*tables(), choice(), *figures()), runs)
-
-
-EXPERIMENT = Experiment("hyper", "Zhang & Hu 2005", sample, study(200), study(20))
+EXPERIMENT = Experiment(
+    "hyper",
+    "Zhang & Hu 2005",
+    sample_hyper,
+    Study(hyper_settings(), hyper_items(), runs=200),
+    Study(hyper_settings(), hyper_items(), runs=20),
+)

@@ -30,21 +30,21 @@ WAYS = (DEFAULT, HYBRID, SHORT)
 RANKS: tuple[Rank, ...] = ("nc", "fc")
 
 
-def settings() -> tuple[dict[str, Any], ...]:
+def hyper_settings() -> tuple[dict[str, Any], ...]:
     return tuple(
         {"name": name, "zipf_leaves": leaves, "zipf_messages": messages}
         for name, (leaves, messages) in SCENARIOS.items()
     )
 
 
-def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
+def sample_hyper(setting: dict[str, Any], seed: int) -> dict[str, float]:
     """What one workload shows: a number for each way, share and metric."""
     problem = paper_problem(setting["zipf_leaves"], setting["zipf_messages"], seed)
     result: dict[str, float] = {"groups": float(problem.size)}
     plain, short = (candidates_of(problem, shortcuts) for shortcuts in (False, True))
     for share in SHARES:
         for way in WAYS:
-            ledger = measured(problem, short if way == SHORT else plain, way, share)
+            ledger = ledger_of_way(problem, short if way == SHORT else plain, way, share)
             figures = {**ledger.summary(), **dict(by_server(ledger))}
             result |= {f"{way} {share} {key}": value for key, value in figures.items()}
         for rank in RANKS if share < 100 else ():
@@ -70,7 +70,9 @@ def paper_problem(zipf_leaves: int, zipf_messages: int, seed: int) -> GroupsProb
     return exact_groups(brokers, hung_at(links, np.array([0]), params.brokers), routes)
 
 
-def measured(problem: GroupsProblem, candidates: Candidates, way: str, share: int) -> GroupsLedger:
+def ledger_of_way(
+    problem: GroupsProblem, candidates: Candidates, way: str, share: int
+) -> GroupsLedger:
     """The paper's selection: the best by leaves × messages, which fits its tables."""
     wanted = 0.0 if way == DEFAULT else share / 100
     chosen = choose_among(candidates, GroupsParams(Top(wanted), "nc"))
@@ -104,14 +106,14 @@ def at_equal_state(
     theirs = choose_among(candidates, GroupsParams(Top(share / 100), rank))
     ledger = groups_ledger(problem, theirs.selected)
     ours = choose_among(candidates, GroupsParams(Budget(ledger.entries)))
-    default = cost(groups_ledger(problem, np.zeros(problem.size, bool)))
+    default = priced_cost(groups_ledger(problem, np.zeros(problem.size, bool)))
     return (
-        100 * cost(ledger) / default,
-        100 * cost(groups_ledger(problem, ours.selected)) / default,
+        100 * priced_cost(ledger) / default,
+        100 * priced_cost(groups_ledger(problem, ours.selected)) / default,
     )
 
 
-def cost(ledger: GroupsLedger) -> float:
+def priced_cost(ledger: GroupsLedger) -> float:
     """Matches, messages, entries and control messages together, at the prices of the choice."""
     prices = GroupPrices()
     return (

@@ -10,34 +10,35 @@ from fanplan.layers.marking.problem.marking import MarkingProblem, Network
 from fanplan.layers.marking.problem.trees import given_problem, source_problem
 from fanplan.layers.marking.search.marking import exact_marking
 from fanplan.network.brokers import Links
-from fanplan.papers.experiment import Item, Line, Point, Statement
-from fanplan.papers.matchmaker.settings import EXAMPLES
+from fanplan.papers.experiment import Item, PaperLine, Point, Statement
+
+EXAMPLES = "examples"
 
 FIGURE_7_LINKS = {"PX": "a", "XY": "b", "QP": "c", "YZ": "d", "YS": "e", "ZS": "f", "PT": "g"}
 """The paper's letters. Its text fixes them: σ, τ and the pairs of L follow."""
 
 
-def figure_2() -> Network:
-    return network("ABCD", ["AB", "BC", "BD"], {"A": 2}, {"C": 1, "D": 3})
+def network_of_figure_2() -> Network:
+    return lettered_network("ABCD", ["AB", "BC", "BD"], {"A": 2}, {"C": 1, "D": 3})
 
 
-def figure_5() -> MarkingProblem:
+def problem_of_figure_5() -> MarkingProblem:
     """P and Q publish, S subscribes; from B the trees take different ways."""
     return given_problem(
-        network("PQABCDS", None, {"P": 2, "Q": 2}, {"S": 3}),
-        tree_table(P="PA AB BC CS", Q="QA AB BD DS"),
+        lettered_network("PQABCDS", None, {"P": 2, "Q": 2}, {"S": 3}),
+        lettered_trees(P="PA AB BC CS", Q="QA AB BD DS"),
     )
 
 
-def figure_7() -> MarkingProblem:
+def problem_of_figure_7() -> MarkingProblem:
     """P and Q publish 3 and 1, S and T subscribe to 3 and 2; Y to S is as long as over Z."""
     return given_problem(
-        network("PQXYZST", None, {"P": 3, "Q": 1}, {"S": 3, "T": 2}),
-        tree_table(P="PX XY YS PT", Q="QP PX XY YZ ZS PT"),
+        lettered_network("PQXYZST", None, {"P": 3, "Q": 1}, {"S": 3, "T": 2}),
+        lettered_trees(P="PX XY YS PT", Q="QP PX XY YZ ZS PT"),
     )
 
 
-def network(
+def lettered_network(
     names: str,
     pairs: list[str] | None,
     published: dict[str, int],
@@ -51,18 +52,18 @@ def network(
         np.array([subscribed.get(name, 0) for name in names]),
         None
         if pairs is None
-        else links([(names.index(pair[0]), names.index(pair[1])) for pair in pairs]),
+        else links_between([(names.index(pair[0]), names.index(pair[1])) for pair in pairs]),
         **prices,
     )
 
 
-def links(pairs: list[tuple[int, int]], latency: list[float] | None = None) -> Links:
+def links_between(pairs: list[tuple[int, int]], latency: list[float] | None = None) -> Links:
     a, b = np.array(pairs, np.int32).reshape(-1, 2).T
     ones = np.ones(len(pairs))
     return Links(a, b, ones if latency is None else np.array(latency), ones * np.inf, ones)
 
 
-def tree_table(**trees: str) -> pa.Table:
+def lettered_trees(**trees: str) -> pa.Table:
     """A tree per root, as pairs of letters with spaces between."""
     rows = [(root, *pair) for root, tree in trees.items() for pair in tree.split()]
     root, parent, child = zip(*rows, strict=True)
@@ -72,13 +73,13 @@ def tree_table(**trees: str) -> pa.Table:
 # ---- what is measured
 
 
-def examples() -> dict[str, float]:
+def example_figures() -> dict[str, float]:
     """The same in every run."""
     return {**costs_of_figure_2(), **counts_of_figure_5(), **cut_of_figure_7()}
 
 
 def costs_of_figure_2() -> dict[str, float]:
-    problem = source_problem(figure_2())
+    problem = source_problem(network_of_figure_2())
     best = exact_marking(problem)
     counts = Counts(best.sigma, best.tau)
     return {
@@ -90,7 +91,7 @@ def costs_of_figure_2() -> dict[str, float]:
 
 def counts_of_figure_5() -> dict[str, float]:
     """σ of a link and of one that follows it."""
-    problem = figure_5()
+    problem = problem_of_figure_5()
     sigma = dict(zip(link_names(problem), exact_marking(problem).sigma, strict=True))
     return {f"figure 5 {link}": float(sigma[link]) for link in ("AB", "BC")}
 
@@ -100,7 +101,7 @@ def cut_of_figure_7() -> dict[str, float]:
 
     The flow equals the minimum cut: what all gains together promise, less what is gained.
     """
-    problem = figure_7()
+    problem = problem_of_figure_7()
     best = exact_marking(problem)
     gain = best.sigma - best.tau
     gained = gain[~best.publish].sum()
@@ -119,26 +120,26 @@ def link_names(problem: MarkingProblem) -> list[str]:
 # ---- items
 
 
-def worked_examples() -> tuple[Item, ...]:
+def marked_examples() -> tuple[Item, ...]:
     """Figures 2, 5 and 7."""
     return (item_of_figure_2(), item_of_figure_5(), item_of_figure_7())
 
 
 def item_of_figure_2() -> Item:
     costs = {"SubE": 8, "PubE": 6, "MCM": 5}
-    points = tuple(example(f"figure 2 {key}", key, value) for key, value in costs.items())
+    points = tuple(example_point(f"figure 2 {key}", key, value) for key, value in costs.items())
     title = "Edge markings of one publisher and two subscribers"
-    return Item("Figure 2", title, (Line("cost", points),), "descriptors")
+    return Item("Figure 2", title, (PaperLine("cost", points),), "descriptors")
 
 
 def item_of_figure_5() -> Item:
     first, second = (
-        example(f"figure 5 {link}", link, value) for link, value in (("AB", 4), ("BC", 2))
+        example_point(f"figure 5 {link}", link, value) for link, value in (("AB", 4), ("BC", 2))
     )
     return Item(
         "Figure 5",
         "σ of a link and of one that follows it, trees per source",
-        (Line("σ", (first, second)),),
+        (PaperLine("σ", (first, second)),),
         "descriptors",
         statements=(
             Statement("“σ(AB) > σ(BC), violating the Monotonicity property”", ((second, first),)),
@@ -148,14 +149,14 @@ def item_of_figure_5() -> Item:
 
 def item_of_figure_7() -> Item:
     marks = [
-        example(f"figure 7 s-link {name}", f"s-link {name}", float(name in "eg"))
+        example_point(f"figure 7 s-link {name}", f"s-link {name}", float(name in "eg"))
         for name in sorted(FIGURE_7_LINKS.values())
     ]
-    points = (example("figure 7 flow", "maximum flow", 2), *marks)
+    points = (example_point("figure 7 flow", "maximum flow", 2), *marks)
     return Item(
         "Figure 7",
         "Maximum flow and s-links of two trees",
-        (Line("measured", points),),
+        (PaperLine("measured", points),),
         "flow, or 1 for an s-link",
         reading=(
             "The trees are given as drawn: by latency one of them has a second path of equal "
@@ -165,5 +166,5 @@ def item_of_figure_7() -> Item:
     )
 
 
-def example(key: str, name: str, published: float) -> Point:
+def example_point(key: str, name: str, published: float) -> Point:
     return Point(EXAMPLES, key, name, published)

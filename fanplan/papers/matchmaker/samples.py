@@ -1,8 +1,14 @@
-"""One run: as many networks drawn as the paper has samples, and their costs summed up."""
+"""What is sampled: the networks of Ge et al. (2002), section 4.1, and what they cost.
+
+A run draws as many networks as the paper has samples, and sums up their costs. What the paper left
+to future work is measured too: the signalling of the protocol of section 5, while the same
+publishers and subscribers come and go under all three schemes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,17 +17,109 @@ from fanplan.core.arrays import Bools, Floats
 from fanplan.layers.marking.ledger import Counts, pub_everywhere, sub_everywhere, violations
 from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SourceTrees
 from fanplan.layers.marking.problem.trees import shared_problem, source_problem
+from fanplan.layers.marking.protocol.churn import MarkingChurn
+from fanplan.layers.marking.protocol.messages import MESSAGES
+from fanplan.layers.marking.protocol.node import Scheme
+from fanplan.layers.marking.protocol.run import marking_churn
 from fanplan.layers.marking.search.marking import Marking, exact_marking, shared_marking
-from fanplan.papers.matchmaker.examples import examples
-from fanplan.papers.matchmaker.networks import CORE, drawn_network
-from fanplan.papers.matchmaker.settings import CLIENTS, COSTS, EXAMPLES, RATIOS, SCHEMES
-from fanplan.papers.matchmaker.signalling import signalling
+from fanplan.network.brokers import Links
+from fanplan.papers.matchmaker.examples import EXAMPLES, example_figures
+from fanplan.workload.generators.networks import TransitStubParams, draw_transit_stub
+
+TREES = ("shared", "per-source")
+SCHEMES = ("PubE", "SubE", "MCM")
+CLIENTS = ("subscribers", "publishers")
+
+MIDDLE = 10
+"""Publishers, and subscribers, where their number is not varied."""
+
+COSTS = (*range(50, 500, 50), *range(500, 1000, 100), *range(1000, 3001, 200))
+"""Where the distributions of Figures 8 and 11 are read off."""
+
+RATIOS = tuple(percent / 100 for percent in range(5, 101, 5))
+"""Where those of Figures 9 and 12 are."""
 
 
-def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
+@dataclass(frozen=True)
+class MatchmakerSizes:
+    """How much is sampled."""
+
+    networks: int
+    """Networks of a run: the paper's samples."""
+    clients: tuple[int, ...]
+    """The horizontal axis of Figures 10 and 13, ``MIDDLE`` among them."""
+    churned: int
+    """Networks of a run in which clients come and go."""
+    events: int
+    """How many of them do so in each."""
+
+
+FULL = MatchmakerSizes(1_000, (5, 10, 20, 30, 40, 50), 3, 40)
+QUICK = MatchmakerSizes(50, (5, 10, 30, 50), 1, 20)
+
+
+def matchmaker_settings(sizes: MatchmakerSizes) -> tuple[dict[str, Any], ...]:
+    """All settings, the longest first."""
+    varied = dict.fromkeys(
+        pair for count in reversed(sizes.clients) for pair in ((count, MIDDLE), (MIDDLE, count))
+    )
+    return (
+        *(churn_setting(sizes, trees) for trees in reversed(TREES)),
+        *(networks_setting(sizes, *pair) for pair in varied),
+        networks_setting(sizes, MIDDLE, MIDDLE, floor=True),
+        {"name": EXAMPLES},
+    )
+
+
+def networks_setting(
+    sizes: MatchmakerSizes, publishers: int, subscribers: int, floor: bool = False
+) -> dict[str, Any]:
+    return {
+        "name": network_name(publishers, subscribers, floor),
+        "networks": sizes.networks,
+        "publishers": publishers,
+        "subscribers": subscribers,
+        "floor": int(floor),
+    }
+
+
+def churn_setting(sizes: MatchmakerSizes, trees: str) -> dict[str, Any]:
+    """Clients that come and go, on one kind of trees."""
+    return networks_setting(sizes, MIDDLE, MIDDLE) | {
+        "name": churn_name(trees),
+        "trees": trees,
+        "networks": sizes.churned,
+        "events": sizes.events,
+    }
+
+
+def churn_name(trees: str) -> str:
+    return f"clients come and go, {trees} trees"
+
+
+def network_name(publishers: int = MIDDLE, subscribers: int = MIDDLE, floor: bool = False) -> str:
+    """The setting in which so many clients are measured."""
+    law = ", rounded down" if floor else ""
+    return f"{publishers} publishers, {subscribers} subscribers{law}"
+
+
+def settings_along(sizes: MatchmakerSizes, clients: str) -> Iterator[tuple[int, str]]:
+    """The numbers of one kind of clients, and the setting of each."""
+    for count in sizes.clients:
+        pair = (count, MIDDLE) if clients == "publishers" else (MIDDLE, count)
+        yield count, network_name(*pair)
+
+
+# ---- a run
+
+CORE = 0
+"""The first transit node: all are drawn alike, so that it is as good as any."""
+
+
+def sample_matchmaker(setting: dict[str, Any], seed: int) -> dict[str, float]:
     """What one run shows: medians, means and shares over its networks."""
     if setting["name"] == EXAMPLES:
-        return examples()
+        return example_figures()
     if "events" in setting:
         return signalling(setting, seed)
     many = setting["networks"]
@@ -36,6 +134,19 @@ def sample(setting: dict[str, Any], seed: int) -> dict[str, float]:
             figures |= entangled_figures(solved)
         result |= {f"{trees} {key}": value for key, value in figures.items()}
     return result
+
+
+def drawn_network(setting: dict[str, Any], seed: int) -> Network:
+    """100 nodes of a transit-stub network, with the clients that the setting names."""
+    params = TransitStubParams(
+        publishers=setting["publishers"],
+        subscribers=setting["subscribers"],
+        floor=setting["floor"],
+    )
+    world = draw_transit_stub(params, seed)
+    ones = np.ones(len(world.a))
+    links = Links(world.a, world.b, world.latency_ms, ones * np.inf, ones)
+    return Network(world.nodes, world.published, world.subscribed, links)
 
 
 def core_problem(network: Network) -> MarkingProblem:
@@ -95,11 +206,11 @@ def entangled_figures(solved: list[tuple[MarkingProblem, Marking]]) -> dict[str,
     return {
         f"{name} {what}": value
         for name, mask in masks.items()
-        for what, value in shares(mask).items()
+        for what, value in network_and_link_shares(mask).items()
     }
 
 
-def shares(masks: list[Bools]) -> dict[str, float]:
+def network_and_link_shares(masks: list[Bools]) -> dict[str, float]:
     """How many networks have any such link, and how many links such networks have of them."""
     some = [mask for mask in masks if mask.any()]
     links = float(np.concatenate(some).mean()) if some else 0.0
@@ -123,3 +234,42 @@ def broken_links(problem: MarkingProblem, best: Marking) -> Bools:
     mask = np.zeros(problem.size, bool)
     mask[violations(problem, best.sigma < best.tau)] = True
     return mask
+
+
+# ---- section 6: signalling
+
+PROTOCOL_SCHEMES: dict[str, Scheme] = {
+    "PubE": "pub_everywhere",
+    "SubE": "sub_everywhere",
+    "MCM": "best",
+}
+
+PURPOSES = {
+    "trees": ("source", "graft"),
+    "counts and marks": ("count", "mark", "gather", "solve"),
+    "descriptors": ("advertise", "subscribe", "withdraw"),
+    "data path": ("signal", "release"),
+    "all": MESSAGES,
+}
+"""What messages are for, by their kinds; nothing is lost here, so that nothing is repeated."""
+
+
+def signalling(setting: dict[str, Any], seed: int) -> dict[str, float]:
+    """Means over a few networks, each with events of its own."""
+    many = setting["networks"]
+    runs = [dict(churned(setting, seed * many + i)) for i in range(many)]
+    return {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
+
+
+def churned(setting: dict[str, Any], seed: int) -> Iterator[tuple[str, float]]:
+    """Messages for each event, and descriptors stored on average whenever the network rests."""
+    network = drawn_network(setting, seed)
+    trees = f"shared:{network.name(CORE)}" if setting["trees"] == "shared" else setting["trees"]
+    churn = MarkingChurn(events=setting["events"], seed=seed, trees=trees)
+    schemes = marking_churn(network, churn).summary()["schemes"]
+    for name, scheme in PROTOCOL_SCHEMES.items():
+        figures = schemes[scheme]
+        yield f"{name} stored", figures["stored_mean"]
+        sent = figures["by_kind_per_event"]
+        for purpose, kinds in PURPOSES.items():
+            yield f"{name} {purpose}", sum(sent.get(kind, 0.0) for kind in kinds)

@@ -7,31 +7,19 @@ what is checked.
 from __future__ import annotations
 
 from fanplan.papers.experiment import Experiment, Study
-from fanplan.papers.overlay.client_figures import figures_6
-from fanplan.papers.overlay.factor_figure import figure_6_8
-from fanplan.papers.overlay.hybrid_table import table_5_2
-from fanplan.papers.overlay.samples import sample
-from fanplan.papers.overlay.settings import FULL, QUICK, Sizes, settings
-from fanplan.papers.overlay.tree_figures import (
-    figure_5_3,
-    figure_5_5,
-    figure_5_6,
-    worked_examples,
-)
+from fanplan.papers.overlay.client_figures import client_items
+from fanplan.papers.overlay.examples import topology_examples
+from fanplan.papers.overlay.samples import sample_overlay
+from fanplan.papers.overlay.settings import FULL, QUICK, OverlaySizes, overlay_settings
+from fanplan.papers.overlay.tree_figures import tree_items
 
 
-def study(sizes: Sizes, runs: int) -> Study:
+def overlay_study(sizes: OverlaySizes, runs: int) -> Study:
     """The worked examples, Table 5.2 and Figures 5.3 to 6.8 at these sizes."""
-    items = (
-        *worked_examples(),
-        *figure_5_3(sizes),
-        *figure_5_5(sizes),
-        *figure_5_6(sizes),
-        *table_5_2(),
-        *figures_6(sizes),
-        *figure_6_8(sizes),
-    )
-    return Study(settings(sizes), items, runs)
+    items = (*topology_examples(), *tree_items(sizes), *client_items(sizes))
+    return Study(overlay_settings(sizes), items, runs)
 
 
-EXPERIMENT = Experiment("overlay", "Tajuddin 2011", sample, study(FULL, 5), study(QUICK, 2))
+EXPERIMENT = Experiment(
+    "overlay", "Tajuddin 2011", sample_overlay, overlay_study(FULL, 5), overlay_study(QUICK, 2)
+)

@@ -1,12 +1,21 @@
-"""Figures 6.3 to 6.7 of Tajuddin (2011): clients allocated to a minimal set of brokers."""
+"""Chapter 6 of Tajuddin (2011), Figures 6.3 to 6.8: clients allocated to few brokers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from fanplan.papers.experiment import Item, Line, Point, Statement
-from fanplan.papers.overlay.settings import LCF, Sizes, clients_name
-from fanplan.papers.overlay.shapes import alike, below, below_all, curve, label
+from fanplan.papers.experiment import (
+    Item,
+    PaperLine,
+    Point,
+    Statement,
+    alike,
+    pointwise,
+    pointwise_all,
+    rising,
+)
+from fanplan.papers.overlay.settings import LCF, OverlaySizes, clients_name
+from fanplan.papers.overlay.tree_figures import method_line, thesis_label
 
 RANKED = ("gli", "gi", "gig")
 THEIRS = (*RANKED, "baseline")
@@ -15,11 +24,11 @@ CLIENTS = "clients"
 CAPACITY = 1000.0
 """Messages per time unit that a broker can process (Table 6.2)."""
 
-Points = Callable[[str], list[Point]]
+MethodPoints = Callable[[str], list[Point]]
 """The points of a method along the axis."""
 
 
-def along(sizes: Sizes, key: str) -> Points:
+def client_points(sizes: OverlaySizes, key: str) -> MethodPoints:
     """The points of a method over the number of clients."""
 
     def points(method: str) -> list[Point]:
@@ -31,22 +40,30 @@ def along(sizes: Sizes, key: str) -> Points:
     return points
 
 
-def curves(points: Points, methods: Sequence[str] = (*THEIRS, *OURS)) -> tuple[Line, ...]:
-    return tuple(curve(method, points(method)) for method in methods)
+def method_curves(
+    points: MethodPoints, methods: Sequence[str] = (*THEIRS, *OURS)
+) -> tuple[PaperLine, ...]:
+    return tuple(method_line(method, points(method)) for method in methods)
 
 
-def figures_6(sizes: Sizes) -> tuple[Item, ...]:
-    """Figures 6.3 to 6.7."""
-    return (figure_6_3(sizes), *figures_6_4_and_5(sizes), figure_6_6(sizes), *figure_6_7(sizes))
+def client_items(sizes: OverlaySizes) -> tuple[Item, ...]:
+    """Figures 6.3 to 6.8."""
+    return (
+        brokers_deployed(sizes),
+        *messages_and_delay(sizes),
+        pure_forwarding(sizes),
+        *peak_load(sizes),
+        *load_compensation(sizes),
+    )
 
 
-def figure_6_3(sizes: Sizes) -> Item:
+def brokers_deployed(sizes: OverlaySizes) -> Item:
     """The cost of the overlay: brokers deployed."""
-    points = along(sizes, "brokers")
+    points = client_points(sizes, "brokers")
     return Item(
         "Figure 6.3",
         "Brokers deployed",
-        curves(points, (*THEIRS, *OURS, "bound")),
+        method_curves(points, (*THEIRS, *OURS, "bound")),
         "brokers",
         CLIENTS,
         "The thesis gives no law of the regions: here centres are uniform and ranges those of "
@@ -58,26 +75,26 @@ def figure_6_3(sizes: Sizes) -> Item:
     )
 
 
-def broker_statements(sizes: Sizes, points: Points) -> Iterator[Statement]:
+def broker_statements(sizes: OverlaySizes, points: MethodPoints) -> Iterator[Statement]:
     yield alike(
         "“All ranking functions utilize a similar number of brokers”: within 10 % at every size",
         [points(method) for method in THEIRS],
         1.1,
     )
     middle = sizes.publishers.index(sizes.middle)
-    yield below_all(
+    yield pointwise_all(
         "“On occasion, such as when the client count is 2400, the GLI technique allocates clients "
         "to a slightly fewer set of brokers”: fewer than each of the others there",
         [points("gli")[middle]],
         [[points(method)[middle]] for method in THEIRS[1:]],
     )
-    yield below_all(
+    yield pointwise_all(
         "Ours: best uses at least 5 % fewer brokers than all four at every size",
         points("best"),
         [points(method) for method in THEIRS],
         0.95,
     )
-    yield below_all(
+    yield pointwise_all(
         "Ours: with exact load, at most half as many as all four at every size",
         points("exact"),
         [points(method) for method in THEIRS],
@@ -85,51 +102,52 @@ def broker_statements(sizes: Sizes, points: Points) -> Iterator[Statement]:
     )
 
 
-def figures_6_4_and_5(sizes: Sizes) -> tuple[Item, Item]:
+def messages_and_delay(sizes: OverlaySizes) -> tuple[Item, Item]:
     """Message count and message latency."""
-    count, latency = (along(sizes, key) for key in ("messages", "latency"))
+    count, latency = (client_points(sizes, key) for key in ("messages", "latency"))
     return (
-        Item("Figure 6.4", "Messages", curves(count), "messages per publication", CLIENTS,
+        Item("Figure 6.4", "Messages", method_curves(count), "messages per publication", CLIENTS,
              "The baseline's tree is random too, as nothing of it should know similarity.",
              tuple(ranking_statements(count, "message counts", 0.9))),
-        Item("Figure 6.5", "Latency", curves(latency), "latency, ms", CLIENTS,
+        Item("Figure 6.5", "Latency", method_curves(latency), "latency, ms", CLIENTS,
              "That GIg is best in latency did not come about under any reading tried.",
              tuple(ranking_statements(latency, "latencies", 1.0))),
     )  # fmt: skip
 
 
-def ranking_statements(points: Points, what: str, factor: float) -> Iterator[Statement]:
+def ranking_statements(points: MethodPoints, what: str, factor: float) -> Iterator[Statement]:
     gli, gi, gig, baseline = (points(method) for method in THEIRS)
-    yield below(
+    yield pointwise(
         "“The GLI technique performs better than the baseline approach”: at every size",
         gli,
         baseline,
     )
     for name, own in (("GI", gi), ("GIg", gig)):
-        yield below(
+        yield pointwise(
             f"“but worse than the GI and GIg techniques”: GLI above {name} at every size", own, gli
         )
-    yield below(
+    yield pointwise(
         f"“The GIg technique provides the lowest {what}”: below GI at every size",
         gig,
         gi,
     )
     less = "" if factor == 1 else f"at least {100 * (1 - factor):.0f} % "
     for method in OURS:
-        yield below_all(
-            f"Ours: {label(method).removesuffix(' (ours)')} is {less}below all four at every size",
+        name = thesis_label(method).removesuffix(" (ours)")
+        yield pointwise_all(
+            f"Ours: {name} is {less}below all four at every size",
             points(method),
             [gli, gi, gig, baseline],
             factor,
         )
 
 
-def figure_6_6(sizes: Sizes) -> Item:
+def pure_forwarding(sizes: OverlaySizes) -> Item:
     """Pure forwarding, as a mean over brokers and of all messages."""
     return Item(
         "Figure 6.6",
         "Pure forwarding messages",
-        curves(along(sizes, "forwarding")),
+        method_curves(client_points(sizes, "forwarding")),
         "% of the messages of a broker",
         CLIENTS,
         "Section 6.4.3 averages the ratio over the brokers; the text of the figure says “of all "
@@ -137,14 +155,14 @@ def figure_6_6(sizes: Sizes) -> Item:
         tuple(
             statement
             for key, name in (("forwarding", "mean over brokers"), ("forwarded", "of all messages"))
-            for statement in forwarding_statements(along(sizes, key), name)
+            for statement in forwarding_statements(client_points(sizes, key), name)
         ),
     )
 
 
-def forwarding_statements(points: Points, name: str) -> Iterator[Statement]:
+def forwarding_statements(points: MethodPoints, name: str) -> Iterator[Statement]:
     ranked = [point for method in RANKED for point in points(method)]
-    yield below(
+    yield pointwise(
         f"“The baseline technique … produces a large number of pure forwarding messages”: above "
         f"the rankings at every size, {name}",
         ranked,
@@ -164,23 +182,24 @@ def forwarding_statements(points: Points, name: str) -> Iterator[Statement]:
     )
 
 
-def figure_6_7(sizes: Sizes) -> tuple[Item, ...]:
+def peak_load(sizes: OverlaySizes) -> tuple[Item, ...]:
     """How load modelling keeps brokers from congestion."""
-    mean, most, delay = (along(sizes, key) for key in ("peak mean", "peak max", "delay"))
+    mean, most, delay = (client_points(sizes, key) for key in ("peak mean", "peak max", "delay"))
+    unit = "messages per time unit"
     return (
-        Item("Figure 6.7a", "Average peak load", curves(mean), "messages per time unit", CLIENTS,
+        Item("Figure 6.7a", "Average peak load", method_curves(mean), unit, CLIENTS,
              statements=tuple(peak_statements(mean))),
-        Item("Figure 6.7b", "Maximum peak load", curves(most), "messages per time unit", CLIENTS,
+        Item("Figure 6.7b", "Maximum peak load", method_curves(most), unit, CLIENTS,
              "With many clients there is a broker that all traffic passes, whatever the method, "
              "so the maxima are alike.",
              tuple(most_statements(most))),
-        Item("Figure 6.7c", "Average processing delay", curves(delay), "ms", CLIENTS,
+        Item("Figure 6.7c", "Average processing delay", method_curves(delay), "ms", CLIENTS,
              "Per publication and broker that it visits.",
              tuple(delay_statements(delay))),
     )  # fmt: skip
 
 
-def peak_statements(points: Points) -> Iterator[Statement]:
+def peak_statements(points: MethodPoints) -> Iterator[Statement]:
     yield Statement(
         "“The baseline overlay produces an average peak load above the broker capacity threshold "
         "… for a sufficiently large workload”: at the largest",
@@ -191,7 +210,7 @@ def peak_statements(points: Points) -> Iterator[Statement]:
         "every size",
         tuple((point, CAPACITY) for method in RANKED for point in points(method)),
     )
-    yield below(
+    yield pointwise(
         "“As the workload increases, the peak load values level-off”: less than 10 % more at the "
         "largest size than at the one before",
         [points(method)[-1] for method in RANKED],
@@ -200,15 +219,15 @@ def peak_statements(points: Points) -> Iterator[Statement]:
     )
 
 
-def most_statements(points: Points) -> Iterator[Statement]:
-    yield below_all(
+def most_statements(points: MethodPoints) -> Iterator[Statement]:
+    yield pointwise_all(
         "“The maximum peak load for the GLI ranking function is significantly larger than that of "
         "the other techniques”: at least 10 % at every size",
         [point for method in ("gi", "gig") for point in points(method)],
         [points("gli") * 2],
         1 / 1.1,
     )
-    yield below_all(
+    yield pointwise_all(
         "“The GIg overlay has the lowest maximum peak load”: at every size",
         points("gig"),
         [points(method) for method in THEIRS if method != "gig"],
@@ -219,15 +238,92 @@ def most_statements(points: Points) -> Iterator[Statement]:
     )
 
 
-def delay_statements(points: Points) -> Iterator[Statement]:
+def delay_statements(points: MethodPoints) -> Iterator[Statement]:
     yield Statement(
         "“None of the overlays produce zero processing delays”: at every size",
         tuple((0.0, point) for method in THEIRS for point in points(method)),
     )
-    yield below(
+    yield pointwise(
         "“The clustering aspects of our algorithm … are sufficient for significantly reducing "
         "congestion effects”: at least 10 % below the baseline at the largest size",
         [points(method)[-1] for method in RANKED],
         [points("baseline")[-1]] * len(RANKED),
         0.9,
+    )
+
+
+# ---- Figure 6.8: the load compensation factor at one number of clients
+
+
+def load_compensation(sizes: OverlaySizes) -> tuple[Item, ...]:
+    """Brokers, messages, latency and peak load over the factor."""
+
+    def at(key: str) -> MethodPoints:
+        def points(method: str) -> list[Point]:
+            return [
+                Point(clients_name(sizes.middle, factor, method), f"{method} {key}", factor)
+                for factor in sizes.factors
+            ]
+
+        return points
+
+    brokers, count, latency, peak = (
+        at(key) for key in ("brokers", "messages", "latency", "peak mean")
+    )
+    clients = f"{4 * sizes.middle} clients"
+    return (
+        Item("Figure 6.8a", f"Brokers, {clients}", broker_lines(brokers), "brokers", "LCF",
+             "Section 6.4.7 ends with “from 300 brokers when LCF is 0.75 to 400 brokers when LCF "
+             "is 1.0”, of no ranking in particular. That is the reverse of its own figure and "
+             "reason: a higher factor needs fewer brokers. Both numbers are shown as printed.",
+             tuple(factor_broker_statements(brokers))),
+        Item("Figure 6.8b", f"Messages, {clients}", method_curves(count),
+             "messages per publication", "LCF",
+             statements=(falling("“Message count decreases with higher LCF”", count),)),
+        Item("Figure 6.8c", f"Latency, {clients}", method_curves(latency), "latency, ms", "LCF",
+             statements=tuple(factor_latency_statements(sizes, latency))),
+        Item("Figure 6.8d", f"Average peak load, {clients}", method_curves(peak),
+             "messages per time unit", "LCF",
+             statements=(rising("“A higher LCF results in greater peak loads”: along GLI, GI, GIg",
+                                [peak(method) for method in RANKED]),)),
+    )  # fmt: skip
+
+
+def broker_lines(points: MethodPoints) -> tuple[PaperLine, ...]:
+    """The two printed numbers stand at GIg, the thesis' choice."""
+    printed = {LCF: 300.0, 1.0: 400.0}
+    gig = [Point(p.setting, p.key, p.x, printed.get(float(p.x))) for p in points("gig")]
+    return tuple(method_line(m, gig if m == "gig" else points(m)) for m in (*THEIRS, *OURS))
+
+
+def falling(text: str, points: MethodPoints) -> Statement:
+    """Along each ranking, every point is above the next."""
+    return rising(f"{text}: along GLI, GI, GIg", [points(method)[::-1] for method in RANKED])
+
+
+def factor_broker_statements(points: MethodPoints) -> Iterator[Statement]:
+    yield falling("“Since a lower LCF reduces the … capacity …, more brokers are required”", points)
+    at = {float(point.x): point for method in RANKED for point in points(method)}
+    yield pointwise(
+        "“The cost of the overlay increases significantly from … LCF … 0.75 to … 1.0”: as printed",
+        [at[LCF]],
+        [at[1.0]],
+    )
+
+
+def factor_latency_statements(sizes: OverlaySizes, points: MethodPoints) -> Iterator[Statement]:
+    chosen, last = sizes.factors.index(LCF), sizes.factors.index(1.0)
+    for method in RANKED:
+        own = points(method)
+        others = [point for i, point in enumerate(own) if i != chosen]
+        yield pointwise(
+            "“The best balance between latency due to overlay hops and congestion is when LCF is "
+            f"configured to 0.75”: {thesis_label(method)}",
+            [own[chosen]] * len(others),
+            others,
+        )
+    yield alike(
+        "“Latencies increase only marginally when LCF is 1.0”: within 10 % of 0.75, GLI, GI, GIg",
+        [[points(m)[last] for m in RANKED], [points(m)[chosen] for m in RANKED]],
+        1.1,
     )

@@ -7,6 +7,8 @@ import numpy as np
 from fanplan.boxes.extents import make_extents
 from fanplan.layers.overlay.problem import owner_overlap
 from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
+from fanplan.papers.experiment import Item, PaperLine, Point
+from fanplan.papers.overlay.settings import EXAMPLES
 from fanplan.simulation.messages import as_publications
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import simulate_tree
@@ -29,15 +31,15 @@ PUBLISHER, SUBSCRIBERS = 2, (0, 4)
 LATENCY = 100.0
 
 
-def examples() -> dict[str, float]:
+def example_topologies() -> dict[str, float]:
     """The same in every run."""
-    result = {f"overlap {part}": box_overlap(part) for part in BOXES}
+    result = {f"overlap {part}": overlap_of_boxes(part) for part in BOXES}
     for part in LINKS:
-        result |= topology(part)
+        result |= measured_topology(part)
     return result
 
 
-def box_overlap(part: str) -> float:
+def overlap_of_boxes(part: str) -> float:
     """Eq. 4.1 of the two subscriptions of a part of Figure 4.1."""
     lo, hi = (np.array(corner) for corner in zip(*BOXES[part], strict=True))
     pair = make_extents([0, 1], [0, 1], [0, 0], lo, hi)
@@ -45,7 +47,7 @@ def box_overlap(part: str) -> float:
     return float(value[(i == 0) & (j == 1)][0])
 
 
-def topology(part: str) -> dict[str, float]:
+def measured_topology(part: str) -> dict[str, float]:
     """Messages and latency (in link latencies) of one publication in a part of Figure 5.4."""
     size, wanted = 5, len(SUBSCRIBERS)
     routes = Routes(
@@ -72,3 +74,43 @@ def topology(part: str) -> dict[str, float]:
         f"{part} messages": float(result.link_messages),
         f"{part} latency": result.delay_mean_ms / LATENCY,
     }
+
+
+def topology_examples() -> tuple[Item, Item]:
+    """Eq. 4.1 on Figure 4.1, and the two topologies of Figure 5.4."""
+    return (
+        Item(
+            "Equation 4.1",
+            "Overlap of the two pairs of Figure 4.1",
+            (
+                PaperLine(
+                    "overlap",
+                    (
+                        Point(EXAMPLES, "overlap a", "(a)", 0.10),
+                        Point(EXAMPLES, "overlap b", "(b)", 0.31),
+                    ),
+                ),
+            ),
+            "overlap",
+            reading="The text gives the common areas and their shares; the other sides are chosen "
+            "to fit both.",
+        ),
+        Item(
+            "Figure 5.4",
+            "Two topologies with equal latency",
+            tuple(
+                PaperLine(
+                    name,
+                    tuple(
+                        Point(EXAMPLES, f"{part} {key}", f"{part} topology", number)
+                        for part, number in published.items()
+                    ),
+                )
+                for name, key, published in (
+                    ("messages", "messages", {"top": 4, "bottom": 3}),
+                    ("latency, in L", "latency", {"top": 2, "bottom": 2}),
+                )
+            ),
+            "messages, or latency in L",
+        ),
+    )

@@ -22,7 +22,7 @@ EXAMPLES = "examples"
 
 
 @dataclass(frozen=True)
-class Sizes:
+class OverlaySizes:
     """How large the workloads are."""
 
     brokers: int
@@ -39,7 +39,7 @@ class Sizes:
     """Load compensation factors of Figure 6.8, ``LCF`` among them."""
 
 
-FULL = Sizes(
+FULL = OverlaySizes(
     brokers=450,
     subscriptions=4_500,
     advertisements=1_500,
@@ -49,7 +49,7 @@ FULL = Sizes(
     middle=600,
     factors=(0.5, 0.625, 0.75, 0.875, 1.0),
 )
-QUICK = Sizes(
+QUICK = OverlaySizes(
     brokers=90,
     subscriptions=900,
     advertisements=300,
@@ -61,12 +61,12 @@ QUICK = Sizes(
 )
 
 
-def settings(sizes: Sizes) -> tuple[dict[str, Any], ...]:
+def overlay_settings(sizes: OverlaySizes) -> tuple[dict[str, Any], ...]:
     """All settings, the longest first."""
-    return (*allocations(sizes), *trees(sizes), {"name": EXAMPLES, "task": EXAMPLES})
+    return (*client_settings(sizes), *bias_settings(sizes), {"name": EXAMPLES, "task": EXAMPLES})
 
 
-def trees(sizes: Sizes) -> Iterator[dict[str, Any]]:
+def bias_settings(sizes: OverlaySizes) -> Iterator[dict[str, Any]]:
     """Chapter 5: one setting per bias; the advertisement priority is varied at two of them."""
     for bias in sizes.biases:
         yield {
@@ -81,7 +81,7 @@ def trees(sizes: Sizes) -> Iterator[dict[str, Any]]:
         }
 
 
-def allocations(sizes: Sizes) -> Iterator[dict[str, Any]]:
+def client_settings(sizes: OverlaySizes) -> Iterator[dict[str, Any]]:
     """Chapter 6: by number of clients, and by factor in the middle; ours are settings apart."""
     for publishers in reversed(sizes.publishers):
         for factor in sizes.factors if publishers == sizes.middle else (LCF,):

@@ -7,20 +7,35 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import Kind, whole_folder
-from fanplan.papers.experiment import Experiment, Item, Row, Samples, Study, item_rows, judge
-from fanplan.papers.plots import draw_item
+from fanplan.papers.experiment import (
+    Experiment,
+    Item,
+    PaperRow,
+    Samples,
+    Study,
+    item_rows,
+    judge_statement,
+)
 
 RESULTS = Kind("results of a paper", "rows.json")
 COLUMNS = ("setting", "published", "mean", "sd", "z", "runs")
 
 
+def require_plots() -> None:
+    """Pictures need matplotlib, which is an extra; say so before anything is measured."""
+    if find_spec("matplotlib") is None:
+        remedy = "Install it: pip install 'fanplan[papers]'"
+        raise InputError(Problem("matplotlib", "is not there to draw the figures", remedy))
+
+
 def write_results(
     experiment: Experiment, study: Study, samples: Samples, folder: Path, replace: bool = False
-) -> list[Row]:
+) -> list[PaperRow]:
     """All rows as JSON, and for each item a CSV table, a Markdown table and an SVG picture."""
     rows = []
     with whole_folder(folder.absolute(), RESULTS, replace) as aside:
@@ -28,27 +43,29 @@ def write_results(
             own = item_rows(experiment.paper, item, samples)
             rows.extend(own)
             write_item(item, own, samples, aside)
-        text = "\n".join(section(experiment, study, samples, "."))
+        text = "\n".join(paper_section(experiment, study, samples, "."))
         (aside / "report.md").write_text(text + "\n")
         (aside / "rows.json").write_text(rows_json(rows))
     return rows
 
 
-def rows_json(rows: Sequence[Row]) -> str:
+def rows_json(rows: Sequence[PaperRow]) -> str:
     """One row a line, so that two results can be compared line by line."""
     lines = ",\n".join(json.dumps(row.json(), allow_nan=False) for row in rows)
     return f"[\n{lines}\n]\n"
 
 
-def write_item(item: Item, rows: Sequence[Row], samples: Samples, folder: Path) -> None:
+def write_item(item: Item, rows: Sequence[PaperRow], samples: Samples, folder: Path) -> None:
     name = file_name(item)
     with (folder / f"{name}.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows([getattr(row, column) for column in COLUMNS] for row in rows)
-    table = [[shown(getattr(row, column)) for column in COLUMNS] for row in rows]
+    table = [[written_number(getattr(row, column)) for column in COLUMNS] for row in rows]
     (folder / f"{name}.md").write_text("\n".join(markdown_table(COLUMNS, table)) + "\n")
     if item.lines:
+        from fanplan.papers.plots import draw_item  # matplotlib is optional, and slow to import
+
         draw_item(item, samples, folder / f"{name}.svg")
 
 
@@ -63,19 +80,21 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iter
         yield f"| {' | '.join(row)} |"
 
 
-def shown(value: float | str | None) -> str:
+def written_number(value: float | str | None) -> str:
     """A number with few digits, nothing for none."""
     if value is None or isinstance(value, str):
         return value or ""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def section(experiment: Experiment, study: Study, samples: Samples, pictures: str) -> Iterator[str]:
+def paper_section(
+    experiment: Experiment, study: Study, samples: Samples, pictures: str
+) -> Iterator[str]:
     """What was published beside what is measured, item by item."""
     runs = len(next(iter(samples.values())))
     yield f"## {experiment.paper}: `fanplan papers {experiment.name}`"
     yield ""
-    yield f"Number of runs: {runs}. {held(study, samples)}"
+    yield f"Number of runs: {runs}. {statements_held(study, samples)}"
     for item in study.items:
         yield ""
         yield f"### {item.name}: {item.title}"
@@ -90,10 +109,10 @@ def section(experiment: Experiment, study: Study, samples: Samples, pictures: st
         yield from statement_table(item, samples)
 
 
-def held(study: Study, samples: Samples) -> str:
+def statements_held(study: Study, samples: Samples) -> str:
     """How many checks of the paper's statements hold; a sentence may be checked in two ways."""
     theirs = [(item, s) for item in study.items for s in item.statements if not s.ours]
-    holding = sum(judge(item, statement, samples).holds for item, statement in theirs)
+    holding = sum(judge_statement(item, statement, samples).holds for item, statement in theirs)
     return f"Of {len(theirs)} checks of what the paper says, {holding} hold."
 
 
@@ -101,14 +120,14 @@ def statement_table(item: Item, samples: Samples) -> Iterator[str]:
     """Statements with the means of both sides, over all the pairs compared."""
     if not item.statements:
         return
-    verdicts = [judge(item, statement, samples) for statement in item.statements]
+    verdicts = [judge_statement(item, statement, samples) for statement in item.statements]
     header = ("statement", "measured", "runs that agree", "holds")
     yield from markdown_table(
         header,
         [
             (
                 verdict.text,
-                f"{shown(verdict.lower)} against {shown(verdict.higher)}",
+                f"{written_number(verdict.lower)} against {written_number(verdict.higher)}",
                 f"{verdict.agree} of {verdict.runs}",
                 "yes" if verdict.holds else "**no**",
             )
@@ -123,7 +142,7 @@ def published_table(experiment: Experiment, item: Item, samples: Samples) -> Ite
     rows = item_rows(experiment.paper, item, samples)[:count]
     known = [row for row in rows if item.numbers or row.published is not None]
     if known:
-        table = [[shown(getattr(row, column)) for column in COLUMNS] for row in known]
+        table = [[written_number(getattr(row, column)) for column in COLUMNS] for row in known]
         yield from markdown_table(COLUMNS, table)
         yield ""
 
@@ -136,7 +155,7 @@ def write_docs(
     beside.mkdir(parents=True, exist_ok=True)
     for file in (results / "rows.json", *sorted(results.glob("*.svg"))):
         shutil.copyfile(file, beside / file.name)
-    text = "\n".join(section(experiment, study, samples, f"papers/{experiment.name}"))
+    text = "\n".join(paper_section(experiment, study, samples, f"papers/{experiment.name}"))
     page.write_text(with_section(page, experiment.name, text))
 
 
