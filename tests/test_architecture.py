@@ -362,8 +362,6 @@ LAYERS_NAMED: set[tuple[str, str]] = {
     ("verbs.simulate", "overlay"),
 }
 OTHER_NAMES: set[tuple[str, str]] = {
-    ("channels", "bitmap"),
-    ("channels", "bits"),
     ("channels", "bounds"),
     ("channels", "curves"),
     ("channels", "differences"),

@@ -14,6 +14,7 @@ import numpy as np
 from fanplan.boxes.extents import Extents, OwnerPairs, append_row, start_pairs
 from fanplan.boxes.volumes import volume_of
 from fanplan.core.arrays import Floats, Ints, Longs, Words
+from fanplan.core.bits import has_bit, mix, set_bit
 from fanplan.core.kernels import compiled
 
 Known = dict[tuple[np.uint64, np.uint64], float]
@@ -159,7 +160,7 @@ def _tables(ends: Floats, starts: Longs, groups: Longs) -> tuple[Floats, Words]:
                     steps[side, first + rank] = ends[side, first + row]
                     at = first + group + rank
                     within[side, at] = within[side, at + 1]
-                    within[side, at, row // 64] |= np.uint64(1) << np.uint64(row % 64)
+                    set_bit(within[side, at], row)
     return steps, within
 
 
@@ -252,10 +253,7 @@ def signature(words: Words, seed: np.uint64) -> np.uint64:
     """A hash of a list, chained by the mixing step of SplitMix64 (Steele 2014)."""
     state = seed * np.uint64(0x9E3779B97F4A7C15)
     for word in words:
-        state += word + np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
+        state = mix(state + word + np.uint64(0x9E3779B97F4A7C15))
     return state
 
 
@@ -266,7 +264,7 @@ def _covered_value(y: CoveredExtents, s: int, marks: Words) -> float:
     boxes = np.empty(y.first[end] - y.first[start], np.int64)
     count, weight = 0, 0.0
     for row in range(end - start):
-        if (marks[row // GROUP, row % GROUP // 64] >> np.uint64(row % 64)) & np.uint64(1):
+        if has_bit(marks[row // GROUP], row % GROUP):
             weight += y.weight[start + row]
             for box in range(y.first[start + row], y.first[start + row + 1]):
                 boxes[count] = box

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.bits import mix
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import InterestProblem, Rows, per_flow
@@ -177,14 +178,6 @@ def audience_hashes(indptr: Longs, audience: Ints, rows: Longs) -> Hashes:
             b = mix(b + np.uint64(0x8CB92BA72F3D8DD7) * np.uint64(subscriber + 1))
         hashes[i, 0], hashes[i, 1] = a, b
     return hashes
-
-
-@compiled
-def mix(x: np.uint64) -> np.uint64:
-    """The finaliser of splitmix64 (Steele et al., 2014): every input bit moves every output bit."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 @compiled

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
+from fanplan.core.bits import mix
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import WORKLOAD, whole_folder
 from fanplan.core.kernels import compiled
@@ -144,10 +145,7 @@ def uniform(key: np.uint64, row: np.ndarray) -> np.ndarray:
     """
     out = np.empty(row.size)
     for i in range(row.size):
-        state = key + np.uint64(row[i]) * np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
+        state = mix(key + np.uint64(row[i]) * np.uint64(0x9E3779B97F4A7C15))
         out[i] = np.float64(state >> np.uint64(11)) * 2.0**-53
     return out
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Longs, Words
+from fanplan.core.bits import pairs_of_bits, set_bit
 from fanplan.core.kernels import compiled
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.population import Population, SentPoints
@@ -40,13 +41,14 @@ def routes_of(
         sent.point, topic, first, wanted.lo[by_topic], wanted.hi[by_topic], owner[by_topic],
         int(owner.max()) + 1,
     )  # fmt: skip
-    keys = np.concatenate((source.astype(">i8")[:, None].view(np.uint8), reached), axis=1)
+    octets = reached.astype("<u8", copy=False).view(np.uint8)
+    keys = np.concatenate((source.astype(">i8")[:, None].view(np.uint8), octets), axis=1)
     rows = np.ascontiguousarray(keys).view(f"V{keys.shape[1]}").ravel()
     _, example, route = np.unique(rows, return_index=True, return_inverse=True)
-    starts, brokers = listed(reached[example])
+    row, brokers = pairs_of_bits(reached[example])
     routes = Routes(
         source=source[example].astype(np.int32),
-        starts=starts,
+        starts=np.searchsorted(row, np.arange(len(example) + 1)),
         brokers=brokers,
         messages=np.bincount(route).astype(np.float64),
         deliveries=np.bincount(route, weights=deliveries).astype(np.float64),
@@ -57,12 +59,12 @@ def routes_of(
 @compiled
 def match(
     point: Floats, topic: Longs, first: Longs, lo: Floats, hi: Floats, owner: Longs, owners: int
-) -> tuple[np.ndarray, Longs]:
-    """The owners that each point reaches, a bit each from the lowest, and how many boxes hold it.
+) -> tuple[Words, Longs]:
+    """The owners that each point reaches, a bit each, and how many boxes hold it.
 
     ``first[t]:first[t + 1]`` are the boxes of topic t.
     """
-    reached = np.zeros((len(point), (owners + 7) // 8), np.uint8)
+    reached = np.zeros((len(point), (owners + 63) // 64), np.uint64)
     boxes = np.zeros(len(point), np.int64)
     for i in range(len(point)):
         for box in range(first[topic[i]], first[topic[i] + 1]):
@@ -73,25 +75,5 @@ def match(
                     break
             if inside:
                 boxes[i] += 1
-                reached[i, owner[box] >> 3] |= np.uint8(1 << (owner[box] & 7))
+                set_bit(reached[i], owner[box])
     return reached, boxes
-
-
-@compiled
-def listed(bits: np.ndarray) -> tuple[Longs, Ints]:
-    """Rows of bits as ascending positions: where each row starts, and the positions."""
-    starts = np.zeros(len(bits) + 1, np.int64)
-    for i in range(len(bits)):
-        starts[i + 1] = starts[i]
-        for byte in bits[i]:
-            for bit in range(8):
-                starts[i + 1] += (byte >> bit) & 1
-    positions = np.empty(starts[-1], np.int32)
-    count = 0
-    for i in range(len(bits)):
-        for at in range(bits.shape[1]):
-            for bit in range(8):
-                if (bits[i, at] >> bit) & 1:
-                    positions[count] = 8 * at + bit
-                    count += 1
-    return starts, positions

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
+from fanplan.core.bits import has_bit
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.bitmap import Bitmap, has_bit
 from fanplan.layers.channels.map import ChannelMap
 
 
@@ -71,7 +71,7 @@ def count_reached(
     audience: Ints,
     channel_starts: Longs,
     channels: Ints,
-    members: Bitmap,
+    members: Words,
     unicast_starts: Longs,
     unicast: Ints,
 ) -> Longs:
@@ -90,9 +90,9 @@ def count_reached(
 
 
 @compiled
-def joined_any(members: Bitmap, channels: Ints, subscriber: int) -> bool:
+def joined_any(members: Words, channels: Ints, subscriber: int) -> bool:
     """Whether the subscriber is a member of any of the channels."""
     for channel in channels:  # noqa: SIM110 - numba compiles no generator expressions
-        if has_bit(members, channel, subscriber):
+        if has_bit(members[channel], subscriber):
             return True
     return False

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs
+from fanplan.core.arrays import Ints, Longs, Words
+from fanplan.core.bits import bits_of_pairs, no_bits, pairs_of_bits, set_bit
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger, cost, excess_percent, unicast_fraction
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem, Rows
-from fanplan.layers.channels.bitmap import Bitmap, bitmap, bitmap_pairs, empty_bitmap, set_bit
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,9 @@ class ChannelMap:
     unicast: MapPairs
     """(row, subscriber)"""
 
-    def member_bits(self, subscribers: int) -> Bitmap:
-        return bitmap(self.members.left, self.members.right, self.channels, subscribers)
+    def member_bits(self, subscribers: int) -> Words:
+        left, right = self.members.left, self.members.right
+        return bits_of_pairs(left, right, self.channels, subscribers)
 
 
 def one_channel_per_row(problem: InterestProblem, channel: Ints, channels: int) -> ChannelMap:
@@ -99,16 +100,16 @@ def interested_members(problem: InterestProblem, assigned: MapPairs, channels: i
     Time is linear in the audiences times the channels per row; memory is one bit per channel and
     subscriber.
     """
-    bits = empty_bitmap(channels, len(problem.subscribers))
+    bits = no_bits(channels, len(problem.subscribers))
     join(bits, problem.indptr, problem.audience, assigned.left, assigned.right)
-    return map_pairs(*bitmap_pairs(bits))
+    return map_pairs(*pairs_of_bits(bits))
 
 
 @compiled
-def join(bits: Bitmap, indptr: Longs, audience: Ints, rows: Ints, channels: Ints) -> None:
+def join(bits: Words, indptr: Longs, audience: Ints, rows: Ints, channels: Ints) -> None:
     for i in range(len(rows)):
         for subscriber in audience[indptr[rows[i]] : indptr[rows[i] + 1]]:
-            set_bit(bits, channels[i], subscriber)
+            set_bit(bits[channels[i]], subscriber)
 
 
 @dataclass(frozen=True, order=True)

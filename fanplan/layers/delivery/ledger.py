@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Ints, Longs
+from fanplan.core.arrays import Bools, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger
 from fanplan.core.prices import LedgerPrices
-from fanplan.layers.channels.bitmap import Bitmap
 from fanplan.layers.channels.ledger import analytic_ledger, joined_any
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.delivery.problem import DeliveryProblem
@@ -132,7 +131,7 @@ def needed(
     root: Ints,
     channel_starts: Longs,
     channels: Ints,
-    members: Bitmap,
+    members: Words,
     direct: Bools,
     row: Ints,
     tree: Ints,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.bits import mix
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
 from fanplan.network.trees import sums_below
@@ -155,11 +156,8 @@ def scan(
 
 @compiled
 def mixed(node: int) -> np.uint64:
-    """A random word for a node: the finaliser of SplitMix64 (Steele et al. 2014)."""
-    word = np.uint64(node + 1) * np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
+    """A random word for a node."""
+    return mix(np.uint64(node + 1) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @compiled

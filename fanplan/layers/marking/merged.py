@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.core.arrays import Ints, Longs, Words
+from fanplan.core.bits import set_bit
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.ledger import Counts, descriptor_counts
@@ -76,7 +77,7 @@ def lost_downstream(starts: Longs, link: Ints, links: int, place: Longs, covers:
         coverers = place[covers.nodes[covers.starts[k] : covers.starts[k + 1]]]
         wanted[:] = 0
         for other in coverers:
-            wanted[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
+            set_bit(wanted, other)
         words = np.flatnonzero(wanted)
         tree = place[covers.home[k]]
         for entry in range(starts[tree], starts[tree + 1]):
@@ -94,7 +95,7 @@ def users_of(starts: Longs, link: Ints, links: int) -> Words:
     users = np.zeros((links, (trees + 63) >> 6), np.uint64)
     for tree in range(trees):
         for entry in range(starts[tree], starts[tree + 1]):
-            users[link[entry], tree >> 6] |= np.uint64(1) << np.uint64(tree & 63)
+            set_bit(users[link[entry]], tree)
     return users
 
 

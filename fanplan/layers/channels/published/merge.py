@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs, Words
+from fanplan.core.bits import bits_of_pairs, popcount
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
@@ -71,7 +72,7 @@ def user_groups(
 ) -> MergeGroups:
     """Subscribers add up, each w1 and w2 once; sets of rows unite and measure their messages."""
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
-    sets = bit_sets(who, row, users, problem.size)
+    sets = bits_of_pairs(who, row, users, problem.size)
     weights = params.weights
     amounts = np.full(users, weights.w1)
     table = sums_per_byte(problem.messages)
@@ -99,18 +100,10 @@ def class_groups(
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
     shown = np.isin(row, first)
     members, elements = group[row[shown]], problem.audience[shown].astype(np.int64)
-    sets = bit_sets(members, elements, len(first), len(problem.subscribers))
+    sets = bits_of_pairs(members, elements, len(first), len(problem.subscribers))
     messages = np.bincount(group, problem.messages, len(first)).astype(np.float64)
     weights = params.weights
     return unmerged(sets, messages, offset=0.0, base=weights.w2, weight=weights.w1)
-
-
-def bit_sets(members: Longs, elements: Longs, groups: int, size: int) -> Words:
-    """Sets as bits, from (group, element) pairs."""
-    sets = np.zeros((groups, (size + 63) // 64), dtype=np.uint64)
-    bits = np.left_shift(np.uint64(1), (elements & 63).astype(np.uint64))
-    np.bitwise_or.at(sets, (members, elements >> 6), bits)
-    return sets
 
 
 def sums_per_byte(weights: Floats) -> Floats:
@@ -189,23 +182,12 @@ def follow(into: Ints) -> Ints:
 
 
 @compiled
-def popcount(word: np.uint64) -> np.uint64:
-    """Number of bits set, added up in pairs, fours and bytes."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + (
-        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@compiled
 def union_measure(state: MergeGroups, a: int, b: int) -> float:
     """The measure of two groups' sets united."""
     if len(state.byte_weights) == 0:
         count = np.uint64(0)
         for w in range(state.sets.shape[1]):
-            count += popcount(state.sets[a, w] | state.sets[b, w])
+            count += popcount(state.sets[a, w] | state.sets[b, w])  # type: ignore[call-arg]
         return state.base + state.weight * count
     measure = state.base
     for w in range(state.sets.shape[1]):

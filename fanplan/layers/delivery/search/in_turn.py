@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
+from fanplan.core.bits import bits_of_pairs
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.bitmap import Bitmap, bitmap
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.params import KmodesParams
@@ -121,7 +121,7 @@ def completed(
     interest: InterestProblem, channels: int, assigned: MapPairs, members: MapPairs
 ) -> ChannelMap:
     """The map in which all who are not reached by a channel get unicast."""
-    bits = bitmap(members.left, members.right, channels, len(interest.subscribers))
+    bits = bits_of_pairs(members.left, members.right, channels, len(interest.subscribers))
     rest = unreached_pairs(
         interest.indptr, interest.audience, assigned.starts(interest.size), assigned.right, bits
     )
@@ -131,7 +131,7 @@ def completed(
 
 @compiled
 def unreached_pairs(
-    indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Bitmap
+    indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Words
 ) -> Bools:
     """For each (row, interested subscriber) whether no channel of the row has the subscriber."""
     rest = np.zeros(len(audience), np.bool_)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.core.arrays import Ints, Longs, Words
+from fanplan.core.bits import mix
 from fanplan.core.kernels import compiled
-from fanplan.data.build import mix
 
 
 @compiled

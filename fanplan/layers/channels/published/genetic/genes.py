@@ -18,9 +18,9 @@ import numpy as np
 from numpy.random import Generator
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
+from fanplan.core.bits import bits_of_lists, has_bit, popcount
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.bits import popcount, set_bits
-from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem
+from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
 
 
 class Genes(Protocol):
@@ -86,22 +86,15 @@ def subscription_genes(
 ) -> SubscriptionGenes:
     """The chosen subscriptions as genes; ``weight`` is that of each row."""
     users, interest = len(problem.interest.subscribers), problem.interest
-    covered = problem.rows.take(which)
+    covered, subscribers = problem.rows.take(which), problem.subscribers.take(which)
     return SubscriptionGenes(
         which,
         problem.topic[which].astype(np.int64),
-        bits_of(problem.subscribers.take(which), users),
-        bits_of(Lists(interest.indptr, interest.audience), users),
+        bits_of_lists(subscribers.starts, subscribers.values, users),
+        bits_of_lists(interest.indptr, interest.audience, users),
         weight,
         *word_masks(covered.starts, covered.values),
     )
-
-
-def bits_of(sets: Lists, size: int) -> Words:
-    """Sets as rows of bits."""
-    bits = np.zeros((len(sets), (size + 63) // 64), dtype=np.uint64)
-    set_bits(sets.starts, sets.values, bits)
-    return bits
 
 
 def first_population(
@@ -149,21 +142,15 @@ def neighbourhoods(audience: Words, weight: Floats, centres: Longs, rng: Generat
 
 
 @compiled
-def holds(bits: Words, user: int) -> bool:
-    """Whether the bit of a subscriber is set."""
-    return bool((bits[user >> 6] >> np.uint64(user & 63)) & np.uint64(1))
-
-
-@compiled
 def shared_traffic(audience: Words, weight: Floats, centres: Longs) -> Floats:
     """The weight of the rows that each subscriber and each centre both want."""
     users = 64 * audience.shape[1]
     shared = np.zeros((users, len(centres)))
     for row in range(len(audience)):
         for i in range(len(centres)):
-            if holds(audience[row], centres[i]):
+            if has_bit(audience[row], centres[i]):
                 for user in range(users):
-                    if holds(audience[row], user):
+                    if has_bit(audience[row], user):
                         shared[user, i] += weight[row]
     return shared
 
@@ -175,7 +162,7 @@ def most_members(members: Words, home: Longs, channels: int) -> Ints:
     for gene in range(len(members)):
         count = np.zeros(channels, dtype=np.int64)
         for user in range(len(home)):
-            if holds(members[gene], user):
+            if has_bit(members[gene], user):
                 count[home[user]] += 1
         made[gene] = np.argmax(count)
     return made
@@ -244,7 +231,7 @@ def channel_cost(joined: Words, carried: Words, audience: Words, weight: Floats)
     for word in range(len(carried)):
         if carried[word]:
             for row in range(64 * word, min(64 * word + 64, len(weight))):
-                if (carried[word] >> np.uint64(row & 63)) & np.uint64(1):
+                if has_bit(carried, row):
                     cost += weight[row] * strangers(joined, audience[row])
     return cost
 

@@ -9,12 +9,11 @@ import math
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.build import from_pairs
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.bitmap import Bitmap
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.params import require_enough_flows
@@ -120,7 +119,7 @@ def with_unicast_rest(
 
 @compiled
 def unreached_pairs(
-    indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Bitmap
+    indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Words
 ) -> np.ndarray:
     """Whether each (row, interested subscriber) pair is served by none of the row's channels."""
     missing = np.empty(len(audience), dtype=np.bool_)

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Words
+from fanplan.core.bits import has_bit
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.bitmap import Bitmap, has_bit
 from fanplan.layers.channels.map import ChannelMap, map_pairs
 
 BY_UNICAST = -1
@@ -167,13 +167,13 @@ def served_map(problem: InterestProblem, state: Served) -> ChannelMap:
 
 @compiled
 def carrying_entries(
-    row: Ints, audience: Ints, entries: Longs, channel: Ints, members: Bitmap
+    row: Ints, audience: Ints, entries: Longs, channel: Ints, members: Words
 ) -> Ints:
     """For each pair the first entry of its row on a channel that the subscriber has joined."""
     result = np.full(len(row), BY_UNICAST, dtype=np.int32)
     for p in range(len(row)):
         for e in range(entries[row[p]], entries[row[p] + 1]):
-            if has_bit(members, channel[e], audience[p]):
+            if has_bit(members[channel[e]], audience[p]):
                 result[p] = e
                 break
     return result

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints
+from fanplan.core.bits import bits_of, common
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
-from fanplan.layers.channels.bits import column_bits, common
 from fanplan.layers.channels.search.model.assign import weighted_sum
 from fanplan.layers.channels.search.model.demand import Demand
 
@@ -177,10 +177,10 @@ def count_met_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
     """
     found = 0
     if bits_are_quicker(demand, column):
-        wanted = column_bits(column, demand.bits.shape[1])
+        wanted = bits_of(column, demand.bits.shape[1])
         for row in range(len(demand.bits)):
             # Without a branch: which rows are met is hard for the processor to foresee.
-            count = common(demand.bits, row, wanted)
+            count = common(demand.bits[row], wanted)
             scratch.overlap[row] = count
             scratch.seen[found] = row
             found += count > 0

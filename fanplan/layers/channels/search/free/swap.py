@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints
+from fanplan.core.bits import bits_of, common
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
-from fanplan.layers.channels.bits import column_bits, common
 from fanplan.layers.channels.search.free.seed import (
     CANDIDATES,
     Scratch,
@@ -228,12 +228,12 @@ def count_both(demand: Demand, before: Ints, column: Ints, scratch: Scratch) -> 
     """See the rows that meet the members before or after; count one more than meet those after."""
     found = 0
     if bits_are_quicker(demand, before) or bits_are_quicker(demand, column):
-        old = column_bits(before, demand.bits.shape[1])
-        new = column_bits(column, demand.bits.shape[1])
+        old = bits_of(before, demand.bits.shape[1])
+        new = bits_of(column, demand.bits.shape[1])
         either = old | new
         for row in range(len(demand.bits)):
-            met = common(demand.bits, row, either) > 0
-            scratch.overlap[row] = (1 + common(demand.bits, row, new)) * met
+            met = common(demand.bits[row], either) > 0
+            scratch.overlap[row] = (1 + common(demand.bits[row], new)) * met
             scratch.seen[found] = row
             found += met
         return found

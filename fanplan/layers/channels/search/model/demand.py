@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs, Words
+from fanplan.core.bits import bits_of_lists, no_bits
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.bits import audience_bits
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
@@ -86,6 +86,17 @@ def demand_of(
     bits = read_only(audience_bits(indptr, audience, users))
     rate, price = read_only(rate), read_only(price)
     return Demand(indptr, audience, rate, price, user_indptr, user_rows, bits, w1, w2)
+
+
+def audience_bits(indptr: Longs, audience: Ints, users: int) -> Words:
+    """One row of bits per audience, or none at all if that would take more than the audiences.
+
+    A count then costs a row ``users / 64`` steps; by the users' lists it costs a step per pair.
+    """
+    none = no_bits(0, users)
+    if (len(indptr) - 1) * none.shape[1] > len(audience):
+        return none
+    return bits_of_lists(indptr, audience, users)
 
 
 def read_only(array: Array) -> Array:

@@ -1,0 +1,101 @@
+"""Sets as bits in words of 64: element i is bit i % 64 of word i // 64. A row of words is a set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from fanplan.core.arrays import Ints, Longs, Words
+from fanplan.core.kernels import compiled
+
+
+def no_bits(rows: int, size: int) -> Words:
+    """Empty sets of elements below a size."""
+    return np.zeros((rows, (size + 63) // 64), dtype=np.uint64)
+
+
+def bits_of_lists(starts: Longs, elements: Ints, size: int) -> Words:
+    """Set r has the elements ``elements[starts[r]:starts[r + 1]]``."""
+    bits = no_bits(len(starts) - 1, size)
+    set_lists(bits, starts, elements)
+    return bits
+
+
+def bits_of_pairs(row: Ints | Longs, element: Ints | Longs, rows: int, size: int) -> Words:
+    """Sets from pairs of a row and an element."""
+    bits = no_bits(rows, size)
+    set_pairs(bits, row, element)
+    return bits
+
+
+def pairs_of_bits(bits: Words) -> tuple[Ints, Ints]:
+    """The pairs of a row and an element in it, ascending. Unpacks one row at a time."""
+    octets = bits.astype("<u8", copy=False).view(np.uint8)
+    rows = [np.flatnonzero(np.unpackbits(row, bitorder="little")) for row in octets]
+    left = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    right = np.concatenate(rows) if rows else np.empty(0)
+    return left.astype(np.int32), right.astype(np.int32)
+
+
+@compiled
+def set_bit(words: Words, element: int) -> None:
+    """Add an element to a set."""
+    words[element >> 6] |= np.uint64(1) << np.uint64(element & 63)
+
+
+@compiled
+def has_bit(words: Words, element: int) -> bool:
+    """Whether an element is in a set."""
+    return bool((words[element >> 6] >> np.uint64(element & 63)) & np.uint64(1))
+
+
+@compiled
+def set_lists(bits: Words, starts: Longs, elements: Ints) -> None:
+    for row in range(len(starts) - 1):
+        for element in elements[starts[row] : starts[row + 1]]:
+            set_bit(bits[row], element)
+
+
+@compiled
+def set_pairs(bits: Words, row: Ints | Longs, element: Ints | Longs) -> None:
+    for i in range(len(row)):
+        set_bit(bits[row[i]], element[i])
+
+
+@compiled
+def bits_of(elements: Ints, width: int) -> Words:
+    """One set, in so many words."""
+    words = np.zeros(width, dtype=np.uint64)
+    for element in elements:
+        set_bit(words, element)
+    return words
+
+
+@intrinsic
+def popcount(typing_context: Any, word: Any) -> Any:
+    """How many bits of a word are set: one machine instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@compiled
+def common(one: Words, other: Words) -> int:
+    """How many elements two sets have in common."""
+    count = np.uint64(0)
+    for word in range(len(other)):
+        count += popcount(one[word] & other[word])  # type: ignore[call-arg]
+    return int(count)
+
+
+@compiled
+def mix(word: np.uint64) -> np.uint64:
+    """The finaliser of SplitMix64 (Steele et al. 2014): each bit moves every bit of the outcome."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
