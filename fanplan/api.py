@@ -34,10 +34,12 @@ from fanplan.layers.overlay.allocate import allocate
 from fanplan.layers.overlay.command import OverlayPlan, compare_trees, overlay, require_metrics
 from fanplan.layers.overlay.rankings import compare_rankings, require_rankings
 from fanplan.simulation.simulated import Churned, Simulated
-from fanplan.verbs.changes import apply_check, compare, diff
 from fanplan.verbs.check import check
 from fanplan.verbs.churn import churn
+from fanplan.verbs.compare import compare
 from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest, open_dataset
+from fanplan.verbs.diff import diff
+from fanplan.verbs.drift import apply_check
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
 from fanplan.verbs.simulate import simulate

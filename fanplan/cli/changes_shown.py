@@ -8,11 +8,12 @@ from typing import Any
 import typer
 
 from fanplan.cli.show import number, show_table
-from fanplan.plan.changes import ACTIONS, LAYER_OF, LAYERS
+from fanplan.layers.registry import all_layers, load_layer
+from fanplan.plan.changes import ACTIONS
 from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.steps import Staged
 from fanplan.verbs.compare import Comparison
-from fanplan.verbs.diff import Diff
+from fanplan.verbs.diff import Diff, layer_of_actions
 from fanplan.verbs.drift import PLAN_ANEW, Verdict
 
 SHOWN = 24
@@ -23,15 +24,6 @@ NUMBERS = 12
 
 MOST_COLUMNS = 6
 """Actions that have a column each."""
-
-UNREACHED = {
-    "channels": "pairs of a flow and a subscriber who wants it",
-    "overlay": "clients without a broker that is linked",
-    "groups": "pairs of a route and a broker that it must reach",
-    "marking": "links where both sides do not meet",
-    "delivery": "pairs of a flow and a subscriber who is at another site now",
-}
-"""What a layer counts that is not reached."""
 
 
 def tell(notes: Iterable[str]) -> None:
@@ -85,8 +77,9 @@ def show_diff(found: Diff) -> None:
     if not found.total:
         typer.echo("Nothing changes.")
         return
+    of = layer_of_actions()
     rows = [
-        (LAYER_OF[action], action, done[action], meaning)
+        (of[action], action, done[action], meaning)
         for layer in found.layers
         for done in (layer.counts(),)
         for action, meaning in ACTIONS.items()
@@ -109,7 +102,7 @@ def show_diff(found: Diff) -> None:
 
 def show_modes(layer: Staged) -> None:
     """How many classes change the way in which they are delivered."""
-    if layer.layer != "delivery":
+    if layer.modes is None:
         return
     typer.echo()
     if not layer.modes:
@@ -154,7 +147,8 @@ def columns_of(layer: Staged) -> dict[str, tuple[str, ...]]:
     actions = [action for action in ACTIONS if action in done]
     if len(actions) <= MOST_COLUMNS:
         return {spaced(action): (action,) for action in actions}
-    return {name: own for name, own in LAYERS.items() if any(action in done for action in own)}
+    own = {layer.name: layer.actions for layer in all_layers()}
+    return {name: those for name, those in own.items() if any(a in done for a in those)}
 
 
 LEFT_OUT = ("received_wanted", "matching", "state", "control", "used_channels", "direct_flows")
@@ -223,7 +217,9 @@ def served(found: Verdict) -> str:
     missed = {name: layer.missed for name, layer in found.layers.items() if layer.missed}
     if not missed:
         return "Everybody who wants something is still reached."
-    parts = "; ".join(f"{UNREACHED[name]} ({number(count)})" for name, count in missed.items())
+    parts = "; ".join(
+        f"{load_layer(name).unreached} ({number(count)})" for name, count in missed.items()
+    )
     return f"Not everybody is reached any more: {parts}."
 
 

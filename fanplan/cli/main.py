@@ -133,14 +133,10 @@ def replay(
 ) -> None:
     """Send every publication through a plan and count what arrives; or hold marks against now."""
     from fanplan import api
-    from fanplan.layers.registry import load_plan
 
     spark = engine(master, remote, json)
     with api.dataset_of_plan(plan, workload, spark) as dataset:
-        layers = load_plan(plan).record.layers
-        marks_alone = "marking" in layers and "delivery" not in layers
-        play = api.replay_marks if marks_alone else api.replay
-        result = play(plan, dataset, engine=spark)
+        result = api.replay(plan, dataset, engine=spark)
     if json:
         show_json(result.json())
     else:

@@ -9,13 +9,10 @@ import typer
 from fanplan.cli.show import show_facts
 
 if TYPE_CHECKING:
-    from fanplan.layers.delivery.replayed import ReplayedDelivery
-    from fanplan.layers.groups.replayed import ReplayedGroups
-    from fanplan.layers.marking.replayed import ReplayedMarks
-    from fanplan.plan.replayed import Replayed
+    from fanplan.layers.layer import Outcome
 
 
-def show_replay(result: Replayed | ReplayedGroups | ReplayedMarks | ReplayedDelivery) -> None:
+def show_replay(result: Outcome) -> None:
     """Facts; those of marks apart if a plan has other layers too."""
     show_facts("Replay", result.facts())
     marks = getattr(result, "marks", None)

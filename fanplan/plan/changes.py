@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ CHANGES = Table(
     "what to do, in this order; columns that do not concern an action are null",
     (
         Column("step", "integer", "number of the step, from 1", required=True),
-        Column("layer", "string", "channels, delivery, overlay, groups or marking", required=True),
+        Column("layer", "string", "the layer of the plan that changes", required=True),
         Column("action", "string", "what is done", required=True),
         Column("channel", "integer", "number of the channel as it runs"),
         Column("flow", "string", "a flow"),
@@ -55,17 +56,6 @@ ACTIONS = {
     "unmark": "a directed link is in no tree any more",
 }
 
-LAYERS = {
-    "channels": ("join", "carry", "unicast", "end_unicast", "drop", "leave"),
-    "delivery": ("direct", "end_direct"),
-    "overlay": ("start", "link", "unlink", "source", "attach", "move", "detach", "stop"),
-    "groups": ("entry", "use_group", "end_group", "end_entry"),
-    "marking": ("mark", "unmark"),
-}
-"""The actions of each layer."""
-
-LAYER_OF = {action: layer for layer, actions in LAYERS.items() for action in actions}
-
 Row = dict[str, Any]
 
 
@@ -79,8 +69,8 @@ def unstaged() -> pa.Schema:
     return pa.schema(list(arrow_schema(CHANGES))[2:])
 
 
-def staged(changes: pa.Table, step: pa.Array) -> pa.Table:
-    """Changes with their steps and layers."""
-    names = [LAYER_OF[action] for action in changes["action"].to_pylist()]
+def staged(changes: pa.Table, step: pa.Array, layers: Mapping[str, str]) -> pa.Table:
+    """Changes with their steps, and with the layers that their actions belong to."""
+    names = [layers[action] for action in changes["action"].to_pylist()]
     columns = [step.cast(pa.int32()), pa.array(names, pa.string()), *changes.columns]
     return pa.table(columns, schema=arrow_schema(CHANGES))

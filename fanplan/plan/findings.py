@@ -46,6 +46,14 @@ def require_close(
 
 
 @dataclass(frozen=True)
+class Missed:
+    """How many are not reached that must be, and the first (flow, subscriber) pairs of them."""
+
+    count: int = 0
+    first: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class CheckResult:
     """What the check found. ``missed`` counts (flow, interested subscriber) pairs not served.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,3 +19,19 @@ class SectionRecord(BaseModel):
     def tables(self) -> tuple[Table, ...]:
         """The tables of the plan folder that belong to the section."""
         raise NotImplementedError
+
+
+class PlannedSection(Protocol):
+    """A section as it was planned, with its tables: for which dataset, and by which version."""
+
+    @property
+    def layer(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def version(self) -> str: ...

@@ -52,7 +52,7 @@ class Staged:
 
     ``states`` are the old plan and what stands after each step. ``running`` tells, where numbers
     changed, the number under which an item of the new plan runs. ``modes`` tells how much of a
-    delivery goes from one mode to another.
+    delivery goes from one mode to another; None if the layer has no modes.
     """
 
     layer: str
@@ -61,7 +61,7 @@ class Staged:
     states: tuple[State, ...]
     notes: tuple[str, ...] = ()
     running: dict[str, dict[int, int]] = field(default_factory=dict)
-    modes: tuple[ModeChange, ...] = ()
+    modes: tuple[ModeChange, ...] | None = None
 
     @property
     def steps(self) -> int:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset, PathLike
@@ -131,13 +131,27 @@ def require_messages(routes: Routes, dataset: Dataset) -> None:
         raise InputError(Problem(str(dataset.path), what, remedy))
 
 
+class ChurnListing(NamedTuple):
+    """A table of a run with churn."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: list[list[Any]]
+
+
 @dataclass(frozen=True)
 class Churned:
-    """What the protocols of a layer did. ``ok``: nothing was lost, doubled or left wrong."""
+    """What the protocols of a layer did. ``ok``: nothing was lost, doubled or left wrong.
+
+    ``facts`` and ``listing`` are what a person reads of the figures.
+    """
 
     layer: str
     ok: bool
     figures: dict[str, Any]
+    title: str
+    facts: dict[str, Any]
+    listing: ChurnListing
 
     def summary(self) -> dict[str, Any]:
         """All figures, as JSON."""

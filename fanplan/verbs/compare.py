@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import pyarrow.parquet as pq
+from pathlib import Path
+from typing import Any
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.overlay.record import OverlayRecord
+from fanplan.data.dataset import PathLike
+from fanplan.layers.layer import Layer
+from fanplan.layers.registry import all_layers, load_plan
+from fanplan.plan.figures import Figure
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
-
-Better = Literal["less", "more", ""]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One line of a comparison. ``weighed``: it means something else under other weights."""
-
-    layer: str
-    name: str
-    read: Callable[[StoredPlan], float | None]
-    better: Better = ""
-    weighed: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,133 +49,9 @@ class Comparison:
         }
 
 
-def recorded(layer: str, *keys: str) -> Callable[[StoredPlan], float | None]:
-    """Reads a number of a layer's section of plan.json."""
-
-    def read(plan: StoredPlan) -> float | None:
-        found: Any = plan.record.sections[layer]
-        for key in keys:
-            found = found[key] if isinstance(found, dict) else getattr(found, key)
-        return float(found)
-
-    return read
-
-
-def rows_of(table: str) -> Callable[[StoredPlan], float | None]:
-    """Counts the rows of a table."""
-    return lambda plan: float(pq.read_metadata(plan.path(table)).num_rows)
-
-
-def mean_delay(plan: StoredPlan) -> float | None:
-    ledger = plan.section(OverlayRecord).ledger
-    return ledger["delay"] / ledger["arrivals"] if ledger["arrivals"] else None
-
-
-def greatest_load(plan: StoredPlan) -> float | None:
-    loads = plan.read("brokers", ("load",))["load"].to_pylist()
-    return max(loads, default=None)
-
-
-def broker_cost(plan: StoredPlan) -> float | None:
-    """Price of running the brokers of an allocation."""
-    allocation = plan.section(OverlayRecord).allocation
-    return None if allocation is None else allocation.cost
-
-
-def ledger_of(layer: str, better: dict[str, Better]) -> Iterator[Figure]:
-    for name, which in better.items():
-        yield Figure(layer, name, recorded(layer, "ledger", name), which)
-
-
-def naive(plan: StoredPlan) -> float | None:
-    """What the naive system costs: the first step on the way to the plan."""
-    steps = plan.section(DeliveryRecord).steps
-    return steps[0].cost if steps else None
-
-
-def with_marking(plan: StoredPlan) -> float | None:
-    """What the plan costs where the naive system does: delivery, and descriptors that travel."""
-    steps = plan.section(DeliveryRecord).steps
-    return steps[-1].cost if steps else None
-
-
-def saved_percent(plan: StoredPlan) -> float | None:
-    """What the plan saves of the naive system."""
-    first, last = naive(plan), with_marking(plan)
-    return 100.0 * (1.0 - last / first) if first and last is not None else None
-
-
-def delivery_figures() -> Iterator[Figure]:
-    """The cost of all layers together first, then what it is made of."""
-    yield Figure("delivery", "cost", recorded("delivery", "cost"), "less", weighed=True)
-    yield Figure("delivery", "cost with marking", with_marking, "less", weighed=True)
-    yield Figure("delivery", "saved percent", saved_percent, "more", weighed=True)
-    yield Figure("delivery", "naive system", naive, "", weighed=True)
-    yield Figure("delivery", "layer by layer", recorded("delivery", "layered"), "", weighed=True)
-    yield Figure("delivery", "bound", recorded("delivery", "bound"), "", weighed=True)
-    for part in PARTS:
-        read = recorded("delivery", "parts", part)
-        yield Figure("delivery", f"cost of {part}", read, "less", weighed=True)
-    yield Figure("delivery", "unicast_fraction", recorded("delivery", "unicast_fraction"), "less")
-    yield Figure("delivery", "classes", recorded("delivery", "classes"))
-    yield Figure("delivery", "classes sent directly", recorded("delivery", "direct"))
-
-
-PARTS = ("multicast", "last hop", "direct unicast", "forwarding", "matching", "state", "control")
-"""What the cost of a delivery is made of."""
-
-FIGURES: tuple[Figure, ...] = (
-    *delivery_figures(),
-    Figure("channels", "cost", recorded("channels", "cost"), "less", weighed=True),
-    Figure("channels", "excess_percent", recorded("channels", "excess_percent"), "less", True),
-    Figure("channels", "bound_percent", recorded("channels", "bound_percent"), "", True),
-    *ledger_of(
-        "channels",
-        {
-            "sent_multicast": "less",
-            "sent_unicast": "less",
-            "received_wanted": "more",
-            "received_unwanted": "less",
-            "missed": "less",
-            "sent_bytes": "less",
-            "received_bytes": "less",
-        },
-    ),
-    Figure("channels", "unicast_fraction", recorded("channels", "unicast_fraction"), "less"),
-    Figure("channels", "channels", recorded("channels", "channels"), "less"),
-    Figure("channels", "memberships", rows_of("channel_subscribers"), "less"),
-    Figure("channels", "flows on channels", rows_of("channel_flows")),
-    Figure("channels", "unicasts", rows_of("unicast"), "less"),
-    Figure("overlay", "brokers", recorded("overlay", "brokers"), "less"),
-    Figure("overlay", "broker cost", broker_cost, "less"),
-    Figure("overlay", "links", recorded("overlay", "links"), "less"),
-    Figure("overlay", "trees", recorded("overlay", "trees"), "less"),
-    *ledger_of("overlay", {"link_messages": "less", "processed": "less", "forwarded": "less"}),
-    Figure("overlay", "bound", recorded("overlay", "bound")),
-    Figure("overlay", "mean delay", mean_delay, "less"),
-    Figure("overlay", "greatest load", greatest_load, "less"),
-    Figure("groups", "selected", recorded("groups", "selected")),
-    Figure("groups", "covered", recorded("groups", "covered"), "more"),
-    Figure("groups", "value", recorded("groups", "value"), "more", weighed=True),
-    Figure("groups", "links", rows_of("group_links"), "less"),
-    Figure("groups", "shortcuts", rows_of("shortcuts")),
-    Figure("marking", "cost", recorded("marking", "cost"), "less", weighed=True),
-    Figure("marking", "pub_everywhere", recorded("marking", "pub_everywhere"), "", True),
-    Figure("marking", "sub_everywhere", recorded("marking", "sub_everywhere"), "", True),
-    Figure("marking", "published", recorded("marking", "published")),
-    Figure("marking", "subscribed", recorded("marking", "subscribed")),
-    Figure("marking", "p_links", recorded("marking", "p_links")),
-    Figure("marking", "s_links", recorded("marking", "s_links")),
-)
-"""All that is set side by side."""
-
-WEIGHTS = {
-    "delivery": ("prices",),
-    "channels": ("weights",),
-    "groups": ("prices", "rank"),
-    "marking": ("raw", "sending", "storing"),
-}
-"""Fields of a layer that its costs are weighed by."""
+def compare(*plans: PathLike) -> Comparison:
+    """Stored plans side by side in the words of the ledger, with what differs in parameters."""
+    return compare_plans([load_plan(Path(plan)) for plan in plans])
 
 
 def compare_plans(plans: Sequence[StoredPlan]) -> Comparison:
@@ -197,27 +61,27 @@ def compare_plans(plans: Sequence[StoredPlan]) -> Comparison:
     for plan in plans:
         require_untouched(plan)
     alike = same(plan.record.input.key for plan in plans)
-    weighed = {layer: weighed_alike(plans, layer) for layer in WEIGHTS}
+    layers = all_layers()
+    weighed = {layer.name: weighed_alike(plans, layer) for layer in layers}
     lines = [
-        line_of(figure, plans, alike and (not figure.weighed or weighed[figure.layer]))
-        for figure in FIGURES
-        if any(figure.layer in plan.record.layers for plan in plans)
+        line_of(layer, figure, plans, alike and (not figure.weighed or weighed[layer.name]))
+        for layer in layers
+        for figure in layer.figures
+        if any(plan.has(layer.record) for plan in plans)
     ]
     return Comparison(
         names_of(plans), tuple(lines), differing(plans), tuple(notes(plans, alike, weighed))
     )
 
 
-def line_of(figure: Figure, plans: Sequence[StoredPlan], comparable: bool) -> Line:
-    values = tuple(
-        figure.read(plan) if figure.layer in plan.record.layers else None for plan in plans
-    )
+def line_of(layer: Layer, figure: Figure, plans: Sequence[StoredPlan], comparable: bool) -> Line:
+    values = tuple(figure.read(plan) if plan.has(layer.record) else None for plan in plans)
     known = [value for value in values if value is not None]
     if not (comparable and figure.better) or len(known) < 2 or same(known):
-        return Line(figure.layer, figure.name, values, ())
+        return Line(layer.name, figure.name, values, ())
     best = min(known) if figure.better == "less" else max(known)
     places = tuple(i for i, value in enumerate(values) if value == best)
-    return Line(figure.layer, figure.name, values, places)
+    return Line(layer.name, figure.name, values, places)
 
 
 def same(values: Any) -> bool:
@@ -226,10 +90,10 @@ def same(values: Any) -> bool:
     return all(value == first for value in others)
 
 
-def weighed_alike(plans: Sequence[StoredPlan], layer: str) -> bool:
+def weighed_alike(plans: Sequence[StoredPlan], layer: Layer) -> bool:
     """Whether all plans that have a layer weigh its costs in the same way."""
-    found = [plan.record.sections[layer] for plan in plans if layer in plan.record.layers]
-    weights = [tuple(getattr(section, name) for name in WEIGHTS[layer]) for section in found]
+    found = [plan.section(layer.record) for plan in plans if plan.has(layer.record)]
+    weights = [tuple(getattr(section, name) for name in layer.weights) for section in found]
     return not weights or same(weights)
 
 
@@ -248,7 +112,7 @@ def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) ->
     for layer, equal in weighed.items():
         if not equal:
             yield f"costs of {layer} are weighed differently, so that no best is marked there"
-    for layer in dict.fromkeys(figure.layer for figure in FIGURES):
+    for layer in weighed:
         named = zip(names_of(plans), plans, strict=True)
         missing = [name for name, plan in named if layer not in plan.record.layers]
         if 0 < len(missing) < len(plans):

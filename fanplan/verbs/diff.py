@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,30 +15,19 @@ import pyarrow as pa
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CHANGES as CHANGES_KIND
 from fanplan.core.folder import whole_folder
-from fanplan.layers.channels.changes.changes import stage_channels
-from fanplan.layers.delivery.changes.changes import stage_delivery
-from fanplan.layers.groups.changes import stage_groups
-from fanplan.layers.marking.changes import stage_marking
-from fanplan.layers.overlay.changes.changes import stage_overlay
+from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.layers.layer import Layer
+from fanplan.layers.registry import all_layers, bounds_of, load_plan
 from fanplan.plan.changes import CHANGES, staged
 from fanplan.plan.parquet import parquet_writer, write
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.steps import Staged
 from fanplan.plan.stored import StoredPlan, require_dataset_of
+from fanplan.verbs.check import make_stages
 
-Stage = Callable[[StoredPlan, StoredPlan, Path | None, int], Staged]
-
-STAGES: dict[str, Stage] = {
-    "channels": stage_channels,
-    "overlay": stage_overlay,
-    "groups": stage_groups,
-    "delivery": stage_delivery,
-    "marking": stage_marking,
-}
-"""How the changes of each layer are put in order."""
-
-BOUND = ("channels", "overlay", "groups")
-"""Layers that a delivery binds together: with one they change in one order."""
+STEPS_OF = 100
+"""Changes in a step, unless said otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +52,9 @@ class Diff:
 
     def changes(self) -> pa.Table:
         """All changes in order, with their steps."""
-        tables, first = [], 1
+        tables, first, of = [], 1, layer_of_actions()
         for layer in self.layers:
-            tables.append(staged(layer.changes, pa.array(layer.step + first)))
+            tables.append(staged(layer.changes, pa.array(layer.step + first), of))
             first += layer.steps
         return pa.concat_tables(tables)
 
@@ -102,6 +91,11 @@ class Diff:
         return out
 
 
+def layer_of_actions() -> dict[str, str]:
+    """The layer that each action belongs to."""
+    return {action: layer.name for layer in all_layers() for action in layer.actions}
+
+
 def about(layer: Staged) -> dict[str, Any]:
     """A layer's changes in numbers."""
     cost = ("cost", "link_messages", "entries")
@@ -121,6 +115,28 @@ def about(layer: Staged) -> dict[str, Any]:
     }
 
 
+def diff(
+    old: PathLike,
+    new: PathLike,
+    dataset: Dataset | None = None,
+    *,
+    steps_of: int = STEPS_OF,
+    engine: Engine = EMBEDDED,
+) -> Diff:
+    """What must change to go from one stored plan to another, at most ``steps_of`` at a time.
+
+    With the dataset of the new plan every state on the way is held against who wants what and has
+    its whole ledger. Spark starts only if the dataset lacks stages that the plan was made from.
+    """
+    if dataset is not None:
+        make_stages(new, dataset, engine)
+    path = None if dataset is None else dataset.path
+    with engine.progress.stage("order and check changes") as stage:
+        found = diff_plans(load_plan(Path(old)), load_plan(Path(new)), path, steps_of)
+        stage.rows(found.total)
+    return found
+
+
 def diff_plans(old: StoredPlan, new: StoredPlan, dataset: Path | None, steps_of: int) -> Diff:
     """Order and stage the changes of every layer that both plans have.
 
@@ -131,22 +147,27 @@ def diff_plans(old: StoredPlan, new: StoredPlan, dataset: Path | None, steps_of:
         require_untouched(plan)
     if dataset is not None:
         require_dataset_of(new, dataset)
-    names = common_layers(old, new)
-    if not names:
+    both = common_layers(old, new)
+    if not both:
         what = f"has {', '.join(new.record.layers)}, the other {', '.join(old.record.layers)}"
         raise InputError(Problem(str(new.folder), what, "Name plans with a layer in common"))
-    layers = tuple(STAGES[name](old, new, dataset, steps_of) for name in names)
+    before, after = bounds_of(old), bounds_of(new)
+    layers = tuple(
+        layer.changes(old, new, dataset, steps_of, (before[layer.name], after[layer.name]))
+        for layer in both
+    )
     return Diff(str(old.folder), str(new.folder), steps_of, layers, tuple(notes(old, new)))
 
 
-def common_layers(old: StoredPlan, new: StoredPlan) -> list[str]:
-    """What is staged: a delivery with the layers that it binds, or else each layer by itself."""
-    both = [name for name in STAGES if {name} <= set(old.record.layers) & set(new.record.layers)]
-    if "delivery" not in both:
-        return both
-    same = [[name in plan.record.layers for name in BOUND] for plan in (old, new)]
-    left_out = set(BOUND) if same[0] == same[1] else {"delivery"}
-    return [name for name in both if name not in left_out]
+def common_layers(old: StoredPlan, new: StoredPlan) -> list[Layer]:
+    """What is staged: a layer with those that it binds, or else each layer by itself."""
+    both = [layer for layer in all_layers() if old.has(layer.record) and new.has(layer.record)]
+    left_out: set[str] = set()
+    for layer in both:
+        same = all(old.has(kind) == new.has(kind) for kind in layer.binds)
+        if layer.binds:
+            left_out |= {kind.layer for kind in layer.binds} if same else {layer.name}
+    return [layer for layer in both if layer.name not in left_out]
 
 
 def notes(old: StoredPlan, new: StoredPlan) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,28 +10,15 @@ from typing import Any
 import pyarrow as pa
 
 from fanplan.core.version import __version__
+from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import Manifest, read_manifest, read_stage
-from fanplan.layers.channels.check.evidence import read_channel_truth
-from fanplan.layers.channels.drift import channels_now, moved_audiences
-from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.drift import delivery_now, groups_in_delivery
-from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.groups.drift import groups_now
-from fanplan.layers.marking.drift import marking_now
-from fanplan.layers.overlay.drift import overlay_now
+from fanplan.layers.layer import Layer
+from fanplan.layers.registry import binding_first, bounds_of, layers_of, load_layer, load_plan
 from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.seal import edited
 from fanplan.plan.stored import StoredPlan, require_dataset_of
-from fanplan.verbs.check import check_plan
-
-NOW: dict[str, Callable[[StoredPlan, Path], LayerNow]] = {
-    "channels": channels_now,
-    "overlay": overlay_now,
-    "groups": groups_now,
-    "marking": marking_now,
-    "delivery": delivery_now,
-}
-"""What each layer is worth on a dataset that it was not made for."""
+from fanplan.verbs.check import check_plan, make_stages
 
 PLAN_ANEW = "Plan again, starting from this plan, or allow the drift with a reason"
 
@@ -83,6 +70,24 @@ class Verdict:
         }
 
 
+def apply_check(
+    plan: PathLike,
+    dataset: Dataset,
+    *,
+    allow_drift: str | None = None,
+    was: Dataset | None = None,
+    engine: Engine = EMBEDDED,
+) -> Verdict:
+    """Whether a stored plan may be applied to a dataset; ``allow_drift`` says why, if it drifted.
+
+    ``was`` is the dataset that it was made for, to count rows that came and went. Spark starts only
+    if the dataset lacks stages that the plan was made from.
+    """
+    make_stages(plan, dataset, engine)
+    older = None if was is None else was.path
+    return verdict(load_plan(Path(plan)), dataset.path, allow_drift, older)
+
+
 def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | None) -> Verdict:
     """Hold a plan against the dataset to apply it to; ``reason`` allows drift.
 
@@ -98,19 +103,20 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | Non
     if not drift:
         refusals += [v for v in check_plan(plan.folder, dataset).violations if not refusals]
         return Verdict(tuple(refusals), ())
-    bound = {"groups": groups_in_delivery} if plan.has(DeliveryRecord) else {}
-    layers: dict[str, LayerNow] = {n: (NOW | bound)[n](plan, dataset) for n in told_order(plan)}
+    bounds = bounds_of(plan)
+    layers = {
+        layer.name: layer.now(plan, dataset, bounds[layer.name]) for layer in told_order(plan)
+    }
     rows = {} if was is None else dict(moved_rows(was, dataset))
-    if was is not None and plan.has(ChannelsRecord):
-        rows["audiences of flows"] = moved_audiences(
-            read_channel_truth(was), read_channel_truth(dataset)
-        )
+    for layer in layers_of(plan):
+        if was is not None and layer.moved is not None:
+            rows |= layer.moved(was, dataset)
     return Verdict(tuple(refusals), drift, tables, layers, rows, reason)
 
 
-def told_order(plan: StoredPlan) -> list[str]:
-    """The layers of a plan, what binds them first."""
-    return sorted(plan.record.layers, key=lambda name: name != "delivery")
+def told_order(plan: StoredPlan) -> list[Layer]:
+    """The layers of a plan as they were planned, what binds them first."""
+    return binding_first(map(load_layer, plan.record.layers))
 
 
 def moved_rows(was: Path, dataset: Path) -> Iterator[tuple[str, Moved]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -17,30 +16,20 @@ from fanplan.core.folder import REPORT, whole_folder
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import read_manifest
-from fanplan.layers.channels.command import channels
-from fanplan.layers.channels.report.section import tell_channels
-from fanplan.layers.delivery.report.section import tell_delivery
-from fanplan.layers.groups.report import tell_groups
-from fanplan.layers.marking.report import tell_marking
-from fanplan.layers.overlay.report.section import tell_overlay
+from fanplan.layers.layer import Curves, Layer
+from fanplan.layers.registry import all_layers, bounds_of, layers_of, load_plan
 from fanplan.page.content import Section
 from fanplan.page.glossary import glossary_section
 from fanplan.page.inputs import inputs_section
-from fanplan.page.material import Material, Planned, Told
+from fanplan.page.material import CurvePoint, Material, Planned, Told
 from fanplan.page.numbers import number
 from fanplan.page.origin import origin_section
 from fanplan.page.saving import Saving
 from fanplan.page.savings import savings_section
 from fanplan.page.waterfall import waterfall
+from fanplan.plan.stored import StoredPlan
 from fanplan.verbs.check import check
 from fanplan.verbs.datasets import as_dataset
-
-if TYPE_CHECKING:
-    from fanplan.page.material import CurvePoint
-    from fanplan.plan.stored import StoredPlan
-
-FACTORS = (0.125, 0.25, 0.5, 2.0)
-"""Numbers of channels on a curve, beside that of the plan, relative to it."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +76,8 @@ def report(
         what = "other numbers of channels cannot be planned without the workload"
         raise InputError(Problem("curve", what, "Name the workload, or leave it out"))
     with planned_for(stored, workload, engine) as (dataset, warnings):
-        curves = {plan.folder: stored_curve(plan) for plan in stored}
-        if dataset is not None and curve is not False:
-            curves |= {
-                plan.folder: planned_curve(plan, dataset, engine)
-                for plan in stored
-                if wants_curve(plan) and not curves[plan.folder]
-            }
+        again = dataset if curve is not False else None
+        curves = {plan.folder: curve_points(plan, again, engine) for plan in stored}
         with engine.progress.stage("report"):
             path = None if dataset is None else dataset.path
             material = Material(stored, path, curves, warnings)
@@ -103,7 +87,6 @@ def report(
 
 def open_plans(folders: Sequence[PathLike]) -> list[StoredPlan]:
     """The plans, if they are as they were written and were made for one input."""
-    from fanplan.layers.registry import load_plan
 
     if not folders:
         raise InputError(Problem("plans", "there are none", "Name a plan's folder"))
@@ -154,100 +137,29 @@ def warnings_of(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[str]
     return [f"{plan.folder.name}: {warning}" for warning in found.warnings]
 
 
-def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
-    """The curve that the plan was made in, if its folder still lies in that of the curve."""
-    from fanplan.layers.channels.record import ChannelsRecord
-    from fanplan.layers.delivery.record import DeliveryRecord
-    from fanplan.layers.registry import load_plan
-    from fanplan.page.material import CurvePoint
-
-    path = plan.folder.absolute().parent / "curve.json"
-    if plan.find(ChannelsRecord) is None or plan.has(DeliveryRecord) or not path.is_file():
+def curve_points(plan: StoredPlan, dataset: Dataset | None, engine: Engine) -> list[CurvePoint]:
+    """Costs with other numbers of channels, as stored, or planned anew if there is a dataset."""
+    curves = curves_of(plan)
+    if curves is None:
         return []
-    points = json.loads(path.read_text(encoding="utf-8"))["points"]
-    folders = [path.parent / str(point["channels"]) for point in points]
-    records = [load_plan(folder).section(ChannelsRecord) for folder in folders]
-    return [CurvePoint(r.channels, r.cost, (r.bound, r.single_bound)) for r in records]
+    points = curves.stored(plan)
+    if points or dataset is None or not curves.wanted(plan):
+        return points
+    return curves.planned(plan, dataset, engine)
 
 
-def wants_curve(plan: StoredPlan) -> bool:
-    """Whether the plan has channels whose number can be another."""
-    from fanplan.layers.channels.record import ChannelsRecord
-    from fanplan.layers.delivery.record import DeliveryRecord
-
-    if plan.has(DeliveryRecord):
-        fixed = {"channels", "groups"} & set(plan.section(DeliveryRecord).fixed)
-        return plan.section(DeliveryRecord).channels > 0 and not fixed
-    return bool(plan.find(ChannelsRecord) and plan.section(ChannelsRecord).channels)
-
-
-def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
-    """Plans for other numbers of channels by the same method, weights and seed; limits do not
-    apply to them unless all layers are planned together."""
-    from fanplan.layers.channels.record import ChannelsRecord
-    from fanplan.layers.delivery.record import DeliveryRecord
-    from fanplan.page.material import CurvePoint
-
-    if plan.has(DeliveryRecord):
-        return designed_curve(plan, dataset)
-    record = plan.section(ChannelsRecord)
-    method, _, second = record.method.partition("+")
-    points = []
-    for many in other_numbers(record.channels, record.flows):
-        weights = record.weights.model_dump()
-        made = channels(
-            dataset,
-            many,
-            method=method,
-            unicast=second or None,
-            seed=plan.record.seed,
-            engine=engine,
-            **weights,
-        ).plan
-        points.append(CurvePoint(many, made.cost, (made.bound.cost, made.single_bound.cost)))
-    return points
-
-
-def designed_curve(plan: StoredPlan, dataset: Dataset) -> list[CurvePoint]:
-    """All layers planned together with other numbers of channels, on the plan's own trees."""
-    from fanplan.layers.channels.record import ChannelsRecord
-    from fanplan.layers.delivery.record import DeliveryRecord
-    from fanplan.layers.delivery.report.curve import delivery_curve
-    from fanplan.layers.delivery.report.ways import read_ways
-
-    record, problem = plan.section(DeliveryRecord), read_ways(plan, dataset.path).stored.problem
-    return delivery_curve(
-        plan, problem, other_numbers(record.channels, plan.section(ChannelsRecord).flows)
-    )
-
-
-def other_numbers(channels: int, flows: int) -> list[int]:
-    """Fewer and more than the plan has, but at least one and no more than flows."""
-    wished = {max(1, min(round(channels * factor), flows)) for factor in FACTORS}
-    return sorted(wished - {channels})
-
-
-LAYERS: Mapping[str, tuple[str, Callable[[Planned], Told]]] = {
-    "delivery": ("Delivery", tell_delivery),
-    "channels": ("Channels", tell_channels),
-    "overlay": ("Overlay", tell_overlay),
-    "groups": ("Groups", tell_groups),
-    "marking": ("Marking", tell_marking),
-}
-"""How each layer of a plan is told, in the order of the page."""
-
-
-OWN_WATERFALLS = ("channels", "groups")
-"""Layers of a plan of all layers that have a waterfall in their section, in their own unit."""
+def curves_of(plan: StoredPlan) -> Curves | None:
+    """How the plan is planned with other numbers of channels: by the layer that binds, if any."""
+    return next((one.curves for one in all_layers() if one.curves and plan.has(one.record)), None)
 
 
 def write_report(material: Material, out: Path, over: bool = False) -> list[Saving]:
     """Write index.html and report.json into a folder, whole or not at all."""
-    layers = [(planned, how(planned)) for planned, how in layers_of(material)]
-    first = [told for planned, told in layers if leads(planned)]
-    savings = [told.saving for told in first]
-    own = [section_of(planned, told) for planned, told in layers]
-    sections = [savings_section(first), *own, *others(material)]
+    layers = [(planned, layer, told(planned, layer)) for planned, layer in planned_layers(material)]
+    first = [own for planned, layer, own in layers if leads(planned, layer)]
+    savings = [own.saving for own in first]
+    sections = [section_of(*parts) for parts in layers]
+    sections = [savings_section(first), *sections, *others(material)]
     with whole_folder(out, REPORT, over) as folder:
         page = render(title_of(material), plan_names(material), savings, sections)
         (folder / "index.html").write_text(page, encoding="utf-8")
@@ -256,32 +168,33 @@ def write_report(material: Material, out: Path, over: bool = False) -> list[Savi
     return savings
 
 
-def leads(planned: Planned) -> bool:
-    """Whether a layer has a headline: a plan of all layers has one for all of them."""
-    from fanplan.layers.delivery.record import DeliveryRecord
-
-    return planned.layer == "delivery" or planned.plan.find(DeliveryRecord) is None
+def told(planned: Planned, layer: Layer) -> Told:
+    return layer.tell(planned, bounds_of(planned.plan)[layer.name])
 
 
-def section_of(planned: Planned, told: Told) -> Section:
+def leads(planned: Planned, layer: Layer) -> bool:
+    """Whether a layer has a headline: one that binds others has it for all of the plan."""
+    return layer.bind is not None or all(one.bind is None for one in layers_of(planned.plan))
+
+
+def section_of(planned: Planned, layer: Layer, told: Told) -> Section:
     """The section of a layer, with what it saves by itself if it has no headline for that."""
     section = told.section
-    if leads(planned) or planned.layer not in OWN_WATERFALLS:
+    if leads(planned, layer) or not layer.own_unit:
         return section
     return replace(section, pictures=[waterfall(told.saving), *section.pictures])
 
 
-def layers_of(material: Material) -> list[tuple[Planned, Callable[[Planned], Told]]]:
+def planned_layers(material: Material) -> list[tuple[Planned, Layer]]:
     """Every layer of every plan, layer by layer; a plan is named where there are several."""
-    count = Counter(layer for plan in material.plans for layer in plan.record.layers)
     found = []
-    for layer, (title, how) in LAYERS.items():
-        for i, plan in enumerate(material.plans):
-            if layer in plan.record.layers:
-                several = count[layer] > 1
-                words = f"{title}: {plan.folder.name}" if several else title
-                name = f"{layer}-{i}" if several else layer
-                found.append((Planned(name, layer, words, plan, material), how))
+    for layer in all_layers():
+        having = [(i, plan) for i, plan in enumerate(material.plans) if plan.has(layer.record)]
+        for i, plan in having:
+            several = len(having) > 1
+            title = f"{layer.title}: {plan.folder.name}" if several else layer.title
+            name = f"{layer.name}-{i}" if several else layer.name
+            found.append((Planned(name, layer.name, title, plan, material), layer))
     return found
 
 

@@ -9,30 +9,22 @@ from pathlib import Path
 from fanplan.core.errors import CheckError, InputError, Problem
 from fanplan.core.folder import PLAN, whole_folder
 from fanplan.data.reader import Manifest, read_manifest
-from fanplan.layers.channels.map import ChannelLayer
-from fanplan.layers.channels.record import channels_record, write_channels
-from fanplan.layers.delivery.record import DeliveryLayer, write_delivery
-from fanplan.layers.groups.record import GroupsLayer, write_groups
-from fanplan.layers.marking.record import MarkingLayer, write_marking
-from fanplan.layers.overlay.record import OverlayLayer, write_overlay
-from fanplan.layers.registry import STORED, load_plan
+from fanplan.layers.registry import STORED, load_layer, load_plan
 from fanplan.plan.seal import file_hashes, write_record
-from fanplan.plan.section import SectionRecord
+from fanplan.plan.section import PlannedSection
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord
 from fanplan.verbs.check import check_plan
 
 __all__ = ["StoredPlan", "load_plan", "save_layers", "save_plan"]
 
-Layer = ChannelLayer | OverlayLayer | MarkingLayer | GroupsLayer | DeliveryLayer
 
-
-def save_plan(layer: Layer, dataset: Path, out: Path, replace: bool = False) -> StoredPlan:
+def save_plan(layer: PlannedSection, dataset: Path, out: Path, replace: bool = False) -> StoredPlan:
     """Write a plan of one layer."""
     return save_layers((layer,), dataset, out, replace)
 
 
 def save_layers(
-    layers: Sequence[Layer], dataset: Path, out: Path, replace: bool = False
+    layers: Sequence[PlannedSection], dataset: Path, out: Path, replace: bool = False
 ) -> StoredPlan:
     """Write layers planned for a dataset into the folder ``out``; with ``replace`` over a plan.
 
@@ -42,28 +34,13 @@ def save_layers(
     with whole_folder(out, PLAN, replace) as folder:
         for layer in layers:
             require_same_input(layer, manifest, dataset)
-            write_layer(layer, dataset, manifest, folder)
+            load_layer(layer.layer).write(layer, dataset, folder)
         write_record(plan_record(layers, manifest, file_hashes(folder)), folder)
         require_valid(folder, dataset)
     return load_plan(out)
 
 
-def write_layer(layer: Layer, dataset: Path, manifest: Manifest, folder: Path) -> None:
-    """The tables of a layer."""
-    match layer:
-        case ChannelLayer():
-            write_channels(layer, dataset, manifest, folder)
-        case OverlayLayer():
-            write_overlay(layer, folder)
-        case GroupsLayer():
-            write_groups(layer, folder)
-        case DeliveryLayer():
-            write_delivery(layer, folder)
-        case _:
-            write_marking(layer, folder)
-
-
-def require_same_input(layer: Layer, manifest: Manifest, dataset: Path) -> None:
+def require_same_input(layer: PlannedSection, manifest: Manifest, dataset: Path) -> None:
     if layer.source != manifest.key:
         what = f"its key is {manifest.key}, but the plan was made for {layer.source}"
         raise InputError(Problem(str(dataset), what, "Name the dataset that was planned for"))
@@ -76,12 +53,11 @@ def require_valid(folder: Path, dataset: Path) -> None:
         raise CheckError("the plan does not pass its check: " + "; ".join(violations))
 
 
-def plan_record(layers: Sequence[Layer], manifest: Manifest, files: dict[str, str]) -> PlanRecord:
+def plan_record(
+    layers: Sequence[PlannedSection], manifest: Manifest, files: dict[str, str]
+) -> PlanRecord:
     """What plan.json says of layers whose tables have these hashes."""
-    sections: dict[str, SectionRecord] = {
-        layer.layer: channels_record(layer) if isinstance(layer, ChannelLayer) else layer.record
-        for layer in layers
-    }
+    sections = {layer.layer: load_layer(layer.layer).recorded(layer) for layer in layers}
     return PlanRecord(
         version=layers[0].version,
         layers=tuple(layer.layer for layer in layers),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.layers.overlay.simulated import entering, make_traffic
-from fanplan.simulation.simulated import Simulated, Times, choose_times
+from fanplan.layers.registry import first_able, load_plan
+from fanplan.simulation.simulated import Simulated, Times
 
 if TYPE_CHECKING:
     from fanplan.plan.stored import StoredPlan
@@ -36,47 +36,18 @@ def simulate(
     links that the workload says nothing of. ``times`` are measured where every publication has
     one, else drawn. Spark starts only if the dataset lacks stages that are needed.
     """
-    from fanplan.layers.delivery.record import DeliveryRecord
-    from fanplan.layers.groups.record import GroupsRecord
-    from fanplan.layers.overlay.record import OverlayRecord
-    from fanplan.layers.overlay.simulated import agreement, read_overlay
-    from fanplan.layers.registry import load_plan
     from fanplan.simulation.params import SimulationParams
-    from fanplan.simulation.simulate import simulate_trees
 
     kind = cast("Congestion", congestion)
     params = SimulationParams(kind, latency_ms, match_ms, forward_ms, unit_ms)
     stored = load_plan(Path(plan))
+    run = first_able(stored, lambda layer: layer.simulate)
     require_sense(stored, dataset, speed)
-    if stored.has(DeliveryRecord):
-        from fanplan.layers.delivery.simulated import simulate_delivery
-
-        return simulate_delivery(stored, dataset, params, times, speed, seed, engine)
-    if stored.has(GroupsRecord) and not stored.has(OverlayRecord):
-        from fanplan.layers.groups.simulated import simulate_groups
-
-        return simulate_groups(stored, dataset, params, times, speed, seed, engine)
-    chosen = choose_times(dataset, times)
-    make_traffic(stored, dataset, chosen, engine)
-    with engine.progress.stage(f"simulation, {chosen} times") as stage:
-        overlay = read_overlay(stored, dataset.path)
-        messages = entering(overlay, stored, dataset, chosen, speed, seed)
-        result = simulate_trees(overlay.problem, overlay.trees, messages, params)
-        stage.rows(result.events)
-    agreed = agreement(
-        stored.section(OverlayRecord), overlay.problem, result, params, overlay.rates
-    )
-    trees = len(overlay.trees.members)
-    return Simulated(result, overlay.problem, trees, params, chosen, speed, seed, agreed)
+    return run(stored, dataset, params, times, speed, seed, engine)
 
 
 def require_sense(plan: StoredPlan, dataset: Dataset, speed: float) -> None:
-    """A plan with an overlay or groups, for this dataset, at a speed that moves."""
-    from fanplan.layers.delivery.record import DeliveryRecord
-    from fanplan.layers.groups.record import GroupsRecord
-    from fanplan.layers.overlay.record import OverlayRecord
-
-    _ = plan.find(GroupsRecord) or plan.has(DeliveryRecord) or plan.section(OverlayRecord)
+    """A plan for this dataset, at a speed that moves."""
     if plan.record.input.key != dataset.manifest.key:
         what = "was planned for other input than this dataset"
         remedy = "Simulate it with the dataset it was made for"

@@ -13,6 +13,8 @@ from report_worlds import write_design, write_report_dataset
 
 import fanplan
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.channels.report import curve
+from fanplan.layers.delivery.bound import BoundOverlay
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve
 from fanplan.layers.delivery.report.passages import delivering
@@ -31,7 +33,6 @@ from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.report.spread import spreads
 from fanplan.layers.registry import load_plan
 from fanplan.plan.stored import StoredPlan
-from fanplan.verbs import report as reports
 
 SITES = ("east", "east", "west", "west", "east", None, "west")
 
@@ -61,7 +62,7 @@ def _no_spark():
 def test_all_layers_have_one_headline(
     world: DesignWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reports, "FACTORS", (0.5,))
+    monkeypatch.setattr(curve, "FACTORS", (0.5,))
     made = fanplan.report(world.plan.folder, tmp_path / "out", workload=world.dataset)
     (saving,) = made.savings
     record = world.plan.section(DeliveryRecord)
@@ -125,7 +126,7 @@ def test_tables_add_up_to_the_ledger(world: DesignWorld) -> None:
 
 
 def test_brokers_carry_what_channels_leave(world: DesignWorld) -> None:
-    found = spreads(world.plan, world.dataset)
+    found = spreads(world.plan, world.dataset, BoundOverlay(world.plan))
     assert found.left
     assert found.left.rates.sum() * world.plan.record.input.seconds == pytest.approx(
         world.plan.section(GroupsRecord).default["link_messages"]

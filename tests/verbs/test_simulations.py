@@ -307,7 +307,7 @@ def test_a_plan_of_another_dataset_or_layer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="planned for other input"):
         fanplan.simulate(made.plan, fanplan.open_dataset(other))
     save_plan(plan_dataset(other, "round-robin", 1), other, tmp_path / "channels")
-    with pytest.raises(InputError, match="has no layer overlay, only channels"):
+    with pytest.raises(InputError, match="has no layer delivery, overlay or groups, only channels"):
         fanplan.simulate(tmp_path / "channels", fanplan.open_dataset(other))
 
 

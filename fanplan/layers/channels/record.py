@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from fanplan.core.arrays import Longs
 from fanplan.data.interest import FLOW_COLUMNS, Rows
-from fanplan.data.reader import Manifest, read_stage, stage_batches
+from fanplan.data.reader import read_manifest, read_stage, stage_batches
 from fanplan.layers.channels.map import ChannelLayer, MapPairs
 from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write
@@ -92,13 +92,13 @@ def channels_record(layer: ChannelLayer) -> ChannelsRecord:
     )
 
 
-def write_channels(plan: ChannelLayer, dataset: Path, manifest: Manifest, folder: Path) -> None:
+def write_channels(plan: ChannelLayer, dataset: Path, folder: Path) -> None:
     """All tables in one pass over the dataset's flows.
 
     Rows of the map are expanded to the user's own flows and subscribers batch by batch, so memory
     does not grow with the flows.
     """
-    subscribers = subscriber_names(dataset)
+    subscribers, seconds = subscriber_names(dataset), read_manifest(dataset).seconds
     size = plan.flows if plan.rows == "flow" else plan.audience_classes
     channel_starts, unicast_starts = plan.map.assigned.starts(size), plan.map.unicast.starts(size)
     with ExitStack() as stack:
@@ -106,7 +106,7 @@ def write_channels(plan: ChannelLayer, dataset: Path, manifest: Manifest, folder
             stack.enter_context(parquet_writer(folder, table)) for table in CHANNEL_TABLES
         )
         for rows, batch in planned_batches(dataset, plan.rows):
-            write(flows, flow_columns(batch, manifest.seconds))
+            write(flows, flow_columns(batch, seconds))
             for names, channels in expand(batch, rows, channel_starts, plan.map.assigned):
                 write(channel_flows, [channels, names])
             for names, numbers in expand(batch, rows, unicast_starts, plan.map.unicast):

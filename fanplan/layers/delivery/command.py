@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fanplan.core.stop import Stop
     from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.record import DeliveryLayer
+    from fanplan.plan.section import PlannedSection
     from fanplan.plan.stored import StoredPlan
-    from fanplan.verbs.save import Layer
 
 OPTIONAL = ("overlay", "channels", "groups", "direct", "marking")
 """What can be left out."""
@@ -30,7 +30,7 @@ OPTIONAL = ("overlay", "channels", "groups", "direct", "marking")
 class Design:
     """All layers of a plan together with the dataset they are for."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[PlannedSection, ...]
     delivery: DeliveryLayer
     dataset: Dataset
     ended: str | None = None

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from fanplan.layers.groups.problem.trees import TreeSource
     from fanplan.layers.marking.record import MarkingLayer
     from fanplan.layers.overlay.record import OverlayLayer
+    from fanplan.plan.section import PlannedSection
     from fanplan.plan.stored import StoredPlan
-    from fanplan.verbs.save import Layer
 
-    Designed = tuple[tuple[Layer, ...], DeliveryLayer]
+    Designed = tuple[tuple[PlannedSection, ...], DeliveryLayer]
 
 
 def has_brokers(dataset: Dataset) -> bool:
@@ -174,7 +174,7 @@ class Designing:
         )
         key, version = self.dataset.manifest.key, __version__
         section = delivery_layer(best.delivery, best.ledger, settled, key, self.seed, version)
-        layers: list[Layer | None] = [
+        layers: list[PlannedSection | None] = [
             tree,
             channels_layer(problem, best, params, self.seed),
             groups_section(best, params, self.dataset.path, key) if tree else None,

@@ -10,7 +10,7 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.changes import fed
-from fanplan.layers.channels.changes.world import direct_flows, relation_sides
+from fanplan.layers.channels.changes.world import relation_sides
 from fanplan.layers.channels.check.check import UNWANTED, count_ledger, find_service
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
@@ -22,6 +22,7 @@ from fanplan.layers.channels.check.evidence import (
 from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on, read_senders
 from fanplan.layers.delivery.changes.world import home_of, sites_of
 from fanplan.layers.delivery.check.check import priced
+from fanplan.layers.delivery.read import direct_flows
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.changes import groups_of
 from fanplan.layers.groups.record import GroupsRecord

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Bools, Ints
+from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_stage
+from fanplan.layers.channels.check.evidence import ChannelTruth
 from fanplan.layers.channels.map import MapPairs, map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.problem import (
@@ -26,6 +27,7 @@ from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import GivenTrees
 from fanplan.network.dataset import read_brokers, sites_of
+from fanplan.plan.axis import Axis
 from fanplan.plan.stored import StoredPlan
 
 
@@ -127,3 +129,26 @@ def direct_classes(plan: StoredPlan, classes: int) -> Bools:
     direct = np.zeros(classes, bool)
     direct[numbers] = True
     return direct
+
+
+@dataclass(frozen=True)
+class ChannelReach:
+    """Where the channels of a plan reach, and what passes them by."""
+
+    plan: StoredPlan
+
+    def domains(self) -> tuple[str, ...]:
+        table = self.plan.read("channel_domains", ("channel", "domain")).sort_by("channel")
+        return tuple(table["domain"].to_pylist())
+
+    def direct(self, truth: ChannelTruth) -> Longs:
+        return direct_flows(self.plan, truth)
+
+
+def direct_flows(plan: StoredPlan, truth: ChannelTruth) -> Longs:
+    """Flows of the classes that a plan sends directly."""
+    flows = plan.read("flows", ("flow", "audience_class"))
+    direct = plan.read("direct_classes", ("audience_class",))["audience_class"]
+    chosen = flows.filter(pc.is_in(flows["audience_class"], direct.combine_chunks()))
+    at = Axis("flow", truth.names).number(chosen.select(["flow"]))
+    return np.sort(at[at >= 0]).astype(np.int64)

@@ -9,24 +9,52 @@ import numpy as np
 
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
-from fanplan.layers.delivery.stages.make import make_senders
-from fanplan.layers.groups.stages.make import make_group_stages
-from fanplan.simulation.simulated import Churned, require_fields
+from fanplan.layers.groups.stages.make import make_plan_stages
+from fanplan.simulation.simulated import Churned, ChurnListing, require_fields
 
 if TYPE_CHECKING:
     from fanplan.core.arrays import Ints
+    from fanplan.layers.groups.bound import GroupsBound
     from fanplan.layers.groups.params import GroupsParams
     from fanplan.layers.groups.problem.groups import GroupsProblem
     from fanplan.layers.groups.record import GroupsRecord
     from fanplan.plan.stored import StoredPlan
 
+WORDS = {
+    "publications": "publications",
+    "in_groups": "of these in a group",
+    "deliveries": "arrivals, each exactly once",
+    "matches": "matches at brokers",
+    "delay_mean_ms": "mean delay, ms",
+    "delay_max_ms": "longest delay, ms",
+    "updates": "changed subscriptions",
+    "accepted_mean_ms": "in force after, ms",
+    "rebuilds": "rebuilds",
+    "rebuild_mean_ms": "each takes, ms",
+    "held": "publications held back",
+    "held_max_ms": "at most, ms",
+    "groups": "groups at the end",
+    "groups_built": "groups set up",
+    "groups_kept": "groups kept",
+    "entries_most": "most entries of a broker",
+    "overhead": "control messages, the paper's kinds",
+    "control_messages": "control messages, all",
+    "unwanted": "unwanted at members",
+    "resent": "sent again",
+}
+"""Figures as a person reads them."""
+
 
 def churn_groups(
-    plan: StoredPlan, dataset: Dataset, options: Mapping[str, Any], engine: Engine
+    plan: StoredPlan,
+    dataset: Dataset,
+    options: Mapping[str, Any],
+    engine: Engine,
+    bound: GroupsBound | None,
 ) -> Churned:
     """Brokers subscribe and unsubscribe, and groups are rebuilt while publications flow.
 
-    Of a plan with delivery it is what channels and direct unicast leave to brokers.
+    Under a layer that binds groups it is what that leaves to brokers.
     """
     from fanplan.layers.groups.check.check import possible_groups
     from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
@@ -39,25 +67,25 @@ def churn_groups(
     record = plan.section(GroupsRecord)
     wishes = GroupsChurn(**{"shortcuts": record.shortcuts} | dict(options))
     params = params_of(record)
-    make_stages(plan, dataset, engine)
+    make_plan_stages(plan, dataset, engine, bound)
     with engine.progress.stage("churn of groups") as stage:
         trees = read_groups(plan, read_brokers(dataset.path).names).trees
-        problem = possible_groups(plan, dataset.path, trees).problem
+        problem = possible_groups(plan, dataset.path, trees, bound).problem
         cell = cells_of(problem) if record.grouping.cells else None
         run = groups_churn(problem, wishes, lambda p: choose_groups(p, params).selected, cell)
         stage.rows(wishes.events)
-    return Churned("groups", True, {"events": wishes.events, "seed": wishes.seed} | run.summary())
+    return told({"events": wishes.events, "seed": wishes.seed} | run.summary())
 
 
-def make_stages(plan: StoredPlan, dataset: Dataset, engine: Engine) -> None:
-    """What the traffic of groups is counted from."""
-    from fanplan.layers.delivery.record import DeliveryRecord
-    from fanplan.layers.groups.record import GroupsRecord
-
-    if plan.has(DeliveryRecord):
-        make_senders(dataset, engine)
-    else:
-        make_group_stages(dataset, plan.section(GroupsRecord).grouping, engine)
+def told(figures: dict[str, Any]) -> Churned:
+    """What happened, in words, and the control messages by kind."""
+    facts = {words: figures[name] for name, words in WORDS.items()}
+    kinds = [
+        [kind.replace("_", " "), figures["set_up"][kind], count]
+        for kind, count in figures["control"].items()
+    ]
+    listing = ChurnListing("Control messages", ("kind", "setting up", "during churn"), kinds)
+    return Churned("groups", True, figures, "Churn of groups", facts, listing)
 
 
 def params_of(record: GroupsRecord) -> GroupsParams:

@@ -8,13 +8,28 @@ from typing import TYPE_CHECKING, Any
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.marking.stages.make import make_marking_stages
-from fanplan.simulation.simulated import Churned, require_fields
+from fanplan.simulation.simulated import Churned, ChurnListing, require_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from fanplan.layers.marking.problem.marking import Network
     from fanplan.plan.stored import StoredPlan
+
+SCHEMES = {
+    "best": "best",
+    "pub_everywhere": "p everywhere",
+    "sub_everywhere": "s everywhere",
+}
+COLUMNS = {
+    "messages_per_event": "per event",
+    "stored_mean": "stored",
+    "stored_peak": "most",
+    "cost": "cost",
+    "optimum": "lowest",
+    "converged_ms_mean": "settled, ms",
+    "wrong_rests": "wrong",
+}
 
 
 def churn_marking(
@@ -39,7 +54,21 @@ def churn_marking(
         churn = MarkingChurn(**{"trees": kind} | dict(options))
         run = marking_churn(network, churn, given)
         stage.rows(churn.events)
-    return Churned("marking", run.right, run.summary())
+    return told(run.summary(), run.right)
+
+
+def told(figures: dict[str, Any], ok: bool) -> Churned:
+    """What happened, and the marking beside both ways of broadcasting."""
+    names = ("trees", "events", "joins", "leaves", "restarts", "loss", "rests", "seed")
+    always = "at every rest: valid, best, every pair found once" if ok else "NOT always right"
+    facts = {name: figures[name] for name in names} | {"checked": always}
+    rows = [
+        [SCHEMES[scheme], *(found[name] for name in COLUMNS)]
+        for scheme, found in figures["schemes"].items()
+    ]
+    what = "Messages per event, descriptors stored on average and at most, cost at the end"
+    listing = ChurnListing(what, ("marking", *COLUMNS.values()), rows)
+    return Churned("marking", ok, figures, "Churn of the marking", facts, listing)
 
 
 def routed_trees(kind: str, network: Network, given: pa.Table | None) -> tuple[str, Network]:

@@ -27,7 +27,7 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.messages import merged_routes
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import SimulationResult
-from fanplan.simulation.simulated import Agreement, Times, require_messages
+from fanplan.simulation.simulated import Agreement, Simulated, Times, choose_times, require_messages
 
 if TYPE_CHECKING:
     from fanplan.simulation.messages import Messages
@@ -232,3 +232,27 @@ def link_differences(problem: OverlayProblem, result: SimulationResult, rates: F
         f"{carried[link]:,} here, {said[link]:,.12g} in the plan"
         for link in wrong
     ]
+
+
+def simulate_overlay(
+    plan: StoredPlan,
+    dataset: Dataset,
+    params: SimulationParams,
+    times: Times | None,
+    speed: float,
+    seed: int,
+    engine: Engine,
+) -> Simulated:
+    """Send traffic over the trees of a plan."""
+    from fanplan.simulation.simulate import simulate_trees
+
+    chosen = choose_times(dataset, times)
+    make_traffic(plan, dataset, chosen, engine)
+    with engine.progress.stage(f"simulation, {chosen} times") as stage:
+        overlay = read_overlay(plan, dataset.path)
+        messages = entering(overlay, plan, dataset, chosen, speed, seed)
+        result = simulate_trees(overlay.problem, overlay.trees, messages, params)
+        stage.rows(result.events)
+    record, trees = plan.section(OverlayRecord), len(overlay.trees.members)
+    agreed = agreement(record, overlay.problem, result, params, overlay.rates)
+    return Simulated(result, overlay.problem, trees, params, chosen, speed, seed, agreed)

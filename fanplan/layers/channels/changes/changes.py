@@ -24,6 +24,7 @@ from fanplan.layers.channels.changes.order import (
 from fanplan.layers.channels.changes.world import (
     ChannelWorld,
     PlanKeys,
+    Reaches,
     channel_world,
     relation_sides,
 )
@@ -36,13 +37,19 @@ from fanplan.plan.steps import Staged, State, cut
 from fanplan.plan.stored import StoredPlan
 
 
-def stage_channels(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit: int) -> Staged:
+def stage_channels(
+    old: StoredPlan,
+    new: StoredPlan,
+    dataset: Path | None,
+    limit: int,
+    reach: Reaches = (None, None),
+) -> Staged:
     """All changes from the old plan to the new one, at most ``limit`` a step, each state checked.
 
     With a dataset a state must serve whom the dataset says wants a flow, as far as the old plan
     does; without one, everybody who gets a flow by both plans.
     """
-    world = channel_world(old, new, dataset)
+    world = channel_world(old, new, dataset, reach)
     changes = ordered_changes(world, Weights(**new.section(ChannelsRecord).weights.model_dump()))
     made = stage_changes(world, changes, new.section(ChannelsRecord), limit)
     return replace(made, notes=tuple(channel_notes(old, new, world, changes)))

@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import Manifest
+from fanplan.layers.channels.bound import Reach
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
     Decisions,
@@ -22,7 +23,6 @@ from fanplan.layers.channels.check.evidence import (
     read_decisions,
 )
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import Findings
 from fanplan.plan.stored import StoredPlan
@@ -74,31 +74,26 @@ class SentByPlan:
     direct: Longs
 
 
-def channel_world(old: StoredPlan, new: StoredPlan, dataset: Path | None) -> ChannelWorld:
+Reaches = tuple[Reach | None, Reach | None]
+"""Where the channels of two plans reach; None: everywhere."""
+
+
+def channel_world(
+    old: StoredPlan, new: StoredPlan, dataset: Path | None, reach: Reaches = (None, None)
+) -> ChannelWorld:
     """Flows count with the traffic of the dataset, or of the new plan; if gone, of the old one."""
     truth = either(old, new) if dataset is None else extended(read_channel_truth(dataset), old, new)
-    before, after = (sent(plan, truth) for plan in (old, new))
+    before, after = sent(old, truth, reach[0]), sent(new, truth, reach[1])
     return world_between(truth, before, after, dataset is not None)
 
 
-def sent(plan: StoredPlan, truth: ChannelTruth) -> SentByPlan:
-    """The tables of a plan as numbers; without a delivery channels reach everywhere."""
+def sent(plan: StoredPlan, truth: ChannelTruth, reach: Reach | None) -> SentByPlan:
+    """The tables of a plan as numbers; without a reach channels reach everywhere."""
     decisions = decided_by(plan, truth)
-    if not plan.has(DeliveryRecord):
-        return SentByPlan(
-            decisions, ("",) * plan.section(ChannelsRecord).channels, np.zeros(0, np.int64)
-        )
-    domains = plan.read("channel_domains", ("channel", "domain")).sort_by("channel")["domain"]
-    return SentByPlan(decisions, tuple(domains.to_pylist()), direct_flows(plan, truth))
-
-
-def direct_flows(plan: StoredPlan, truth: ChannelTruth) -> Longs:
-    """Flows of the classes that a plan sends directly."""
-    flows = plan.read("flows", ("flow", "audience_class"))
-    direct = plan.read("direct_classes", ("audience_class",))["audience_class"]
-    chosen = flows.filter(pc.is_in(flows["audience_class"], direct.combine_chunks()))
-    at = Axis("flow", truth.names).number(chosen.select(["flow"]))
-    return np.sort(at[at >= 0]).astype(np.int64)
+    if reach is None:
+        everywhere = ("",) * plan.section(ChannelsRecord).channels
+        return SentByPlan(decisions, everywhere, np.zeros(0, np.int64))
+    return SentByPlan(decisions, reach.domains(), reach.direct(truth))
 
 
 def world_between(

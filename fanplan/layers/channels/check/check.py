@@ -24,7 +24,7 @@ from fanplan.layers.channels.check.evidence import (
 )
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis, whole
-from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
+from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, Missed, require_close
 from fanplan.plan.stored import StoredPlan
 
 UNWANTED, NEEDED, DOUBLE = 0, 1, 2
@@ -45,9 +45,7 @@ class Service:
     """per (flow, subscriber): unwanted, needed, or a double of what a channel brings"""
 
 
-def check_channels(
-    plan: StoredPlan, dataset: Path, findings: Findings
-) -> tuple[int, tuple[tuple[str, str], ...]]:
+def check_channels(plan: StoredPlan, dataset: Path, findings: Findings) -> Missed:
     """Add what is wrong; the (flow, interested subscriber) pairs not served, and the first of them.
 
     Time is linear in flows times audience and in the plan's tables, memory in the latter.
@@ -60,7 +58,7 @@ def check_channels(
     missed, unserved = check_served(truth, service, findings)
     check_channel_costs(record, truth, decisions, service, findings)
     warn_of_waste(record, truth, decisions, service, findings)
-    return missed, unserved
+    return Missed(missed, unserved)
 
 
 def check_channel_sizes(record: ChannelsRecord, truth: ChannelTruth, findings: Findings) -> None:

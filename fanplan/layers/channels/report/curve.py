@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.registry import load_plan
 from fanplan.page.charts import Frame, Line, chart, dot, level, lines
 from fanplan.page.content import Picture
 from fanplan.page.material import CurvePoint
 from fanplan.page.numbers import number, ticks
 from fanplan.page.svg import line
+from fanplan.plan.stored import StoredPlan
+
+FACTORS = (0.125, 0.25, 0.5, 2.0)
+"""Numbers of channels on a curve, beside that of the plan, relative to it."""
 
 
 @dataclass(frozen=True)
@@ -70,3 +79,46 @@ def curve_picture(
         caption=words.caption,
         legend=[("planned", "plans"), ("chosen", "this plan"), *words.beside],
     )
+
+
+def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
+    """The curve that the plan was made in, if its folder still lies in that of the curve."""
+    path = plan.folder.absolute().parent / "curve.json"
+    if not path.is_file():
+        return []
+    points = json.loads(path.read_text(encoding="utf-8"))["points"]
+    folders = [path.parent / str(point["channels"]) for point in points]
+    records = [load_plan(folder).section(ChannelsRecord) for folder in folders]
+    return [CurvePoint(r.channels, r.cost, (r.bound, r.single_bound)) for r in records]
+
+
+def has_channels(plan: StoredPlan) -> bool:
+    """Whether the plan has channels, whose number can be another."""
+    return plan.section(ChannelsRecord).channels > 0
+
+
+def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
+    """Plans for other numbers of channels by the same method, weights and seed, without limits."""
+    from fanplan.layers.channels.command import channels
+
+    record = plan.section(ChannelsRecord)
+    method, _, second = record.method.partition("+")
+    points = []
+    for many in other_numbers(record.channels, record.flows):
+        made = channels(
+            dataset,
+            many,
+            method=method,
+            unicast=second or None,
+            seed=plan.record.seed,
+            engine=engine,
+            **record.weights.model_dump(),
+        ).plan
+        points.append(CurvePoint(many, made.cost, (made.bound.cost, made.single_bound.cost)))
+    return points
+
+
+def other_numbers(channels: int, flows: int) -> list[int]:
+    """Fewer and more than the plan has, but at least one and no more than flows."""
+    wished = {max(1, min(round(channels * factor), flows)) for factor in FACTORS}
+    return sorted(wished - {channels})

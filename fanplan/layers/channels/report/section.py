@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from fanplan.core.ledger import Ledger, unicast_cost
 from fanplan.core.prices import Weights
+from fanplan.layers.channels.bound import ChannelsBound
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
     Decisions,
@@ -18,8 +20,6 @@ from fanplan.layers.channels.check.evidence import (
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
 from fanplan.layers.channels.report.matrix import audience_pairs, matrix_pictures, pairs_of
-from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.delivery.report.curve import delivery_curve_picture
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import NEEDS_DATASET, CurvePoint, Planned, Told
 from fanplan.page.numbers import percent
@@ -34,9 +34,9 @@ LEAD = (
 )
 
 
-def tell_channels(planned: Planned) -> Told:
+def tell_channels(planned: Planned, bound: ChannelsBound | None) -> Told:
     record, dataset = planned.plan.section(ChannelsRecord), planned.material.dataset
-    pictures, notes = curve_pictures(planned, record)
+    pictures, notes = curve_pictures(planned, record, bound)
     if dataset is None:
         listing = plain_listing(planned.name, planned.plan)
         notes.append(NEEDS_DATASET.format("the interest matrix, and what is wanted on channels"))
@@ -45,8 +45,9 @@ def tell_channels(planned: Planned) -> Told:
         decisions = read_decisions(planned.plan, truth, Findings())
         pictures += matrix_pictures(planned.name, truth, decisions)
         listing = channel_listing(planned.name, truth, decisions)
-    if planned.plan.has(DeliveryRecord) and any(planned.plan.section(DeliveryRecord).domains):
-        listing = with_sites(listing, planned.plan)
+    sites = bound.sites() if bound else None
+    if sites is not None:
+        listing = with_sites(listing, sites)
     section = Section(
         planned.name, planned.title, LEAD, channel_facts(record), pictures, [listing], tuple(notes)
     )
@@ -91,11 +92,13 @@ def channel_facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
     ]
 
 
-def curve_pictures(planned: Planned, record: ChannelsRecord) -> tuple[list[Picture], list[str]]:
+def curve_pictures(
+    planned: Planned, record: ChannelsRecord, bound: ChannelsBound | None
+) -> tuple[list[Picture], list[str]]:
     """The picture of the curve if there is one, else how to get it."""
     points = planned.material.curves.get(planned.plan.folder, ())
-    if points and planned.plan.has(DeliveryRecord):
-        return [delivery_curve_picture(planned.name, planned.plan, points)], []
+    if points and bound:
+        return [bound.curve(planned.name, points)], []
     if not points:
         how = "the cost with other numbers of channels, which takes a plan for each"
         return [], [NEEDS_DATASET.format(how)] if planned.material.dataset is None else []
@@ -120,10 +123,8 @@ def curve_words(record: ChannelsRecord) -> CurveWords:
     )
 
 
-def with_sites(listing: Listing, plan: StoredPlan) -> Listing:
+def with_sites(listing: Listing, site: Mapping[int, str]) -> Listing:
     """The same with the site of each channel beside its number."""
-    table = plan.read("channel_domains", ("channel", "domain"))
-    site = dict(zip(table["channel"].to_pylist(), table["domain"].to_pylist(), strict=True))
     rows = [(row[0], site[row[0]], *row[1:]) for row in listing.rows]
     first, *others = listing.header
     return replace(listing, header=(first, "site", *others), rows=rows)

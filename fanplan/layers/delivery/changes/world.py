@@ -11,7 +11,7 @@ import pyarrow as pa
 from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.world import ChannelWorld, channel_world
 from fanplan.layers.delivery.changes.cost import Senders, Sites, read_senders
-from fanplan.layers.delivery.read import domains_of
+from fanplan.layers.delivery.read import ChannelReach, domains_of
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.changes import GroupWorld
 from fanplan.layers.overlay.changes.shape import Shape, matched_trees, renumbered, shape_of
@@ -55,7 +55,7 @@ class DeliveryWorld:
 
 
 def delivery_world(old: StoredPlan, new: StoredPlan, dataset: Path | None) -> DeliveryWorld:
-    channels = channel_world(old, new, dataset)
+    channels = channel_world(old, new, dataset, (ChannelReach(old), ChannelReach(new)))
     if not old.has(OverlayRecord):
         return DeliveryWorld(channels, None, np.zeros(0, np.int64))
     before, after = shape_of(old), shape_of(new)

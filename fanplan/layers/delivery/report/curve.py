@@ -7,12 +7,17 @@ from dataclasses import replace
 
 from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import never
-from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture, other_numbers
 from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.steps import LEAST
+from fanplan.layers.delivery.report.ways import read_ways
 from fanplan.layers.delivery.search.joint import joint_delivery
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.page.content import Picture
 from fanplan.page.material import CurvePoint
@@ -69,3 +74,17 @@ def marking_cost(plan: StoredPlan) -> float:
     """What descriptors cost as they are marked."""
     marking = plan.find(MarkingRecord)
     return plan.section(DeliveryRecord).prices.control * marking.cost if marking else 0.0
+
+
+def wants_curve(plan: StoredPlan) -> bool:
+    """Whether the plan has channels whose number can be another."""
+    record = plan.section(DeliveryRecord)
+    fixed = {ChannelsRecord.layer, GroupsRecord.layer} & set(record.fixed)
+    return record.channels > 0 and not fixed
+
+
+def designed_curve(plan: StoredPlan, dataset: Dataset, _: Engine) -> list[CurvePoint]:
+    """All layers planned together with other numbers of channels, on the plan's own trees."""
+    problem = read_ways(plan, dataset.path).stored.problem
+    channels, flows = plan.section(DeliveryRecord).channels, plan.section(ChannelsRecord).flows
+    return delivery_curve(plan, problem, other_numbers(channels, flows))

@@ -8,8 +8,7 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError
-from fanplan.layers.delivery.read import delivery_groups
-from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.groups.bound import GroupsBound
 from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.cells import cells_of, on_grid, read_cells, topic_names
 from fanplan.layers.groups.check.count import Traffic, count
@@ -27,26 +26,28 @@ from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.read import StoredGroups, read_groups
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.dataset import read_brokers
-from fanplan.plan.findings import EXAMPLES, Findings
+from fanplan.plan.findings import EXAMPLES, Findings, Missed
 from fanplan.plan.stored import StoredPlan
 
 
-def check_groups(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
+def check_groups(
+    plan: StoredPlan, dataset: Path, findings: Findings, bound: GroupsBound | None = None
+) -> Missed:
     """Add what is wrong; how many (route, destination) pairs are missed, 1 if none can be told."""
     record, known = plan.section(GroupsRecord), len(findings.violations)
     try:
         stored = read_groups(plan, read_brokers(dataset).names)
         check_trees(record, stored.trees, dataset, findings)
-        found = possible_groups(plan, dataset, stored.trees)
+        found = possible_groups(plan, dataset, stored.trees, bound)
         subtrees = check_entries(stored, findings)
         candidate = candidates(stored, found.problem, findings)
         if subtrees is None or len(findings.violations) > known:
-            return 1
+            return Missed(1)
         check_cells(plan, dataset, found, candidate, findings)
     except InputError as error:
         for wrong in error.problems:
             findings.violate("groups", 1, [wrong.what])
-        return 1
+        return Missed(1)
     problem = found.problem
     traffic = Traffic(problem.routes, problem.tree, carriers(candidate, problem))
     missed = check_reached(stored, traffic, findings)
@@ -56,13 +57,15 @@ def check_groups(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     check_record(record, stored, problem.size, own, counted, findings)
     check_default(record, stored, traffic, findings)
     check_rule(record, stored, findings)
-    return missed
+    return Missed(missed)
 
 
-def possible_groups(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> FoundGroups:
-    """Groups of the dataset's traffic, or of what a delivery leaves to brokers."""
-    if plan.has(DeliveryRecord):
-        return FoundGroups(delivery_groups(plan, dataset, trees), dataset)
+def possible_groups(
+    plan: StoredPlan, dataset: Path, trees: BrokerTrees, bound: GroupsBound | None
+) -> FoundGroups:
+    """Groups of the dataset's traffic, or of what a layer that binds them leaves to brokers."""
+    if bound is not None:
+        return FoundGroups(bound.possible(dataset, trees), dataset)
     return load_groups(dataset, trees, plan.section(GroupsRecord).grouping)
 
 

@@ -9,7 +9,9 @@ from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
 
 if TYPE_CHECKING:
+    from fanplan.layers.groups.bound import GroupsBound
     from fanplan.layers.groups.problem.dataset import Grouping
+    from fanplan.plan.stored import StoredPlan
 
 
 def make_group_stages(dataset: Dataset, grouping: Grouping, engine: Engine) -> None:
@@ -17,3 +19,15 @@ def make_group_stages(dataset: Dataset, grouping: Grouping, engine: Engine) -> N
     from fanplan.layers.groups.stages.groups import group_stages
 
     group_stages(derived(dataset, engine), grouping)
+
+
+def make_plan_stages(
+    plan: StoredPlan, dataset: Dataset, engine: Engine, bound: GroupsBound | None
+) -> None:
+    """What the groups of a stored plan were found from."""
+    from fanplan.layers.groups.record import GroupsRecord
+
+    if bound is None:
+        make_group_stages(dataset, plan.section(GroupsRecord).grouping, engine)
+    else:
+        bound.make_stages(dataset, engine)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import NONE
-from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.overlay.bound import OverlayBound
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report.spread import Spread, Spreads, spreads
 from fanplan.layers.overlay.report.tree import drawn_load, tree_picture
@@ -35,27 +35,27 @@ ALL_TRAFFIC = (
 )
 
 
-def tell_overlay(planned: Planned) -> Told:
+def tell_overlay(planned: Planned, bound: OverlayBound | None) -> Told:
     plan, dataset, name = planned.plan, planned.material.dataset, planned.name
     record = plan.section(OverlayRecord)
-    found = None if dataset is None else spreads(plan, dataset)
+    found = None if dataset is None else spreads(plan, dataset, bound)
     brokers, links = broker_rows(plan, dataset, found), link_rows(plan, found)
     section = Section(
         name,
         planned.title,
         LEAD,
         facts(record),
-        [tree_picture(name, plan, brokers, links), *spread_pictures(planned, found)],
+        [tree_picture(name, plan, brokers, links, bound), *spread_pictures(planned, found)],
         [broker_listing(name, brokers), link_listing(name, links)],
-        notes(plan, found),
+        notes(found, bound),
     )
     return Told(saving_of(planned, record, found.random if found else None), section)
 
 
-def notes(plan: StoredPlan, found: Spreads | None) -> tuple[str, ...]:
+def notes(found: Spreads | None, bound: OverlayBound | None) -> tuple[str, ...]:
     if found is None:
         return (NEEDS_DATASET.format("loads and delays beside those of a random tree"),)
-    return (ALL_TRAFFIC,) if plan.has(DeliveryRecord) else ()
+    return (ALL_TRAFFIC,) if bound else ()
 
 
 def saving_of(planned: Planned, record: OverlayRecord, random: Spread | None) -> Saving:

@@ -10,9 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats
-from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.delivery.report.passages import delivering, left_to_brokers, positions
-from fanplan.layers.delivery.report.ways import read_ways
+from fanplan.layers.overlay.bound import OverlayBound
 from fanplan.layers.overlay.build import trees_ledger
 from fanplan.layers.overlay.published.similar import random_tree
 from fanplan.layers.overlay.report.passages import Passages, arriving
@@ -52,7 +50,7 @@ class Spreads:
     left: Spread | None = None
 
 
-def spreads(plan: StoredPlan, dataset: Path) -> Spreads:
+def spreads(plan: StoredPlan, dataset: Path, bound: OverlayBound | None = None) -> Spreads:
     """Count the plan's trees and a random tree, which is drawn with the plan's seed.
 
     Arrivals are those at brokers, or in a plan of all layers deliveries to subscribers.
@@ -61,14 +59,11 @@ def spreads(plan: StoredPlan, dataset: Path) -> Spreads:
     problem, trees = stored.problem, stored.trees
     drawn = random_tree(problem, plan.record.seed)
     chance = trees_of((drawn.edges,), np.zeros(problem.size, np.int32))
-    ways = read_ways(plan, dataset) if plan.has(DeliveryRecord) else None
-    if ways is None:
+    if bound is None:
         passing, left = arriving(problem.routes), None
     else:
-        position = positions(ways, problem)
-        passing = delivering(ways, channels=False).renumbered(position)
-        fewer = delivering(ways, channels=True).renumbered(position)
-        left = spread("this plan", left_to_brokers(ways, problem, position), trees, fewer)
+        passing, fewer, less = bound.left(dataset, problem)
+        left = spread("this plan", less, trees, fewer)
     own = spread("this tree", problem, trees, passing)
     random = spread("a random tree", problem, chance, passing)
     return Spreads(problem.brokers, trees.links, own, random, left)

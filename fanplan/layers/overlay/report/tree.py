@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
-from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.overlay.bound import OverlayBound
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.page.content import Picture
 from fanplan.page.network import Edge, Node, network
@@ -20,14 +20,18 @@ LEFT = "Load and traffic are what channels leave to brokers. "
 
 
 def tree_picture(
-    name: str, plan: StoredPlan, brokers: list[dict[str, Any]], links: list[dict[str, Any]]
+    name: str,
+    plan: StoredPlan,
+    brokers: list[dict[str, Any]],
+    links: list[dict[str, Any]],
+    bound: OverlayBound | None,
 ) -> Picture:
     """The network of brokers and links, as `broker_rows` and `link_rows` tell them."""
     rows = sorted(brokers, key=lambda row: row["broker"])
     at = {row["broker"]: i for i, row in enumerate(rows)}
     sites = sorted({row["site"] for row in rows if row.get("site")})
     site = {row["broker"]: site_class(row.get("site"), sites) for row in rows}
-    inside, trees = channels_inside(plan), plan.section(OverlayRecord).trees
+    inside, trees = bound.channels_inside() if bound else {}, plan.section(OverlayRecord).trees
     content = network(
         f"{len(rows)} brokers and {len(links)} links",
         [Node(r["broker"], drawn_load(r), tip(r, inside), class_of(r, site)) for r in rows],
@@ -38,14 +42,14 @@ def tree_picture(
         f"{name}-tree",
         "The tree" if trees == 1 else f"The links of {trees} trees",
         content,
-        f"{LEFT if plan.has(DeliveryRecord) and 'left' in rows[0] else ''}{CAPTION}",
+        f"{LEFT if bound and 'left' in rows[0] else ''}{CAPTION}",
         [*(legend(sites, inside) or [("broker", "broker")]), *over, *link_legend(sites)],
         zoom=True,
         wide=True,
     )
 
 
-def legend(sites: list[str], inside: dict[str, int]) -> list[tuple[str, str]]:
+def legend(sites: list[str], inside: Mapping[str, int]) -> list[tuple[str, str]]:
     """The colours of sites with the channels inside, or that they are too many."""
     if len(sites) > COLOURS:
         return [("broker", f"brokers of {len(sites)} sites; colours come again")]
@@ -55,14 +59,6 @@ def legend(sites: list[str], inside: dict[str, int]) -> list[tuple[str, str]]:
 
 def link_legend(sites: list[str]) -> list[tuple[str, str]]:
     return [("link", "link between sites" if sites else "link")]
-
-
-def channels_inside(plan: StoredPlan) -> dict[str, int]:
-    """The channels of each site; empty if channels are not those of sites."""
-    if plan.find(DeliveryRecord) is None or not any(plan.section(DeliveryRecord).domains):
-        return {}
-    used = Counter(plan.read("channel_domains", ("domain",))["domain"].to_pylist())
-    return {site: used[site] for site in plan.section(DeliveryRecord).domains}
 
 
 def site_class(site: str | None, sites: list[str]) -> str:
@@ -83,7 +79,7 @@ def drawn_load(row: dict[str, Any]) -> float:
     return load
 
 
-def tip(row: dict[str, Any], inside: dict[str, int]) -> str:
+def tip(row: dict[str, Any], inside: Mapping[str, int]) -> str:
     limit = f" of {number(row['capacity'])}" if row["capacity"] else ""
     lines = [row["broker"] + (f", {row['site']}" if row.get("site") else "")]
     lines.append(f"load {number(drawn_load(row))}{limit} messages/s")

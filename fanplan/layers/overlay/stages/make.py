@@ -10,6 +10,7 @@ from fanplan.data.ingest.derived import derived
 
 if TYPE_CHECKING:
     from fanplan.data.ingest.extents import Measure
+    from fanplan.plan.stored import StoredPlan
 
 
 def make_broker_stages(
@@ -38,3 +39,14 @@ def measure_of(params: dict[str, Any]) -> Measure:
     from fanplan.data.ingest.extents import Measure
 
     return Measure(params["traffic"], params["rates"])
+
+
+def make_overlay_stages(plan: StoredPlan, dataset: Dataset, engine: Engine) -> None:
+    """What the overlay of a stored plan was planned from."""
+    from fanplan.layers.overlay.record import OverlayRecord
+
+    record = plan.section(OverlayRecord)
+    if record.clients == "allocated":
+        make_client_stages(dataset, record.params, engine)
+    else:
+        make_broker_stages(dataset, record.params, record.metric == "cover", engine)

@@ -1,0 +1,85 @@
+"""The layer of delivery: it binds channels, overlay and groups together, at one cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+from pathlib import Path
+
+from fanplan.layers.delivery.bound import BINDS, bind
+from fanplan.layers.delivery.changes.changes import stage_delivery
+from fanplan.layers.delivery.check.check import check_delivery
+from fanplan.layers.delivery.drift import delivery_now
+from fanplan.layers.delivery.record import DeliveryRecord, write_delivery
+from fanplan.layers.delivery.replay import replay_design
+from fanplan.layers.delivery.report.curve import designed_curve, wants_curve
+from fanplan.layers.delivery.report.section import tell_delivery
+from fanplan.layers.delivery.simulated import simulate_delivery
+from fanplan.layers.layer import Bound, Curves, Layer
+from fanplan.plan.figures import Figure, recorded_figure
+from fanplan.plan.findings import Findings, Missed
+from fanplan.plan.stored import StoredPlan
+
+PARTS = ("multicast", "last hop", "direct unicast", "forwarding", "matching", "state", "control")
+"""What the cost of a delivery is made of."""
+
+
+def naive(plan: StoredPlan) -> float | None:
+    """What the naive system costs: the first step on the way to the plan."""
+    steps = plan.section(DeliveryRecord).steps
+    return steps[0].cost if steps else None
+
+
+def with_marking(plan: StoredPlan) -> float | None:
+    """What the plan costs where the naive system does: delivery, and descriptors that travel."""
+    steps = plan.section(DeliveryRecord).steps
+    return steps[-1].cost if steps else None
+
+
+def saved_percent(plan: StoredPlan) -> float | None:
+    """What the plan saves of the naive system."""
+    first, last = naive(plan), with_marking(plan)
+    return 100.0 * (1.0 - last / first) if first and last is not None else None
+
+
+def delivery_figures() -> Iterator[Figure]:
+    """The cost of all layers together first, then what it is made of."""
+    yield Figure("cost", recorded_figure(DeliveryRecord, "cost"), "less", weighed=True)
+    yield Figure("cost with marking", with_marking, "less", weighed=True)
+    yield Figure("saved percent", saved_percent, "more", weighed=True)
+    yield Figure("naive system", naive, "", weighed=True)
+    yield Figure("layer by layer", recorded_figure(DeliveryRecord, "layered"), "", weighed=True)
+    yield Figure("bound", recorded_figure(DeliveryRecord, "bound"), "", weighed=True)
+    for part in PARTS:
+        read = recorded_figure(DeliveryRecord, "parts", part)
+        yield Figure(f"cost of {part}", read, "less", weighed=True)
+    yield Figure("unicast_fraction", recorded_figure(DeliveryRecord, "unicast_fraction"), "less")
+    yield Figure("classes", recorded_figure(DeliveryRecord, "classes"))
+    yield Figure("classes sent directly", recorded_figure(DeliveryRecord, "direct"))
+
+
+def check_bond(plan: StoredPlan, dataset: Path, findings: Findings, _: Bound) -> Missed:
+    """Add what is wrong; whom the bound layers miss, their own checks count."""
+    check_delivery(plan, dataset, findings)
+    return Missed()
+
+
+LAYER = Layer(
+    record=DeliveryRecord,
+    recorded=attrgetter("record"),
+    write=lambda section, _, folder: write_delivery(section, folder),
+    make_stages=lambda *_: None,
+    check=check_bond,
+    changes=lambda old, new, dataset, limit, _: stage_delivery(old, new, dataset, limit),
+    actions=("direct", "end_direct"),
+    now=lambda plan, dataset, _: delivery_now(plan, dataset),
+    unreached="pairs of a flow and a subscriber who is at another site now",
+    tell=lambda planned, _: tell_delivery(planned),
+    figures=tuple(delivery_figures()),
+    weights=("prices",),
+    curves=Curves(lambda _: [], wants_curve, designed_curve),
+    replay=replay_design,
+    simulate=simulate_delivery,
+    bind=bind,
+    binds=BINDS,
+)
