@@ -66,7 +66,7 @@ from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import flat_steps, flooding
 from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.layers.marking.command import mark_tree
-from fanplan.layers.overlay.record import OverlayLayer
+from fanplan.layers.overlay.record import OverlaySection
 from fanplan.network.dataset import distinct, read_brokers, sites_of
 
 
@@ -141,7 +141,7 @@ class World:
     def brokers(self) -> bool:
         return has_brokers(self.dataset)
 
-    def linked(self, metric: str, ranking: str) -> OverlayLayer:
+    def linked(self, metric: str, ranking: str) -> OverlaySection:
         """Brokers linked by a metric; clients without brokers are allocated by a ranking."""
         if distinct(self.dataset.path, "subscriptions", "broker") != {None}:
             return fanplan.overlay(self.dataset, metric=metric, seed=self.seed).layer
@@ -149,7 +149,7 @@ class World:
         return made.layer
 
     @cached_property
-    def random_layer(self) -> OverlayLayer:
+    def random_layer(self) -> OverlaySection:
         return self.linked("random", "baseline")
 
     @cached_property
@@ -157,7 +157,7 @@ class World:
         """The problem on the naive tree, or without brokers."""
         return self.on(self.random_layer) if self.brokers else load_flat(self.dataset.path)
 
-    def on(self, layer: OverlayLayer) -> DeliveryProblem:
+    def on(self, layer: OverlaySection) -> DeliveryProblem:
         """The problem on the trees of an overlay."""
         make_senders(self.dataset, EMBEDDED)
         names = read_brokers(self.dataset.path).names

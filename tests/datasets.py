@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from fanplan.data.interest import InterestProblem, load_interest
-from fanplan.layers.channels.map import ChannelLayer
+from fanplan.layers.channels.map import ChannelsSection
 from fanplan.layers.channels.methods import METHODS, find_method, plan_channels
 
 unhurried = settings(deadline=None)
@@ -168,7 +168,7 @@ def worlds(draw: st.DrawFn, flows: int = 8, subscribers: int = 6) -> World:
     return World((*drawn, wanted), users, seconds=draw(st.sampled_from([1.0, 3.0, 0.1])))
 
 
-def plan_dataset(dataset: Path, method: str, channels: int = 2, seed: int = 0) -> ChannelLayer:
+def plan_dataset(dataset: Path, method: str, channels: int = 2, seed: int = 0) -> ChannelsSection:
     """The plan of a method, with as many of the channels as there are flows."""
     found = find_method(method)
     problem = load_interest(dataset, found.rows)

@@ -25,7 +25,7 @@ from fanplan.layers.channels.running import Run
 if TYPE_CHECKING:
     from fanplan.core.prices import Weights
     from fanplan.core.stop import Stop
-    from fanplan.layers.channels.map import ChannelLayer
+    from fanplan.layers.channels.map import ChannelsSection
     from fanplan.layers.channels.methods import Method
 
 
@@ -55,7 +55,7 @@ class ChannelPlan:
     islands in the measure of their search.
     """
 
-    plan: ChannelLayer
+    plan: ChannelsSection
     dataset: Dataset
     ended: str | None = None
     churn: Churn | None = None
@@ -169,7 +169,7 @@ def prepared(
 
 def carry_out(
     run: Run, watch: Watch, restarts: int, on_spark: bool
-) -> tuple[ChannelLayer, tuple[float, ...]]:
+) -> tuple[ChannelsSection, tuple[float, ...]]:
     """Run here, as restarts or islands, or on Spark: the plan, and the costs of all searches."""
     if restarts < 1:
         raise InputError(Problem("restarts", f"{restarts} is too few", "Use 1 or more"))
@@ -212,7 +212,11 @@ def require_start(options: Mapping[str, Any]) -> None:
 
 
 def churn_of(
-    made: ChannelLayer, fresh_cost: float | None, dataset: Dataset, channels: int, start: PathLike
+    made: ChannelsSection,
+    fresh_cost: float | None,
+    dataset: Dataset,
+    channels: int,
+    start: PathLike,
 ) -> Churn:
     from fanplan.layers.channels.map import map_changes
 

@@ -16,7 +16,7 @@ from fanplan.core.errors import InputError, Problem, similar
 from fanplan.core.prices import Weights
 from fanplan.data.dataset import Dataset
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelLayer, ChannelMap
+from fanplan.layers.channels.map import ChannelMap, ChannelsSection
 from fanplan.layers.channels.names import FlowNames
 from fanplan.layers.channels.record import subscriber_names
 
@@ -212,7 +212,7 @@ def find_named(dataset: Dataset, name: str) -> Found:
     return found
 
 
-def explain_name(plan: ChannelLayer, dataset: Dataset, name: str) -> list[dict[str, Any]]:
+def explain_name(plan: ChannelsSection, dataset: Dataset, name: str) -> list[dict[str, Any]]:
     """All that the name means: the subscriber, and the flow or the first flows of the topic."""
     found, problem = find_named(dataset, name), dataset.interest(plan.rows)
     explained = []
@@ -236,7 +236,7 @@ def unknown_name(name: str, flows: FlowNames, subscribers: pa.Array) -> Problem:
 
 
 def explained_flow(
-    plan: ChannelLayer, problem: InterestProblem, row: int, flow: dict[str, Any], rate: float
+    plan: ChannelsSection, problem: InterestProblem, row: int, flow: dict[str, Any], rate: float
 ) -> dict[str, Any]:
     """One flow; a row is its audience class or itself, so its share of the row's rate is told."""
     because = asked_for(plan, flow)
@@ -254,7 +254,7 @@ def explained_flow(
     return {"flow": flow["flow"], "asked_for": because, **result}
 
 
-def asked_for(plan: ChannelLayer, flow: dict[str, Any]) -> str | None:
+def asked_for(plan: ChannelsSection, flow: dict[str, Any]) -> str | None:
     """Whether the user wanted the flow on channels or off them."""
     for option, word in (("pinned", "pinned"), ("off_multicast", "off multicast")):
         if {flow["flow"], flow["topic"]} & set(plan.params.get(option, ())):
@@ -263,7 +263,7 @@ def asked_for(plan: ChannelLayer, flow: dict[str, Any]) -> str | None:
 
 
 def explained_subscriber(
-    plan: ChannelLayer, problem: InterestProblem, who: int, name: str
+    plan: ChannelsSection, problem: InterestProblem, who: int, name: str
 ) -> dict[str, Any]:
     told = explain_subscriber(problem, plan.map, plan.weights, who)
     runner_up = None if told.runner_up is None else joined_record(told.runner_up)

@@ -121,7 +121,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class ChannelLayer:
+class ChannelsSection:
     """A channel map with its origin and its cost.
 
     The same input, parameters, seed and version give an equal plan: it holds no time and no host.

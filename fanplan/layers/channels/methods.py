@@ -13,7 +13,7 @@ from fanplan.core.version import __version__
 from fanplan.data.interest import InterestProblem, Rows, load_interest
 from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.map import ChannelLayer, ChannelMap
+from fanplan.layers.channels.map import ChannelMap, ChannelsSection
 from fanplan.layers.channels.params import (
     ChannelParams,
     KmodesParams,
@@ -131,7 +131,7 @@ def interest_of(problem: Input) -> InterestProblem:
 
 def plan_channels(
     problem: Input, method: Method, params: ChannelParams, seed: int = 0, stop: Stop = never
-) -> ChannelLayer:
+) -> ChannelsSection:
     """Run a method on a problem with its kind of rows; add the ledger and the bounds."""
     interest = interest_of(problem)
     require_traffic(interest)
@@ -141,10 +141,10 @@ def plan_channels(
 
 def planned(
     problem: InterestProblem, method: Method, params: ChannelParams, seed: int, map: ChannelMap
-) -> ChannelLayer:
+) -> ChannelsSection:
     """The plan of a map that the method made with these parameters and this seed."""
     bound, single = best_bounds(problem, params.weights, params.channels)
-    return ChannelLayer(
+    return ChannelsSection(
         map=map,
         rows=problem.rows,
         source=problem.source,

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 from fanplan.core.arrays import Longs
 from fanplan.data.interest import FLOW_COLUMNS, Rows
 from fanplan.data.reader import read_manifest, read_stage, stage_batches
-from fanplan.layers.channels.map import ChannelLayer, MapPairs
+from fanplan.layers.channels.map import ChannelsSection, MapPairs
 from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write
 from fanplan.plan.section import SectionRecord
@@ -69,7 +69,7 @@ class ChannelsRecord(SectionRecord):
 RECORD = ChannelsRecord
 
 
-def channels_record(layer: ChannelLayer) -> ChannelsRecord:
+def channels_record(layer: ChannelsSection) -> ChannelsRecord:
     return ChannelsRecord(
         method=layer.method,
         params=layer.params,
@@ -92,7 +92,7 @@ def channels_record(layer: ChannelLayer) -> ChannelsRecord:
     )
 
 
-def write_channels(plan: ChannelLayer, dataset: Path, folder: Path) -> None:
+def write_channels(plan: ChannelsSection, dataset: Path, folder: Path) -> None:
     """All tables in one pass over the dataset's flows.
 
     Rows of the map are expanded to the user's own flows and subscribers batch by batch, so memory

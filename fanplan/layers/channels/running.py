@@ -12,7 +12,7 @@ from fanplan.data.engine import Engine
 
 if TYPE_CHECKING:
     from fanplan.data.interest import Rows
-    from fanplan.layers.channels.map import ChannelLayer
+    from fanplan.layers.channels.map import ChannelsSection
     from fanplan.layers.channels.methods import Method
     from fanplan.layers.channels.params import ChannelParams
 
@@ -28,7 +28,7 @@ class Run:
     seed: int
     engine: Engine
 
-    def here(self, watch: Watch) -> ChannelLayer:
+    def here(self, watch: Watch) -> ChannelsSection:
         """In this process, shown as a stage with its best cost."""
         from fanplan.layers.channels.methods import load_problem, plan_channels
 
@@ -36,7 +36,7 @@ class Run:
             problem = load_problem(self.dataset.path, self.method, self.rows)
             return plan_channels(problem, self.method, self.params, self.seed, watch.telling(stage))
 
-    def restarted(self, restarts: int, watch: Watch) -> tuple[ChannelLayer, tuple[float, ...]]:
+    def restarted(self, restarts: int, watch: Watch) -> tuple[ChannelsSection, tuple[float, ...]]:
         """As independent Spark tasks: the best plan, and the costs of all."""
         from fanplan.layers.channels.stages.restarts import best_of_restarts
 
@@ -56,7 +56,7 @@ class Run:
         )
         return found.plan, found.costs
 
-    def islands(self, islands: int, watch: Watch) -> tuple[ChannelLayer, tuple[float, ...]]:
+    def islands(self, islands: int, watch: Watch) -> tuple[ChannelsSection, tuple[float, ...]]:
         """As populations apart, in Spark tasks, whose best maps migrate."""
         from fanplan.layers.channels.methods import planned
         from fanplan.layers.channels.params import require_traffic
@@ -79,7 +79,7 @@ class Run:
         plan = planned(problem.interest, self.method, self.params, self.seed, found.map)
         return plan, found.costs
 
-    def on_spark(self, watch: Watch) -> ChannelLayer:
+    def on_spark(self, watch: Watch) -> ChannelsSection:
         """With Lloyd passes and the assignment as Spark jobs, for more rows than fit a search."""
         from fanplan.layers.channels.params import KmodesParams
         from fanplan.layers.channels.stages.decisions import as_plan

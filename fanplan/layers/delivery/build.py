@@ -12,8 +12,8 @@ from fanplan.core.prices import LedgerPrices
 from fanplan.layers.delivery.ledger import DeliveryLedger
 from fanplan.layers.delivery.record import (
     Delivery,
-    DeliveryLayer,
     DeliveryRecord,
+    DeliverySection,
     LedgerPricesRecord,
     StepRecord,
 )
@@ -56,7 +56,7 @@ def delivery_layer(
     source: str,
     seed: int,
     version: str,
-) -> DeliveryLayer:
+) -> DeliverySection:
     parts = ledger.parts(settled.prices)
     record = DeliveryRecord(
         channels=settled.limits.channels,
@@ -89,4 +89,4 @@ def delivery_layer(
         ),
         "direct_classes": pa.table({"audience_class": np.flatnonzero(delivery.direct)}),
     }
-    return DeliveryLayer(record, tables, source, seed, version)
+    return DeliverySection(record, tables, source, seed, version)

@@ -18,7 +18,7 @@ from fanplan.layers.delivery.steps import step_savings
 if TYPE_CHECKING:
     from fanplan.core.stop import Stop
     from fanplan.layers.delivery.params import DeliveryParams
-    from fanplan.layers.delivery.record import DeliveryLayer
+    from fanplan.layers.delivery.record import DeliverySection
     from fanplan.plan.section import PlannedSection
     from fanplan.plan.stored import StoredPlan
 
@@ -31,7 +31,7 @@ class Design:
     """All layers of a plan together with the dataset they are for."""
 
     layers: tuple[PlannedSection, ...]
-    delivery: DeliveryLayer
+    delivery: DeliverySection
     dataset: Dataset
     ended: str | None = None
 

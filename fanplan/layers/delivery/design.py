@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from fanplan.core.stop import Stop
     from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.problem import DeliveryProblem
-    from fanplan.layers.delivery.record import DeliveryLayer
+    from fanplan.layers.delivery.record import DeliverySection
     from fanplan.layers.delivery.search.joint import JudgedDelivery
     from fanplan.layers.groups.problem.trees import TreeSource
-    from fanplan.layers.marking.record import MarkingLayer
-    from fanplan.layers.overlay.record import OverlayLayer
+    from fanplan.layers.marking.record import MarkingSection
+    from fanplan.layers.overlay.record import OverlaySection
     from fanplan.plan.section import PlannedSection
     from fanplan.plan.stored import StoredPlan
 
-    Designed = tuple[tuple[PlannedSection, ...], DeliveryLayer]
+    Designed = tuple[tuple[PlannedSection, ...], DeliverySection]
 
 
 def has_brokers(dataset: Dataset) -> bool:
@@ -121,7 +121,7 @@ class Designing:
             params = replace(params, fixed_groups=fixed_groups(self.fixed["groups"], problem))
         return self.delivered(problem, params, names, broker_steps(naive, problem, params), tree)
 
-    def overlay_layer(self) -> OverlayLayer:
+    def overlay_layer(self) -> OverlaySection:
         """The brokers and trees of a plan; or planned ones, with clients allocated if need be."""
         from fanplan.network.dataset import distinct
 
@@ -150,7 +150,7 @@ class Designing:
         params: DeliveryParams,
         domains: tuple[str, ...],
         steps: Steps,
-        tree: OverlayLayer | None,
+        tree: OverlaySection | None,
     ) -> Designed:
         """Delivery on the trees, and all sections of the plan."""
         from fanplan.core.version import __version__
@@ -203,7 +203,7 @@ class Designing:
             raise InputError(Problem("unicast_limit", what, "Raise it, or plan channels again"))
         return best, first, params
 
-    def marking(self, tree: OverlayLayer | None) -> tuple[MarkingLayer | None, tuple[str, ...]]:
+    def marking(self, tree: OverlaySection | None) -> tuple[MarkingSection | None, tuple[str, ...]]:
         """Marks on the overlay, unless they are not wished for or cannot be; and why."""
         if tree is None or "marking" in self.without:
             return None, ()
@@ -217,7 +217,7 @@ class Designing:
             return None, ("no marking: nobody advertises",)
         return mark_tree(self.dataset, marked_overlay(tree), self.engine), ()
 
-    def with_marks(self, steps: Steps, marks: MarkingLayer | None) -> Steps:
+    def with_marks(self, steps: Steps, marks: MarkingSection | None) -> Steps:
         """Subscriptions are sent everywhere until links are marked."""
         if marks is None:
             return steps

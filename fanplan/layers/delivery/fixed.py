@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.groups.carried import GroupKey
     from fanplan.layers.groups.problem.groups import BrokerTrees
-    from fanplan.layers.marking.record import MarkingLayer
-    from fanplan.layers.overlay.record import OverlayLayer
+    from fanplan.layers.marking.record import MarkingSection
+    from fanplan.layers.overlay.record import OverlaySection
     from fanplan.plan.stored import StoredPlan
 
 FIXABLE = ("overlay", "channels", "groups", "marking")
@@ -44,11 +44,11 @@ def fixed_plans(dataset: Dataset, fixed: Mapping[str, PathLike]) -> dict[str, St
     return plans
 
 
-def fixed_overlay(plan: StoredPlan) -> OverlayLayer:
+def fixed_overlay(plan: StoredPlan) -> OverlaySection:
     """Brokers, clients and trees of a plan."""
     import pyarrow.parquet as pq
 
-    from fanplan.layers.overlay.record import OverlayLayer, OverlayRecord
+    from fanplan.layers.overlay.record import OverlayRecord, OverlaySection
     from fanplan.layers.overlay.simulated import read_trees
     from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
 
@@ -57,7 +57,7 @@ def fixed_overlay(plan: StoredPlan) -> OverlayLayer:
     tables = {name: pq.read_table(plan.path(name)) for name in names}
     brokers = tables["brokers"]["broker"].combine_chunks()
     load = tables["brokers"]["load"].to_numpy()
-    return OverlayLayer(
+    return OverlaySection(
         record, tables, read_trees(plan, brokers), load, about.input.key, about.seed, about.version
     )
 
@@ -107,9 +107,9 @@ def require_same_trees(
         raise InputError(Problem(str(plan.folder), what, "Fix the overlay to the same trees"))
 
 
-def fixed_marking(plan: StoredPlan, tree: OverlayLayer) -> MarkingLayer:
+def fixed_marking(plan: StoredPlan, tree: OverlaySection) -> MarkingSection:
     """The marks of a plan, which must be on the links of the tree."""
-    from fanplan.layers.marking.record import MarkingLayer, MarkingRecord
+    from fanplan.layers.marking.record import MarkingRecord, MarkingSection
     from fanplan.plan.tables import MARKS
 
     marks = plan.read("marks", tuple(column.name for column in MARKS.columns))
@@ -120,6 +120,6 @@ def fixed_marking(plan: StoredPlan, tree: OverlayLayer) -> MarkingLayer:
     if not {frozenset(link) for link in ends} <= own:
         what = "its marks are on other links than those of the overlay"
         raise InputError(Problem(str(plan.folder), what, "Fix the overlay to the same tree"))
-    return MarkingLayer(
+    return MarkingSection(
         plan.section(MarkingRecord), marks, plan.record.input.key, plan.record.version
     )

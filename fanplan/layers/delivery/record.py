@@ -98,7 +98,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, eq=False)
-class DeliveryLayer:
+class DeliverySection:
     """The section of a plan that binds channels and groups together, with its tables."""
 
     record: DeliveryRecord
@@ -109,7 +109,7 @@ class DeliveryLayer:
     layer: Literal["delivery"] = "delivery"
 
 
-def write_delivery(layer: DeliveryLayer, folder: Path) -> None:
+def write_delivery(layer: DeliverySection, folder: Path) -> None:
     """All tables, ordered by their keys."""
     for table in DELIVERY_TABLES:
         write_table(by_key(layer.tables[table.name], table), table, folder)

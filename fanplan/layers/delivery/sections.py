@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fanplan.core.arrays import Ints
-    from fanplan.layers.channels.map import ChannelLayer
+    from fanplan.layers.channels.map import ChannelsSection
     from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.delivery.search.joint import JudgedDelivery
     from fanplan.layers.groups.problem.trees import PartTrees
-    from fanplan.layers.groups.record import GroupsLayer
+    from fanplan.layers.groups.record import GroupsSection
     from fanplan.layers.marking.problem.dataset import MarkedOverlay
-    from fanplan.layers.overlay.record import OverlayLayer
+    from fanplan.layers.overlay.record import OverlaySection
     from fanplan.network.brokers import OverlayProblem
 
 
 # ---- trees
 
 
-def planned_trees(layer: OverlayLayer, brokers: pa.Array) -> PartTrees:
+def planned_trees(layer: OverlaySection, brokers: pa.Array) -> PartTrees:
     """The trees of an overlay, over the brokers of the workload that it uses."""
     from fanplan.layers.groups.problem.trees import PartTrees
 
@@ -36,7 +36,7 @@ def planned_trees(layer: OverlayLayer, brokers: pa.Array) -> PartTrees:
     return PartTrees(edges, trees.of, used_brokers(layer, brokers), len(brokers))
 
 
-def random_trees(layer: OverlayLayer, brokers: pa.Array, dataset: Path, seed: int) -> PartTrees:
+def random_trees(layer: OverlaySection, brokers: pa.Array, dataset: Path, seed: int) -> PartTrees:
     """The naive overlay: a random tree of the same brokers, over links there are."""
     from fanplan.layers.groups.problem.trees import PartTrees
     from fanplan.layers.overlay.published.similar import random_tree
@@ -46,7 +46,7 @@ def random_trees(layer: OverlayLayer, brokers: pa.Array, dataset: Path, seed: in
     return PartTrees((tree.edges,), np.zeros(len(used), np.int32), used, len(brokers))
 
 
-def silent_overlay(dataset: Path, layer: OverlayLayer) -> OverlayProblem:
+def silent_overlay(dataset: Path, layer: OverlaySection) -> OverlayProblem:
     """The brokers of an overlay and links between them, without traffic."""
     from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
     from fanplan.network.dataset import read_links
@@ -60,7 +60,7 @@ def silent_overlay(dataset: Path, layer: OverlayLayer) -> OverlayProblem:
     return OverlayProblem(names, np.inf * ones, ones, nothing, alike, links, 1.0, layer.source)
 
 
-def used_brokers(layer: OverlayLayer, brokers: pa.Array) -> Ints:
+def used_brokers(layer: OverlaySection, brokers: pa.Array) -> Ints:
     """Positions of the brokers that an overlay uses, in its own order."""
     import pyarrow.compute as pc
 
@@ -69,7 +69,7 @@ def used_brokers(layer: OverlayLayer, brokers: pa.Array) -> Ints:
     return found
 
 
-def marked_overlay(layer: OverlayLayer) -> MarkedOverlay:
+def marked_overlay(layer: OverlaySection) -> MarkedOverlay:
     """The tree of an overlay, hung at its first broker, and its clients if they were allocated."""
     from fanplan.layers.marking.problem.dataset import MarkedOverlay, overlay_tree
 
@@ -83,18 +83,18 @@ def marked_overlay(layer: OverlayLayer) -> MarkedOverlay:
 
 def channels_layer(
     problem: DeliveryProblem, judged: JudgedDelivery, params: DeliveryParams, seed: int
-) -> ChannelLayer:
+) -> ChannelsSection:
     """The channels of a delivery as a layer of their own."""
     from fanplan.core.prices import Weights
     from fanplan.core.version import __version__
     from fanplan.layers.channels.bounds import best_bounds
     from fanplan.layers.channels.ledger import analytic_ledger, perfect
-    from fanplan.layers.channels.map import ChannelLayer
+    from fanplan.layers.channels.map import ChannelsSection
 
     interest, map = problem.interest, judged.delivery.map
     weights = Weights(params.prices.received, params.prices.sent, 1.0)
     bound, single = best_bounds(interest, weights, map.channels)
-    return ChannelLayer(
+    return ChannelsSection(
         map=map,
         rows=interest.rows,
         source=interest.source,
@@ -115,7 +115,7 @@ def channels_layer(
 
 def groups_section(
     judged: JudgedDelivery, params: DeliveryParams, dataset: Path, source: str
-) -> GroupsLayer:
+) -> GroupsSection:
     """The groups of a delivery as a layer of their own."""
     from fanplan.core.version import __version__
     from fanplan.layers.groups.build import Decided, groups_layer

@@ -15,7 +15,7 @@ from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.subtrees import Shortcuts, shortcuts_of
 from fanplan.layers.groups.problem.trees import TreeKind
-from fanplan.layers.groups.record import GroupsLayer, GroupsRecord, PricesRecord, SelectRecord
+from fanplan.layers.groups.record import GroupsRecord, GroupsSection, PricesRecord, SelectRecord
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Decided:
 
 def groups_layer(
     found: FoundGroups, decided: Decided, wishes: GroupsWishes, source: str, version: str
-) -> GroupsLayer:
+) -> GroupsSection:
     """Count what groups save and put them into tables, by names, the best first."""
     problem, selected = found.problem, decided.selected
     nothing = np.zeros(problem.size, bool)
@@ -69,7 +69,7 @@ def groups_layer(
         default=groups_ledger(problem, nothing).summary(),
         ledger=groups_ledger(problem, selected, wishes.shortcuts).summary(),
     )
-    return GroupsLayer(record, tables(found, decided, wishes.shortcuts), source, version)
+    return GroupsSection(record, tables(found, decided, wishes.shortcuts), source, version)
 
 
 def covered(problem: GroupsProblem, selected: Bools) -> float:

@@ -11,14 +11,14 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.groups.params import grouping_of, params_of, recorded
-from fanplan.layers.groups.record import GroupsLayer, GroupsRecord
+from fanplan.layers.groups.record import GroupsRecord, GroupsSection
 from fanplan.layers.groups.stages.make import make_group_stages
 
 if TYPE_CHECKING:
     from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
     from fanplan.layers.groups.problem.groups import GroupsProblem
     from fanplan.layers.groups.problem.trees import TreeSource
-    from fanplan.layers.groups.record import GroupsLayer
+    from fanplan.layers.groups.record import GroupsSection
     from fanplan.plan.stored import StoredPlan
 
 
@@ -29,7 +29,7 @@ class GroupsPlan:
     ``silent`` are roots of given trees at which nothing is published; their trees are not used.
     """
 
-    layer: GroupsLayer
+    layer: GroupsSection
     dataset: Dataset
     problem: GroupsProblem
     silent: tuple[str, ...] = ()
@@ -198,7 +198,7 @@ COMPARED = {
 """Figures of the ledger that are shown beside default routing."""
 
 
-def figures(layer: GroupsLayer) -> dict[str, Any]:
+def figures(layer: GroupsSection) -> dict[str, Any]:
     """What was decided and what it saves; figures of the ledger by their own names."""
     record = layer.record.model_dump()
     return record | layer.record.ledger

@@ -74,7 +74,7 @@ RECORD = GroupsRecord
 
 
 @dataclass(frozen=True, eq=False)
-class GroupsLayer:
+class GroupsSection:
     """Groups with their origin and their figures; ``tables`` are those of the plan folder.
 
     Nothing about them is drawn at random, so that the seed does not matter.
@@ -88,7 +88,7 @@ class GroupsLayer:
     layer: Literal["groups"] = "groups"
 
 
-def write_groups(layer: GroupsLayer, folder: Path) -> None:
+def write_groups(layer: GroupsSection, folder: Path) -> None:
     """All tables of the layer, as they were built."""
     for table in GROUPS_TABLES + CELL_TABLES:
         if table.name in layer.tables:

@@ -12,7 +12,7 @@ from fanplan.core.arrays import Bools
 from fanplan.layers.marking.ledger import Counts, marking_cost, pub_everywhere, sub_everywhere
 from fanplan.layers.marking.params import MarkingWishes
 from fanplan.layers.marking.problem.marking import MarkingProblem
-from fanplan.layers.marking.record import MarkingLayer, MarkingRecord, MergedRecord
+from fanplan.layers.marking.record import MarkingRecord, MarkingSection, MergedRecord
 
 
 class Merging(NamedTuple):
@@ -29,7 +29,7 @@ def marking_layer(
     wishes: MarkingWishes,
     version: str,
     merging: Merging | None = None,
-) -> MarkingLayer:
+) -> MarkingSection:
     """Count what a marking costs and put it into a table, by names; ``publish`` has the p-links."""
     asked = asdict(wishes)
     asked.pop("merge")
@@ -49,7 +49,7 @@ def marking_layer(
         merged=merged_record(problem, publish, counts, merging) if merging else None,
     )
     marks = mark_table(problem, publish, counts, merging)
-    return MarkingLayer(record, marks, problem.source, version)
+    return MarkingSection(record, marks, problem.source, version)
 
 
 def merged_record(

@@ -14,7 +14,7 @@ from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.marking.build import Merging
 from fanplan.layers.marking.ledger import Counts, link_costs, marking_cost
 from fanplan.layers.marking.problem.marking import MarkingProblem
-from fanplan.layers.marking.record import MarkingLayer
+from fanplan.layers.marking.record import MarkingSection
 from fanplan.layers.marking.search.marking import Marking
 from fanplan.layers.marking.stages.make import (
     make_client_descriptors,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fanplan.layers.marking.params import Sending
     from fanplan.layers.marking.problem.dataset import MarkedOverlay
     from fanplan.layers.marking.problem.marking import MarkingProblem
-    from fanplan.layers.marking.record import MarkingLayer
+    from fanplan.layers.marking.record import MarkingSection
     from fanplan.layers.marking.search.marking import Marking
 
 
@@ -38,7 +38,7 @@ class MarkingPlan:
     ``marking`` counts descriptors without merging, ``merging`` has the counts with it.
     """
 
-    layer: MarkingLayer
+    layer: MarkingSection
     dataset: Dataset
     problem: MarkingProblem
     marking: Marking
@@ -101,7 +101,7 @@ def mark(
     return MarkingPlan(layer, dataset, problem, marks, merging)
 
 
-def mark_tree(dataset: Dataset, overlay: MarkedOverlay, engine: Engine) -> MarkingLayer:
+def mark_tree(dataset: Dataset, overlay: MarkedOverlay, engine: Engine) -> MarkingSection:
     """Mark the tree of an overlay. Of allocated clients all descriptors count."""
     from fanplan.core.version import __version__
     from fanplan.layers.marking.build import marking_layer
@@ -141,7 +141,7 @@ def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[M
     return found, Merging(counts, plain.publish)
 
 
-def figures(layer: MarkingLayer, marking: Marking) -> dict[str, Any]:
+def figures(layer: MarkingSection, marking: Marking) -> dict[str, Any]:
     """What was decided, what it costs, and how many links had to be decided together."""
     parts = np.bincount(marking.part[marking.part >= 0])
     return layer.record.model_dump() | {

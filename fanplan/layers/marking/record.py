@@ -77,7 +77,7 @@ RECORD = MarkingRecord
 
 
 @dataclass(frozen=True, eq=False)
-class MarkingLayer:
+class MarkingSection:
     """A marking with its origin and its figures; ``marks`` is the table of the plan folder.
 
     Nothing about it is drawn at random, so that the seed does not matter.
@@ -91,6 +91,6 @@ class MarkingLayer:
     layer: Literal["marking"] = "marking"
 
 
-def write_marking(layer: MarkingLayer, folder: Path) -> None:
+def write_marking(layer: MarkingSection, folder: Path) -> None:
     """The marks, ordered by the ends of links."""
     write_table(by_key(layer.marks, MARKS), MARKS, folder)

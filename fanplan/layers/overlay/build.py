@@ -14,8 +14,8 @@ from fanplan.layers.overlay.record import (
     AllocationRecord,
     LimitsRecord,
     Metric,
-    OverlayLayer,
     OverlayRecord,
+    OverlaySection,
 )
 from fanplan.network.brokers import OverlayProblem, Routes, values_at
 from fanplan.network.carried import OverlayLedger, overlay_ledger_of
@@ -42,7 +42,7 @@ class ChosenTrees:
 
 def overlay_layer(
     problem: OverlayProblem, trees: Trees, decided: ChosenTrees, seed: int, version: str
-) -> OverlayLayer:
+) -> OverlaySection:
     """Count what the trees cost and put everything into tables, by names."""
     ledger = trees_ledger(problem, trees)
     load = ledger.processed / problem.seconds
@@ -69,7 +69,7 @@ def overlay_layer(
         "links": link_table(problem, trees, weight, ledger.link.sum(axis=1) / problem.seconds),
         **(tree_tables(problem, trees) if len(trees.members) > 1 else {}),
     }
-    return OverlayLayer(record, tables, trees, load, problem.source, seed, version)
+    return OverlaySection(record, tables, trees, load, problem.source, seed, version)
 
 
 def trees_ledger(problem: OverlayProblem, trees: Trees) -> OverlayLedger:

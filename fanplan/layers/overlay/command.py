@@ -22,7 +22,7 @@ from fanplan.layers.overlay.params import (
     places_in,
     tree_wishes,
 )
-from fanplan.layers.overlay.record import OverlayLayer
+from fanplan.layers.overlay.record import OverlaySection
 from fanplan.layers.overlay.stages.make import make_broker_stages
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import OverlayLedger
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     from fanplan.core.stop import Stop
-    from fanplan.layers.overlay.record import LimitsRecord, OverlayLayer
+    from fanplan.layers.overlay.record import LimitsRecord, OverlaySection
     from fanplan.layers.overlay.search.judge import ImproveParams
     from fanplan.network.brokers import OverlayProblem
     from fanplan.network.trees import Tree, Trees
@@ -46,7 +46,7 @@ class OverlayPlan:
     it started from, ``moved`` clients that are at another broker than there.
     """
 
-    layer: OverlayLayer
+    layer: OverlaySection
     dataset: Dataset
     problem: OverlayProblem
     ended: str | None = None
@@ -113,7 +113,7 @@ def load_problem(dataset: Dataset, wishes: TreeWishes, engine: Engine) -> Overla
     return load_overlay(dataset.path)
 
 
-def links_changed(layer: OverlayLayer, start: PathLike) -> int:
+def links_changed(layer: OverlaySection, start: PathLike) -> int:
     """Links that are not in the plan that was started from."""
     from fanplan.layers.registry import load_plan
 
@@ -236,7 +236,7 @@ def similarity_of(problem: OverlayProblem, wishes: TreeWishes) -> scipy.sparse.c
     return matrix
 
 
-def figures(layer: OverlayLayer, problem: OverlayProblem) -> dict[str, Any]:
+def figures(layer: OverlaySection, problem: OverlayProblem) -> dict[str, Any]:
     """What was decided and what it costs."""
     record = layer.record
     ledger = trees_ledger(problem, layer.trees)
@@ -255,7 +255,7 @@ def figures(layer: OverlayLayer, problem: OverlayProblem) -> dict[str, Any]:
     }
 
 
-def allocation_figures(layer: OverlayLayer) -> dict[str, Any]:
+def allocation_figures(layer: OverlaySection) -> dict[str, Any]:
     found = layer.record.allocation
     if found is None:
         return {}

@@ -94,7 +94,7 @@ def clients_allocated(plan: StoredPlan) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class OverlayLayer:
+class OverlaySection:
     """An overlay with its origin and its figures; ``tables`` are those of the plan folder."""
 
     record: OverlayRecord
@@ -107,7 +107,7 @@ class OverlayLayer:
     layer: Literal["overlay"] = "overlay"
 
 
-def write_overlay(layer: OverlayLayer, folder: Path) -> None:
+def write_overlay(layer: OverlaySection, folder: Path) -> None:
     """All tables, ordered by their keys."""
     for table in OVERLAY_TABLES + TREE_TABLES:
         if table.name in layer.tables:

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.data.interest import load_interest
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import Bound, ChannelLayer, ChannelMap, map_pairs
+from fanplan.layers.channels.map import Bound, ChannelMap, ChannelsSection, map_pairs
 from fanplan.verbs.check import check_plan
 from fanplan.verbs.save import save_plan
 
@@ -51,7 +51,7 @@ def hybrid(dataset, tmp_path):
     return save_plan(hybrid_plan(dataset), dataset, tmp_path / "plan").folder
 
 
-def hybrid_plan(dataset) -> ChannelLayer:
+def hybrid_plan(dataset) -> ChannelsSection:
     """Subscriber 1 gets class 2 by unicast instead of joining."""
     base, problem = plan_dataset(dataset, "broadcast"), load_interest(dataset)
     map = ChannelMap(

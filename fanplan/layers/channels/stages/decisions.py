@@ -21,7 +21,7 @@ from fanplan.data.contracts import CLASSES
 from fanplan.data.ingest.store import escaped
 from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
-from fanplan.layers.channels.map import ChannelLayer, ChannelMap, MapPairs, map_pairs
+from fanplan.layers.channels.map import ChannelMap, ChannelsSection, MapPairs, map_pairs
 from fanplan.layers.channels.methods import find_method, planned
 from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.record import subscriber_names
@@ -129,7 +129,7 @@ def member_pairs(decided: DecidedOnSpark) -> MapPairs:
 
 def as_plan(
     decided: DecidedOnSpark, dataset: Path, params: KmodesParams, seed: int
-) -> ChannelLayer:
+) -> ChannelsSection:
     """The plan in memory, ready to be saved and checked; both need the classes in memory."""
     problem, method = load_classes(dataset), find_method("kmodes")
     return planned(problem, method, params, seed, decided_map(decided))

@@ -29,7 +29,7 @@ from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, never
 from fanplan.data.interest import Rows, load_interest
 from fanplan.data.tasks import PAYLOAD, run_tasks
 from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import ChannelLayer, ChannelMap, map_pairs
+from fanplan.layers.channels.map import ChannelMap, ChannelsSection, map_pairs
 from fanplan.layers.channels.methods import find_method, planned
 from fanplan.layers.channels.params import ChannelParams, require_enough_flows, require_traffic
 from fanplan.layers.channels.published.genetic.evolve import (
@@ -65,7 +65,7 @@ class Job:
 class Restarted:
     """The best plan, with the seed of its own restart, and the costs of all restarts in order."""
 
-    plan: ChannelLayer
+    plan: ChannelsSection
     costs: tuple[float, ...]
 
 
