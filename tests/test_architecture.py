@@ -261,7 +261,16 @@ CYCLES: set[tuple[str, str]] = {
 }
 STRAY_LIBRARIES: set[tuple[str, str]] = set()
 CHECKS_IMPORT: set[tuple[str, str]] = set()
-CHECKS_CALL: set[tuple[str, str]] = set()
+CHECKS_CALL: set[tuple[str, str]] = {
+    ("network.trees", "Near"),
+    ("network.trees", "Rooted"),
+    ("network.trees", "breadth_first"),
+    ("network.trees", "depths"),
+    ("network.trees", "downward"),
+    ("network.trees", "hang"),
+    ("network.trees", "near_of"),
+    ("network.trees", "sums_below"),
+}
 PARAMS_IMPORT: set[tuple[str, str]] = {
     ("layers.channels.params", "data.interest"),
     ("layers.channels.params", "layers.channels.map"),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, Position
 from fanplan.core.kernels import compiled
 
 BLOCK = 128
@@ -229,7 +229,7 @@ def shared_volumes(index: Index, block: int, lo: Floats, hi: Floats, part: Float
     On an axis where it holds all of them, nothing needs to be clipped.
     """
     first = block * BLOCK
-    size = min(BLOCK, index.lo.shape[1] - first)
+    size: int = min(BLOCK, index.lo.shape[1] - first)
     part[:] = 1.0
     for axis in range(len(lo)):
         low, high = lo[axis], hi[axis]
@@ -271,7 +271,7 @@ def append_row(sums: Floats, i: int, out: OwnerPairs, used: int) -> tuple[OwnerP
 
 
 @compiled
-def _grown(old: np.ndarray, used: int, size: int) -> np.ndarray:
+def _grown(old: np.ndarray, used: int, size: Position) -> np.ndarray:
     new = np.empty(size, old.dtype)
     new[:used] = old[:used]
     return new

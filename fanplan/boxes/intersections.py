@@ -199,7 +199,8 @@ def _covered_by(x: Arrays, e: int, y: Arrays, index: Index, room: ExtentRoom) ->
 def _known_volume(y: Arrays, extents: Ints, known: Known) -> float:
     """Volume that extents fill together; the same sets come again and again."""
     if len(extents) == 1:
-        return y.volume[extents[0]]
+        result: float = y.volume[extents[0]]
+        return result
     numbers = extents.astype(np.uint64)
     key = signature(numbers, np.uint64(1)), signature(numbers, np.uint64(2))
     if key in known:

@@ -153,7 +153,8 @@ def _by_clipping(lo: Floats, hi: Floats, count: int) -> float:
             level += 1
             first[level] = box[level] = end[level - 1]
             end[level], filled[level] = top, 0.0
-    return filled[0]
+    result: float = filled[0]
+    return result
 
 
 @compiled
@@ -195,7 +196,8 @@ def _holds(lo: Floats, hi: Floats, a: int, b: int) -> bool:
     axes, k = lo.shape[1], 0
     while k < axes and lo[a, k] <= lo[b, k] and hi[b, k] <= hi[a, k]:
         k += 1
-    return k == axes
+    result: bool = k == axes
+    return result
 
 
 @compiled

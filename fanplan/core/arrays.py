@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,9 @@ Longs = NDArray[np.int64]
 Words = NDArray[np.uint64]
 """Sets as bits, 64 in a word."""
 Floats = NDArray[np.float64]
+
+Position = int | np.integer[Any]
+"""A position: a number, or one from an array."""
 
 NONE = -1
 """In an array of positions: no position."""

@@ -66,7 +66,7 @@ def set_pairs(bits: Words, row: Ints | Longs, element: Ints | Longs) -> None:
 
 
 @compiled
-def bits_of(elements: Ints, width: int) -> Words:
+def bits_of(elements: Ints | Longs, width: int) -> Words:
     """One set, in so many words."""
     words = np.zeros(width, dtype=np.uint64)
     for element in elements:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numba
 from numba.core import types
@@ -27,8 +27,8 @@ class ShippedCacheLocator(ZipCacheLocator):
     """
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
-        super().__init__(py_func, py_file)
-        content = self.get_source_stamp().hex()[:32]
+        super().__init__(py_func, py_file)  # type: ignore[no-untyped-call]
+        content = self.get_source_stamp().hex()[:32]  # type: ignore[no-untyped-call]
         self._cache_path = str(Path(self._cache_path).parent / f"{Path(py_file).stem}_{content}")
 
 
@@ -67,6 +67,14 @@ class Kernel(CPUDispatcher):
 
 
 NO_WRAPPER = {"no_cpython_wrapper": True}
+
+
+@overload
+def compiled(function: F, **options: Any) -> F: ...
+
+
+@overload
+def compiled(**options: Any) -> Callable[[F], F]: ...
 
 
 def compiled(function: F | None = None, **options: Any) -> Any:

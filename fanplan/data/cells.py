@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 
 
@@ -44,7 +45,15 @@ def load_edges(path: str, key: str, topics: int, dimensions: int) -> Edges:
 
 
 @compiled
-def cells_of_points(start, count, values, dimensions, topic, points, out):  # type: ignore[no-untyped-def]
+def cells_of_points(
+    start: Longs,
+    count: Longs,
+    values: Floats,
+    dimensions: Longs,
+    topic: Longs,
+    points: Floats,
+    out: Ints,
+) -> None:
     """The cell number of each point on each axis: the last edge that is <= x."""
     for row in range(len(topic)):
         t = topic[row]
@@ -54,7 +63,16 @@ def cells_of_points(start, count, values, dimensions, topic, points, out):  # ty
 
 
 @compiled
-def cells_of_boxes(start, count, values, topic, offsets, lo, hi, full):  # type: ignore[no-untyped-def]
+def cells_of_boxes(
+    start: Longs,
+    count: Longs,
+    values: Floats,
+    topic: Longs,
+    offsets: Ints,
+    lo: Floats,
+    hi: Floats,
+    full: bool,
+) -> None:
     """Turn boxes, in place, into half-open boxes of cell numbers.
 
     ``full`` keeps the cells wholly inside the box; otherwise all that meet it.

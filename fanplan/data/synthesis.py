@@ -154,7 +154,8 @@ def sizes(uniforms: np.ndarray, mean: int) -> np.ndarray:
     """Sizes in bytes, at least 1, geometric with the given mean."""
     if mean == 1:
         return np.ones(uniforms.size, np.int64)
-    return 1 + (np.log1p(-uniforms) / np.log1p(-1 / mean)).astype(np.int64)
+    result: np.ndarray = 1 + (np.log1p(-uniforms) / np.log1p(-1 / mean)).astype(np.int64)
+    return result
 
 
 def ends(law: pa.Table, axis: int, topic: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

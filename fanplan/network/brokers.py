@@ -96,7 +96,8 @@ class OverlayProblem:
             what = f"brokers {one!r} and {other!r} are linked, but no such link is given"
             raise InputError(Problem("tree", what, "Use only the given links"))
         order = np.argsort(key, kind="stable")
-        return order[np.searchsorted(key, wanted, sorter=order)]
+        result: Longs = order[np.searchsorted(key, wanted, sorter=order)]
+        return result
 
     def latencies(self, ends: Ints) -> Floats:
         """Delay of each link in ms; 1, a hop, where no links are given."""

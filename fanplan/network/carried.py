@@ -57,7 +57,8 @@ class Counts:
     @property
     def forwarded(self) -> np.ndarray:
         """Publications that a broker took up though none of its own subscribers wants them."""
-        return self.processed - self.arrived
+        result: np.ndarray = self.processed - self.arrived
+        return result
 
     @property
     def forwarding_ratio(self) -> float:

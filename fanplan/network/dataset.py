@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -159,7 +160,7 @@ def routes_of(rows: pa.Table) -> Routes:
     )
 
 
-def _route_keys(table: pa.Table, more: Sequence[str]) -> Iterator[tuple]:
+def _route_keys(table: pa.Table, more: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     lists = table["destinations"].combine_chunks()
     values = lists.flatten().to_numpy().astype(">i4")
     starts = np.concatenate(([0], np.cumsum(pc.list_value_length(lists).to_numpy())))

@@ -235,4 +235,5 @@ def trees_of(edges: tuple[Ints, ...], of: Ints) -> Trees:
 
 def _keys(tree: Ints, size: int) -> Longs:
     ends = tree.reshape(-1, 2).astype(np.int64)
-    return ends.min(axis=1) * size + ends.max(axis=1)
+    result: Longs = ends.min(axis=1) * size + ends.max(axis=1)
+    return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.network.trees import Near, breadth_first, near_of
 
 
@@ -53,7 +53,8 @@ def hung_parts(links: Longs, size: int) -> tuple[Longs, Longs, Longs]:
     """
     near = near_of(links, size)
     parent, depth = np.full((2, size), NONE)
-    order, parts = [np.empty(0, np.int64)], 0
+    order: list[Longs | Ints] = [np.empty(0, np.int64)]
+    parts = 0
     for broker in range(size):
         if depth[broker] == NONE:
             part = breadth_first(near, middle_of(near, broker))

@@ -242,12 +242,13 @@ def side_numbers(value: Side, samples: Samples) -> NDArray[np.float64]:
 
 def agreeing_runs(statement: Statement, samples: Samples) -> NDArray[np.bool_]:
     """Which runs agree with a statement."""
-    return np.logical_and.reduce(
+    result: NDArray[np.bool_] = np.logical_and.reduce(
         [
             side_numbers(low, samples) < statement.factor * side_numbers(high, samples)
             for low, high in statement.pairs
         ]
     )
+    return result
 
 
 def judge_statement(item: Item, statement: Statement, samples: Samples) -> Judgement:

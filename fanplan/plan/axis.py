@@ -31,11 +31,13 @@ class Axis:
             return self.positions(column)
         column = whole(column)
         positions = np.append(self.positions(column.dictionary), np.int32(-1))
-        return positions[column.indices.fill_null(-1).to_numpy()]
+        result: Ints = positions[column.indices.fill_null(-1).to_numpy()]
+        return result
 
     def positions(self, values: pa.Array | pa.ChunkedArray) -> Ints:
         found = pc.index_in(values.cast(self.values.type), value_set=self.values)
-        return found.fill_null(-1).to_numpy()
+        result: Ints = found.fill_null(-1).to_numpy()
+        return result
 
     def label(self, number: int) -> str:
         return f"{self.column} {self.values[int(number)].as_py()!r}"

@@ -96,7 +96,8 @@ class PlanRecord(PlanHeader):
         """As plan.json has it: sections stand between what was planned for and the hashes."""
         told = self.model_dump(mode="json", exclude_none=True)
         sections, files, seal = (told.pop(name) for name in ("sections", "files", "seal"))
-        return told | sections | {"files": files, "seal": seal}
+        result: dict[str, Any] = told | sections | {"files": files, "seal": seal}
+        return result
 
 
 @dataclass(frozen=True)

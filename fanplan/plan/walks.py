@@ -126,7 +126,7 @@ def added_up(parent: Ints, value: np.ndarray) -> np.ndarray:
     """
     outside = parent < 0
     up = np.where(outside, np.arange(parent.shape[1]), parent).astype(np.int64)
-    total = np.where(outside, 0, value)
+    total: np.ndarray = np.where(outside, 0, value)
     while True:
         total = total + np.take_along_axis(total, up, axis=1)
         further = np.take_along_axis(up, up, axis=1)

@@ -43,8 +43,7 @@ def bare(function: F) -> F:
     Counts of references to arrays would take four fifths of the time of a run. They can go because
     nothing here makes an array.
     """
-    inlined: F = compiled(function, forceinline=True, _nrt=False)
-    return inlined
+    return compiled(function, forceinline=True, _nrt=False)
 
 
 class Queue(NamedTuple):
@@ -77,7 +76,8 @@ def roomier(queue: Queue) -> Queue:
 @bare
 def has_room(queue: Queue, more: int) -> bool:
     """Whether some more events fit in, also if no slot is spare."""
-    return queue.marks[USED] + more <= len(queue.slots)
+    result: bool = queue.marks[USED] + more <= len(queue.slots)
+    return result
 
 
 @bare
@@ -126,7 +126,7 @@ def stand(queue: Queue, line: int, slot: int) -> bool:
 @bare
 def take_slot(queue: Queue) -> int:
     marks = queue.marks
-    slot = marks[SPARE]
+    slot: int = marks[SPARE]
     if slot == NONE:
         slot = marks[USED]
         marks[USED] += 1

@@ -127,7 +127,8 @@ def loop(
 def next_rank(state: LoopState, priority: int) -> int:
     """The rank of the next event to be put in."""
     state.counts[SEQUENCE] += 1
-    return priority + state.counts[SEQUENCE]
+    result: int = priority + state.counts[SEQUENCE]
+    return result
 
 
 @bare
@@ -212,4 +213,5 @@ def send_copies(
 def transmit(state: LoopState, costs: Costs, link: int, now: float) -> float:
     """Put a copy on a slow link, after those that went before; when it comes to the other end."""
     state.clear[link] = max(now, state.clear[link]) + costs.transmission[link >> 1]
-    return state.clear[link] + costs.latency[link >> 1]
+    result: float = state.clear[link] + costs.latency[link >> 1]
+    return result

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from fanplan.data.cells import cells_of_boxes
 from fanplan.data.ingest.traffic import Batches, GridRef
-from fanplan.workload.description import CoverMode
+from fanplan.workload.description_schema import CoverMode
 
 
 def _snapped(grid: GridRef, full: bool, batches: Batches) -> Batches:
@@ -27,7 +27,8 @@ def _snapped(grid: GridRef, full: bool, batches: Batches) -> Batches:
         ends = [np.array(side.flatten().to_numpy(), np.float64) for side in (lo, hi)]
         offsets = lo.offsets.to_numpy() - lo.offsets[0].as_py()
         topic = batch.column("topic_id").to_numpy()
-        cells_of_boxes(edges.start, edges.count, edges.values, topic, offsets, *ends, full)
+        low, high = ends
+        cells_of_boxes(edges.start, edges.count, edges.values, topic, offsets, low, high, full)
         lists = [pa.ListArray.from_arrays(pa.array(offsets), pa.array(side)) for side in ends]
         yield pa.record_batch(
             [*(batch.column(name) for name in batch.schema.names[:3]), *lists],

@@ -23,7 +23,7 @@ from fanplan.data.ingest import joins as spatial
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.numbering import numbered
 from fanplan.data.subscription_cells import padded
-from fanplan.workload.description import CoverMode
+from fanplan.workload.description_schema import CoverMode
 
 CHUNK = 32_768
 """Extents that a chunk has on average: small tasks, and sums that stay in a core's cache."""

@@ -108,17 +108,18 @@ def traffic_stages(
     ref = grid_ref(inputs, laid, run)
     if rates == "measured":
         published = inputs.tables["publications"]
-        build = lambda: traffic.measured_traffic(  # noqa: E731
-            run.read(published), run.read(inputs.topics), ref
-        )
-        sources = [published]
-        extra = {}
+        sources, extra = [published], {}
+
+        def build() -> DataFrame:
+            return traffic.measured_traffic(run.read(published), run.read(inputs.topics), ref)
     else:
         boxes = advertised_stage(run, inputs, rates)
         require_few_cells(run, laid, inputs)
-        build = lambda: traffic.advertised_traffic(run.read(boxes), ref)  # noqa: E731
-        sources = [boxes]
-        extra = {"advertised": boxes}
+        sources, extra = [boxes], {"advertised": boxes}
+
+        def build() -> DataFrame:
+            return traffic.advertised_traffic(run.read(boxes), ref)
+
     sent = run.stage(
         "traffic",
         lambda: traffic.with_quiet_topics(build(), run.read(inputs.topics)),

@@ -470,7 +470,8 @@ def _boxes_first(batches: Batches) -> tuple[pa.Table, Batches]:
 def _tile_numbers(rows: pa.Table) -> Longs:
     """Topic, part and salt in one number. Salts are few: each stands for many points."""
     topic, part, salt = (rows[name].to_numpy().astype(np.int64) for name in _TILE)
-    return (topic * MOST_PARTS + part) * 2**20 + salt
+    result: Longs = (topic * MOST_PARTS + part) * 2**20 + salt
+    return result
 
 
 def _with_tiles(points: pa.Table, tiles: Longs) -> pa.Table:

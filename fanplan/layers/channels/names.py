@@ -32,7 +32,8 @@ class FlowNames:
     @property
     def classes(self) -> Longs:
         """The audience class of each wanted flow."""
-        return self.wanted["audience_class"].to_numpy().astype(np.int64)
+        result: Longs = self.wanted["audience_class"].to_numpy().astype(np.int64)
+        return result
 
     def rows(self, name: str) -> Longs:
         """Positions among the wanted flows: the flow of that name, or all flows of that topic."""

@@ -108,7 +108,8 @@ def classes_of(plan: StoredPlan, flows: pa.ChunkedArray) -> Longs:
     table = plan.read("flows", ("flow", "audience_class"))
     at = pc.index_in(flows, table["flow"].combine_chunks()).fill_null(-1).to_numpy()
     known = np.append(table["audience_class"].to_numpy().astype(np.int64), -1)
-    return known[at]
+    result: Longs = known[at]
+    return result
 
 
 def pairs(row: Longs, value: Longs, width: int) -> tuple[Longs, Longs]:

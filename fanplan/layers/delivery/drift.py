@@ -127,7 +127,8 @@ class DeliveryNow:
     def gone_members(self) -> int:
         """Rows of members of whom the dataset knows nothing."""
         planned = self.plan.read("channel_subscribers", ("channel",)).num_rows
-        return planned - len(self.decisions.members.right)
+        result: int = planned - len(self.decisions.members.right)
+        return result
 
     def gone_brokers(self) -> set[str]:
         if self.shape is None:

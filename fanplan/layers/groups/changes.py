@@ -157,7 +157,8 @@ def axes_of(plan: StoredPlan) -> list[Row]:
     """The grid of cells; cells of other grids have nothing to do with each other."""
     if not plan.path("group_axes").is_file():
         return []
-    return plan.read("group_axes", ("topic", "axis", "edges")).to_pylist()
+    result: list[Row] = plan.read("group_axes", ("topic", "axis", "edges")).to_pylist()
+    return result
 
 
 def numbers(old: Groups, new: Groups, comparable: bool) -> dict[int, int]:

@@ -112,7 +112,7 @@ class Reader:
 
     def groups(self, name: str, table: pa.Table, count: int) -> Longs:
         """The column of groups, each of which must be known."""
-        group = table["group"].to_numpy().astype(np.int64)
+        group: Longs = table["group"].to_numpy().astype(np.int64)
         self.require((group >= 0) & (group < count), name, "group", table, "is unknown")
         return group
 

@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.layers.marking.check.check import Bools, named
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.layers.marking.check.check import named
 from fanplan.layers.marking.check.count import walk
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees
 from fanplan.layers.marking.read import stored_problem

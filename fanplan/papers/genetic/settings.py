@@ -95,7 +95,8 @@ def effort(setting: dict[str, Any]) -> int:
     """Roughly proportional to the time of a sample."""
     per = 40 if setting.get("kind") == "content" else 1
     maps = len(setting.get("groups", ())) + setting.get("searches", 0)
-    return per * setting.get("subscribers", 0) * maps
+    result: int = per * setting.get("subscribers", 0) * maps
+    return result
 
 
 def mapped_settings(sizes: GeneticSizes) -> Iterator[dict[str, Any]]:

@@ -72,7 +72,8 @@ def draw_points(
     boxes = population.advertisements
     lo, hi = boxes.lo[advertisement], boxes.hi[advertisement]
     point = lo + rng.random(lo.shape) * (hi - lo)
-    return np.minimum(point, np.nextafter(hi, lo))  # rounding may reach the open end
+    result: np.ndarray = np.minimum(point, np.nextafter(hi, lo))  # rounding may reach the open end
+    return result
 
 
 # ---- clients at brokers
@@ -185,7 +186,8 @@ def draw_ranges(
 def draw_shares(params: BrokersParams, broker: np.ndarray) -> np.ndarray:
     """Each advertisement's share of the publications: its broker's, split evenly."""
     chance = broker_chances(params)
-    return chance[broker] / np.bincount(broker, minlength=params.brokers)[broker]
+    result: np.ndarray = chance[broker] / np.bincount(broker, minlength=params.brokers)[broker]
+    return result
 
 
 def broker_chances(params: BrokersParams) -> np.ndarray:
@@ -194,7 +196,8 @@ def broker_chances(params: BrokersParams) -> np.ndarray:
     Section 5.4.2. What falls beyond an end counts for the last broker there.
     """
     if params.broker_sd == 0:
-        return (np.arange(params.brokers) == near_third(params.brokers, 0.0)).astype(np.float64)
+        there: np.ndarray = np.arange(params.brokers) == near_third(params.brokers, 0.0)
+        return there.astype(np.float64)
     ends = (np.arange(1, params.brokers) - 0.5 - params.brokers / 3) / params.broker_sd
     below = [0.5 * (1.0 + math.erf(end / math.sqrt(2.0))) for end in ends]
     return np.diff([0.0, *below, 1.0])

@@ -16,12 +16,14 @@ def streams(seed: int, purposes: int) -> list[np.random.Generator]:
 def zipf(count: int, exponent: float) -> np.ndarray:
     """Zipf weights of ranks 1 to ``count``, adding up to one."""
     weights = np.arange(1, count + 1, dtype=np.float64) ** -exponent
-    return weights / weights.sum()
+    result: np.ndarray = weights / weights.sum()
+    return result
 
 
 def with_mean(values: np.ndarray, mean: float) -> np.ndarray:
     """The values scaled to a mean; their ratios stay."""
-    return values * (mean / values.mean())
+    result: np.ndarray = values * (mean / values.mean())
+    return result
 
 
 def choose_by_weight(

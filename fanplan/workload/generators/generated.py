@@ -16,7 +16,8 @@ import pyarrow.parquet
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import WORKLOAD, whole_folder
 from fanplan.core.options import Options, option
-from fanplan.workload.description import Description, GridKind, TopicEntry, to_toml
+from fanplan.workload.description import Description, TopicEntry, to_toml
+from fanplan.workload.description_schema import GridKind
 from fanplan.workload.space import PLAIN, Attribute, CategoryAttribute, Space
 
 TableFormat = Literal["parquet", "csv", "jsonl"]

@@ -190,7 +190,8 @@ def draw_pareto(params: TransitStubParams, rng: np.random.Generator, many: int) 
     shape = params.count_shape
     low, high = params.count_min**-shape, params.count_max**-shape
     value = (low - rng.random(many) * (low - high)) ** (-1 / shape)
-    return (np.floor(value) if params.floor else np.rint(value)).astype(np.int64)
+    result: np.ndarray = (np.floor(value) if params.floor else np.rint(value)).astype(np.int64)
+    return result
 
 
 def draw_squares(
@@ -225,7 +226,8 @@ class TreeGridParams(GeneratorParams):
 
     @property
     def leaves(self) -> int:
-        return self.arity ** (self.levels - 1)
+        result: int = self.arity ** (self.levels - 1)
+        return result
 
     @property
     def brokers(self) -> int:

@@ -124,7 +124,8 @@ class Standing:
 
     @property
     def now(self) -> Longs:
-        return self.keys[self.there]
+        result: Longs = self.keys[self.there]
+        return result
 
     def relation(self, height: int, width: int) -> PlanRelation:
         now = self.now

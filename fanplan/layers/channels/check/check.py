@@ -109,14 +109,15 @@ def check_flow_columns(
 
 def unequal(a: pa.ChunkedArray, b: pa.ChunkedArray) -> Bools:
     """Where two columns differ; a null differs from everything."""
-    return pc.not_equal(a, b).fill_null(True).to_numpy()
+    result: Bools = pc.not_equal(a, b).fill_null(True).to_numpy()
+    return result
 
 
 def differing_cells(stored: pa.ChunkedArray, own: pa.ChunkedArray) -> Bools:
     """Where two lists of cell numbers differ; null stands for the empty list."""
     stored, own = whole(stored), whole(own)
     sizes = [pc.list_value_length(cells).fill_null(0).to_numpy() for cells in (stored, own)]
-    wrong = sizes[0] != sizes[1]
+    wrong: Bools = sizes[0] != sizes[1]
     same = pa.array(~wrong)
     values = [cells.filter(same).flatten().to_numpy() for cells in (stored, own)]
     row = np.repeat(np.flatnonzero(~wrong), sizes[0][~wrong])

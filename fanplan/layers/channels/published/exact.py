@@ -74,7 +74,9 @@ def require_tiny(problem: InterestProblem, subscribers: int, channels: int) -> N
 def subset_counts(weight: Longs) -> Longs:
     """How many subscribers each set of different ones stands for."""
     sets = np.arange(1 << len(weight))
-    return ((sets[:, None] >> np.arange(len(weight)) & 1) * weight).sum(axis=1).astype(np.int64)
+    inside = sets[:, None] >> np.arange(len(weight)) & 1
+    result: Longs = (inside * weight).sum(axis=1).astype(np.int64)
+    return result
 
 
 @compiled

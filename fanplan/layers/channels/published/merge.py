@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs, Words
+from fanplan.core.arrays import Floats, Ints, Longs, Position, Words
 from fanplan.core.bits import bits_of_pairs, popcount
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
@@ -182,7 +182,7 @@ def follow(into: Ints) -> Ints:
 
 
 @compiled
-def union_measure(state: MergeGroups, a: int, b: int) -> float:
+def union_measure(state: MergeGroups, a: Position, b: int) -> float:
     """The measure of two groups' sets united."""
     if len(state.byte_weights) == 0:
         count = np.uint64(0)
@@ -205,19 +205,20 @@ def measure_all(state: MergeGroups) -> None:
 
 
 @compiled
-def merge_change(state: MergeGroups, a: int, b: int) -> float:
+def merge_change(state: MergeGroups, a: Position, b: int) -> float:
     """What merging two groups adds to the cost."""
     union = union_measure(state, a, b)
     together = (state.amount[a] + state.amount[b] + state.offset) * union
-    return (
+    result: float = (
         together
         - (state.amount[a] + state.offset) * state.measure[a]
         - (state.amount[b] + state.offset) * state.measure[b]
     )
+    return result
 
 
 @compiled
-def find_nearest(state: MergeGroups, x: int) -> None:
+def find_nearest(state: MergeGroups, x: Position) -> None:
     """Find the later group that is cheapest to merge x with; ties go to the first."""
     state.near[x], state.change[x] = NOBODY, np.inf
     for y in range(x + 1, len(state.into)):
@@ -254,7 +255,7 @@ def merge_cheapest(state: MergeGroups, left: int, until: int, groups: int) -> in
 
 
 @compiled
-def merge_into(state: MergeGroups, a: int, b: int) -> None:
+def merge_into(state: MergeGroups, a: Position, b: int) -> None:
     """Merge group a into the later group b; tell the earlier ones if b is now their nearest."""
     state.measure[b] = union_measure(state, a, b)
     state.amount[b] += state.amount[a]

@@ -39,7 +39,8 @@ def modes_of(plan: PlanKeys, world: ChannelWorld) -> Ints:
     alone[plan.unicast // world.users] = True
     modes = CHANNEL * carried + LAST_HOP * alone
     modes[plan.direct] = DIRECT
-    return modes.astype(np.int32)
+    result: Ints = modes.astype(np.int32)
+    return result
 
 
 def classes_of(old: StoredPlan, new: StoredPlan, world: ChannelWorld) -> Longs:

@@ -56,7 +56,8 @@ def parcels_of(parcel_row: NDArray[np.int32], row: Longs, size: int) -> tuple[Lo
 def positions(ways: Ways, problem: OverlayProblem) -> NDArray[np.int64]:
     """Of each broker that delivery numbers its position in the overlay, which may use only some."""
     found = pc.index_in(ways.stored.problem.brokers, problem.brokers).fill_null(-1)
-    return found.to_numpy().astype(np.int64)
+    result: NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    return result
 
 
 def left_to_brokers(

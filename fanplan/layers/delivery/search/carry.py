@@ -127,7 +127,8 @@ def direct_price(p: Pricing, c: int) -> float:
     """What a class costs past the brokers."""
     wishes = p.wishes
     first, last = wishes.runs[wishes.starts[c]], wishes.runs[wishes.starts[c + 1]]
-    return p.rates.direct * wishes.total[c] * (wishes.bounds[last] - wishes.bounds[first])
+    result: float = p.rates.direct * wishes.total[c] * (wishes.bounds[last] - wishes.bounds[first])
+    return result
 
 
 @compiled

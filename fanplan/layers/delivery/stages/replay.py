@@ -166,7 +166,8 @@ class Replaying:
         wants = self.wants().persist()
         row: Any = measured_ledger(flows, wants, tables).first()
         wants.unpersist()
-        return row.asDict()
+        result: dict[str, float] = row.asDict()
+        return result
 
     def wants(self) -> DataFrame:
         """What each subscriber wants of the plan's flows; no flow where it does not enter."""

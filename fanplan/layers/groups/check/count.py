@@ -39,7 +39,8 @@ def walked(trees: BrokerTrees, tree: Ints, item: Longs, ends: Longs) -> Pairs:
 def distinct(keys: Longs) -> Longs:
     """Keys in order, each once. For so many of them sorting beats the hashing of `np.unique`."""
     keys = np.sort(keys)
-    return keys[np.append(True, np.diff(keys) != 0)[: len(keys)]]
+    result: Longs = keys[np.append(True, np.diff(keys) != 0)[: len(keys)]]
+    return result
 
 
 def hops(stored: StoredGroups) -> Longs:

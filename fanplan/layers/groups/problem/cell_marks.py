@@ -8,7 +8,7 @@ some rows of the first axis of a large one, so that memory is bounded and tasks 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,8 @@ def part_rows(grid: Grid, topic: int, room: int) -> int:
     """Rows of the first axis that a part has: as many as have room, but at least one."""
     shape = shape_of(grid, topic)
     inner = (grid.cells[topic + 1] - grid.cells[topic]) // shape[0]
-    return max(1, min(shape[0], room // inner))
+    result: int = max(1, min(shape[0], room // inner))
+    return result
 
 
 @compiled
@@ -183,7 +184,7 @@ def ranges_of(grid: Grid, part: Part, lo: Floats, hi: Floats) -> Ranges:
 
 
 @compiled
-def add_box(sums, shape, lo, hi, amount):  # type: ignore[no-untyped-def]
+def add_box(sums: NDArray[Any], shape: Longs, lo: Ints, hi: Ints, amount: np.integer[Any]) -> None:
     """Add an amount to all cells of a box, once `sum_along` has run: only corners are touched."""
     for axis in range(len(shape)):
         if lo[axis] >= hi[axis]:
@@ -204,7 +205,7 @@ def add_box(sums, shape, lo, hi, amount):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sum_along(sums, shape):  # type: ignore[no-untyped-def]
+def sum_along(sums: NDArray[Any], shape: Longs) -> None:
     """Sums along every axis, in place."""
     step = 1
     for axis in range(len(shape) - 1, -1, -1):
@@ -265,7 +266,8 @@ def share_of(canvas: Canvas, box: int, axis: int, at: int) -> float:
     cell = at + (canvas.part.first_row if axis == 0 else 0)
     edges = edges_of(canvas.grid, canvas.part.topic, axis)
     low, high = max(canvas.lo[box, axis], edges[cell]), min(canvas.hi[box, axis], edges[cell + 1])
-    return (high - low) / (edges[cell + 1] - edges[cell])
+    result: float = (high - low) / (edges[cell + 1] - edges[cell])
+    return result
 
 
 @compiled

@@ -150,4 +150,5 @@ def gather(matcher: ExactMatcher, cell: int, size: int, lo: Floats, hi: Floats, 
         for axis in range(size):
             lo[axis, k] = matcher.boxes.lo[box, axis]
             hi[axis, k] = matcher.boxes.hi[box, axis]
-    return count
+    result: int = count
+    return result

@@ -35,7 +35,8 @@ class BrokerTrees:
 
     @property
     def brokers(self) -> int:
-        return self.parent.shape[1]
+        result: int = self.parent.shape[1]
+        return result
 
     @property
     def inner(self) -> Bools:

@@ -96,7 +96,8 @@ def collect(room: Room, number: int, root: int, parent: Ints, ends: Ints) -> int
 @compiled
 def kept(room: Room, number: int, broker: int) -> bool:
     """Whether a broker does more than forward: it is an end, or ways part there."""
-    return room.ends[broker] == number or room.below[broker] != 1
+    result: bool = room.ends[broker] == number or room.below[broker] != 1
+    return result
 
 
 @compiled

@@ -186,7 +186,8 @@ def positions(column: pa.ChunkedArray, role: str, names: pa.Array) -> Ints:
         unknown = column.filter(pc.is_null(found)).unique().to_pylist()[:NAMED]
         remedy = "Name a broker of the workload"
         raise InputError(Problem("trees", f"{role} {n!r} is no broker", remedy) for n in unknown)
-    return found.to_numpy().astype(np.int32)
+    result: Ints = found.to_numpy().astype(np.int32)
+    return result
 
 
 def require_ways(root: Ints, parent: Ints, child: Ints, names: pa.Array) -> None:

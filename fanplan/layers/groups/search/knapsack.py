@@ -118,9 +118,10 @@ def filled_in_part(
 ) -> float:
     """The relaxed optimum of items in order of value per weight."""
     whole = np.searchsorted(weights, budget, side="right") - 1
-    if whole >= len(value):
-        return values[-1]
-    return values[whole] + value[whole] * (budget - weights[whole]) / weight[whole]
+    result: float = values[-1]
+    if whole < len(value):
+        result = values[whole] + value[whole] * (budget - weights[whole]) / weight[whole]
+    return result
 
 
 @compiled

@@ -91,7 +91,7 @@ def told(marks: pa.Table, rows: Longs) -> list[str]:
 def publications(marks: pa.Table, problem: MarkingProblem, findings: Findings) -> Bools:
     """Which links are p-links; every mark must be p or s."""
     mark = np.array(marks["mark"].to_pylist(), dtype=object)
-    publish = mark == "p"
+    publish: Bools = mark == "p"
     wrong = np.flatnonzero(~publish & (mark != "s"))
     findings.violate("marks: neither p nor s", len(wrong), named(wrong, problem))
     return publish

@@ -50,7 +50,7 @@ def joint(
     nodes: Longs, many: Longs, starts: Longs, rows: Longs, covers: Covers, marked: np.ndarray
 ) -> int:
     """Descriptors of some different nodes together; ``marked`` is empty, and left so."""
-    total = many[nodes].sum()
+    total: int = many[nodes].sum()
     marked[nodes] = True
     for node in nodes:
         for row in rows[starts[node] : starts[node + 1]]:

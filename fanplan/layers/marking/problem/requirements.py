@@ -29,7 +29,8 @@ def positions(network: Network, trees: pa.Table, column: str) -> Longs:
         unknown = names.filter(pc.is_null(found)).unique().to_pylist()[:NAMED]
         remedy = "Name a node of the network"
         raise InputError(Problem("trees", f"{column} {n!r} is no node", remedy) for n in unknown)
-    return found.to_numpy().astype(np.int64)
+    result: Longs = found.to_numpy().astype(np.int64)
+    return result
 
 
 def require_trees(network: Network, root: Longs, child: Longs) -> None:
@@ -91,7 +92,8 @@ def require_joined(network: Network, roots: Longs, wanted: Bools) -> None:
 
 def missed(wanted: Bools, tree: Rooted) -> Bools:
     """Wanted nodes that are not in a tree."""
-    return wanted & (tree.depth == NONE)
+    result: Bools = wanted & (tree.depth == NONE)
+    return result
 
 
 def require_none(network: Network, root: int, left: Bools) -> None:

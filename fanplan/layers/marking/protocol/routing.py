@@ -13,11 +13,10 @@ from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.marking.params import MarkingWishes
 from fanplan.layers.marking.problem.marking import MarkingProblem, Network
+from fanplan.layers.marking.problem.requirements import position, positions
 from fanplan.layers.marking.problem.trees import (
     given_problem,
     network_ways,
-    position,
-    positions,
     shared_problem,
     source_problem,
 )

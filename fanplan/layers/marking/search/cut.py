@@ -55,7 +55,8 @@ def largest_closure(relation: Relation, gain: Longs, parts: Longs) -> Bools:
         np.zeros(len(gain), np.int64),
     )
     solve(flow, parts)
-    return flow.level == NONE
+    result: Bools = flow.level == NONE
+    return result
 
 
 @compiled
@@ -151,7 +152,8 @@ def step(flow: Flow, here: int) -> int:
             at = flow.ends[here] + turn - ahead
             there, open_ = flow.owners[at], flow.flow[flow.pairs[at]] > 0
         if open_ and flow.level[there] == flow.level[here] - 1:
-            return there
+            result: int = there
+            return result
         flow.turn[here] += 1
     return NONE
 

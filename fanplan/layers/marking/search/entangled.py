@@ -77,4 +77,6 @@ def part_of(pairs: Longs, size: int) -> Longs:
     graph = scipy.sparse.coo_array((np.ones(pairs.shape[1], np.int8), pairs), shape=(size, size))
     if not size:
         return np.zeros(0, np.int64)
-    return scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
+    _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    result: Longs = part.astype(np.int64)
+    return result

@@ -47,7 +47,7 @@ def gathered(owner: Longs | Ints, item: Longs | Ints, size: int) -> Relation:
 
 
 @compiled
-def distribute(free: Longs, owner: Ints, item: Ints) -> Longs:
+def distribute(free: Longs, owner: Longs | Ints, item: Longs | Ints) -> Longs:
     """Items put where their owners have the next free place."""
     items = np.empty(len(item), np.int64)
     for i in range(len(item)):

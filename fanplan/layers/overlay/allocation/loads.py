@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position
 from fanplan.core.kernels import compiled
 from fanplan.network.brokers import ClientProblem
 
@@ -128,7 +128,7 @@ def nobody_placed(clients: Clients, brokers: int) -> Loads:
 
 
 @compiled
-def place_client(clients: Clients, state: Loads, client: int, broker: int) -> None:
+def place_client(clients: Clients, state: Loads, client: Position, broker: int) -> None:
     """Put a client at a broker and add its load, both ways."""
     state.estimate[broker] += estimate_there(clients, state, client, broker)
     state.broker[client] = broker
@@ -151,7 +151,7 @@ def place_all(clients: Clients, state: Loads, broker: Ints) -> None:
 
 
 @compiled
-def remove_client(clients: Clients, state: Loads, client: int) -> None:
+def remove_client(clients: Clients, state: Loads, client: Position) -> None:
     """Take a client from its broker and its load with it."""
     broker = state.broker[client]
     state.broker[client] = NONE
@@ -170,9 +170,9 @@ def remove_client(clients: Clients, state: Loads, client: int) -> None:
 
 
 @compiled
-def estimate_there(clients: Clients, state: Loads, client: int, broker: int) -> float:
+def estimate_there(clients: Clients, state: Loads, client: Position, broker: int) -> float:
     """What a client adds to the estimate of a broker that it is not counted at (Eq. 6.2)."""
-    load = clients.impact[client]
+    load: float = clients.impact[client]
     for k in range(clients.near_starts[client], clients.near_starts[client + 1]):
         if state.broker[clients.near[k]] == broker:
             load -= clients.shared[k]
@@ -180,9 +180,9 @@ def estimate_there(clients: Clients, state: Loads, client: int, broker: int) -> 
 
 
 @compiled
-def publisher_there(clients: Clients, state: Loads, client: int, broker: int) -> float:
+def publisher_there(clients: Clients, state: Loads, client: Position, broker: int) -> float:
     """What a publisher adds to a broker: its messages that no subscriber there wants."""
-    load = clients.impact[client]
+    load: float = clients.impact[client]
     for k in range(clients.at[client], clients.at[client + 1]):
         route = clients.routes[k]
         first = clients.starts[route]

@@ -42,7 +42,8 @@ def unlimited(clients: Clients) -> MoveBudget:
 @compiled
 def moved(budget: MoveBudget, state: Loads) -> int:
     """Clients that had a broker and are not there."""
-    return ((budget.origin != NONE) & (budget.origin != state.broker)).sum()
+    result: int = ((budget.origin != NONE) & (budget.origin != state.broker)).sum()
+    return result
 
 
 def improve_by_moves(
@@ -155,7 +156,7 @@ def empty(
 
 
 @compiled
-def put_back(clients: Clients, state: Loads, before: Longs) -> None:
+def put_back(clients: Clients, state: Loads, before: Ints) -> None:
     """Undo all moves since ``before``."""
     other = np.flatnonzero(state.broker != before)
     for client in other:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Position
 from fanplan.core.kernels import compiled
 from fanplan.plan.walks import way_length
 
@@ -75,7 +75,7 @@ def climb(parent: Ints, beyond: Longs, here: int, step: int) -> None:
 
 
 @compiled
-def visit(processed: Floats, visited: Longs, here: int, route: int, weight: float) -> None:
+def visit(processed: Floats, visited: Longs, here: int, route: Position, weight: float) -> None:
     """A broker processes a message once."""
     if visited[here] != route:
         visited[here] = route

@@ -205,11 +205,12 @@ def settle_owed(arcs: Arcs, arc: int) -> None:
 @compiled
 def ahead(arcs: Arcs, one: int, other: int) -> bool:
     """Whether an arc goes before another: heavier, or equal with a lower source, then target."""
+    result: bool = arcs.target[one] < arcs.target[other]
     if arcs.weight[one] != arcs.weight[other]:
-        return arcs.weight[one] > arcs.weight[other]
-    if arcs.source[one] != arcs.source[other]:
-        return arcs.source[one] < arcs.source[other]
-    return arcs.target[one] < arcs.target[other]
+        result = arcs.weight[one] > arcs.weight[other]
+    elif arcs.source[one] != arcs.source[other]:
+        result = arcs.source[one] < arcs.source[other]
+    return result
 
 
 @compiled

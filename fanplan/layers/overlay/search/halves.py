@@ -117,7 +117,8 @@ def inside(hung: Movable, crossed: Floats, u: int, v: int, all: bool) -> Ints:
 @compiled
 def outside_hop(halves: Halves, hung: Movable, here: int) -> float:
     """What the link to a broker's parent adds to f, outside."""
-    return halves.hop[0] + halves.hop[1] * hung.length[hung.link[here]]
+    result: float = halves.hop[0] + halves.hop[1] * hung.length[hung.link[here]]
+    return result
 
 
 @compiled
@@ -127,7 +128,8 @@ def extra_at(halves: Halves, hung: Movable, broker: int) -> float:
     while halves.crossed[here] == 0.0 and hung.parent[here] != NONE:
         total += outside_hop(halves, hung, here)
         here = hung.parent[here]
-    return total + halves.extra[here]
+    result: float = total + halves.extra[here]
+    return result
 
 
 @compiled

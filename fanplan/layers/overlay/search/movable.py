@@ -117,11 +117,13 @@ def take_off(hung: Movable, broker: int) -> None:
 @compiled
 def following(hung: Movable, here: int, root: int) -> int:
     """The next broker below a root, parents first; NONE after the last."""
-    if hung.first[here] != NONE:
-        return hung.first[here]
+    below: int = hung.first[here]
+    if below != NONE:
+        return below
     while here != root:
-        if hung.after[here] != NONE:
-            return hung.after[here]
+        after: int = hung.after[here]
+        if after != NONE:
+            return after
         here = hung.parent[here]
     return NONE
 

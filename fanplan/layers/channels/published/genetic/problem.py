@@ -292,13 +292,12 @@ def generated_boxes(generated: Generated, space: Space) -> tuple[Boxes, pa.Array
     owner = np.repeat(np.arange(len(code)), counts[code])
     rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts[code]) - counts[code], counts[code])
     line = first[code[owner]] + rank
-    ends = [
-        np.array([side(b) or (fill,) for boxes in compiled_ for b in boxes], np.float64)[line]
-        for side, fill in ((lambda b: b.lo, 0.0), (lambda b: b.hi, 1.0))
-    ]
+    each = [box for boxes in compiled_ for box in boxes]
+    lo = np.array([box.lo or (0.0,) for box in each], np.float64)[line]
+    hi = np.array([box.hi or (1.0,) for box in each], np.float64)[line]
     who = subscriber.indices.to_numpy().astype(np.int64)[owner]
     topics = topic.to_numpy(zero_copy_only=False).astype(np.int64)[owner]
-    return Boxes(topics, owner, who, *ends), subscriber.dictionary
+    return Boxes(topics, owner, who, lo, hi), subscriber.dictionary
 
 
 def elementary(regions: Boxes, topics: int, space: Space, messages: Floats) -> tuple[Boxes, Cells]:

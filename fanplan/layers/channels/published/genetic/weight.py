@@ -188,7 +188,8 @@ def root_volumes(problem: SubscriptionProblem) -> Floats:
     low, high = np.full((topics, axes), np.inf), np.full((topics, axes), -np.inf)
     np.minimum.at(low, topic, problem.lo[line])
     np.maximum.at(high, topic, problem.hi[line])
-    return np.prod(np.maximum(high - low, 0.0), axis=1)
+    result: Floats = np.prod(np.maximum(high - low, 0.0), axis=1)
+    return result
 
 
 def volume(lo: Floats, hi: Floats) -> float:
@@ -198,7 +199,8 @@ def volume(lo: Floats, hi: Floats) -> float:
 
 def measures(lo: Floats, hi: Floats) -> Floats:
     """The volume of each box: the product of its sides."""
-    return np.prod(hi - lo, axis=1)
+    result: Floats = np.prod(hi - lo, axis=1)
+    return result
 
 
 def disjoint(lo: Floats, hi: Floats) -> tuple[Floats, Floats]:

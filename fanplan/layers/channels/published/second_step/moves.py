@@ -39,6 +39,8 @@ ROUNDS = 10
 """How often ``stop`` is asked while all items move; the heap is built anew each time."""
 NEGLIGIBLE = 1e-12
 """A gain below this share of the cost is a rounding error."""
+Heap = list[tuple[float, int]]
+
 DONE = -np.inf
 """Stored for an item that has moved, been passed over or was never carried."""
 
@@ -125,7 +127,7 @@ def pair_change(state: Served, pair: int) -> float:
     if e == BY_UNICAST:
         return 0.0
     j, rate = state.channel[e], state.rate[state.row[pair]]
-    change = state.unicast * rate
+    change: float = state.unicast * rate
     members = state.sizes[j]
     if state.needs[state.subscriber[pair], j] == 1:
         change -= state.received * state.loads[j]
@@ -160,7 +162,7 @@ def user_change(state: Served, subscriber: int) -> float:
     The subscriber leaves all channels, and rows that nobody else gets there leave them too.
     O(channels).
     """
-    change = state.unicast * state.carried[subscriber]
+    change: float = state.unicast * state.carried[subscriber]
     for j in range(len(state.sizes)):
         if state.needs[subscriber, j] > 0:
             others = state.sizes[j] - 1
@@ -179,13 +181,13 @@ def is_carried(state: Served, items: Items, item: int) -> bool:
 
 
 @compiled
-def store(heap: list, stored: Floats, item: int, change: float) -> None:
+def store(heap: Heap, stored: Floats, item: int, change: float) -> None:
     stored[item] = change
     heapq.heappush(heap, (change, item))
 
 
 @compiled
-def move_item(state: Served, kind: int, pairs: np.ndarray, heap: list, stored: Floats) -> None:
+def move_item(state: Served, kind: int, pairs: np.ndarray, heap: Heap, stored: Floats) -> None:
     """Move an item's pairs; whatever is left alone by that is now worth more."""
     for p in pairs:
         e = state.entry[p]
@@ -200,7 +202,7 @@ def move_item(state: Served, kind: int, pairs: np.ndarray, heap: list, stored: F
 
 
 @compiled
-def revalue(heap: list, stored: Floats, state: Served, kind: int, pair: int) -> None:
+def revalue(heap: Heap, stored: Floats, state: Served, kind: int, pair: int) -> None:
     """Store the change of the pair's item anew if it is lower than is known."""
     item = pair
     if kind == FLOW:

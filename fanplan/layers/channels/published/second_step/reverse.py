@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, Position
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, map_pairs
@@ -140,7 +140,7 @@ def unicast_share(state: Gathering) -> float:
 
 
 @compiled
-def row_change(state: Gathering, row: int, channel: int) -> float:
+def row_change(state: Gathering, row: Position, channel: int) -> float:
     """What moving a row from unicast to a channel adds to the cost (Eq. 1). O(1).
 
     Those of the audience that are not members yet must receive the whole channel.
@@ -148,11 +148,12 @@ def row_change(state: Gathering, row: int, channel: int) -> float:
     size = state.indptr[row + 1] - state.indptr[row]
     missing = state.missing[row, channel]
     each = state.sent + state.received * (state.sizes[channel] + missing) - state.unicast * size
-    return state.rate[row] * each + state.received * state.loads[channel] * missing
+    result: float = state.rate[row] * each + state.received * state.loads[channel] * missing
+    return result
 
 
 @compiled
-def find_best_channel(state: Gathering, row: int) -> None:
+def find_best_channel(state: Gathering, row: Position) -> None:
     """Find the channel on which a row is cheapest; ties go to the first. O(channels)."""
     state.change[row] = np.inf
     for j in range(len(state.sizes)):
@@ -162,7 +163,7 @@ def find_best_channel(state: Gathering, row: int) -> None:
 
 
 @compiled
-def put_on_best(state: Gathering, row: int) -> None:
+def put_on_best(state: Gathering, row: Position) -> None:
     """Move a row to its best channel; its audience joins."""
     j, rate = state.best[row], state.rate[row]
     audience = state.audience[state.indptr[row] : state.indptr[row + 1]]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Floats, Ints
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.bits import bits_of, common
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
@@ -195,7 +195,7 @@ def count_met_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
 
 
 @compiled
-def bits_are_quicker(demand: Demand, column: Ints) -> bool:
+def bits_are_quicker(demand: Demand, column: Ints | Longs) -> bool:
     """Whether a step per row and word is less than one for each of the users' rows."""
     steps = 0
     for user in column:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Floats, Ints
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs, Position
 from fanplan.core.bits import bits_of, common
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
@@ -190,7 +190,7 @@ def add_dirty_demand(demand: Demand, choice: Choice, local: Trial) -> None:
 
 
 @compiled
-def differs(members: Bytes, channel: int, column: Ints) -> bool:
+def differs(members: Bytes, channel: Position, column: Ints) -> bool:
     """Whether a channel's members are others than the ascending column."""
     place = 0
     for user in range(len(members)):
@@ -203,7 +203,12 @@ def differs(members: Bytes, channel: int, column: Ints) -> bool:
 
 @compiled
 def replace_column(
-    demand: Demand, search: SwapState, channel: int, column: Ints, scratch: Scratch, local: Trial
+    demand: Demand,
+    search: SwapState,
+    channel: Position,
+    column: Ints,
+    scratch: Scratch,
+    local: Trial,
 ) -> None:
     """Give a channel new members and correct the choice of all rows that it meets or met."""
     save_column(search, channel, local)
@@ -224,7 +229,7 @@ def replace_column(
 
 
 @compiled
-def count_both(demand: Demand, before: Ints, column: Ints, scratch: Scratch) -> int:
+def count_both(demand: Demand, before: Ints | Longs, column: Ints, scratch: Scratch) -> int:
     """See the rows that meet the members before or after; count one more than meet those after."""
     found = 0
     if bits_are_quicker(demand, before) or bits_are_quicker(demand, column):
@@ -257,7 +262,7 @@ def touch_rows(demand: Demand, user: int, more: int, found: int, scratch: Scratc
 
 
 @compiled
-def reconsider(choice: Choice, row: int, channel: int, gain: float, local: Trial) -> None:
+def reconsider(choice: Choice, row: int, channel: Position, gain: float, local: Trial) -> None:
     """Keep a row's best two right when one channel's gain is new; if they are unknown, say so."""
     best, second = choice.best[row], choice.second[row]
     if best == channel and gain >= choice.second_gain[row]:
@@ -275,7 +280,7 @@ def reconsider(choice: Choice, row: int, channel: int, gain: float, local: Trial
 
 
 @compiled
-def mark_dirty(local: Trial, one: int, other: int) -> None:
+def mark_dirty(local: Trial, one: int, other: Position) -> None:
     if one >= 0:
         local.dirty[one] = 1
     if other >= 0:
@@ -311,7 +316,7 @@ def copy_choice(source: Choice, target: Choice) -> None:
 
 
 @compiled
-def save_column(search: SwapState, channel: int, local: Trial) -> None:
+def save_column(search: SwapState, channel: Position, local: Trial) -> None:
     count = local.saved_count[0]
     if channel in local.saved[:count]:
         return

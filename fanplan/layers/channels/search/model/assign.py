@@ -57,12 +57,14 @@ def assign_rows(demand: Demand, members: Bytes) -> Choice:
 
 def worth_threads(demand: Demand, members: Bytes) -> bool:
     """Whether a pass over all rows takes long enough; waking threads on a busy machine does too."""
-    return len(demand.audience) * members.shape[1] > PARALLEL
+    result: bool = len(demand.audience) * members.shape[1] > PARALLEL
+    return result
 
 
 def channel_costs(demand: Demand, members: Bytes) -> Floats:
     """What a message on each channel costs: sent once, received by every member."""
-    return demand.w2 + demand.w1 * members.sum(axis=0, dtype=np.int64)
+    result: Floats = demand.w2 + demand.w1 * members.sum(axis=0, dtype=np.int64)
+    return result
 
 
 @compiled

@@ -77,7 +77,7 @@ def row_audience(demand: Demand, row: int) -> Ints:
 
 
 @compiled
-def served_by(members: Bytes, user: int, channels: Ints) -> int:
+def served_by(members: Bytes, user: int, channels: Ints | Longs) -> int:
     """How many of the channels a user has joined."""
     count = 0
     for channel in channels:

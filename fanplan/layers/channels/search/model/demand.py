@@ -82,10 +82,11 @@ def demand_of(
 ) -> Demand:
     """Demand with its audiences in all the ways that kernels need them."""
     indptr, audience = read_only(indptr), read_only(audience)
-    user_indptr, user_rows = map(read_only, transpose(indptr, audience, users))
+    of_users, user_rows = transpose(indptr, audience, users)
+    of_users, user_rows = read_only(of_users), read_only(user_rows)
     bits = read_only(audience_bits(indptr, audience, users))
     rate, price = read_only(rate), read_only(price)
-    return Demand(indptr, audience, rate, price, user_indptr, user_rows, bits, w1, w2)
+    return Demand(indptr, audience, rate, price, of_users, user_rows, bits, w1, w2)
 
 
 def audience_bits(indptr: Longs, audience: Ints, users: int) -> Words:

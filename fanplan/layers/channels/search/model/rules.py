@@ -95,7 +95,8 @@ def count_changes(old: Cover, new: Cover) -> int:
 
 def pair_keys(cover: Cover) -> Longs:
     rows = np.repeat(np.arange(len(cover.starts) - 1), np.diff(cover.starts))
-    return rows * cover.members.shape[1] + cover.channels
+    result: Longs = rows * cover.members.shape[1] + cover.channels
+    return result
 
 
 def improve_cover(

@@ -156,7 +156,8 @@ def change_places(demand: Demand, state: UserGroups, cap: float, one: int, other
 
 @compiled
 def group_cost(demand: Demand, state: UserGroups, g: int) -> float:
-    return state.traffic[g] * (demand.w2 + demand.w1 * state.size[g])
+    result: float = state.traffic[g] * (demand.w2 + demand.w1 * state.size[g])
+    return result
 
 
 @compiled

@@ -66,7 +66,7 @@ def leave_beyond(demand: Demand, cover: Cover, rules: CoverRules, limit: Longs) 
 
 @compiled
 def member_values(
-    demand: Demand, cover: Cover, rules: CoverRules, starts: Longs, rows: Longs
+    demand: Demand, cover: Cover, rules: CoverRules, starts: Longs, rows: Ints
 ) -> Floats:
     """Users × channels: what a user's membership saves, if it is the only one to change."""
     users, channels = cover.members.shape
