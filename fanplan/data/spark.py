@@ -22,6 +22,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -40,6 +41,7 @@ from fanplan.data.java import java_home
 EXTRA = "FANPLAN_SPARK_CONF"
 REACH_SECONDS = 10
 MASTERS = ("local", "spark://", "k8s://", "yarn")
+CONNECT = ("grpc", "grpc_status", "google.rpc", "zstandard")
 
 # Settings of queries: the same everywhere, and all that a Connect client may choose.
 QUERIES = {
@@ -304,6 +306,7 @@ def _check_address(master: str | None, remote: str | None) -> None:
     if master and not master.startswith(MASTERS):
         raise InputError(Problem(master, "is no Spark master", "Write spark://HOST:PORT"))
     if remote:
+        _require_connect()
         _reach_server(remote)
     if master and master.startswith("spark://"):
         _reach_master(master)
@@ -320,6 +323,16 @@ def _reach_master(master: str) -> str:
         except (OSError, ValueError):
             continue
     raise _unreachable(master, "a Spark master")
+
+
+def _require_connect() -> None:
+    """Spark Connect has packages of its own, and an installation may lack them."""
+    for name in CONNECT:
+        try:
+            import_module(name)
+        except ImportError:
+            remedy = "Run pip install 'fanplan[connect]'"
+            raise InputError(Problem("--remote", f"needs the package {name}", remedy)) from None
 
 
 def _reach_server(remote: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from pathlib import Path
 
@@ -80,6 +81,15 @@ def test_nobody_at_the_address_is_an_error_and_keeps_the_running_session(
 def test_an_address_of_another_kind_is_an_error(address: dict[str, str]) -> None:
     with pytest.raises(InputError, match=r"is no Spark.*Write s"):
         sparks.session(**address)
+
+
+@pytest.mark.parametrize("package", sparks.CONNECT)
+def test_a_server_needs_the_packages_of_its_extra(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=rf"{package}.*pip install 'fanplan\[connect\]'"):
+        sparks.session(remote="sc://127.0.0.1")
 
 
 def test_a_master_and_a_server_exclude_each_other() -> None:
