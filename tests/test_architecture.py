@@ -294,7 +294,6 @@ LAYERS_NAMED: set[tuple[str, str]] = {
     ("layers.delivery.design", "groups"),
     ("layers.delivery.design", "marking"),
     ("layers.delivery.design", "overlay"),
-    ("layers.marking.churn", "overlay"),
 }
 OTHER_NAMES: set[tuple[str, str]] = {
     ("channels", "bounds"),

@@ -75,6 +75,6 @@ def routed_trees(kind: str, network: Network, given: pa.Table | None) -> tuple[s
     """Trees as the protocol knows them: a given shared tree, or an overlay, is its own links."""
     from fanplan.layers.marking.problem.trees import only_tree
 
-    if kind not in ("given-shared", "overlay") or given is None:
+    if kind not in ("given-shared", OVERLAY) or given is None:
         return kind, network
     return f"shared:{given['root'][0].as_py()}", only_tree(network, given)
