@@ -18,14 +18,14 @@ LEFT, RIGHT, TOP, BOTTOM = 44.0, 18.0, 28.0, 44.0
 MOST_POINTS = 200
 """Points of a line of shares; more are not seen."""
 
-Point = tuple[float, float]
+ChartPoint = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """A line through points; with ``tips`` it has a dot at each that tells its figures."""
 
-    points: Sequence[Point]
+    points: Sequence[ChartPoint]
     class_: str
     tips: Sequence[str] = ()
 
@@ -43,7 +43,7 @@ class Frame:
     y_ticks: Sequence[float]
     y_title: str
 
-    def at(self, point: Point) -> Point:
+    def at(self, point: ChartPoint) -> ChartPoint:
         across = LEFT + self.x(point[0]) * (WIDTH - LEFT - RIGHT)
         return across, HEIGHT - BOTTOM - point[1] / self.y_ticks[-1] * (HEIGHT - TOP - BOTTOM)
 
@@ -69,16 +69,16 @@ def axes(frame: Frame) -> list[Markup]:
     return parts
 
 
-def lines(frame: Frame, drawn: Sequence[Line]) -> list[Markup]:
+def chart_lines(frame: Frame, drawn: Sequence[ChartLine]) -> list[Markup]:
     parts = [path([frame.at(point) for point in one.points], f"line {one.class_}") for one in drawn]
     return parts + [dot(frame, p, tip, one.class_) for one in drawn for p, tip in dots(one)]
 
 
-def dots(one: Line) -> list[tuple[Point, str]]:
+def dots(one: ChartLine) -> list[tuple[ChartPoint, str]]:
     return list(zip(one.points, one.tips, strict=True)) if one.tips else []
 
 
-def dot(frame: Frame, point: Point, tip: str, class_: str, radius: float = 4.5) -> Markup:
+def dot(frame: Frame, point: ChartPoint, tip: str, class_: str, radius: float = 4.5) -> Markup:
     x, y = frame.at(point)
     name = f"dot {class_}"
     return tag("circle", cx=x, cy=y, r=radius, class_=name, data_tip=tip, tabindex=0)
@@ -92,7 +92,7 @@ def level(frame: Frame, value: float, words: str, end: Literal["left", "right"])
     return tag("g", line(LEFT, y, WIDTH - RIGHT, y, "level"), told)
 
 
-def shares(values: NDArray[np.float64], weights: NDArray[np.float64]) -> list[Point]:
+def share_steps(values: NDArray[np.float64], weights: NDArray[np.float64]) -> list[ChartPoint]:
     """Which share of the weight has at most each value, as the corners of steps.
 
     Beyond ``MOST_POINTS`` different values some are left out, but never the largest.
@@ -103,7 +103,7 @@ def shares(values: NDArray[np.float64], weights: NDArray[np.float64]) -> list[Po
         return []
     below = np.cumsum(np.bincount(where, weights)) / total
     kept = np.unique(np.linspace(0, len(different) - 1, MOST_POINTS).astype(int))
-    points: list[Point] = [(0.0, 0.0)]
+    points: list[ChartPoint] = [(0.0, 0.0)]
     for value, share in zip(different[kept].tolist(), below[kept].tolist(), strict=True):
         points += [(value, points[-1][1]), (value, share)]
     return points

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from fanplan.core.arrays import Floats
-from fanplan.page.layout import radial
-from fanplan.page.svg import drawing, shown, tag, text
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.network.trees import Near, breadth_first, near_of
+from fanplan.page.svg import attribute, drawing, tag, text
 
 WIDTH, MARGIN = 720.0, 36.0
 MOST_NAMES = 60
@@ -18,7 +18,7 @@ MOST_NAMES = 60
 
 
 @dataclass(frozen=True)
-class Node:
+class DrawnBroker:
     """A broker: how large it is drawn (relative), and what is told of it."""
 
     name: str
@@ -28,7 +28,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Edge:
+class DrawnLink:
     """A link from one broker to another, by position; bent aside if it has a way back as well."""
 
     start: int
@@ -39,7 +39,7 @@ class Edge:
     bent: bool = False
 
 
-def network(label: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> Markup:
+def network(label: str, nodes: Sequence[DrawnBroker], edges: Sequence[DrawnLink]) -> Markup:
     """Rings around the middle; areas of brokers and widths of links grow with their figures."""
     ends = np.array([(edge.start, edge.end) for edge in edges], np.int64).reshape(-1, 2)
     places, height = fitted(radial(ends, len(nodes)))
@@ -48,10 +48,10 @@ def network(label: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> Markup:
     widest, largest = min(7.0, 90.0 / fineness), min(15.0, 190.0 / fineness)
     widths = scaled([edge.width for edge in edges], widest / 9, widest)
     radii = scaled([np.sqrt(node.size) for node in nodes], largest / 4, largest)
-    links = [linked(edge, places, radii, w) for edge, w in zip(edges, widths, strict=True)]
+    links = [link_path(edge, places, radii, w) for edge, w in zip(edges, widths, strict=True)]
     few = len(nodes) <= MOST_NAMES
-    brokers = [placed(n, p, r, few) for n, p, r in zip(nodes, places, radii, strict=True)]
-    names = named(nodes, places, radii) if few else []
+    brokers = [broker_circle(n, p, r, few) for n, p, r in zip(nodes, places, radii, strict=True)]
+    names = broker_names(nodes, places, radii) if few else []
     groups = (tag("g", *links), tag("g", *brokers), tag("g", *names, class_="names"))
     return drawing(WIDTH, height, label, *groups, class_="network")
 
@@ -72,15 +72,18 @@ def scaled(values: Sequence[float], low: float, high: float) -> Floats:
     return low + (high - low) * given / most if most > 0 else np.full(len(given), low)
 
 
-def linked(edge: Edge, places: Floats, radii: Floats, width: float) -> Markup:
+def link_path(edge: DrawnLink, places: Floats, radii: Floats, width: float) -> Markup:
     """A straight link, or a bow with an arrow at the rim of the broker where it ends."""
     a, b = places[edge.start], places[edge.end]
     name = f"link {edge.class_}".strip()
     if not edge.bent:
-        way, head = f"M{point(a)}L{point(b)}", Markup("")
+        way, head = f"M{markup_point(a)}L{markup_point(b)}", Markup("")
     else:
         bend, rim = bow(a, b, float(radii[edge.end]))
-        way, head = f"M{point(a)}Q{point(bend)} {point(rim)}", arrow(bend, rim, width, edge.class_)
+        way, head = (
+            f"M{markup_point(a)}Q{markup_point(bend)} {markup_point(rim)}",
+            arrow(bend, rim, width, edge.class_),
+        )
     link = tag("path", d=way, class_=name, stroke_width=float(width))
     return tag("g", link, head, data_tip=edge.tip)
 
@@ -99,24 +102,93 @@ def arrow(bend: Floats, rim: Floats, width: float, class_: str) -> Markup:
     along = (rim - bend) / max(float(np.hypot(*(rim - bend))), 1e-9)
     aside = np.array((-along[1], along[0])) * (2.5 + width / 2)
     corners = " ".join(
-        point(p) for p in (rim + along * 4, rim - along * 4 + aside, rim - along * 4 - aside)
+        markup_point(p) for p in (rim + along * 4, rim - along * 4 + aside, rim - along * 4 - aside)
     )
     return tag("polygon", points=corners, class_=f"arrow {class_}")
 
 
-def point(place: Floats) -> str:
-    return f"{shown(float(place[0]))},{shown(float(place[1]))}"
+def markup_point(place: Floats) -> str:
+    return f"{attribute(float(place[0]))},{attribute(float(place[1]))}"
 
 
-def placed(node: Node, place: Floats, radius: float, few: bool) -> Markup:
+def broker_circle(node: DrawnBroker, place: Floats, radius: float, few: bool) -> Markup:
     x, y = map(float, place)
     name = f"broker {node.class_}".strip()
     told = {"class_": name, "stroke_width": min(1.5, radius / 3), "data_tip": node.tip}
     return tag("circle", cx=x, cy=y, r=float(radius), tabindex=0 if few else None, **told)
 
 
-def named(nodes: Sequence[Node], places: Floats, radii: Floats) -> list[Markup]:
+def broker_names(nodes: Sequence[DrawnBroker], places: Floats, radii: Floats) -> list[Markup]:
     return [
         text(float(x), float(y - radius - 4), node.name, "name", "middle")
         for node, (x, y), radius in zip(nodes, places, radii, strict=True)
     ]
+
+
+# ---- where brokers are drawn: rings around the middle, subtrees side by side
+
+
+def radial(links: Longs, size: int) -> Floats:
+    """Positions within the unit circle, a row per broker.
+
+    ``links`` has a row of two brokers per link. A tree is drawn without crossings; of other
+    networks a tree of shortest ways decides. Parts that nothing joins hang at the middle, too.
+    Time linear in links, after sorting them.
+    """
+    parent, depth, order = hung_parts(links, size)
+    leaves = np.zeros(size, np.int64)
+    has_child = np.zeros(size, bool)
+    has_child[parent[parent >= 0]] = True
+    leaves[~has_child] = 1
+    for broker in order[::-1]:
+        if parent[broker] >= 0:
+            leaves[parent[broker]] += leaves[broker]
+    angle = angles(parent, order, leaves)
+    radius = depth / max(int(depth.max(initial=0)), 1)
+    return np.stack((radius * np.cos(angle), radius * np.sin(angle)), axis=1)
+
+
+def angles(parent: Longs, order: Longs, leaves: Longs) -> Floats:
+    """The middle of the sector of each broker: as wide as it has leaves."""
+    roots = order[parent[order] < 0]
+    turn = 2 * np.pi / max(int(leaves[roots].sum()), 1)
+    start, next_free = np.zeros(len(parent)), np.zeros(len(parent))
+    free = -np.pi / 2
+    for broker in order:
+        above = parent[broker]
+        start[broker] = free if above < 0 else next_free[above]
+        width = turn * leaves[broker]
+        if above < 0:
+            free += width
+        else:
+            next_free[above] += width
+        next_free[broker] = start[broker]
+    return start + turn * leaves / 2
+
+
+def hung_parts(links: Longs, size: int) -> tuple[Longs, Longs, Longs]:
+    """Parent (−1 for none), depth and an order with parents first, of every part of the network.
+
+    One part hangs at its middle, which is drawn at the centre; several hang side by side.
+    """
+    near = near_of(links, size)
+    parent, depth = np.full((2, size), NONE)
+    order: list[Longs | Ints] = [np.empty(0, np.int64)]
+    parts = 0
+    for broker in range(size):
+        if depth[broker] == NONE:
+            part = breadth_first(near, middle_of(near, broker))
+            parent[part.order], depth[part.order] = part.parent[part.order], part.depth[part.order]
+            order.append(part.order)
+            parts += 1
+    return parent, depth + (parts > 1), np.concatenate(order)
+
+
+def middle_of(near: Near, broker: int) -> int:
+    """The middle of a longest way: the farthest from anywhere, and the farthest from there."""
+    farthest = breadth_first(near, broker).order[-1]
+    tree = breadth_first(near, farthest)
+    middle = tree.order[-1]
+    for _ in range(int(tree.depth[middle]) // 2):
+        middle = tree.parent[middle]
+    return int(middle)

@@ -68,8 +68,8 @@ class Saving:
         """The figures behind the headline, beside other systems and the least possible."""
         told = [f"{number(self.result.value)} instead of {number(self.naive.value)}"]
         others = (*self.steps[1:-1][:MOST_COMPARED], *self.beside)
-        told += [compared(self.result, step) for step in others]
-        told += [compared(self.result, self.least)] if self.least else []
+        told += [cost_beside(self.result, step) for step in others]
+        told += [cost_beside(self.result, self.least)] if self.least else []
         return "; ".join(filter(None, told))
 
     def json(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Saving:
         }
 
 
-def compared(one: Step, other: Step) -> str:
+def cost_beside(one: Step, other: Step) -> str:
     """How far one system's cost is from another's; nothing if that costs nothing."""
     if not other.value:
         return ""

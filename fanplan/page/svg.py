@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     """An element; ``class_`` and ``stroke_width`` mean class and stroke-width, None is left out."""
     told = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(shown(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape(attribute(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -19,14 +19,14 @@ def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     return Markup(f"<{name}{told}>{inside}</{name}>")
 
 
-def shown(value: Any) -> Any:
+def attribute(value: Any) -> Any:
     """Coordinates to a tenth: finer is not seen, and a page has many."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
 
 
 def drawing(width: float, height: float, label: str, *children: Any, class_: str = "") -> Markup:
     """A drawing that takes the width of its place; ``label`` is read to who cannot see it."""
-    box = f"0 0 {shown(float(width))} {shown(float(height))}"
+    box = f"0 0 {attribute(float(width))} {attribute(float(height))}"
     name = f"drawing {class_}".strip()
     return tag("svg", *children, viewBox=box, role="img", aria_label=label, class_=name)
 
@@ -41,5 +41,5 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 def path(points: Sequence[tuple[float, float]], class_: str) -> Markup:
     """A line through points."""
-    way = "M" + "L".join(f"{shown(float(x))},{shown(float(y))}" for x, y in points)
+    way = "M" + "L".join(f"{attribute(float(x))},{attribute(float(y))}" for x, y in points)
     return tag("path", d=way, class_=class_)

@@ -18,15 +18,12 @@ from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import read_manifest
 from fanplan.layers.layer import Curves, Layer
 from fanplan.layers.registry import all_layers, bounds_of, layers_of, load_plan
+from fanplan.page.bars import waterfall
 from fanplan.page.content import Section
-from fanplan.page.glossary import glossary_section
-from fanplan.page.inputs import inputs_section
 from fanplan.page.material import CurvePoint, Material, Planned, Told
 from fanplan.page.numbers import number
-from fanplan.page.origin import origin_section
 from fanplan.page.saving import Saving
-from fanplan.page.savings import savings_section
-from fanplan.page.waterfall import waterfall
+from fanplan.page.sections import glossary_section, inputs_section, origin_section, savings_section
 from fanplan.plan.stored import StoredPlan
 from fanplan.verbs.check import check
 from fanplan.verbs.datasets import as_dataset

@@ -15,19 +15,20 @@ from report_worlds import HOSTILE, Elements
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
 from fanplan.layers.channels.report.matrix import matrix_pictures
-from fanplan.page.charts import shares
+from fanplan.page.bars import bars_of
+from fanplan.page.charts import share_steps
 from fanplan.page.content import MOST_ROWS, Listing, Picture, Section
-from fanplan.page.glossary import glossary
-from fanplan.page.layout import radial
-from fanplan.page.network import Edge, Node, network
+from fanplan.page.network import DrawnBroker, DrawnLink, network, radial
 from fanplan.page.saving import Saving, Step
+from fanplan.page.sections import glossary
 from fanplan.page.svg import tag
-from fanplan.page.waterfall import bars_of
 from fanplan.verbs.report import render
 
 
 def test_hostile_words_are_harmless_everywhere() -> None:
-    picture = Picture(HOSTILE, HOSTILE, network(HOSTILE, [Node(HOSTILE, 1, HOSTILE)], []), HOSTILE)
+    picture = Picture(
+        HOSTILE, HOSTILE, network(HOSTILE, [DrawnBroker(HOSTILE, 1, HOSTILE)], []), HOSTILE
+    )
     listing = Listing(HOSTILE, HOSTILE, [HOSTILE], [[HOSTILE]], HOSTILE)
     facts = [(HOSTILE, HOSTILE)]
     section = Section(HOSTILE, HOSTILE, HOSTILE, facts, [picture], [listing], [HOSTILE])
@@ -58,8 +59,8 @@ def test_a_large_matrix_and_network_stay_small() -> None:
         relation(wanted & ~members[of]),
     )
     pictures = matrix_pictures("m", truth, decisions)
-    links = [Edge(int(random.integers(i)), i, 1.0, f"link {i}") for i in range(1, 1000)]
-    tree = network("tree", [Node(f"b{i}", i, f"b{i}") for i in range(1000)], links)
+    links = [DrawnLink(int(random.integers(i)), i, 1.0, f"link {i}") for i in range(1, 1000)]
+    tree = network("tree", [DrawnBroker(f"b{i}", i, f"b{i}") for i in range(1000)], links)
     assert tree.count("<circle") == 1000
     assert sum(len(picture.content) for picture in pictures) + len(tree) < 3_000_000
 
@@ -99,7 +100,7 @@ def test_brokers_are_drawn_apart(size: int, more: int, seed: int) -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), min_size=1))
 def test_shares_rise_to_one(items: list[tuple[int, int]]) -> None:
     values, weights = np.array(items, float).T
-    points = shares(values, weights)
+    points = share_steps(values, weights)
     assert points[0] == (0.0, 0.0)
     assert points[-1] == (values.max(), pytest.approx(1.0))
     at = dict(points)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.page.charts import MOST_POINTS, Frame, Line, chart, lines
+from fanplan.page.charts import MOST_POINTS, ChartLine, Frame, chart, chart_lines
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import Planned, Told
 from fanplan.page.numbers import number, percent, ticks
@@ -125,6 +125,6 @@ def benefit_picture(name: str, benefit: NDArray[np.float64]) -> Picture:
     return Picture(
         f"{name}-benefit",
         title,
-        chart(frame, title, *lines(frame, [Line(points, "planned")])),
+        chart(frame, title, *chart_lines(frame, [ChartLine(points, "planned")])),
         f"{number(half)} of {number(len(paying))} groups bring half of the benefit.{vain}",
     )

@@ -9,7 +9,7 @@ from fanplan.data.reader import read_stage
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import Planned, Told
-from fanplan.page.network import Edge, Node, network
+from fanplan.page.network import DrawnBroker, DrawnLink, network
 from fanplan.page.numbers import number
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
@@ -127,15 +127,15 @@ def descriptors(dataset: Path, raw: bool) -> dict[str, tuple[int, int]]:
     }
 
 
-def node_of(node: str, own: dict[str, tuple[int, int]]) -> Node:
+def node_of(node: str, own: dict[str, tuple[int, int]]) -> DrawnBroker:
     published, subscribed = own.get(node, (0, 0))
     told = f"\npublishes {number(published)}, subscribes to {number(subscribed)}" if own else ""
     kind = "" if published + subscribed or not own else "passing"
-    return Node(node, published + subscribed, node + told, kind)
+    return DrawnBroker(node, published + subscribed, node + told, kind)
 
 
-def edge(at: dict[str, int], row: dict[str, Any]) -> Edge:
+def edge(at: dict[str, int], row: dict[str, Any]) -> DrawnLink:
     told = f"{WORDS[row['mark']]}: {number(row['descriptors'])} descriptors"
     tip = f"{row['from_node']} → {row['to_node']}, {row['mark']}-link\n{told}"
     start, end = at[row["from_node"]], at[row["to_node"]]
-    return Edge(start, end, row["descriptors"], tip, row["mark"], bent=True)
+    return DrawnLink(start, end, row["descriptors"], tip, row["mark"], bent=True)

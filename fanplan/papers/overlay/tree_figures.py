@@ -53,11 +53,11 @@ BIAS = "bias"
 SHOWN = MIXED[0]
 """The bias of Figure 5.5b, which the thesis does not tell."""
 
-Shown = tuple[str, str]
+KeyAndNote = tuple[str, str]
 """A key, and how a legend names it."""
-TENTH: tuple[Shown, Shown] = (("degree max", "maximum"), ("degree 90", "90th percentile"))
-LOAD: tuple[Shown, Shown] = (("processed max", "maximum"), ("processed mean", "mean"))
-PASSED: tuple[Shown, Shown] = (("brokers mean", "mean"), ("brokers max", "maximum"))
+TENTH: tuple[KeyAndNote, KeyAndNote] = (("degree max", "maximum"), ("degree 90", "90th percentile"))
+LOAD: tuple[KeyAndNote, KeyAndNote] = (("processed max", "maximum"), ("processed mean", "mean"))
+PASSED: tuple[KeyAndNote, KeyAndNote] = (("brokers mean", "mean"), ("brokers max", "maximum"))
 
 
 def bias_points(method: str, key: str, biases: Sequence[float]) -> list[Point]:
@@ -70,7 +70,7 @@ def bias_curves(key: str, sizes: OverlaySizes) -> tuple[PaperLine, ...]:
     )
 
 
-def two_curves(sizes: OverlaySizes, first: Shown, second: Shown) -> tuple[PaperLine, ...]:
+def two_curves(sizes: OverlaySizes, first: KeyAndNote, second: KeyAndNote) -> tuple[PaperLine, ...]:
     """Two numbers of each of the thesis' trees, as it draws them; of ours only the first."""
     theirs = (
         method_line(name, bias_points(name, key, sizes.biases), note)

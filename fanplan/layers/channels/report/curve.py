@@ -12,7 +12,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.registry import load_plan
-from fanplan.page.charts import Frame, Line, chart, dot, level, lines
+from fanplan.page.charts import ChartLine, Frame, chart, chart_lines, dot, level
 from fanplan.page.content import Picture
 from fanplan.page.material import CurvePoint
 from fanplan.page.numbers import number, ticks
@@ -59,7 +59,7 @@ def curve_picture(
     )
     tips = [f"{p.channels} channels\ncost {number(p.cost)}" for p in points]
     drawn = [
-        Line([(p.channels, p.beside[i]) for p in points], class_)
+        ChartLine([(p.channels, p.beside[i]) for p in points], class_)
         for i, (class_, _) in enumerate(words.beside)
     ]
     x, y = frame.at((chosen.channels, chosen.cost))
@@ -73,7 +73,9 @@ def curve_picture(
             f"Cost against channels; {chosen.channels} are chosen",
             *(level(frame, one.value, one.words, one.end) for one in words.levels),
             line(x, y, x, ground, "chosen"),
-            *lines(frame, [*drawn, Line([(p.channels, p.cost) for p in points], "planned", tips)]),
+            *chart_lines(
+                frame, [*drawn, ChartLine([(p.channels, p.cost) for p in points], "planned", tips)]
+            ),
             dot(frame, (chosen.channels, chosen.cost), tip, "chosen", 7.5),
         ),
         caption=words.caption,

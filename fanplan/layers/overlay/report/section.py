@@ -16,7 +16,7 @@ from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report.spread import Spread, Spreads, spreads
 from fanplan.layers.overlay.report.tree import drawn_load, tree_picture
 from fanplan.network.dataset import sites_of
-from fanplan.page.charts import Frame, Line, chart, lines, shares
+from fanplan.page.charts import ChartLine, Frame, chart, chart_lines, share_steps
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import NEEDS_DATASET, Planned, Told
 from fanplan.page.numbers import percent, ticks
@@ -213,9 +213,9 @@ def shares_chart(
     marks = ticks(max(float(values.max(initial=0.0)) for values, _ in known.values()))
     frame = Frame(lambda x: x / marks[-1], marks, x_title, ticks(100), f"% of {what} at or below")
     drawn = [
-        Line([(x, 100 * y) for x, y in shares(values, weights)], class_)
+        ChartLine([(x, 100 * y) for x, y in share_steps(values, weights)], class_)
         for class_, (values, weights) in known.items()
         if weights.sum()
     ]
-    content = chart(frame, title, *lines(frame, drawn[::-1]))
+    content = chart(frame, title, *chart_lines(frame, drawn[::-1]))
     return Picture(name, title, content, "The further to the left, the better.", legend)

@@ -8,7 +8,7 @@ from typing import Any
 from fanplan.layers.overlay.bound import OverlayBound
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.page.content import Picture
-from fanplan.page.network import Edge, Node, network
+from fanplan.page.network import DrawnBroker, DrawnLink, network
 from fanplan.page.numbers import number
 from fanplan.plan.stored import StoredPlan
 
@@ -34,7 +34,7 @@ def tree_picture(
     inside, trees = bound.channels_inside() if bound else {}, plan.section(OverlayRecord).trees
     content = network(
         f"{len(rows)} brokers and {len(links)} links",
-        [Node(r["broker"], drawn_load(r), tip(r, inside), class_of(r, site)) for r in rows],
+        [DrawnBroker(r["broker"], drawn_load(r), tip(r, inside), class_of(r, site)) for r in rows],
         [edge(at, link, site) for link in links],
     )
     over = [("broker over", "over its capacity")] if any(map(overloaded, rows)) else []
@@ -91,11 +91,11 @@ def tip(row: dict[str, Any], inside: Mapping[str, int]) -> str:
     return "\n".join(lines)
 
 
-def edge(at: dict[str, int], link: dict[str, Any], site: dict[str, str]) -> Edge:
+def edge(at: dict[str, int], link: dict[str, Any], site: dict[str, str]) -> DrawnLink:
     """A link inside a site has its colour."""
     start, end = link["a"], link["b"]
     class_ = site[start] if site[start] == site[end] else ""
     carried = link.get("left", link["rate"])
     more = f"\nwithout channels {number(link['rate'])} messages/s" if "left" in link else ""
     told = f"{start} – {end}\n{number(carried)} messages/s{more}"
-    return Edge(at[start], at[end], carried, told, class_)
+    return DrawnLink(at[start], at[end], carried, told, class_)

@@ -1,0 +1,195 @@
+"""The sections of every page: what is saved, the input, how it was made, and the glossary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fanplan.data.reader import Manifest, read_manifest, stage_batches
+from fanplan.page.bars import waterfall
+from fanplan.page.content import Listing, Section
+from fanplan.page.material import Material, Told
+from fanplan.page.numbers import number
+from fanplan.page.saving import Saving, Step
+from fanplan.plan.stored import PlanRecord, StoredPlan
+
+# ---- what is saved
+
+SAVINGS_LEAD = "From the naive system to the plan: what each step saves."
+SEVERAL = " Layers count different things, so each has its own unit."
+
+
+def savings_section(layers: list[Told]) -> Section:
+    """From the naive system to the plan, layer by layer, and every baseline as a table."""
+    lead = SAVINGS_LEAD + (SEVERAL if len({told.saving.unit for told in layers}) > 1 else "")
+    rows = [row for told in layers for row in systems(told.saving)]
+    header: tuple[str, ...] = ("system", "value", "of naive %", "layer", "unit", "plan")
+    if len(layers) == 1:
+        rows, header = [row[:3] for row in rows], header[:3]
+    listing = Listing("systems", "The plan beside other systems", header, rows)
+    pictures = [one for told in layers for one in (waterfall(told.saving), *told.beside)]
+    return Section("savings", "What it saves", lead, pictures=pictures, listings=[listing])
+
+
+def systems(saving: Saving) -> list[tuple[Any, ...]]:
+    """Every system with its cost, dearest first."""
+    known = [*saving.steps, *saving.beside, *([saving.least] if saving.least else [])]
+    return [
+        (step.words, step.value, of_naive(step, saving), saving.layer, saving.unit, saving.plan)
+        for step in sorted(known, key=lambda step: -step.value)
+    ]
+
+
+def of_naive(step: Step, saving: Saving) -> float | None:
+    return round(100 * step.value / saving.naive.value, 1) if saving.naive.value else None
+
+
+# ---- the input: rows kept and quarantined, and why
+
+BATCH_ROWS = 1 << 16
+INPUT_LEAD = (
+    "What the plans were made from. A row that could not be understood is in quarantine with its "
+    "reason; rows read = rows kept + rows quarantined."
+)
+
+
+def inputs_section(dataset: Path) -> Section:
+    manifest = read_manifest(dataset)
+    listings = [table_listing(manifest)]
+    if any(table.quarantined for table in manifest.tables):
+        listings.append(reason_listing(dataset))
+    notes = tuple(note for table in manifest.tables for note in table.notes)
+    return Section(
+        "input", "Input and quarantine", INPUT_LEAD, input_facts(manifest), (), listings, notes
+    )
+
+
+def input_facts(manifest: Manifest) -> list[tuple[str, Any]]:
+    told = list(manifest.facts().items())
+    quarantined = sum(table.quarantined for table in manifest.tables)
+    return [("name", manifest.name or "–"), *told, ("rows in quarantine", quarantined)]
+
+
+def table_listing(manifest: Manifest) -> Listing:
+    rows = [(t.name, t.rows, t.kept, t.quarantined) for t in manifest.tables]
+    return Listing("tables", "Tables", ("table", "rows", "kept", "quarantined"), rows)
+
+
+def reason_listing(dataset: Path) -> Listing:
+    """How many rows each reason holds back, with one of them."""
+    columns = ("table", "reason", "source", "line")
+    parts = [
+        pa.Table.from_batches([batch])
+        .group_by(["table", "reason"], use_threads=False)
+        .aggregate([([], "count_all"), ("source", "first"), ("line", "first")])
+        for batch in stage_batches(dataset, "quarantine", columns, BATCH_ROWS)
+    ]
+    total = pa.concat_tables(parts).group_by(["table", "reason"], use_threads=False)
+    counted = total.aggregate(
+        [("count_all", "sum"), ("source_first", "first"), ("line_first", "first")]
+    ).to_pylist()
+    rows = [
+        (r["table"], r["reason"], r["count_all_sum"], row_place(r))
+        for r in sorted(counted, key=lambda r: -r["count_all_sum"])
+    ]
+    header = ("table", "reason", "rows", "for example")
+    return Listing("quarantine", "Quarantine, by reason", header, rows)
+
+
+def row_place(row: dict[str, Any]) -> str:
+    line = row["line_first_first"]
+    return f"{row['source_first_first']}" + ("" if line is None else f", line {line}")
+
+
+# ---- where plans come from: parameters, seeds, versions and hashes
+
+ORIGIN_LEAD = (
+    "All that is needed to make the same plans again. Every plan passed the independent check, "
+    "which shares no code with the planners, and its files are as they were written."
+)
+
+
+def origin_section(material: Material) -> Section:
+    plans = material.plans
+    again = "when they were written" if material.dataset is None else "again, for this page"
+    facts = [("plans", len(plans)), ("checked", again), ("dataset", plans[0].record.input.key)]
+    listings = [
+        Listing(
+            "parameters", "Parameters", ("plan", "of", "name", "value"), recorded_parameters(plans)
+        ),
+        Listing("hashes", "Hashes", ("plan", "file", "hash"), recorded_hashes(plans)),
+    ]
+    notes = [f"Warning of the check, {warning}" for warning in material.warnings]
+    return Section("origin", "How it was made", ORIGIN_LEAD, facts, (), listings, notes)
+
+
+def recorded_parameters(plans: Sequence[StoredPlan]) -> list[tuple[str, str, str, str]]:
+    """Everything a plan records that is neither a figure nor a hash."""
+    rows = []
+    for plan in plans:
+        record = plan.record
+        told: dict[str, Any] = {"version": record.version, "format": record.format}
+        told |= {"seed": record.seed, "layers": ", ".join(record.layers)}
+        rows += [(plan.folder.name, "plan", name, number(value)) for name, value in told.items()]
+        own = record.input.model_dump(include={"seconds", "grid", "cover", "exact", "parameters"})
+        rows += [(plan.folder.name, "input", *item) for item in joined_names(own)]
+        for layer in record.layers:
+            rows += [
+                (plan.folder.name, layer, *item)
+                for item in joined_names(asked_of_layer(record, layer))
+            ]
+    return rows
+
+
+def asked_of_layer(record: PlanRecord, layer: str) -> dict[str, Any]:
+    """What was asked of a layer."""
+    names = {"method", "params", "weights", "metric", "limits", "allocation", "prices", "trees"}
+    names |= {"raw", "sending", "storing", "select", "rank", "grouping", "shortcuts"}
+    given: dict[str, Any] = record.sections[layer].model_dump(mode="json", include=names)
+    return given
+
+
+def joined_names(content: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
+    """Nested names joined by dots; what is empty or not given is left out."""
+    rows: list[tuple[str, str]] = []
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            rows += joined_names(value, f"{before}{name}.")
+        elif value not in (None, "", [], ()):
+            shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            rows.append((before + name, number(shown)))
+    return rows
+
+
+def recorded_hashes(plans: Sequence[StoredPlan]) -> list[tuple[str, str, str]]:
+    """Of the tables, of plan.json, and of the dataset that was planned for."""
+    rows = []
+    for plan in plans:
+        name, record = plan.folder.name, plan.record
+        rows += [(name, f"{table}.parquet", digest) for table, digest in record.files.items()]
+        rows += [(name, "plan.json", record.seal), (name, "dataset", record.input.key)]
+    return rows
+
+
+# ---- the glossary, from docs/glossary.md, which is shipped along
+
+
+def glossary_section() -> Section:
+    words = Listing("words", "Words", ("word", "meaning"), glossary())
+    return Section("glossary", "Glossary", "What the words on this page mean.", listings=[words])
+
+
+def glossary() -> list[tuple[str, str]]:
+    """(word, meaning) from the rows of the table."""
+    content = files("fanplan.page").joinpath("glossary.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in content.splitlines() if line.startswith("| ")]
+    return [(word.strip(), plain_words(meaning)) for word, meaning in rows[2:]]
+
+
+def plain_words(meaning: str) -> str:
+    """Without the marks of emphasis and code."""
+    return meaning.strip().replace("*", "").replace("`", "")
