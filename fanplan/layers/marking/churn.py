@@ -73,6 +73,7 @@ def told(figures: dict[str, Any], ok: bool) -> Churned:
 
 def routed_trees(kind: str, network: Network, given: pa.Table | None) -> tuple[str, Network]:
     """Trees as the protocol knows them: a given shared tree, or an overlay, is its own links."""
+    from fanplan.layers.marking.params import OVERLAY
     from fanplan.layers.marking.problem.trees import only_tree
 
     if kind not in ("given-shared", OVERLAY) or given is None:
