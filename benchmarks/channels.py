@@ -33,8 +33,8 @@ from fanplan.data.build import from_generated
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.methods import find_method
-from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
 from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
 from fanplan.layers.channels.published.genetic.problem import (

@@ -49,7 +49,6 @@ from fanplan.layers.channels.published.genetic.problem import (
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.delivery.design import has_brokers
 from fanplan.layers.delivery.ledger import groups_left
-from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem import (
     EVERYWHERE,
     DeliveryProblem,
@@ -61,6 +60,7 @@ from fanplan.layers.delivery.problem import (
 from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.in_turn import completed, joined_maps, with_groups
 from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery, without_channels
+from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.sections import marked_overlay, planned_trees
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import flat_steps, flooding
@@ -144,9 +144,9 @@ class World:
     def linked(self, metric: str, ranking: str) -> OverlaySection:
         """Brokers linked by a metric; clients without brokers are allocated by a ranking."""
         if distinct(self.dataset.path, "subscriptions", "broker") != {None}:
-            return fanplan.overlay(self.dataset, metric=metric, seed=self.seed).layer
+            return fanplan.overlay(self.dataset, metric=metric, seed=self.seed).section
         made = fanplan.allocate(self.dataset, ranking=ranking, metric=metric, seed=self.seed)
-        return made.layer
+        return made.section
 
     @cached_property
     def random_layer(self) -> OverlaySection:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "ChannelPlan",
     "Churned",
     "Curve",
     "Dataset",
-    "Design",
     "Engine",
-    "GroupsPlan",
-    "MarkingPlan",
-    "OverlayPlan",
+    "Made",
     "Report",
     "Simulated",
     "allocate",
@@ -23,8 +19,6 @@ __all__ = [
     "check",
     "churn",
     "compare",
-    "compare_methods",
-    "compare_trees",
     "curve",
     "design",
     "diff",
@@ -42,15 +36,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from fanplan.api import (
-        ChannelPlan,
         Churned,
         Curve,
         Dataset,
-        Design,
         Engine,
-        GroupsPlan,
-        MarkingPlan,
-        OverlayPlan,
+        Made,
         Report,
         Simulated,
         allocate,
@@ -60,8 +50,6 @@ if TYPE_CHECKING:
         check,
         churn,
         compare,
-        compare_methods,
-        compare_trees,
         curve,
         design,
         diff,

@@ -18,42 +18,33 @@ from __future__ import annotations
 
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
-from fanplan.layers.channels.command import (
-    ChannelPlan,
-    channels,
-    compare_methods,
-    require_methods,
-    require_names,
-)
-from fanplan.layers.channels.curves import Curve, curve
-from fanplan.layers.delivery.command import Design, design
-from fanplan.layers.groups.command import GroupsPlan, groups, require_groups
-from fanplan.layers.marking.command import MarkingPlan, mark
 from fanplan.layers.marking.replayed import replay_marks
-from fanplan.layers.overlay.allocate import allocate
-from fanplan.layers.overlay.command import OverlayPlan, compare_trees, overlay, require_metrics
-from fanplan.layers.overlay.rankings import compare_rankings, require_rankings
 from fanplan.simulation.simulated import Churned, Simulated
 from fanplan.verbs.check import check
 from fanplan.verbs.churn import churn
 from fanplan.verbs.compare import compare
+from fanplan.verbs.curve import Curve, curve
 from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest, open_dataset
 from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
+from fanplan.verbs.plan import Made, planner
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
 from fanplan.verbs.simulate import simulate
 
+allocate = planner("allocate")
+channels = planner("channels")
+design = planner("design")
+groups = planner("groups")
+mark = planner("mark")
+overlay = planner("overlay")
+
 __all__ = [
-    "ChannelPlan",
     "Churned",
     "Curve",
     "Dataset",
-    "Design",
     "Engine",
-    "GroupsPlan",
-    "MarkingPlan",
-    "OverlayPlan",
+    "Made",
     "Report",
     "Simulated",
     "allocate",
@@ -63,9 +54,6 @@ __all__ = [
     "check",
     "churn",
     "compare",
-    "compare_methods",
-    "compare_rankings",
-    "compare_trees",
     "curve",
     "dataset_of_plan",
     "design",
@@ -79,10 +67,5 @@ __all__ = [
     "replay",
     "replay_marks",
     "report",
-    "require_groups",
-    "require_methods",
-    "require_metrics",
-    "require_names",
-    "require_rankings",
     "simulate",
 ]

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from fanplan.cli import demo, design
+from fanplan.cli import demo, plan
 from fanplan.cli.main import main
 
 
@@ -16,7 +16,7 @@ def run(*words: object) -> int:
     """Exit code of `fanplan WORDS`."""
     with pytest.MonkeyPatch.context() as patch:
         # The processors are busy with tests, which compile the same kernels.
-        for command in (demo, design):
+        for command in (demo, plan):
             patch.setattr(command, "rehearsing", nullcontext)
         patch.setattr(sys, "argv", ["fanplan", *map(str, words)])
         with pytest.raises(SystemExit) as exit_:

@@ -14,6 +14,7 @@ import scipy.sparse
 
 from fanplan.data.reader import read_manifest
 from fanplan.layers.overlay.build import ChosenTrees, overlay_layer
+from fanplan.layers.overlay.params import AllocateParams, OverlayParams
 from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, write_overlay
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.trees import Trees
@@ -106,13 +107,11 @@ def write_plan(
     clients: dict[str, list[str]] | None = None,
 ) -> Path:
     """A plan of these trees; with clients it is one that allocates them."""
-    allocation = AllocationRecord(method="made", lcf=1.0, load="exact", bound=1, cost=1.0)
+    allocation = AllocationRecord(lcf=1.0, bound=1, cost=1.0)
     nobody: dict[str, list[str]] = {"client": [], "role": [], "broker": []}
     schema = pa.schema([(name, pa.string()) for name in nobody])
     decided = ChosenTrees(
-        method="made",
-        params={},
-        metric="overlap",
+        params=AllocateParams() if clients else OverlayParams(),
         similarity=scipy.sparse.csr_array((problem.size, problem.size)),
         clients=pa.table(clients or nobody, schema=schema),
         limits=LimitsRecord(),

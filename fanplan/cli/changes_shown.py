@@ -7,10 +7,11 @@ from typing import Any
 
 import typer
 
-from fanplan.cli.show import number, show_table
+from fanplan.cli.show import show_table
 from fanplan.layers.registry import all_layers, load_layer
 from fanplan.plan.changes import ACTIONS
 from fanplan.plan.drift import LayerNow, Moved
+from fanplan.plan.made import plain_number
 from fanplan.plan.steps import Staged
 from fanplan.verbs.compare import Comparison
 from fanplan.verbs.diff import Diff, layer_of_actions
@@ -58,7 +59,7 @@ def clipped(text: str, most: int = 24) -> str:
 
 
 def marked(value: float | None, best: bool) -> str:
-    return ("-" if value is None else number(value)) + (" *" if best else "  ")
+    return ("-" if value is None else plain_number(value)) + (" *" if best else "  ")
 
 
 def aligned(names: list[str], cells: list[list[str]]) -> list[list[str]]:
@@ -218,7 +219,7 @@ def served(found: Verdict) -> str:
     if not missed:
         return "Everybody who wants something is still reached."
     parts = "; ".join(
-        f"{load_layer(name).unreached} ({number(count)})" for name, count in missed.items()
+        f"{load_layer(name).unreached} ({plain_number(count)})" for name, count in missed.items()
     )
     return f"Not everybody is reached any more: {parts}."
 
@@ -235,16 +236,16 @@ def said(found: Verdict) -> str:
 
 
 def told_rows(rows: int | None) -> str:
-    return "none" if rows is None else number(rows)
+    return "none" if rows is None else plain_number(rows)
 
 
 def told(then: float, now: float | None, percent: bool) -> tuple[str, str, str]:
     """Two figures and how far the second lies from the first, percentages in points."""
     if now is None:
-        return number(then), "unknown", ""
+        return plain_number(then), "unknown", ""
     if percent:
         change = f"{now - then:+.1f} points"
     else:
         change = f"{100 * (now - then) / then:+.1f} %" if then else ""
     tiny = not any(digit in change for digit in "123456789")
-    return number(then), number(now), "" if tiny else change
+    return plain_number(then), plain_number(now), "" if tiny else change

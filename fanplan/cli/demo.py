@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
-from fanplan.api import Dataset, Design, Engine
+from fanplan.api import Dataset, Engine, Made
 from fanplan.cli.run import rehearsing
-from fanplan.cli.show import show_facts, show_json
+from fanplan.cli.show import show_facts, show_json, show_part
 
 CHANNELS = 16
 """Multicast groups on each site."""
@@ -62,7 +62,7 @@ def make_dataset(out: Path, size: Size, seed: int, engine: Engine) -> Dataset:
 
 def designed(
     dataset: Dataset, folder: Path, channels: int, without: tuple[str, ...], seed: int, on: Engine
-) -> Design:
+) -> Made:
     """A plan of all layers, stored."""
     from fanplan import api
 
@@ -90,7 +90,7 @@ def proved(dataset: Dataset, out: Path, engine: Engine) -> dict[str, Any]:
     }
 
 
-def summary(size: Size, before: Design, made: Design, proof: dict[str, Any]) -> dict[str, Any]:
+def summary(size: Size, before: Made, made: Made, proof: dict[str, Any]) -> dict[str, Any]:
     """What the demo shows, as JSON."""
     figures = made.summary()
     return {
@@ -114,19 +114,18 @@ def reported(dataset: Dataset, out: Path, engine: Engine) -> str:
     return str(made.page)
 
 
-def show(told: dict[str, Any], made: Design, dataset: Dataset, out: Path) -> None:
+def show(told: dict[str, Any], made: Made, dataset: Dataset, out: Path) -> None:
     """For a person: the enterprise, the waterfall, the proof, and where all of it is."""
-    from fanplan.cli.design import show_steps
+    from fanplan.layers.delivery.show import waterfall_grid
 
     proof, dearer = told["proof"], 100 * (told["before"] / told["plan"] - 1)
     show_facts("An enterprise on several sites", {
-        "sites": len(made.delivery.record.domains),
+        "sites": len(made.summary()["domains"]),
         "publications": told["publications"],
         "multicast groups on each site": CHANNELS,
-        "layers planned": ", ".join(layer.layer for layer in made.layers),
+        "layers planned": ", ".join(section.layer for section in made.sections),
     })  # fmt: skip
-    typer.echo()
-    show_steps(made.summary()["steps"])
+    show_part(waterfall_grid(made.summary()["steps"]))
     typer.echo()
     show_facts("Can it be trusted?", {
         "independent check": "holds" if proof["check"] else "does not hold",

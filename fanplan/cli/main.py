@@ -8,21 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fanplan.cli import (
-    allocate,
-    changes,
-    churn,
-    design,
-    generate,
-    groups,
-    mark,
-    options,
-    overlay,
-    papers,
-    report,
-    simulate,
-)
-from fanplan.cli import plan as channels
+from fanplan.cli import changes, churn, generate, options, papers, report, simulate
+from fanplan.cli.plan import add_planning
 from fanplan.cli.replayed import show_replay
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
@@ -85,12 +72,7 @@ def ingest(
         typer.echo(f"Quarantined rows with their reasons: {out / 'quarantine'}", err=True)
 
 
-app.command("channels")(channels.channels)
-app.command("overlay")(overlay.overlay)
-app.command("allocate")(allocate.allocate)
-app.command("groups")(groups.groups)
-app.command("mark")(mark.mark)
-app.command("design")(design.design)
+add_planning(app)
 app.command("simulate")(simulate.simulate)
 app.command("churn")(churn.churn)
 app.command("compare")(changes.compare)

@@ -1,300 +1,272 @@
-"""`fanplan channels`: one plan, or cost against the number of channels."""
+"""The commands that plan: one maker for all of them, from the options that layers state."""
 
 from __future__ import annotations
 
-import time
-from contextlib import ExitStack, suppress
+import inspect
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fanplan.cli import options
-from fanplan.cli.explained import show_explained
-from fanplan.cli.run import engine, named_by_flag
-from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan import layers
+from fanplan.cli import options as common
+from fanplan.cli.run import engine, named_by_flag, rehearsing
+from fanplan.cli.show import show_json, show_part
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CURVE, PLAN, require_free
+from fanplan.core.options import Command, about, default_of, kinds_of, types_of
+from fanplan.core.prices import PAPER
+from fanplan.plan.made import Answer, Note
 
 if TYPE_CHECKING:
-    from fanplan.api import Dataset
+    from fanplan.data.dataset import Dataset
+    from fanplan.data.engine import Engine
 
-BASELINES = "unicast,broadcast,round-robin"
-
-WORDS = {
-    "perfect": "perfect multicast",
-    "excess_percent": "over perfect %",
-    "bound_percent": "no plan is below %",
-    "single_bound_percent": "with one channel per flow %",
-    "unicast_fraction": "share sent by unicast",
-    "audience_classes": "audience classes",
-    "ended_early_by": "ended early by",
-    "restarts": "costs of all restarts",
-    "joins": "subscribers join channels",
-    "leaves": "subscribers leave channels",
-    "added": "flows added to channels",
-    "removed": "flows removed from channels",
-    "gone": "pairs no longer there",
-    "fresh_cost": "cost if planned afresh",
-    "given_up_percent": "cost given up %",
-}
-"""How a person reads the figures of a plan."""
+NOTHING = "none"
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def channels(
-    workload: options.Workload,
-    channels: Annotated[
-        str, typer.Option(help="Number of channels; several, such as 10,20,50, give a curve.")
-    ],
-    out: options.Out,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="kmodes, broadcast, round-robin, random, tock, lloyd, bmd, interior-point, "
-            "flow-merge, user-merge, genetic, genetic-atomic, reverse, exact or unicast."
-        ),
-    ] = "kmodes",
-    unicast: Annotated[
-        str | None,
-        typer.Option(
-            help="Second step after a method that leaves all on channels: greedy-flow, "
-            "greedy-user, greedy-pair, lightest-flow, heaviest-flow, lightest-user or "
-            "heaviest-user, each also with -iterative."
-        ),
-    ] = None,
-    unicast_limit: Annotated[
-        float | None, typer.Option(help="Largest share of the messages sent that may be unicast.")
-    ] = None,
-    max_channels_per_subscriber: Annotated[
-        str | None,
-        typer.Option(help="A number for all, or a file with columns subscriber and channels."),
-    ] = None,
-    max_channel_rate: Annotated[
-        float | None, typer.Option(help="Most messages per second on a channel.")
-    ] = None,
-    pin: Annotated[
-        list[str] | None, typer.Option(help="Flow or topic that must go by multicast; repeatable.")
-    ] = None,
-    off_multicast: Annotated[
-        list[str] | None, typer.Option(help="Flow or topic that must go by unicast; repeatable.")
-    ] = None,
-    from_: Annotated[
-        Path | None, typer.Option("--from", metavar="PLAN", help="Older plan to start from.")
-    ] = None,
-    churn: Annotated[
-        int | None, typer.Option(help="With --from: most changes of members and flows.")
-    ] = None,
-    change_price: Annotated[
-        float | None,
-        typer.Option(help="With --from: what each change costs, in units of the cost."),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Further parameter of the method, such as starts=4; repeatable.",
-        ),
-    ] = None,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            help="Methods to set beside the plan, such as tock+greedy-flow; or none.",
-            show_default=BASELINES,
-        ),
-    ] = None,
-    explain: Annotated[
-        list[str] | None, typer.Option(help="Flow, topic or subscriber to explain; repeatable.")
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option("--time", help="Seconds; then the best plan so far is kept.")
-    ] = None,
-    restarts: Annotated[
-        int, typer.Option(help="Searches, each a Spark task; the best is kept.")
-    ] = 1,
-    on_spark: Annotated[
-        bool, typer.Option("--on-spark", help="Rows on Spark: for more than one machine searches.")
-    ] = False,
-    w1: Annotated[float, typer.Option(help="Cost of receiving a message.")] = 1.0,
-    w2: Annotated[float, typer.Option(help="Cost of sending a message.")] = 1.0,
-    w3: Annotated[float, typer.Option(help="Factor on the cost of unicast.")] = 1.0,
-    replace: options.Replace = False,
-    seed: options.Seed = 0,
-    json: options.Json = False,
-    master: options.Master = None,
-    remote: options.Remote = None,
-) -> None:
-    """Decide which flows share which channels and what goes by unicast."""
-    from fanplan import api
-    from fanplan.core.stop import Interrupt
-
-    numbers = channel_numbers(channels)
-    if len(numbers) > 1:
-        require_one(explain=explain, compare=compare, from_=from_)
-    require_free(out, PLAN if len(numbers) == 1 else CURVE, replace)
-    methods = [] if compare == "none" else (compare or BASELINES).split(",")
-    api.require_methods(methods)
-    run = engine(master, remote, json)
-    costs: dict[str, Any] = {"w1": w1, "w2": w2, "w3": w3, "seed": seed, "engine": run}
-    wishes = costs | {
-        "method": method,
-        "unicast": unicast,
-        "time": time_limit,
-        "restarts": restarts,
-        "on_spark": on_spark,
-        "unicast_limit": unicast_limit,
-        "max_channels_per_subscriber": number_or_file(max_channels_per_subscriber),
-        "max_channel_rate": max_channel_rate,
-        "pinned": pin,
-        "off_multicast": off_multicast,
-        "start": from_,
-        "max_changes": churn,
-        "change_price": change_price,
-        **further_options(option or []),
-    }
-    with named_by_flag(FLAGS), api.as_dataset(workload, run) as dataset, ExitStack() as stack:
-        if restarts > 1 or on_spark:
-            # A session that starts sets what Ctrl-C does: the search must have the last word.
-            run.session()
-        stop = stack.enter_context(Interrupt())
-        costs["stop"] = wishes["stop"] = stop
-        if len(numbers) > 1:
-            _curve(dataset, numbers, wishes, out, replace, json)
-            return
-        api.require_names(dataset, explain or ())
-        began = time.perf_counter()
-        made = api.channels(dataset, numbers[0], **wishes)
-        made.save(out, replace)
-        facts = made.summary() | {"seconds": time.perf_counter() - began}
-        compared = api.compare_methods(dataset, numbers[0], methods, **costs)
-        explained = [item for name in explain or () for item in made.explain(name)]
-    _show(facts, compared, explained, out, json)
+def add_planning(app: typer.Typer) -> None:
+    """A command for each that layers have."""
+    for command in layers.commands():
+        app.command(command.name, help=command.help)(with_options(command))
 
 
-def _show(
-    facts: dict[str, Any],
-    compared: list[dict[str, Any]],
-    explained: list[dict[str, Any]],
-    out: Path,
-    json: bool,
-) -> None:
-    """A plan and what was asked about it."""
-    if json:
-        show_json(facts | {"compared": compared, "explained": explained})
-        return
-    told = {WORDS.get(name, name): value for name, value in facts.items()}
-    show_facts("Plan, checked", told | {"plan": str(out)})
-    show_compared([*compared, facts])
-    show_explained(explained)
+def with_options(command: Command) -> Callable[..., None]:
+    """A function whose signature lists the options of a command."""
+
+    def run(**given: Any) -> None:
+        with named_by_flag(flags_of(command)):
+            refuse_renamed(command, given)
+            run_plan(command, given)
+
+    run.__signature__ = inspect.Signature(list(parameters(command)))  # type: ignore[attr-defined]
+    return run
 
 
-def _curve(
-    dataset: Dataset,
-    numbers: list[int],
-    wishes: dict[str, Any],
-    out: Path,
-    replace: bool,
-    json: bool,
-) -> None:
-    from fanplan import api
-
-    curve = api.curve(dataset, numbers, **wishes)
-    curve.save(out, replace)
-    points = curve.points()
-    if json:
-        show_json({"unicast_cost": curve.unicast_cost, "points": points})
-        return
-    shown = {
-        "channels": "channels",
-        "cost": "cost",
-        "excess_percent": "over perfect %",
-        "single_bound_percent": "bound, one channel %",
-        "marginal": "a channel saves",
-        "marginal_percent": "of perfect %",
-    }
-    if any("ended_early_by" in point for point in points):
-        shown["ended_early_by"] = "ended early by"
-    rows = [[point.get(name, "") for name in shown] for point in points]
-    show_table("Cost against channels, all plans checked", list(shown.values()), rows)
-    typer.echo(f"\nWithout channels, all by unicast: {curve.unicast_cost:,.1f}. Plans: {out}")
+# ---- from options to flags
 
 
-def show_compared(rows: list[dict[str, Any]]) -> None:
-    """The plan beside other methods, dearest first."""
-    if len(rows) < 2:
-        return
-    ordered = sorted(rows, key=lambda row: -row["cost"])
-    header = ("method", "cost", "over perfect %", "unicast %", "seconds")
-    table = [
-        (
-            row["method"],
-            row["cost"],
-            row["excess_percent"],
-            100 * row["unicast_fraction"],
-            row["seconds"],
-        )
-        for row in ordered
-    ]
-    typer.echo()
-    show_table("Compared", header, table)
+def parameters(command: Command) -> Iterator[inspect.Parameter]:
+    """What the command line takes: the options of the layer, then those of all commands."""
+    yield parameter("workload", common.Workload, MISSING)
+    yield parameter("out", common.Out, MISSING)
+    hints = types_of(command.params)
+    for item in fields(command.params):
+        yield flag_parameter(command, item, hints[item.name])
+    if command.compare:
+        words = f"{command.compare_help}; or {NOTHING}."
+        option = typer.Option(help=words, show_default=command.compare)
+        yield parameter("compare", Annotated[str | None, option])
+    if command.explains:
+        yield parameter("explain", Annotated[list[str] | None, typer.Option(help=command.explains)])
+    if command.timed:
+        yield parameter("time", common.Time)
+    if command.seeded:
+        yield parameter("seed", common.Seed, 0)
+    yield parameter("replace", common.Replace, False)
+    yield parameter("json", common.Json, False)
+    yield parameter("master", common.Master)
+    yield parameter("remote", common.Remote)
+    for old in hidden(command):
+        option = typer.Option(f"--{old.rstrip('_').replace('_', '-')}", hidden=True)
+        yield parameter(old, Annotated[str | None, option])
 
 
-def channel_numbers(text: str) -> list[int]:
-    """The numbers in a list such as 10,20,50."""
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError:
-        what = f"{text!r} is not a number, nor a list of numbers"
-        raise InputError(Problem("channels", what, "Use such as 100, or 10,20,50")) from None
+def parameter(name: str, kind: Any, default: Any = None) -> inspect.Parameter:
+    given = inspect.Parameter.empty if default is MISSING else default
+    return inspect.Parameter(name, KEYWORD, default=given, annotation=kind)
 
 
-def number_or_file(text: str | None) -> int | Path | None:
-    """A limit for all subscribers, or the file that has one for each."""
-    if text is None:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        return Path(text)
+def flag_parameter(command: Command, item: Field[Any], hint: Any) -> inspect.Parameter:
+    """An option as a flag: as text where words must be read, else by its own type."""
+    said, default = about(item), default_of(item)
+    kinds = kinds_of(hint)
+    names = [flag_of(item)]
+    help = said.help + (f" [{said.unit}]" if said.unit else "")
+    if kinds == (bool,):
+        kind: Any = bool
+        default = False
+    elif said.read is not None or item.name == command.swept:
+        kind = list[str] if said.many else str
+        default = MISSING if default is MISSING else None
+    else:
+        kind = next((own for own in kinds if own in (int, float, Path)), str)
+    asked = kind | None if default is None else kind
+    shown: Any = said.shown if said.shown is not None else default not in (None, False)
+    option = typer.Option(*names, help=help, metavar=said.metavar, show_default=shown)
+    return parameter(item.name, Annotated[asked, option], default)
 
 
-def require_one(**given: Any) -> None:
-    """What only makes sense for a single plan cannot be asked of a curve."""
-    for name, value in given.items():
-        if value:
-            flag = f"--{name.rstrip('_')}"
-            what = "is for one plan, not for a curve"
-            raise InputError(Problem(flag, what, "Give one number of channels"))
+def flag_of(item: Field[Any]) -> str:
+    return about(item).flag or "--" + item.name.replace("_", "-")
 
 
-def further_options(words: list[str]) -> dict[str, Any]:
-    """Parameters as NAME=VALUE: a value is a number, true, false, or else text."""
-    found = {}
-    for word in words:
-        name, sign, text = word.partition("=")
-        if not (sign and name.isidentifier()):
-            raise InputError(Problem("--option", f"{word!r} is not NAME=VALUE", "Use starts=4"))
-        found[name] = as_value(text)
+def flags_of(command: Command) -> dict[str, str]:
+    """Options by the flags that set them, so that errors can name these."""
+    found = {item.name: flag_of(item) for item in fields(command.params)}
+    for item in fields(command.params):
+        found |= dict.fromkeys(about(item).also, flag_of(item))
+    return found | {name: f"--{name}" for name in ("compare", "explain", "time", "seed")}
+
+
+def hidden(command: Command) -> list[str]:
+    """Older flags, to be refused with the new spelling, and the papers' names of prices."""
+    papers = [name for name, price in PAPER.items() if price in price_names(command)]
+    return [*papers, *renamed_flags(command)]
+
+
+def renamed_flags(command: Command) -> dict[str, str]:
+    """Older flags, and what is written now."""
+    found = {"prices_": "--price NAME=VALUE"} if price_names(command) else {}
+    flags = flags_of(command)
+    for old, new in command.renamed.items():
+        field, _, price = new.partition(".")
+        found[old] = f"{flags[field]} {price}=VALUE" if price else flags[field]
     return found
 
 
-def as_value(text: str) -> int | float | bool | str:
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text
+def price_names(command: Command) -> list[str]:
+    prices = types_of(command.params).get("prices")
+    return [] if prices is None else [item.name for item in fields(prices)]
 
 
-FLAGS = {
-    "pinned": "--pin",
-    "start": "--from",
-    "max_changes": "--churn",
-    "off_multicast": "--off-multicast",
-    "unicast_limit": "--unicast-limit",
-    "max_channel_rate": "--max-channel-rate",
-    "max_channels_per_subscriber": "--max-channels-per-subscriber",
-    "change_price": "--change-price",
-    "on_spark": "--on-spark",
-}
-"""Options of `fanplan.channels` by the flags that set them."""
+def refuse_renamed(command: Command, given: dict[str, Any]) -> None:
+    for old, new in renamed_flags(command).items():
+        if given.pop(old, None) is not None:
+            flag = "--" + old.rstrip("_").replace("_", "-")
+            raise InputError(Problem(flag, f"is now {new}", f"Write {new}"))
+
+
+# ---- running a command
+
+
+def run_plan(command: Command, given: dict[str, Any]) -> None:
+    """Plan, save, and show what was decided beside what it is compared with."""
+    from fanplan.core.stop import Interrupt
+    from fanplan.verbs.datasets import as_dataset
+    from fanplan.verbs.plan import options_of
+
+    call = Call.of(command, given)
+    require_free(call.out, CURVE if call.numbers else PLAN, call.replace)
+    command.comparable(call.compare)
+    options_of(command, (), call.options)  # Refused before a workload is ingested.
+    with (
+        rehearsing() if command.rehearsed else nullcontext(),
+        as_dataset(call.workload, call.engine) as dataset,
+        Interrupt() as stop,
+    ):
+        job = call.job | ({"stop": stop} if command.timed else {}) | {"engine": call.engine}
+        run_curve(call, dataset, job) if call.numbers else run_one(call, dataset, job)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command as it was given: where from and to, its options, and what to show beside it."""
+
+    command: Command
+    workload: Path
+    out: Path
+    replace: bool
+    json: bool
+    engine: Engine
+    job: dict[str, Any]
+    options: dict[str, Any]
+    compare: list[str]
+    explain: list[str]
+    numbers: list[int]
+
+    @classmethod
+    def of(cls, command: Command, given: dict[str, Any]) -> Call:
+        names = ("workload", "out", "replace", "json")
+        rest = {name: value for name, value in given.items() if name not in names}
+        run = engine(rest.pop("master"), rest.pop("remote"), given["json"])
+        compare, explain = rest.pop("compare", None), rest.pop("explain", None) or []
+        asked = [name for name in rest if name in ("seed", "time")]
+        job = {name: rest.pop(name) for name in asked}
+        numbers, options = swept(command, read_words(command, rest))
+        if numbers and (compare or explain):
+            flag = "--compare" if compare else "--explain"
+            what = "is for one plan, not for a curve"
+            raise InputError(Problem(flag, what, f"Give one number of {command.swept}"))
+        beside = compare.split(",") if compare else command.beside
+        return cls(
+            command=command,
+            workload=given["workload"],
+            out=given["out"],
+            replace=given["replace"],
+            json=given["json"],
+            engine=run,
+            job=job,
+            options=options,
+            compare=[] if compare == NOTHING else beside,
+            explain=explain,
+            numbers=numbers,
+        )
+
+
+def read_words(command: Command, given: dict[str, Any]) -> dict[str, Any]:
+    """Values of options from what was typed; what was not typed is left to its default."""
+    values = {name: given[name] for name in PAPER if given.get(name) is not None}
+    for item in fields(command.params):
+        said, value = about(item), given[item.name]
+        if value is None or value == []:
+            continue
+        if said.read is not None:
+            value = said.read(value)
+        elif types_of(command.params)[item.name] is bool:
+            # A flag turns its option away from the default.
+            value = bool(value) != item.default
+        values[item.name] = value
+    return values
+
+
+def swept(command: Command, values: dict[str, Any]) -> tuple[list[int], dict[str, Any]]:
+    """Several values of the option that gives a curve, or else none."""
+    if not command.swept:
+        return [], values
+    text = values[command.swept]
+    try:
+        numbers = [int(word) for word in text.split(",")]
+    except ValueError:
+        what = f"{text!r} is not a number, nor a list of numbers"
+        raise InputError(Problem(command.swept, what, "Use such as 100, or 10,20,50")) from None
+    return numbers if len(numbers) > 1 else [], values | {command.swept: numbers[0]}
+
+
+def run_one(call: Call, dataset: Dataset, job: dict[str, Any]) -> None:
+    from fanplan.verbs.plan import planner
+
+    began = clock.perf_counter()
+    explain = {"explain": call.explain} if call.explain else {}
+    made = planner(call.command.name)(dataset, **job, **explain, **call.options)
+    made.save(call.out, call.replace)
+    facts = made.summary() | {"seconds": clock.perf_counter() - began}
+    compared = made.compared(call.compare)
+    explained = [row for name in call.explain for row in made.explain(name)]
+    show = layers.shown_by(call.command.name)
+    answer = Answer(facts | {"plan": str(call.out)}, compared, made.planned.beside, explained)
+    for part in show(answer):
+        if not call.json or isinstance(part, Note):
+            show_part(part)
+    if call.json:
+        told = {"compared": compared} if call.command.compare or compared else {}
+        told |= {"explained": explained} if call.command.explains else {}
+        show_json({**facts, **told, **made.planned.beside})
+
+
+def run_curve(call: Call, dataset: Dataset, job: dict[str, Any]) -> None:
+    from fanplan.verbs.curve import curve
+
+    options = {name: v for name, v in call.options.items() if name != call.command.swept}
+    made = curve(dataset, call.numbers, **job, **options)
+    made.save(call.out, call.replace)
+    if call.json:
+        show_json(made.json())
+        return
+    for part in made.shown(str(call.out)):
+        show_part(part)

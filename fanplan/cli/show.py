@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from fanplan.plan.made import Facts, Grid, Lines, Note, Warning, plain_number
+
 
 def show_json(content: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(content, allow_nan=False))
@@ -24,19 +26,27 @@ def show_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
         numeric = all(isinstance(row[column], int | float) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(number(value) for value in row))
+        table.add_row(*(plain_number(value) for value in row))
     Console(soft_wrap=False, highlight=False).print(table)
 
 
 def show_facts(title: str, facts: Mapping[str, Any]) -> None:
     """Names and values, one pair a line."""
-    show_table(title, ("", ""), [(name, number(value)) for name, value in facts.items()])
+    show_table(title, ("", ""), [(name, plain_number(value)) for name, value in facts.items()])
 
 
-def number(value: Any) -> str:
-    """A value as a person writes it: whole numbers with separators, others with few digits."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    if float(value).is_integer():
-        return f"{int(value):,}"
-    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"
+def show_part(part: Facts | Grid | Lines | Note | Warning) -> None:
+    """A part of what a command tells: notes and warnings go to stderr."""
+    match part:
+        case Facts(title, facts):
+            show_facts(title, facts)
+        case Grid(title, header, rows):
+            typer.echo()
+            show_table(title, header, rows)
+        case Lines(lines):
+            typer.echo()
+            typer.echo("\n".join(lines))
+        case Note(text):
+            typer.echo(f"Note: {text}", err=True)
+        case Warning(text):
+            typer.echo(f"Warning: {text}", err=True)

@@ -31,7 +31,8 @@ class About:
 
     ``flag`` is how the command line spells it if not by its name, ``read`` makes its value from the
     words given there, ``many``: they may be given several times. ``shown`` is the default in words.
-    ``kept``: a plan records it; "whether" records only that it was given.
+    ``kept``: a plan records it; "whether" records only that it was given, "names" only its keys.
+    ``also`` are names that errors of the search use for it.
     """
 
     help: str
@@ -42,7 +43,8 @@ class About:
     read: Read | None = None
     many: bool = False
     shown: str | None = None
-    kept: bool | Literal["whether"] = True
+    kept: bool | Literal["whether", "names"] = True
+    also: tuple[str, ...] = ()
 
 
 def option(
@@ -95,7 +97,8 @@ class Options:
         unknown = [name for name in values if name not in known]
         if unknown:
             raise InputError(unknown_option(name, known, renamed or {}) for name in unknown)
-        return cls(**{name: value for name, value in values.items() if value is not None})
+        kinds = types_of(cls)
+        return cls(**{name: as_kind(kinds[name], v) for name, v in values.items() if v is not None})
 
     def recorded(self) -> dict[str, Any]:
         """The options as a plan stores them."""
@@ -129,6 +132,10 @@ class Options:
             raise ValueError(str(error)) from error
 
 
+GIVEN = "given"
+"""What a plan records of an option whose value is of no use later: a folder, for example."""
+
+
 def about(item: Field[Any]) -> About:
     said: About = item.metadata["about"]
     return said
@@ -156,16 +163,29 @@ def choices_of(kind: Any) -> tuple[str, ...]:
     )
 
 
+def as_kind(kind: Any, value: Any) -> Any:
+    """What JSON and callers write in plainer ways: options as mappings, tuples as lists."""
+    if isinstance(kind, type) and issubclass(kind, Options) and isinstance(value, Mapping):
+        return kind.given(value)
+    if isinstance(value, list) and any(get_origin(own) is tuple for own in kinds_of(kind)):
+        return tuple(value)
+    return value
+
+
 def unknown_option(name: str, known: list[str], renamed: Mapping[str, str]) -> Problem:
     if name in renamed:
-        return Problem(name, f"is now {renamed[name]}", f"Write {renamed[name]}")
+        field, _, price = renamed[name].partition(".")
+        now = f"{field}={{{price!r}: …}}" if price else field
+        return Problem(name, f"is now {now}", f"Write {now}")
     remedy = similar(name, known) or f"Use one of: {', '.join(known)}"
     return Problem(name, "no such option", remedy)
 
 
-def kept_value(value: Any, kept: bool | Literal["whether"]) -> Any:
+def kept_value(value: Any, kept: bool | Literal["whether", "names"]) -> Any:
     if kept == "whether":
-        return bool(value)
+        return GIVEN if value else None
+    if kept == "names":
+        return dict.fromkeys(sorted(value), GIVEN)
     if isinstance(value, Options):
         return value.recorded()
     if isinstance(value, Mapping):
@@ -225,3 +245,36 @@ def named_number(word: str, example: str) -> tuple[str, int]:
     if not name or not number.isdigit():
         raise ValueError(f"{word!r} is not understood. Use such as {example}")
     return name, int(number)
+
+
+# ---- commands
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that plans: its name, its options, and what it does, in a sentence.
+
+    ``seeded``: it draws at random; ``timed``: its search can be ended. ``compare`` names what
+    stands beside the plan unless said otherwise, ``comparable`` refuses names that cannot.
+    ``explains`` says what can be explained. ``swept`` is the option of which several values give a
+    curve. ``rehearsed``: its kernels are worth compiling while Spark works. ``renamed`` has older
+    keywords, each with the option, or option and price, that it is now.
+    """
+
+    name: str
+    params: type[Options]
+    help: str
+    seeded: bool = False
+    timed: bool = False
+    compare: str = ""
+    compare_help: str = ""
+    comparable: Callable[[list[str]], None] = lambda names: None
+    explains: str = ""
+    swept: str = ""
+    rehearsed: bool = False
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def beside(self) -> list[str]:
+        """What stands beside the plan unless said otherwise."""
+        return self.compare.split(",") if self.compare else []

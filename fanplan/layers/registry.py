@@ -1,4 +1,4 @@
-"""The layers there are. To add one, make its folder and name it here."""
+"""The layers at hand: their contracts, the records of their sections, and plans read by them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.layers import LAYERS
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.stored import StoredPlan, read_plan
 
@@ -17,17 +18,11 @@ if TYPE_CHECKING:
 
 Able = TypeVar("Able")
 
-LAYERS = ("channels", "overlay", "groups", "marking", "delivery")
-"""Layers by the names of their folders and of their sections in plan.json."""
-
-STORED = ("channels", "overlay", "marking", "groups", "delivery")
-"""The same in the order in which sections stand in plan.json."""
-
 
 @cache
 def records() -> dict[str, type[SectionRecord]]:
     """The sections that plan.json may have."""
-    return {name: import_module(f"fanplan.layers.{name}.record").RECORD for name in STORED}
+    return {name: import_module(f"fanplan.layers.{name}.record").RECORD for name in LAYERS}
 
 
 def load_plan(folder: Path) -> StoredPlan:

@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from fanplan.core.options import Options
 from fanplan.workload.tables import Table
 
 
@@ -15,6 +16,8 @@ class SectionRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     layer: ClassVar[str]
+    params: Options
+    """what was asked for"""
 
     def tables(self) -> tuple[Table, ...]:
         """The tables of the plan folder that belong to the section."""

@@ -24,7 +24,7 @@ from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.section import SectionRecord
 from fanplan.workload.tables import Table
 
-FORMAT: Literal[3] = 3
+FORMAT: Literal[4] = 4
 PLAN_AGAIN = "Write the plan again"
 
 Kind = TypeVar("Kind", bound=SectionRecord)
@@ -67,7 +67,7 @@ class PlanHeader(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal[3] = FORMAT
+    format: Literal[4] = FORMAT
     version: str
     layers: tuple[str, ...] = Field(min_length=1)
     input: InputRecord

@@ -93,7 +93,7 @@ def same(values: Any) -> bool:
 def weighed_alike(plans: Sequence[StoredPlan], layer: Layer) -> bool:
     """Whether all plans that have a layer weigh its costs in the same way."""
     found = [plan.section(layer.record) for plan in plans if plan.has(layer.record)]
-    weights = [tuple(getattr(section, name) for name in layer.weights) for section in found]
+    weights = [tuple(getattr(section.params, name) for name in layer.weights) for section in found]
     return not weights or same(weights)
 
 
@@ -129,22 +129,13 @@ def differing(plans: Sequence[StoredPlan]) -> dict[str, tuple[Any, ...]]:
     return rows
 
 
-NAMED = (
-    *("method", "trees", "raw", "sending", "storing", "clients", "metric", "rank"),
-    *("domains", "fixed"),
-)
-"""Parameters that a section has by themselves."""
-
-
 def parameters(plan: StoredPlan) -> Iterator[tuple[str, Any]]:
     record = plan.record
     yield from {"version": record.version, "seed": record.seed, "input": record.input.key}.items()
     yield from (("window seconds", record.input.seconds), ("grid", record.input.grid))
     for layer in record.layers:
-        section = record.sections[layer].model_dump(mode="json")
-        for name in NAMED:
-            if name in section:
-                yield f"{layer}.{name}", section[name]
-        for part in ("weights", "params", "limits", "allocation", "select", "prices"):
-            found = section.get(part) or {}
-            yield from ((f"{layer}.{part}.{name}", found[name]) for name in found if name != "cost")
+        for name, value in record.sections[layer].params.recorded().items():
+            if isinstance(value, dict):
+                yield from ((f"{layer}.{name}.{own}", value[own]) for own in value)
+            else:
+                yield f"{layer}.{name}", value

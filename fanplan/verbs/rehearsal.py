@@ -17,9 +17,9 @@ from fanplan.boxes.extents import make_extents
 from fanplan.core.arrays import Floats
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs
-from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.search.joint import joint_delivery
+from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.problem.build import hung_at
 from fanplan.layers.marking.problem.dataset import overlay_tree
 from fanplan.layers.marking.problem.descriptors import uncovered

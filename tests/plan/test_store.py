@@ -160,7 +160,7 @@ def test_missing_parts_are_named(stored, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "format 2 is not the format 3"),
+        ({"format": 3}, "format 3 is not the format 4"),
         ({"seed": "x"}, "seed"),
         ({"channels": {"cost": None}}, r"channels\.cost"),
         ({"channels": {"weights": {"w1": 1, "w2": 0, "w3": 1}}}, r"weights\.w2"),

@@ -67,8 +67,8 @@ def test_other_input_is_said_and_nothing_has_a_best(folder):
 def test_parameters_that_differ(folder):
     found = fanplan.compare(folder / "broadcast", folder / "unicast", folder / "dearer")
     assert found.differing["channels.method"] == ("broadcast", "unicast", "unicast")
-    assert found.differing["channels.weights.w3"] == (1.0, 1.0, 3.0)
-    assert "channels.weights.w1" not in found.differing
+    assert found.differing["channels.prices.unicast"] == (1.0, 1.0, 3.0)
+    assert "channels.prices.received" not in found.differing
 
 
 def test_one_plan_or_an_edited_one_is_refused(folder, tmp_path):

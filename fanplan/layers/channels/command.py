@@ -5,266 +5,172 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import Any
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.ledger import cost, excess_percent, unicast_cost, unicast_fraction
 from fanplan.core.stop import Watch
-from fanplan.data.dataset import Dataset, PathLike
-from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.data.dataset import Dataset
+from fanplan.layers.channels.explain import explain_name, find_named
+from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.limits import (
+    as_recorded,
     load_start,
-    recorded,
     require_options,
     rows_for,
     translate,
 )
+from fanplan.layers.channels.map import ChannelsSection, map_changes
+from fanplan.layers.channels.method_params import require_enough_flows, require_traffic
+from fanplan.layers.channels.methods import Method, find_method, interest_of, load_problem
+from fanplan.layers.channels.params import ChannelsParams
 from fanplan.layers.channels.running import Run
-
-if TYPE_CHECKING:
-    from fanplan.core.prices import Weights
-    from fanplan.core.stop import Stop
-    from fanplan.layers.channels.map import ChannelsSection
-    from fanplan.layers.channels.methods import Method
-
-
-@dataclass(frozen=True)
-class Churn:
-    """What a plan changes in the one it started from, and what keeping so much of it costs."""
-
-    joins: int
-    leaves: int
-    added: int
-    """(flow, channel) pairs that are new"""
-    removed: int
-    """(flow, channel) pairs that are gone"""
-    gone: int
-    """pairs of the older plan whose flow or subscriber is no more; not counted as changes"""
-    fresh_cost: float | None
-    """of a plan made afresh with the same parameters; None if its search did not come to its end"""
-    given_up_percent: float | None
-    """how much more this plan costs than that one"""
-
-
-@dataclass(frozen=True)
-class ChannelPlan:
-    """A plan together with the dataset it is for.
-
-    ``ended`` says what ended the search early; ``costs`` are those of all restarts, or of all
-    islands in the measure of their search.
-    """
-
-    plan: ChannelsSection
-    dataset: Dataset
-    ended: str | None = None
-    churn: Churn | None = None
-    costs: tuple[float, ...] = ()
-
-    def summary(self) -> dict[str, Any]:
-        """The figures of the plan, as JSON."""
-        plan = self.plan
-        figures = {
-            "method": plan.method,
-            "cost": plan.cost,
-            "perfect": plan.perfect,
-            "excess_percent": plan.excess_percent,
-            "bound_percent": plan.bound_percent,
-            "single_bound_percent": plan.single_bound_percent,
-            "unicast_fraction": plan.unicast_fraction,
-            "channels": plan.map.channels,
-            "flows": plan.flows,
-            "audience_classes": plan.audience_classes,
-        }
-        ended = {"ended_early_by": self.ended} if self.ended else {}
-        restarts = {"restarts": list(self.costs)} if len(self.costs) > 1 else {}
-        return figures | ended | restarts | (asdict(self.churn) if self.churn else {})
-
-    def save(self, out: PathLike, replace: bool = False) -> Path:
-        """Write the plan folder: checked, and whole or not at all."""
-        from fanplan.verbs.save import save_plan
-
-        return save_plan(self.plan, self.dataset.path, Path(out), replace).folder
-
-    def explain(self, name: str) -> list[dict[str, Any]]:
-        """Why the flow, the topic's flows or the subscriber of that name are where they are."""
-        from fanplan.layers.channels.explain import explain_name
-
-        return explain_name(self.plan, self.dataset, name)
-
-
-def channels(
-    dataset: Dataset,
-    channels: int,
-    *,
-    method: str = "kmodes",
-    unicast: str | None = None,
-    w1: float = 1.0,
-    w2: float = 1.0,
-    w3: float = 1.0,
-    seed: int = 0,
-    time: float | None = None,
-    stop: Stop | None = None,
-    restarts: int = 1,
-    on_spark: bool = False,
-    engine: Engine = EMBEDDED,
-    **options: Any,
-) -> ChannelPlan:
-    """Decide which flows share which of the channels and what goes by unicast.
-
-    ``unicast`` names a second step for methods that leave everything on channels; ``time`` is a
-    limit in seconds, after which the best plan so far is returned, as it is when ``stop`` says so.
-    ``restarts`` searches run as Spark tasks and the best is kept (the time is then for each; the
-    method genetic exchanges maps between them); ``on_spark`` runs kmodes with its rows on Spark.
-    ``options`` are further fields of the method's parameters. Those that speak of flows and
-    subscribers take names: ``pinned`` and ``off_multicast`` flows or topics,
-    ``max_channels_per_subscriber`` a number, a mapping or a file with columns subscriber and
-    channels, ``max_channel_rate`` messages per second, ``start`` the folder of an older plan.
-    """
-    from fanplan.core.prices import Weights
-    from fanplan.layers.channels.methods import find_method
-
-    require_whole_cover(dataset)
-    chosen = find_method(method, unicast)
-    given = {name: value for name, value in options.items() if value is not None}
-    require_options(chosen, given)
-    require_start(given)
-    run = prepared(dataset, chosen, channels, Weights(w1, w2, w3), given, seed, engine)
-    watch = Watch(time, stop)
-    plan, costs = carry_out(run, watch, restarts, on_spark)
-    plan = replace(plan, params=plan.params | recorded(given))
-    churn = None
-    if "start" in given:
-        afresh = {name: value for name, value in given.items() if name not in CHANGES}
-        fresh = prepared(dataset, chosen, channels, run.params.weights, afresh, seed, engine)
-        cost = None if watch.ended or on_spark else whole_cost(fresh, Watch(time, stop))
-        churn = churn_of(plan, cost, dataset, channels, given["start"])
-    return ChannelPlan(plan, dataset, watch.ended, churn, costs)
-
+from fanplan.plan.made import Job, Planned
 
 CHANGES = ("start", "change_price", "max_changes")
 """Options that mean nothing to a plan made afresh."""
 
 
-def whole_cost(run: Run, watch: Watch) -> float | None:
-    """What the plan of a run costs, if nothing ended its search early."""
-    cost = run.here(watch).cost
-    return None if watch.ended else cost
+def plan_channels(job: Job, params: ChannelsParams) -> Planned:
+    """Decide which flows share which of the channels and what goes by unicast.
+
+    Restarts run as Spark tasks and the best is kept; the time is then for each. The method genetic
+    exchanges maps between them.
+    """
+    require_whole_cover(job.dataset)
+    method = find_method(params.method, params.unicast)
+    given = params.limits
+    require_options(method, given)
+    require_names(job.dataset, job.explain)
+    take_interrupts(job, params)
+    run = prepared(job, method, params, given)
+    made, costs = carry_out(run, job.watch, params)
+    told = as_recorded(replace(params, options=made.params.options))
+    section = replace(made, params=told)
+    churn = churned(job, run, section, params) if params.start else {}
+    restarts = {"restarts": list(costs)} if len(costs) > 1 else {}
+    return planned_channels(job, section, restarts | churn, job.watch.ended)
 
 
-def prepared(
-    dataset: Dataset,
-    method: Method,
-    channels: int,
-    weights: Weights,
-    options: Mapping[str, Any],
-    seed: int,
-    engine: Engine,
-) -> Run:
-    """A run of the method with the options in the numbers of the problem."""
-    fields = translate(dataset, channels, options)
-    params = method.params(channels=channels, weights=weights, **fields)
-    return Run(dataset, method, params, rows_for(method, options), seed, engine)
+PLANS = {"channels": plan_channels}
 
 
-def carry_out(
-    run: Run, watch: Watch, restarts: int, on_spark: bool
-) -> tuple[ChannelsSection, tuple[float, ...]]:
-    """Run here, as restarts or islands, or on Spark: the plan, and the costs of all searches."""
-    if restarts < 1:
-        raise InputError(Problem("restarts", f"{restarts} is too few", "Use 1 or more"))
-    if on_spark and restarts > 1:
-        what = "restarts hold the whole problem in each task"
-        raise InputError(Problem("restarts", what, "Leave out one of restarts and on_spark"))
-    if on_spark:
-        plan = run.on_spark(watch)
-    elif restarts == 1:
-        plan = run.here(watch)
-    elif run.method.subscriptions:
-        return run.islands(restarts, watch)
-    else:
-        return run.restarted(restarts, watch)
-    return plan, (plan.cost,)
-
-
-def require_methods(names: Iterable[str]) -> None:
-    """Every name must be that of a method, or of one with a second step."""
-    from fanplan.layers.channels.methods import find_method
-
-    for name in names:
-        find_method(*name.split("+", 1))
-
-
-def require_names(dataset: Dataset, names: Iterable[str]) -> None:
-    """Every name must be that of a flow, a topic or a subscriber that can be explained."""
-    from fanplan.layers.channels.explain import find_named
-
-    for name in names:
-        find_named(dataset, name)
-
-
-def require_start(options: Mapping[str, Any]) -> None:
-    """A limit on changes needs a plan that is changed."""
-    for name in ("change_price", "max_changes"):
-        if name in options and "start" not in options:
-            what = "there is no older plan to change"
-            raise InputError(Problem(name, what, "Give the plan to start from, or leave it out"))
-
-
-def churn_of(
-    made: ChannelsSection,
-    fresh_cost: float | None,
-    dataset: Dataset,
-    channels: int,
-    start: PathLike,
-) -> Churn:
-    from fanplan.layers.channels.map import map_changes
-
-    older = load_start(dataset, channels, start)
-    changed = map_changes(older.map, made.map)
-    given_up = None if not fresh_cost else round(100 * (made.cost / fresh_cost - 1), 9)
-    return Churn(
-        **asdict(changed), gone=older.gone, fresh_cost=fresh_cost, given_up_percent=given_up
+def planned_channels(
+    job: Job, section: ChannelsSection, further: Mapping[str, Any], ended: str | None
+) -> Planned:
+    """A section with its figures, and what can be asked about it."""
+    return Planned(
+        (section,),
+        {**figures_of(section), **further},
+        compared=lambda names: compare_methods(job, section, names),
+        explained=lambda name: explain_name(section, job.dataset, name),
+        ended=ended,
+        without=unicast_cost(section.ledger, section.weights),
+        stretched=lambda smaller: stretched(job, smaller, section),
     )
 
 
+def figures_of(section: ChannelsSection) -> dict[str, Any]:
+    return {
+        "method": section.method,
+        "cost": section.cost,
+        "perfect": section.perfect,
+        "excess_percent": section.excess_percent,
+        "bound_percent": section.bound_percent,
+        "single_bound_percent": section.single_bound_percent,
+        "unicast_fraction": section.unicast_fraction,
+        "channels": section.map.channels,
+        "flows": section.flows,
+        "audience_classes": section.audience_classes,
+    }
+
+
+def stretched(job: Job, smaller: ChannelsSection, larger: ChannelsSection) -> Planned:
+    """The map with fewer channels as a plan for more, the rest of which stay empty.
+
+    What the discarded plan changed in an older one says nothing about this one.
+    """
+    map = replace(smaller.map, channels=larger.map.channels)
+    return planned_channels(job, replace(larger, map=map, ledger=smaller.ledger), {}, None)
+
+
+def take_interrupts(job: Job, params: ChannelsParams) -> None:
+    """A session that starts sets what Ctrl-C does: the search must have the last word."""
+    if params.restarts > 1 or params.on_spark:
+        job.engine.session()
+        job.watch.asked(math.inf)
+
+
+def prepared(job: Job, method: Method, params: ChannelsParams, given: Mapping[str, Any]) -> Run:
+    """A run of the method with the options in the numbers of the problem."""
+    fields = translate(job.dataset, params.channels, given)
+    told = method.params(channels=params.channels, weights=params.prices.weights, **fields)
+    return Run(job.dataset, method, told, rows_for(method, given), job.seed, job.engine)
+
+
+def carry_out(
+    run: Run, watch: Watch, params: ChannelsParams
+) -> tuple[ChannelsSection, tuple[float, ...]]:
+    """Run here, as restarts or islands, or on Spark: the plan, and the costs of all searches."""
+    if params.restarts > 1:
+        spread = run.islands if run.method.subscriptions else run.restarted
+        return spread(params.restarts, watch)
+    made = run.on_spark(watch) if params.on_spark else run.here(watch)
+    return made, (made.cost,)
+
+
+# ---- changes of an older plan
+
+
+def churned(job: Job, run: Run, section: ChannelsSection, params: ChannelsParams) -> dict[str, Any]:
+    """What a plan changes in the one it started from, and what keeping so much of it costs.
+
+    ``gone`` counts pairs of the older plan whose flow or subscriber is no more. The cost of a plan
+    made afresh is None if its search did not come to its end.
+    """
+    assert params.start
+    older = load_start(job.dataset, params.channels, params.start)
+    changed = map_changes(older.map, section.map)
+    fresh = None if job.watch.ended or params.on_spark else fresh_cost(job, run, params)
+    given_up = None if not fresh else round(100 * (section.cost / fresh - 1), 9)
+    told = {"gone": older.gone, "fresh_cost": fresh, "given_up_percent": given_up}
+    return asdict(changed) | told
+
+
+def fresh_cost(job: Job, run: Run, params: ChannelsParams) -> float | None:
+    """What the same limits allow without an older plan, if nothing ends that search early."""
+    afresh = {name: value for name, value in params.limits.items() if name not in CHANGES}
+    watch = Watch(job.watch.time, job.watch.asked)
+    found = prepared(job, run.method, params, afresh).here(watch).cost
+    return None if watch.ended else found
+
+
+# ---- other methods
+
+
 def compare_methods(
-    dataset: Dataset,
-    channels: int,
-    methods: Iterable[str],
-    *,
-    w1: float = 1.0,
-    w2: float = 1.0,
-    w3: float = 1.0,
-    seed: int = 0,
-    stop: Stop | None = None,
-    engine: Engine = EMBEDDED,
+    job: Job, section: ChannelsSection, methods: Iterable[str]
 ) -> list[dict[str, Any]]:
     """What other methods would cost; a second step is named as in ``tock+greedy-flow``.
 
-    Limits do not apply to them. When ``stop`` says so, those that are left are left out.
+    Limits do not apply to them. When the job is stopped, those that are left are left out.
     """
-    from fanplan.core.ledger import cost, excess_percent, unicast_fraction
-    from fanplan.core.prices import Weights
-    from fanplan.core.stop import never
-    from fanplan.layers.channels.ledger import analytic_ledger, perfect
-    from fanplan.layers.channels.methods import find_method, interest_of, load_problem
-    from fanplan.layers.channels.params import require_enough_flows, require_traffic
-
-    weights, ended = Weights(w1, w2, w3), stop or never
+    weights, channels = section.weights, section.map.channels
     found = [find_method(*name.split("+", 1)) for name in methods]
     results: list[dict[str, Any]] = []
     for method in found:
-        if ended(math.inf):
+        if job.watch.asked(math.inf):
             break
-        with engine.progress.stage(f"compare {method.name}"):
-            given = load_problem(dataset.path, method)
+        with job.engine.progress.stage(f"compare {method.name}"):
+            given = load_problem(job.dataset.path, method)
             problem = interest_of(given)
             require_traffic(problem)
             require_enough_flows(problem, channels)
             began = clock.perf_counter()
             params = method.params(channels=channels, weights=weights)
-            ledger = analytic_ledger(problem, method.planner(given, params, seed, ended))
+            made = method.planner(given, params, job.seed, job.watch.asked)
+            ledger = analytic_ledger(problem, made)
             total = cost(ledger, weights)
             results.append(
                 {
@@ -276,6 +182,15 @@ def compare_methods(
                 }
             )
     return results
+
+
+# ---- what must hold before the work begins
+
+
+def require_names(dataset: Dataset, names: Iterable[str]) -> None:
+    """Every name must be that of a flow, a topic or a subscriber that can be explained."""
+    for name in names:
+        find_named(dataset, name)
 
 
 def require_whole_cover(dataset: Dataset) -> None:

@@ -240,7 +240,7 @@ def explained_flow(
 ) -> dict[str, Any]:
     """One flow; a row is its audience class or itself, so its share of the row's rate is told."""
     because = asked_for(plan, flow)
-    by_unicast = plan.params.get("unicast_limit") != 0 and because != "pinned"
+    by_unicast = plan.params.unicast_limit != 0 and because != "pinned"
     told = explain_row(problem, plan.map, plan.weights, row, by_unicast)
     if because == "off multicast":
         told = replace(told, runner_up="none", runner_up_cost=math.nan)
@@ -257,7 +257,7 @@ def explained_flow(
 def asked_for(plan: ChannelsSection, flow: dict[str, Any]) -> str | None:
     """Whether the user wanted the flow on channels or off them."""
     for option, word in (("pinned", "pinned"), ("off_multicast", "off multicast")):
-        if {flow["flow"], flow["topic"]} & set(plan.params.get(option, ())):
+        if {flow["flow"], flow["topic"]} & set(getattr(plan.params, option)):
             return word
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fanplan.data.interest import Rows
     from fanplan.layers.channels.methods import Method
     from fanplan.layers.channels.names import StartMap
+    from fanplan.layers.channels.params import ChannelsParams
 
 PER_FLOW = ("pinned", "off_multicast", "max_channel_rate", "start")
 """Options that speak of single flows: a class of flows must not be decided as one then."""
@@ -56,25 +57,17 @@ def translate(dataset: Dataset, channels: int, options: Mapping[str, Any]) -> di
     return result | pins(dataset, options)
 
 
-def recorded(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plan records of the options: as the user gave them, not as rows and totals.
-
-    Of an older plan only that there was one: where it lay is no part of the plan.
-    """
-    told = {name: options[name] for name in ("max_channel_rate",) if name in options}
-    for name in ("pinned", "off_multicast"):
-        if name in options:
-            told[name] = sorted(options[name])
-    limits = options.get("max_channels_per_subscriber")
-    if limits is not None and not isinstance(limits, int):
-        given = limits if isinstance(limits, Mapping) else read_limits_of(limits)
-        told["max_channels_per_subscriber"] = dict(sorted(given.items()))
-    return told
-
-
-def read_limits_of(path: PathLike) -> Mapping[str, int]:
-
-    return read_limits(Path(path))
+def as_recorded(params: ChannelsParams) -> ChannelsParams:
+    """What a plan records: as the user gave it, not as rows and totals, and lists in order."""
+    limits = params.max_channels_per_subscriber
+    if isinstance(limits, Path | str):
+        limits = read_limits(Path(limits))
+    return replace(
+        params,
+        pinned=tuple(sorted(params.pinned)),
+        off_multicast=tuple(sorted(params.off_multicast)),
+        max_channels_per_subscriber=limits,
+    )
 
 
 def pins(dataset: Dataset, options: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -109,7 +102,7 @@ def subscriber_limits(
     if isinstance(limit, int):
         return limit
     option = "max_channels_per_subscriber"
-    given = limit if isinstance(limit, Mapping) else read_limits_of(limit)
+    given = limit if isinstance(limit, Mapping) else read_limits(Path(limit))
     return limits_in_order(given, subscriber_names(dataset.path), channels, option)
 
 

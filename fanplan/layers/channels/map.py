@@ -13,6 +13,7 @@ from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger, cost, excess_percent, unicast_fraction
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem, Rows
+from fanplan.layers.channels.params import ChannelsParams
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +134,7 @@ class ChannelsSection:
     map: ChannelMap
     rows: Rows
     source: str
-    method: str
-    params: dict[str, Any]
-    weights: Weights
+    params: ChannelsParams
     seed: int
     ledger: Ledger
     perfect: float
@@ -146,6 +145,14 @@ class ChannelsSection:
     seconds: float
     version: str
     layer: Literal["channels"] = "channels"
+
+    @property
+    def method(self) -> str:
+        return self.params.full_method
+
+    @property
+    def weights(self) -> Weights:
+        return self.params.prices.weights
 
     @property
     def cost(self) -> float:

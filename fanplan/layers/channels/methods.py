@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.options import GIVEN
 from fanplan.core.stop import Stop, never
 from fanplan.core.version import __version__
 from fanplan.data.interest import InterestProblem, Rows, load_interest
 from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection
-from fanplan.layers.channels.params import (
-    ChannelParams,
+from fanplan.layers.channels.method_params import (
     KmodesParams,
+    MethodParams,
     UnicastParams,
     require_enough_flows,
     require_traffic,
 )
+from fanplan.layers.channels.params import ChannelPrices, ChannelsParams
 from fanplan.layers.channels.published.exact import ExactParams, exact
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
 from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
@@ -59,7 +61,7 @@ class Method:
 
     name: str
     planner: Planner
-    params: type[ChannelParams]
+    params: type[MethodParams]
     rows: Rows
     meaning: str
     first_step: bool = False
@@ -70,9 +72,9 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("kmodes", kmodes, KmodesParams, "class", "multicast and unicast decided together"),
-        Method("broadcast", broadcast, ChannelParams, "class", "one channel carries everything"),
-        Method("round-robin", round_robin, ChannelParams, "flow", "flows dealt in turn", True),
-        Method("random", random_map, ChannelParams, "flow", "a channel drawn for each flow", True),
+        Method("broadcast", broadcast, MethodParams, "class", "one channel carries everything"),
+        Method("round-robin", round_robin, MethodParams, "flow", "flows dealt in turn", True),
+        Method("random", random_map, MethodParams, "flow", "a channel drawn for each flow", True),
         Method("tock", tock, FirstStepParams, "flow", "K-means on the true cost", True),
         Method(
             "lloyd",
@@ -86,8 +88,8 @@ METHODS: dict[str, Method] = {
         Method(
             "interior-point", interior_point, FirstStepParams, "flow", "relaxed and rounded", True
         ),
-        Method("flow-merge", flow_merge, ChannelParams, "class", "flows merged pair by pair", True),
-        Method("user-merge", user_merge, ChannelParams, "class", "users merged pair by pair", True),
+        Method("flow-merge", flow_merge, MethodParams, "class", "flows merged pair by pair", True),
+        Method("user-merge", user_merge, MethodParams, "class", "users merged pair by pair", True),
         Method(
             "genetic", genetic, GeneticParams, "flow", "subscriptions mapped, evolved", False, True
         ),
@@ -118,6 +120,21 @@ def find_method(name: str, second_step: str | None = None) -> Method:
     )
 
 
+def asked_of(method: Method, params: MethodParams) -> ChannelsParams:
+    """What was asked of a method that was told these parameters."""
+    name, _, second = method.name.partition("+")
+    weights, told = params.weights, params.recorded()
+    changes = ("start", "change_price", "max_changes")
+    if told.pop("start", False):
+        told["start"] = GIVEN
+    else:
+        told = {name: value for name, value in told.items() if name not in changes}
+    prices = ChannelPrices(weights.w1, weights.w2, weights.w3)
+    return ChannelsParams.given(
+        told | {"method": name, "unicast": second or None, "prices": prices}
+    )
+
+
 def load_problem(dataset: Path, method: Method, rows: Rows | None = None) -> Input:
     """The problem that the method takes, with its kind of rows unless others are asked for."""
     if method.subscriptions:
@@ -130,7 +147,7 @@ def interest_of(problem: Input) -> InterestProblem:
 
 
 def plan_channels(
-    problem: Input, method: Method, params: ChannelParams, seed: int = 0, stop: Stop = never
+    problem: Input, method: Method, params: MethodParams, seed: int = 0, stop: Stop = never
 ) -> ChannelsSection:
     """Run a method on a problem with its kind of rows; add the ledger and the bounds."""
     interest = interest_of(problem)
@@ -140,7 +157,7 @@ def plan_channels(
 
 
 def planned(
-    problem: InterestProblem, method: Method, params: ChannelParams, seed: int, map: ChannelMap
+    problem: InterestProblem, method: Method, params: MethodParams, seed: int, map: ChannelMap
 ) -> ChannelsSection:
     """The plan of a map that the method made with these parameters and this seed."""
     bound, single = best_bounds(problem, params.weights, params.channels)
@@ -148,9 +165,7 @@ def planned(
         map=map,
         rows=problem.rows,
         source=problem.source,
-        method=method.name,
-        params=params.recorded(),
-        weights=params.weights,
+        params=asked_of(method, params),
         seed=seed,
         ledger=analytic_ledger(problem, map),
         perfect=perfect(problem, params.weights),

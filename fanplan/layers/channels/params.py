@@ -1,150 +1,201 @@
-"""What kmodes can be told, checked once on construction."""
+"""What can be asked of channels."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.prices import Weights
-from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap
+from fanplan.core.options import Command, Options, option, required
+from fanplan.core.prices import Prices, Weights, price, priced
+
+METHODS = (
+    *("kmodes", "broadcast", "round-robin", "random", "tock", "lloyd", "bmd", "interior-point"),
+    *("flow-merge", "user-merge", "genetic", "genetic-atomic", "reverse", "exact", "unicast"),
+)
+DESIGNED = "design"
+"""The method of channels that were planned together with all other layers."""
+
+BASELINES = "unicast,broadcast,round-robin"
 
 
 @dataclass(frozen=True)
-class ChannelParams:
-    """How many channels there are, and what messages cost. A method with more adds fields."""
+class ChannelPrices(Prices):
+    """What messages cost."""
 
-    channels: int
-    weights: Weights = field(default_factory=Weights)
-
-    def __post_init__(self) -> None:
-        if self.channels < 1:
-            what = f"{self.channels} channels cannot carry a flow"
-            raise InputError(Problem("channels", what, "Use at least 1, or the method unicast"))
-
-    def recorded(self) -> dict[str, Any]:
-        """The parameters as a plan stores them; weights have a place of their own there."""
-        return {name: value for name, value in asdict(self).items() if name != "weights"}
-
-
-@dataclass(frozen=True)
-class UnicastParams(ChannelParams):
-    """Unicast needs no channels, so there may be none."""
-
-    channels: int = 0
-
-    def __post_init__(self) -> None:
-        if self.channels < 0:
-            what = f"{self.channels} is not a number of channels"
-            raise InputError(Problem("channels", what, "Use 0 or more"))
-
-
-@dataclass(frozen=True)
-class KmodesParams(ChannelParams):
-    """Effort, limits and the map to start from. A limit of None does not apply.
-
-    Rows are positions in the problem; messages are totals over its window.
-    """
-
-    starts: int = 1
-    """Independent searches; the best one is kept."""
-    passes: int = 10
-    """Most passes of each Lloyd alternation."""
-    swaps: int = 64
-    """Most swaps tried in a search; 0 leaves only what Lloyd and single moves find."""
-    heavy: float = 0.2
-    """Part of the rows, by traffic times audience, that swaps look at if there are many rows."""
-    multiple: bool = True
-    """Whether a row may go to several channels."""
-    unicast_limit: float | None = None
-    """Most of the messages sent that may go by unicast, 0 to 1; 0: multicast only."""
-    max_channels_per_subscriber: int | Sequence[int] | None = None
-    """One number for all subscribers, or one for each."""
-    max_channel_rate: float | None = None
-    """Most messages on a channel over the window."""
-    pinned: tuple[int, ...] = ()
-    """Rows that must reach all their audience by multicast."""
-    off_multicast: tuple[int, ...] = ()
-    """Rows that must go by unicast alone."""
-    start: ChannelMap | None = None
-    """The map to begin with, over the same rows, subscribers and channels."""
-    change_price: float = 0.0
-    """What each (row, channel) and (channel, subscriber) pair that differs from start costs."""
-    max_changes: int | None = None
-    """Most such pairs."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        problems = [*self._numbers(), *self._relations()]
-        if problems:
-            raise InputError(problems)
+    received: float = price("received", positive=True)
+    sent: float = price("sent", positive=True)
+    unicast: float = price("unicast", positive=True)
 
     @property
-    def multicast_only(self) -> bool:
-        return self.unicast_limit == 0
-
-    def recorded(self) -> dict[str, Any]:
-        """The parameters as a plan stores them: of the start, only whether there was one."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        del values["weights"]
-        values["start"] = self.start is not None
-        for name in ("pinned", "off_multicast"):
-            values[name] = [int(row) for row in values[name]]
-        limits = self.max_channels_per_subscriber
-        if limits is not None and not isinstance(limits, int):
-            values["max_channels_per_subscriber"] = [int(limit) for limit in limits]
-        return values
-
-    def _numbers(self) -> Iterator[Problem]:
-        for name, least in (("starts", 1), ("passes", 1), ("swaps", 0), ("max_changes", 0)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                yield Problem(name, f"{value} is too few", f"Use {least} or more")
-        for name in ("unicast_limit", "heavy"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                yield Problem(name, f"{value} is not a fraction", "Use a number from 0 to 1")
-        for name in ("max_channel_rate", "change_price"):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                yield Problem(name, f"{value} is not allowed", "Use a finite number from 0")
-        limits = self.max_channels_per_subscriber
-        if limits is not None and np.any(np.asarray(limits) < 0):
-            what = "a subscriber cannot join fewer than 0 channels"
-            yield Problem("max_channels_per_subscriber", what, "Use 0 or more")
-
-    def _relations(self) -> Iterator[Problem]:
-        both = sorted(set(self.pinned) & set(self.off_multicast))
-        if both:
-            what = f"row {both[0]} must go by multicast and must not"
-            yield Problem("pinned", what, "Take it out of one of the two lists")
-        if self.multicast_only and self.off_multicast:
-            what = f"row {min(self.off_multicast)} must go by unicast, but no unicast is allowed"
-            yield Problem("off_multicast", what, "Leave it out, or raise the unicast limit")
-        if self.start is None and (self.change_price or self.max_changes is not None):
-            yield Problem("start", "changes of what? No map is given", "Give the map to start from")
-        if self.start is not None and self.start.channels > self.channels:
-            what = f"it has {self.start.channels} channels, {self.channels} are allowed"
-            yield Problem("start", what, "Allow as many, or start from another map")
+    def weights(self) -> Weights:
+        """The same as formulas write them."""
+        return Weights(self.received, self.sent, self.unicast)
 
 
-def require_traffic(problem: InterestProblem) -> None:
-    """There must be something to plan."""
-    if problem.flow_count == 0:
-        what = "no flow has an audience, so there is nothing to plan"
-        raise InputError(Problem("dataset", what, "Check subscriptions, topics and the quarantine"))
-    if not problem.messages.any():
-        what = "all rates of flows that somebody wants are 0, so there is nothing to plan"
-        raise InputError(Problem("dataset", what, "Check publications, or advertised rates"))
+def number_or_file(text: str) -> int | Path:
+    """A limit for all subscribers, or the file that has one for each."""
+    with suppress(ValueError):
+        return int(text)
+    return Path(text)
 
 
-def require_enough_flows(problem: InterestProblem, channels: int) -> None:
-    """A method that fills every channel needs a flow for each."""
-    if channels > problem.flow_count:
-        what = f"{channels} channels are more than the {problem.flow_count} flows"
-        raise InputError(Problem("channels", what, f"Use at most {problem.flow_count}"))
+def read_further(words: list[str]) -> dict[str, Any]:
+    """Parameters as NAME=VALUE: a value is a number, true, false, or else text."""
+    found = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not (sign and name.isidentifier()):
+            raise InputError(Problem("options", f"{word!r} is not NAME=VALUE", "Use starts=4"))
+        found[name] = as_value(text)
+    return found
+
+
+def as_value(text: str) -> int | float | bool | str:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+@dataclass(frozen=True)
+class ChannelsParams(Options):
+    """How many channels there are, by which method they are filled, and within which limits."""
+
+    channels: int = required("Number of channels; several, such as 10,20,50, give a curve.")
+    method: str = option("kmodes", f"{', '.join(METHODS[:-1])} or {METHODS[-1]}.")
+    unicast: str | None = option(
+        None,
+        "Second step after a method that leaves all on channels: greedy-flow, greedy-user, "
+        "greedy-pair, lightest-flow, heaviest-flow, lightest-user or heaviest-user, each also "
+        "with -iterative.",
+    )
+    unicast_limit: float | None = option(
+        None,
+        "Upper limit on the share sent by unicast, 0 to 1.",
+        at_least=0,
+        at_most=1,
+        also=("unicast limit",),
+    )
+    max_channels_per_subscriber: int | Mapping[str, int] | Path | str | list[int] | None = option(
+        None,
+        "A number for all, or a file with columns subscriber and channels.",
+        read=number_or_file,
+    )
+    max_channel_rate: float | None = option(
+        None, "Most messages per second on a channel.", unit="messages/s", at_least=0
+    )
+    pinned: tuple[str, ...] = option(
+        (),
+        "Flow or topic that must go by multicast; repeatable.",
+        flag="--pin",
+        many=True,
+        read=tuple,
+        shown="",
+    )
+    off_multicast: tuple[str, ...] = option(
+        (),
+        "Flow or topic that must go by unicast; repeatable.",
+        many=True,
+        read=tuple,
+        shown="",
+    )
+    start: Path | str | None = option(
+        None, "Older plan to start from.", flag="--from", metavar="PLAN", kept="whether"
+    )
+    max_changes: int | None = option(
+        None, "With --from: most changes of members and flows.", flag="--churn", at_least=0
+    )
+    change_price: float | None = option(
+        None, "With --from: what each change costs, in units of the cost.", at_least=0
+    )
+    options: Mapping[str, Any] = option(
+        {},
+        "Further parameter of the method, such as starts=4; repeatable.",
+        flag="--option",
+        metavar="NAME=VALUE",
+        many=True,
+        read=read_further,
+        shown="",
+    )
+    restarts: int = option(
+        1, "Searches, each a Spark task; the best is kept.", at_least=1, kept=False
+    )
+    on_spark: bool = option(
+        False, "Plan on Spark, for problems too large for one machine.", kept=False
+    )
+    prices: ChannelPrices = priced(ChannelPrices())
+
+    @classmethod
+    def given(cls, values: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Keywords that are no options here are further parameters of the method."""
+        known = {item.name for item in fields(cls)}
+        own = {name: value for name, value in values.items() if name in known}
+        more = {n: v for n, v in values.items() if n not in known and v is not None}
+        if more:
+            own["options"] = {**own.get("options", {}), **more}
+        return super().given(own, renamed)
+
+    def relations(self) -> Iterator[Problem]:
+        if self.channels < 0:
+            yield Problem(
+                "channels", f"{self.channels} is not a number of channels", "Use 0 or more"
+            )
+        elif not self.channels and self.method not in ("unicast", DESIGNED):
+            what = "0 channels cannot carry a flow"
+            yield Problem("channels", what, "Use at least 1, or the method unicast")
+        if self.method not in (*METHODS, DESIGNED):
+            remedy = f"Use one of: {', '.join(METHODS)}"
+            yield Problem("method", f"{self.method!r} is not known", remedy)
+        for name in ("change_price", "max_changes"):
+            if getattr(self, name) is not None and not self.start:
+                what = "there is no older plan to change"
+                yield Problem(name, what, "Give the plan to start from, or leave it out")
+        if self.on_spark and self.restarts > 1:
+            what = "restarts hold the whole problem in each task"
+            yield Problem("restarts", what, "Leave out one of restarts and on_spark")
+
+    @property
+    def full_method(self) -> str:
+        """The method, and its second step if it has one."""
+        return f"{self.method}+{self.unicast}" if self.unicast else self.method
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Options of the method that were given, by name."""
+        names = (
+            *("unicast_limit", "max_channels_per_subscriber", "max_channel_rate", "pinned"),
+            *("off_multicast", "start", "max_changes", "change_price"),
+        )
+        asked = {name: getattr(self, name) for name in names}
+        return {n: v for n, v in asked.items() if v is not None and v != ()} | dict(self.options)
+
+
+def require_methods(names: list[str]) -> None:
+    """Every name must be that of a method, or of one with a second step."""
+    for name in names:
+        first = name.split("+", 1)[0]
+        if first not in METHODS:
+            remedy = f"Use one of: {', '.join(METHODS)}"
+            raise InputError(Problem("compare", f"{first!r} is not known", remedy))
+
+
+COMMANDS = (
+    Command(
+        "channels",
+        ChannelsParams,
+        "Decide which flows share which channels and what goes by unicast.",
+        seeded=True,
+        timed=True,
+        compare=BASELINES,
+        compare_help="Methods to set beside the plan, such as tock+greedy-flow",
+        comparable=require_methods,
+        explains="Flow, topic or subscriber to explain; repeatable.",
+        swept="channels",
+    ),
+)

@@ -7,45 +7,35 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import FiniteFloat
 
 from fanplan.core.arrays import Longs
+from fanplan.core.prices import Weights
 from fanplan.data.interest import FLOW_COLUMNS, Rows
 from fanplan.data.reader import read_manifest, read_stage, stage_batches
 from fanplan.layers.channels.map import ChannelsSection, MapPairs
-from fanplan.plan.numbers import Count, Positive
+from fanplan.layers.channels.params import ChannelsParams
+from fanplan.plan.numbers import Count
 from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import CHANNEL_TABLES
 from fanplan.workload.tables import Table
 
 
-class WeightsRecord(BaseModel):
-    """Weights of the cost."""
-
-    model_config = ConfigDict(frozen=True)
-
-    w1: Positive
-    w2: Positive
-    w3: Positive
-
-
 class ChannelsRecord(SectionRecord):
     """How channels were decided and what they cost.
 
-    ``seconds`` is the window that the ledger covers, not a run time.
+    ``params`` are what was asked for; their options are all that the method was told. ``seconds``
+    is the window that the ledger covers, not a run time.
     """
 
     layer = "channels"
 
-    method: str
-    params: dict[str, Any]
-    weights: WeightsRecord
+    params: ChannelsParams
     channels: Count
     flows: Count
     audience_classes: Count
@@ -62,6 +52,14 @@ class ChannelsRecord(SectionRecord):
     unicast_fraction: FiniteFloat
     ledger: dict[str, FiniteFloat]
 
+    @property
+    def method(self) -> str:
+        return self.params.full_method
+
+    @property
+    def weights(self) -> Weights:
+        return self.params.prices.weights
+
     def tables(self) -> tuple[Table, ...]:
         return CHANNEL_TABLES
 
@@ -71,9 +69,7 @@ RECORD = ChannelsRecord
 
 def channels_record(layer: ChannelsSection) -> ChannelsRecord:
     return ChannelsRecord(
-        method=layer.method,
         params=layer.params,
-        weights=WeightsRecord(**asdict(layer.weights)),
         channels=layer.map.channels,
         flows=layer.flows,
         audience_classes=layer.audience_classes,

@@ -13,8 +13,8 @@ from fanplan.data.engine import Engine
 if TYPE_CHECKING:
     from fanplan.data.interest import Rows
     from fanplan.layers.channels.map import ChannelsSection
+    from fanplan.layers.channels.method_params import MethodParams
     from fanplan.layers.channels.methods import Method
-    from fanplan.layers.channels.params import ChannelParams
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Run:
 
     dataset: Dataset
     method: Method
-    params: ChannelParams
+    params: MethodParams
     rows: Rows
     seed: int
     engine: Engine
@@ -58,8 +58,8 @@ class Run:
 
     def islands(self, islands: int, watch: Watch) -> tuple[ChannelsSection, tuple[float, ...]]:
         """As populations apart, in Spark tasks, whose best maps migrate."""
+        from fanplan.layers.channels.method_params import require_traffic
         from fanplan.layers.channels.methods import planned
-        from fanplan.layers.channels.params import require_traffic
         from fanplan.layers.channels.published.genetic.problem import load_subscriptions
         from fanplan.layers.channels.stages.restarts import evolve_islands
 
@@ -81,7 +81,7 @@ class Run:
 
     def on_spark(self, watch: Watch) -> ChannelsSection:
         """With Lloyd passes and the assignment as Spark jobs, for more rows than fit a search."""
-        from fanplan.layers.channels.params import KmodesParams
+        from fanplan.layers.channels.method_params import KmodesParams
         from fanplan.layers.channels.stages.decisions import as_plan
         from fanplan.layers.channels.stages.restarts import shared_folder
         from fanplan.layers.channels.stages.scale import plan_on_spark

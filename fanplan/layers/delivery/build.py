@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.prices import LedgerPrices
 from fanplan.layers.delivery.ledger import DeliveryLedger
+from fanplan.layers.delivery.params import DesignParams
 from fanplan.layers.delivery.record import (
     Delivery,
     DeliveryRecord,
     DeliverySection,
-    LedgerPricesRecord,
     StepRecord,
 )
-
-
-class DeliveryLimits(Protocol):
-    """What delivery was limited to; see DeliveryParams."""
-
-    @property
-    def channels(self) -> int: ...
-    @property
-    def entries(self) -> int | None: ...
-    @property
-    def unicast_limit(self) -> float | None: ...
-    @property
-    def direct(self) -> bool: ...
 
 
 @dataclass(frozen=True)
 class Settled:
     """What was asked for and what came of it, as the plan records it.
 
-    ``steps`` are systems on the way from the naive one to the plan: names, and parts of the cost.
+    ``channels`` are the most of a multicast domain. ``steps`` are systems on the way from the
+    naive one to the plan: names, and parts of the cost.
     """
 
-    limits: DeliveryLimits
-    prices: LedgerPrices
+    params: DesignParams
+    channels: int
     domains: tuple[str, ...]
-    fixed: tuple[str, ...]
     layered: float
     bound: float
     steps: tuple[tuple[str, dict[str, float]], ...]
@@ -57,14 +42,10 @@ def delivery_layer(
     seed: int,
     version: str,
 ) -> DeliverySection:
-    parts = ledger.parts(settled.prices)
+    parts = ledger.parts(settled.params.prices)
     record = DeliveryRecord(
-        channels=settled.limits.channels,
-        entries=settled.limits.entries,
-        unicast_limit=settled.limits.unicast_limit,
-        direct_allowed=settled.limits.direct,
-        fixed=settled.fixed,
-        prices=LedgerPricesRecord(**asdict(settled.prices)),
+        params=settled.params,
+        channels=settled.channels,
         domains=settled.domains,
         classes=len(delivery.direct),
         direct=int(delivery.direct.sum()),

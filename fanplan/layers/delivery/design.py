@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
-from fanplan.data.engine import Engine
 from fanplan.layers.delivery.fixed import fixed_channels, fixed_groups, fixed_marking, fixed_overlay
+from fanplan.layers.delivery.params import DesignParams
+from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.sections import (
     channels_layer,
     groups_section,
@@ -29,25 +30,25 @@ from fanplan.layers.delivery.steps import (
     marked_steps,
 )
 from fanplan.layers.marking.command import mark_tree
-from fanplan.layers.overlay.allocate import allocate
-from fanplan.layers.overlay.command import overlay
+from fanplan.layers.overlay.allocate import plan_allocation
+from fanplan.layers.overlay.linking import plan_overlay
+from fanplan.layers.overlay.params import AllocateParams, OverlayParams
+from fanplan.plan.made import Job
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from fanplan.core.arrays import Ints
     from fanplan.core.stop import Stop
-    from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.delivery.record import DeliverySection
     from fanplan.layers.delivery.search.joint import JudgedDelivery
     from fanplan.layers.groups.problem.trees import TreeSource
     from fanplan.layers.marking.record import MarkingSection
     from fanplan.layers.overlay.record import OverlaySection
-    from fanplan.plan.section import PlannedSection
     from fanplan.plan.stored import StoredPlan
 
-    Designed = tuple[tuple[PlannedSection, ...], DeliverySection]
+    Designed = tuple[tuple[Any, ...], DeliverySection]
 
 
 def has_brokers(dataset: Dataset) -> bool:
@@ -63,21 +64,29 @@ def has_brokers(dataset: Dataset) -> bool:
 class Designing:
     """One request to design."""
 
-    dataset: Dataset
-    params: DeliveryParams
-    multicast: str | None
-    without: tuple[str, ...]
+    job: Job
+    asked: DesignParams
     fixed: Mapping[str, StoredPlan]
-    seed: int
-    watch: Watch
-    engine: Engine
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.job.dataset
+
+    @property
+    def params(self) -> DeliveryParams:
+        """What the search is told."""
+        asked = self.asked
+        return DeliveryParams(
+            channels=asked.channels,
+            entries=asked.most_entries,
+            unicast_limit=asked.unicast_limit,
+            direct=asked.direct,
+            prices=asked.prices,
+        )
 
     def design(self) -> Designed:
         """All layers, delivery by itself too; without brokers if they are none or left out."""
-        if self.multicast not in (None, "site", "everywhere"):
-            what = f"{self.multicast!r} is unknown"
-            raise InputError(Problem("multicast", what, "Use site or everywhere"))
-        if has_brokers(self.dataset) and "overlay" not in self.without:
+        if has_brokers(self.dataset) and "overlay" not in self.asked.without:
             return self.with_brokers()
         return self.flat()
 
@@ -89,7 +98,7 @@ class Designing:
             if name in self.fixed:
                 what = f"{name} cannot be fixed: the workload has no brokers"
                 raise InputError(Problem("fixed", what, "Leave it out"))
-        if self.multicast == "site":
+        if self.asked.multicast == "site":
             what = "without brokers there are no sites"
             raise InputError(Problem("multicast", what, "Use everywhere"))
         if not self.params.channels and "channels" not in self.fixed:
@@ -106,7 +115,7 @@ class Designing:
         from fanplan.network.dataset import read_brokers
 
         tree = self.overlay_layer()
-        make_senders(self.dataset, self.engine)
+        make_senders(self.dataset, self.job.engine)
         brokers = read_brokers(self.dataset.path).names
         domain, names = self.domains(brokers)
 
@@ -115,7 +124,7 @@ class Designing:
             return load_delivery(self.dataset.path, brokers, clients, trees, domain)
 
         problem = on(planned_trees(tree, brokers))
-        naive = on(random_trees(tree, brokers, self.dataset.path, self.seed))
+        naive = on(random_trees(tree, brokers, self.dataset.path, self.job.seed))
         params = self.params
         if "groups" in self.fixed:
             params = replace(params, fixed_groups=fixed_groups(self.fixed["groups"], problem))
@@ -128,8 +137,14 @@ class Designing:
         if "overlay" in self.fixed:
             return fixed_overlay(self.fixed["overlay"])
         homes = distinct(self.dataset.path, "subscriptions", "broker")
-        make = allocate if homes == {None} else overlay
-        return make(self.dataset, seed=self.seed, engine=self.engine).layer
+        # The limits on time and the stop are for delivery.
+        job = replace(self.job, watch=Watch(None, None))
+        if homes == {None}:
+            made = plan_allocation(job, AllocateParams())
+        else:
+            made = plan_overlay(job, OverlayParams())
+        section: OverlaySection = made.section
+        return section
 
     def domains(self, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
         """Sites are multicast domains where they are known, else there is one for all."""
@@ -137,10 +152,10 @@ class Designing:
         from fanplan.network.dataset import sites_of
 
         site, names = sites_of(self.dataset.path, brokers)
-        if self.multicast == "site" and not len(names):
+        if self.asked.multicast == "site" and not len(names):
             what = "no broker has a site"
             raise InputError(Problem("multicast", what, "Give sites, or use everywhere"))
-        if self.multicast == "everywhere" or not len(names):
+        if self.asked.multicast == "everywhere" or not len(names):
             return np.repeat(EVERYWHERE, len(brokers)), ("",)
         return site, tuple(names.to_pylist())
 
@@ -157,26 +172,25 @@ class Designing:
         from fanplan.layers.delivery.build import Settled, delivery_layer
         from fanplan.layers.delivery.ledger import lowest_cost
 
-        with self.engine.progress.stage("delivery") as stage:
-            best, first, params = self.delivery(problem, params, self.watch.telling(stage))
+        with self.job.engine.progress.stage("delivery") as stage:
+            best, first, params = self.delivery(problem, params, self.job.watch.telling(stage))
             stage.rows(problem.interest.size)
         marks, notes = self.marking(tree)
         steps = [*steps, *delivery_steps(problem, params, first, best)]
         settled = Settled(
-            limits=params,
-            prices=params.prices,
+            params=self.asked,
+            channels=params.channels,
             domains=domains,
-            fixed=tuple(self.fixed),
             layered=first.cost,
             bound=lowest_cost(problem, params.prices),
             steps=tuple(self.with_marks(steps, marks)),
             warnings=notes,
         )
         key, version = self.dataset.manifest.key, __version__
-        section = delivery_layer(best.delivery, best.ledger, settled, key, self.seed, version)
-        layers: list[PlannedSection | None] = [
+        section = delivery_layer(best.delivery, best.ledger, settled, key, self.job.seed, version)
+        layers: list[Any] = [
             tree,
-            channels_layer(problem, best, params, self.seed),
+            channels_layer(problem, best, params, self.job.seed),
             groups_section(best, params, self.dataset.path, key) if tree else None,
             marks,
             section,
@@ -193,7 +207,7 @@ class Designing:
         from fanplan.layers.delivery.search.joint import delivery_on_channels, joint_delivery, keeps
 
         if "channels" not in self.fixed:
-            return *joint_delivery(problem, params, self.seed, stop), params
+            return *joint_delivery(problem, params, self.job.seed, stop), params
         plan = self.fixed["channels"]
         map, domain = fixed_channels(plan, self.dataset.path, problem)
         params = replace(params, channels=int(np.bincount(domain, minlength=1).max()))
@@ -205,7 +219,7 @@ class Designing:
 
     def marking(self, tree: OverlaySection | None) -> tuple[MarkingSection | None, tuple[str, ...]]:
         """Marks on the overlay, unless they are not wished for or cannot be; and why."""
-        if tree is None or "marking" in self.without:
+        if tree is None or "marking" in self.asked.without:
             return None, ()
         if "marking" in self.fixed:
             return fixed_marking(self.fixed["marking"], tree), ()
@@ -215,7 +229,7 @@ class Designing:
             return None, ("no marking: one broker has no links",)
         if "advertisements" not in self.dataset.manifest.stages:
             return None, ("no marking: nobody advertises",)
-        return mark_tree(self.dataset, marked_overlay(tree), self.engine), ()
+        return mark_tree(self.dataset, marked_overlay(tree), self.job.engine), ()
 
     def with_marks(self, steps: Steps, marks: MarkingSection | None) -> Steps:
         """Subscriptions are sent everywhere until links are marked."""

@@ -154,7 +154,7 @@ def figures(plan: StoredPlan, found: DeliveryNow) -> dict[str, tuple[float, floa
     counted = count_ledger(truth, decisions, find_service(truth, decisions))
     past = float(truth.messages[found.direct] @ np.diff(decisions.unicast.starts)[found.direct])
     total = float(truth.messages.sum())
-    parts = priced(record.prices, counted, past, found.ledger(), total)
+    parts = priced(record.params.prices, counted, past, found.ledger(), total)
     now = {"cost": sum(parts.values()), **parts}
     window = truth.manifest.seconds
     return {f"{name}/s": (then[name] / seconds, now[name] / window) for name in then}

@@ -1,60 +1,108 @@
-"""What delivery is planned with: limits and prices."""
+"""What can be asked of a design."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.prices import LedgerPrices
-from fanplan.layers.groups.carried import GroupKey
-from fanplan.layers.groups.params import Budget, GroupPrices, GroupsParams, Threshold
+from fanplan.core.options import Command, Options, option
+from fanplan.core.prices import LedgerPrices, priced
+
+OPTIONAL = ("overlay", "channels", "groups", "direct", "marking")
+"""What can be left out."""
+
+Reach = Literal["site", "everywhere"]
+Fixed = Mapping[str, Path | str]
+"""Plans by the layer that is taken from them."""
+
+
+def read_fixed(words: list[str]) -> dict[str, str]:
+    """Plans by layer, from LAYER=PLAN."""
+    found: dict[str, str] = {}
+    for word in words:
+        layer, _, plan = word.partition("=")
+        if not plan:
+            raise InputError(Problem("fixed", f"{word!r} names no plan", "Write LAYER=PLAN"))
+        if layer in found:
+            raise InputError(Problem("fixed", f"{layer} is given twice", "Give one plan for each"))
+        found[layer] = plan
+    return found
 
 
 @dataclass(frozen=True)
-class DeliveryParams:
-    """Limits of None do not apply.
+class DesignParams(Options):
+    """Limits, prices, and what is left out of a design or taken from other plans."""
 
-    ``channels`` are those of each multicast domain, 0: none. ``entries`` are those of forwarding
-    tables of groups, 0: no groups. ``unicast_limit`` is the most of all messages sent to
-    subscribers that may go to one alone, 0 to 1. ``direct`` allows unicast past the brokers.
-    ``fixed_groups`` are roots and members of the groups that are set up, instead of chosen ones.
-    """
+    channels: int = option(
+        0, "Number of multicast groups (per site, if brokers have sites).", at_least=0
+    )
+    entries: int | None = option(
+        None, "Upper limit on forwarding entries of groups.", at_least=0, shown="as many as pay"
+    )
+    unicast_limit: float | None = option(
+        None, "Upper limit on the share sent by unicast, 0 to 1.", at_least=0, at_most=1
+    )
+    multicast: Reach | None = option(
+        None, "How far multicast reaches: site or everywhere.", shown="site if known"
+    )
+    without: tuple[str, ...] = option(
+        (),
+        "What to leave out: some of overlay,channels,groups,direct,marking.",
+        read=lambda text: tuple(text.split(",")),
+        shown="nothing",
+    )
+    fixed: Fixed = option(
+        {},
+        "Take overlay, channels, groups or marking from a plan; repeatable.",
+        flag="--fix",
+        metavar="LAYER=PLAN",
+        many=True,
+        read=read_fixed,
+        shown="none",
+        kept="names",
+    )
+    prices: LedgerPrices = priced(LedgerPrices())
 
-    channels: int = 0
-    entries: int | None = None
-    unicast_limit: float | None = None
-    direct: bool = True
-    swaps: int = 64
-    prices: LedgerPrices = field(default_factory=LedgerPrices)
-    fixed_groups: frozenset[GroupKey] | None = None
-
-    def __post_init__(self) -> None:
-        problems = [
-            Problem(name, f"{value} is negative", "Give 0 or more")
-            for name, value in (("channels", self.channels), ("entries", self.entries))
-            if value is not None and value < 0
-        ]
-        limit = self.unicast_limit
-        if limit is not None and not 0 <= limit <= 1:
-            problems.append(Problem("unicast_limit", f"{limit} is no share", "Use 0 to 1"))
-        if problems:
-            raise InputError(problems)
+    def relations(self) -> Iterator[Problem]:
+        """Nothing may be both left out and given."""
+        for name in self.without:
+            if name not in OPTIONAL:
+                remedy = f"Use some of: {', '.join(OPTIONAL)}"
+                yield Problem("without", f"{name!r} cannot be left out", remedy)
+            elif name in self.fixed:
+                what = f"{name} cannot be left out and fixed too"
+                yield Problem("without", what, "Do one of both")
+        limits = (("channels", self.channels, "channels"), ("entries", self.entries, "groups"))
+        for name, amount, layer in limits:
+            if amount and (layer in self.without or layer in self.fixed):
+                what = f"{amount} are given, but {layer} are left out or fixed"
+                yield Problem(name, what, "Give one of both")
+        brokers = [name for name in ("groups", "marking", "overlay") if name in self.fixed]
+        if "overlay" in self.without and brokers:
+            what = f"{brokers[0]} cannot be fixed without an overlay"
+            yield Problem("without", what, "Leave in the overlay")
 
     @property
-    def groups(self) -> GroupsParams:
-        """How groups are chosen: what pays, within the entries there are."""
-        prices = self.prices
-        select = Threshold() if self.entries is None else Budget(self.entries)
-        of_groups = GroupPrices(prices.matched, prices.forwarded, prices.entry, prices.control)
-        return GroupsParams(select, prices=of_groups)
+    def direct(self) -> bool:
+        """Whether messages may be sent past the brokers."""
+        return "direct" not in self.without
 
-    def recorded(self) -> dict[str, Any]:
-        """The parameters as a plan stores them; prices have a place of their own there."""
-        return {
-            "channels": self.channels,
-            "entries": self.entries,
-            "unicast_limit": self.unicast_limit,
-            "direct": self.direct,
-            "swaps": self.swaps,
-        }
+    @property
+    def most_entries(self) -> int | None:
+        """Entries that groups may have; None: as many as pay."""
+        return 0 if "groups" in self.without else self.entries
+
+
+COMMANDS = (
+    Command(
+        "design",
+        DesignParams,
+        "Plan every layer that the workload allows, each knowing what the others cost.",
+        seeded=True,
+        timed=True,
+        rehearsed=True,
+    ),
+)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fanplan.core.arrays import Bools, Ints
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.delivery.params import DesignParams
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.plan.numbers import Amount, Count
 from fanplan.plan.parquet import by_key, write_table
@@ -19,20 +20,6 @@ from fanplan.plan.tables import DELIVERY_TABLES
 from fanplan.workload.tables import Table
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
-
-
-class LedgerPricesRecord(BaseModel):
-    """What one of each entry of the ledger costs."""
-
-    model_config = STRICT
-
-    received: Amount
-    sent: Amount
-    direct: Amount
-    matched: Amount
-    forwarded: Amount
-    entry: Amount
-    control: Amount
 
 
 class StepRecord(BaseModel):
@@ -48,20 +35,15 @@ class StepRecord(BaseModel):
 class DeliveryRecord(SectionRecord):
     """How every audience class is delivered, and what all of it costs.
 
-    ``channels`` are the most of each multicast domain, ``entries`` the most of all groups; None:
-    no limit. ``fixed`` are the layers that were taken from other plans. ``parts`` add up to
-    ``cost``; ``layered`` is what the layers cost when they are planned one after the other; no
-    delivery costs less than ``bound``.
+    ``params`` are what was asked for, ``channels`` the most in a multicast domain. ``parts`` add
+    up to ``cost``; ``layered`` is what the layers cost when they are planned one after the other;
+    no delivery costs less than ``bound``.
     """
 
     layer = "delivery"
 
+    params: DesignParams
     channels: Count
-    entries: Count | None = None
-    unicast_limit: Amount | None = None
-    direct_allowed: bool
-    fixed: tuple[str, ...] = ()
-    prices: LedgerPricesRecord
     domains: tuple[str, ...]
     classes: Count
     direct: Count

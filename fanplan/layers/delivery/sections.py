@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from fanplan.core.arrays import Ints
     from fanplan.layers.channels.map import ChannelsSection
-    from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.delivery.search.joint import JudgedDelivery
+    from fanplan.layers.delivery.search.params import DeliveryParams
     from fanplan.layers.groups.problem.trees import PartTrees
     from fanplan.layers.groups.record import GroupsSection
     from fanplan.layers.marking.problem.dataset import MarkedOverlay
@@ -85,22 +85,27 @@ def channels_layer(
     problem: DeliveryProblem, judged: JudgedDelivery, params: DeliveryParams, seed: int
 ) -> ChannelsSection:
     """The channels of a delivery as a layer of their own."""
-    from fanplan.core.prices import Weights
     from fanplan.core.version import __version__
     from fanplan.layers.channels.bounds import best_bounds
     from fanplan.layers.channels.ledger import analytic_ledger, perfect
     from fanplan.layers.channels.map import ChannelsSection
+    from fanplan.layers.channels.params import DESIGNED, ChannelPrices, ChannelsParams
 
     interest, map = problem.interest, judged.delivery.map
-    weights = Weights(params.prices.received, params.prices.sent, 1.0)
+    prices = ChannelPrices(params.prices.received, params.prices.sent, 1.0)
+    weights = prices.weights
     bound, single = best_bounds(interest, weights, map.channels)
     return ChannelsSection(
         map=map,
         rows=interest.rows,
         source=interest.source,
-        method="design",
-        params=params.recorded(),
-        weights=weights,
+        params=ChannelsParams(
+            params.channels,
+            DESIGNED,
+            unicast_limit=params.unicast_limit,
+            options={"swaps": params.swaps},
+            prices=prices,
+        ),
         seed=seed,
         ledger=analytic_ledger(interest, map),
         perfect=perfect(interest, weights),
@@ -119,20 +124,19 @@ def groups_section(
     """The groups of a delivery as a layer of their own."""
     from fanplan.core.version import __version__
     from fanplan.layers.groups.build import Decided, groups_layer
-    from fanplan.layers.groups.params import Budget, recorded
-    from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
+    from fanplan.layers.groups.problem.dataset import FoundGroups
     from fanplan.layers.groups.search.benefit import candidates_of
     from fanplan.layers.groups.search.choose import choose_among
 
-    delivery, wishes = judged.delivery, params.groups
+    delivery, told = judged.delivery, params.groups
     weighed = candidates_of(delivery.groups)
     if params.fixed_groups is not None:
         # Fixed groups follow no rule; beside them stands what as many entries could save.
-        wishes = replace(wishes, select=Budget(int(weighed.entries[delivery.selected].sum())))
-    chosen = choose_among(weighed, wishes)
+        entries = int(weighed.entries[delivery.selected].sum())
+        told = replace(told, select=f"budget:{entries}")
+    chosen = choose_among(weighed, told.choice)
     decided = Decided(
         delivery.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound
     )
-    told = recorded(wishes, Grouping(), "overlay")
     found = FoundGroups(delivery.groups, dataset)
     return groups_layer(found, decided, told, source, __version__)

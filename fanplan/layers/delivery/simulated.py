@@ -141,7 +141,7 @@ def simulate_delivery(
         overlay = brokers_of(problem, dataset)
         require_capacity(overlay)
         messages = entering(plan, left, dataset, chosen, speed, seed)
-        network, ways = group_ways(problem, left.selected, record.shortcuts, hop)
+        network, ways = group_ways(problem, left.selected, record.params.shortcuts, hop)
         result = run_messages(network, ways, overlay.capacity, messages, params)
         bare = group_ways(naive, np.zeros(naive.size, bool), False, hop)
         before = run_messages(*bare, overlay.capacity, messages, params)

@@ -10,10 +10,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fanplan.layers.delivery.params import DeliveryParams
     from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.delivery.record import StepRecord
     from fanplan.layers.delivery.search.joint import JudgedDelivery
+    from fanplan.layers.delivery.search.params import DeliveryParams
 
 Parts = dict[str, float]
 Steps = list[tuple[str, Parts]]

@@ -11,23 +11,11 @@ from fanplan.core.arrays import Bools, Floats, Longs
 from fanplan.data.build import take_audiences
 from fanplan.layers.groups.cells import cell_tables, topic_names
 from fanplan.layers.groups.ledger import groups_ledger
-from fanplan.layers.groups.problem.dataset import FoundGroups, Grouping
+from fanplan.layers.groups.params import GroupsParams
+from fanplan.layers.groups.problem.dataset import FoundGroups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.subtrees import Shortcuts, shortcuts_of
-from fanplan.layers.groups.problem.trees import TreeKind
-from fanplan.layers.groups.record import GroupsRecord, GroupsSection, PricesRecord, SelectRecord
-
-
-@dataclass(frozen=True)
-class GroupsWishes:
-    """What was asked for, as the plan records it."""
-
-    trees: TreeKind
-    grouping: Grouping
-    select: SelectRecord
-    rank: str
-    shortcuts: bool
-    prices: PricesRecord
+from fanplan.layers.groups.record import GroupsRecord, GroupsSection
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +33,14 @@ class Decided:
 
 
 def groups_layer(
-    found: FoundGroups, decided: Decided, wishes: GroupsWishes, source: str, version: str
+    found: FoundGroups, decided: Decided, params: GroupsParams, source: str, version: str
 ) -> GroupsSection:
     """Count what groups save and put them into tables, by names, the best first."""
     problem, selected = found.problem, decided.selected
     nothing = np.zeros(problem.size, bool)
     value = float(decided.benefit[selected].sum())
     record = GroupsRecord(
-        trees=wishes.trees,
-        grouping=wishes.grouping,
-        select=wishes.select,
-        rank=wishes.rank,  # type: ignore[arg-type]
-        shortcuts=wishes.shortcuts,
-        prices=wishes.prices,
+        params=params,
         brokers=len(problem.brokers),
         roots=len(problem.trees.root),
         groups=problem.size,
@@ -67,9 +50,9 @@ def groups_layer(
         # The bound is the same sum in another order if it is met.
         bound=max(value, decided.bound),
         default=groups_ledger(problem, nothing).summary(),
-        ledger=groups_ledger(problem, selected, wishes.shortcuts).summary(),
+        ledger=groups_ledger(problem, selected, params.shortcuts).summary(),
     )
-    return GroupsSection(record, tables(found, decided, wishes.shortcuts), source, version)
+    return GroupsSection(record, tables(found, decided, params.shortcuts), source, version)
 
 
 def covered(problem: GroupsProblem, selected: Bools) -> float:

@@ -42,7 +42,7 @@ def carried_groups(plan: StoredPlan, dataset: Path) -> Carried:
     The pipeline must have made the stages for the plan's grouping.
     """
     stored = read_groups(plan, read_brokers(dataset).names)
-    cells = plan.section(GroupsRecord).grouping.cells is not None
+    cells = plan.section(GroupsRecord).params.grouping.cells is not None
     wanted, group = by_cells(plan, stored, dataset) if cells else by_members(stored, dataset)
     routes = without(wanted, outside(stored, wanted, group))
     return Carried(

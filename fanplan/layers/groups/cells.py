@@ -164,7 +164,7 @@ class StoredMatcher:
 
 def stored_matcher(plan: StoredPlan) -> StoredMatcher:
     """The matcher of a plan whose groups come from cells."""
-    if plan.section(GroupsRecord).grouping.cells is None:
+    if plan.section(GroupsRecord).params.grouping.cells is None:
         what = "its groups are exact: a message's group is known by its destinations"
         raise InputError(Problem(str(plan.folder), what, "Plan groups of cells"))
     cells, table = read_cells(plan), plan.read("virtual_groups", ("group", "root")).sort_by("group")

@@ -15,9 +15,7 @@ from fanplan.simulation.simulated import Churned, ChurnListing, require_fields
 if TYPE_CHECKING:
     from fanplan.core.arrays import Ints
     from fanplan.layers.groups.bound import GroupsBound
-    from fanplan.layers.groups.params import GroupsParams
     from fanplan.layers.groups.problem.groups import GroupsProblem
-    from fanplan.layers.groups.record import GroupsRecord
     from fanplan.plan.stored import StoredPlan
 
 WORDS = {
@@ -65,13 +63,13 @@ def churn_groups(
 
     require_fields(GroupsChurn, options, "groups")
     record = plan.section(GroupsRecord)
-    wishes = GroupsChurn(**{"shortcuts": record.shortcuts} | dict(options))
-    params = params_of(record)
+    wishes = GroupsChurn(**{"shortcuts": record.params.shortcuts} | dict(options))
+    params = record.params.choice
     make_plan_stages(plan, dataset, engine, bound)
     with engine.progress.stage("churn of groups") as stage:
         trees = read_groups(plan, read_brokers(dataset.path).names).trees
         problem = possible_groups(plan, dataset.path, trees, bound).problem
-        cell = cells_of(problem) if record.grouping.cells else None
+        cell = cells_of(problem) if record.params.grouping.cells else None
         run = groups_churn(problem, wishes, lambda p: choose_groups(p, params).selected, cell)
         stage.rows(wishes.events)
     return told({"events": wishes.events, "seed": wishes.seed} | run.summary())
@@ -86,18 +84,6 @@ def told(figures: dict[str, Any]) -> Churned:
     ]
     listing = ChurnListing("Control messages", ("kind", "setting up", "during churn"), kinds)
     return Churned("groups", True, figures, "Churn of groups", facts, listing)
-
-
-def params_of(record: GroupsRecord) -> GroupsParams:
-    """The rule by which the plan chose its groups."""
-    from fanplan.layers.groups.params import Budget, GroupPrices, GroupsParams, Threshold, Top
-
-    rule, amount = record.select.rule, record.select.amount
-    select: Top | Threshold | Budget = Threshold(amount)
-    if rule != "threshold":
-        select = Top(amount) if rule == "top" else Budget(int(amount))
-    prices = GroupPrices(**record.prices.model_dump())
-    return GroupsParams(select, record.rank, record.shortcuts, prices)
 
 
 def cells_of(problem: GroupsProblem) -> Ints:

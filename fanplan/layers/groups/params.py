@@ -1,53 +1,23 @@
-"""What a user may ask of groups, by names, and where the trees come from that they hang on."""
+"""What can be asked of groups: where their trees come from, how they are found and chosen."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.prices import Prices, price
+from fanplan.core.options import Command, Options, option
+from fanplan.core.prices import Prices, price, priced
 
-if TYPE_CHECKING:
-    from fanplan.layers.groups.build import GroupsWishes
-    from fanplan.layers.groups.problem.dataset import Grouping
+Rank = Literal["saving", "nc", "fc"]
+Mark = Literal["cover", "overlap"]
+TreeKind = Literal["links", "per-publisher", "given", "overlay"]
+"""Trees of the links, of shortest paths, of the table trees, or of an overlay."""
 
-
-def params_of(select: str, rank: str, shortcuts: bool, prices: Mapping[str, float]) -> GroupsParams:
-    """The rule, the benefit and the prices, or what is wrong with them."""
-    if rank not in get_args(Rank):
-        remedy = f"Use one of: {', '.join(get_args(Rank))}"
-        raise InputError(Problem("rank", f"{rank!r} is unknown", remedy))
-    return GroupsParams(rule_of(select), cast("Rank", rank), shortcuts, GroupPrices.named(prices))
-
-
-def grouping_of(cells: int | None, mark: str, least: float) -> Grouping:
-    from fanplan.layers.groups.problem.dataset import Grouping
-
-    return Grouping(cells, cast("Any", mark), least)
-
-
-def recorded(params: GroupsParams, grouping: Grouping, trees: str) -> GroupsWishes:
-    """The same as the plan records it."""
-    from fanplan.layers.groups.build import GroupsWishes
-    from fanplan.layers.groups.record import PricesRecord, SelectRecord
-
-    select = params.select
-    rule = type(select).__name__.lower()
-    (amount,) = asdict(select).values()
-    return GroupsWishes(
-        cast("Any", trees),
-        grouping,
-        SelectRecord(rule=cast("Any", rule), amount=amount),
-        params.rank,
-        params.shortcuts,
-        PricesRecord(**asdict(params.prices)),
-    )
-
-
-# ---- trees
+RULES = "Use such as top:10%, threshold:0 or budget:100"
 
 
 @dataclass(frozen=True)
@@ -62,6 +32,79 @@ class GroupPrices(Prices):
     forwarded: float = price("forwarded")
     entry: float = price("entry")
     control: float = price("control")
+
+
+@dataclass(frozen=True)
+class GroupsParams(Options):
+    """Which trees groups hang on, how they are found, and which of them are set up."""
+
+    select: str = option(
+        "top:10%", "top:10%, threshold:X or budget:N (forwarding entries).", metavar="RULE"
+    )
+    rank: Rank = option("saving", "What groups are ranked by: saving, nc or fc.")
+    trees: TreeKind | None = option(
+        None,
+        "links (one tree), per-publisher (shortest paths by latency) or given (the table trees).",
+        metavar="TREES",
+        shown="links",
+        also=("kind of trees",),
+    )
+    overlay: Path | str | None = option(
+        None, "Use the trees of this overlay plan.", metavar="PLAN", kept="whether"
+    )
+    cells: int | None = option(
+        None,
+        "Groups of a grid with so many cells per axis.",
+        at_least=1,
+        shown="exact groups",
+    )
+    mark: Mark = option("cover", "Mark cells by full cover, or by any overlap.")
+    least: float = option(
+        0.0, "Leave what has so few messages to default routing.", at_least=0, metavar="M"
+    )
+    shortcuts: bool = option(True, "Follow the trees, link by link.", flag="--no-shortcuts")
+    prices: GroupPrices = priced(GroupPrices())
+
+    def relations(self) -> Iterator[Problem]:
+        try:
+            rule_of(self.select)
+        except InputError as error:
+            yield from error.problems
+        if self.overlay and self.trees not in (None, "overlay"):
+            yield Problem("overlay", "trees come from there", "Leave out trees, or overlay")
+
+    @property
+    def tree_kind(self) -> TreeKind:
+        """Where the trees come from."""
+        return "overlay" if self.overlay else self.trees or "links"
+
+    @property
+    def choice(self) -> Choice:
+        """How groups are chosen."""
+        return Choice(rule_of(self.select), self.rank, self.shortcuts, self.prices)
+
+    @property
+    def grouping(self) -> Grouping:
+        """How groups are found."""
+        return Grouping(self.cells, self.mark, self.least)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How groups are found.
+
+    Without ``cells`` groups are exact: observed traffic with the same destinations. Else they come
+    from a grid with so many cells on each axis, which a broker marks if it wants all of them
+    (``cover``) or any part (``overlap``). ``least`` is the density threshold: what has so few
+    messages in the window, or fewer, takes default routing.
+    """
+
+    cells: int | None = None
+    mark: Mark = "cover"
+    least: float = 0.0
+
+
+# ---- rules
 
 
 @dataclass(frozen=True)
@@ -84,7 +127,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class Budget:
+class EntryBudget:
     """The most benefit for at most so many entries in forwarding tables."""
 
     entries: int
@@ -95,42 +138,43 @@ class Budget:
             raise InputError(Problem("budget", what, "Give 0 entries or more"))
 
 
+Rule = Top | Threshold | EntryBudget
+
+
 @dataclass(frozen=True)
-class GroupsParams:
+class Choice:
     """How groups are chosen: by which rule and which benefit, with shortcuts or without."""
 
-    select: Top | Threshold | Budget
+    select: Rule
     rank: Rank = "saving"
     shortcuts: bool = True
     prices: GroupPrices = field(default_factory=GroupPrices)
 
 
-Rank = Literal["nc", "fc", "saving"]
-
-
-REMEDY = "Use such as top:10%, threshold:0 or budget:100"
-
-
-def rule_of(text: str) -> Top | Threshold | Budget:
+def rule_of(text: str) -> Rule:
     """``top:10%`` (or ``top:0.1``), ``threshold:5`` or ``budget:100``."""
     name, _, amount = text.partition(":")
-    value = number(amount.removesuffix("%") if name == "top" else amount)
+    value = finite(amount.removesuffix("%") if name == "top" else amount)
     if name not in ("top", "threshold", "budget") or value is None:
-        raise InputError(Problem("select", f"{text!r} is not understood", REMEDY))
+        raise InputError(Problem("select", f"{text!r} is not understood", RULES))
     if name == "top":
-        return Top(share(text, value / 100 if amount.endswith("%") else value))
+        share = value / 100 if amount.endswith("%") else value
+        if not 0 < share <= 1:
+            what = f"{text!r} is no share of the groups"
+            raise InputError(Problem("select", what, "Give more than 0 % and at most 100 %"))
+        return Top(share)
     if name == "threshold":
         if value < 0:
             what = f"{text!r} takes groups that cost more than they save"
             raise InputError(Problem("select", what, "Give 0 or more"))
         return Threshold(value)
-    if value < 1 or value % 1:
+    if value < 0 or value % 1:
         what = f"{text!r} is no number of entries"
         raise InputError(Problem("select", what, "Give a whole number of 1 or more"))
-    return Budget(int(value))
+    return EntryBudget(int(value))
 
 
-def number(text: str) -> float | None:
+def finite(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
@@ -138,8 +182,10 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def share(text: str, value: float) -> float:
-    if not 0 < value <= 1:
-        what = f"{text!r} is no share of the groups"
-        raise InputError(Problem("select", what, "Give more than 0 % and at most 100 %"))
-    return value
+COMMANDS = (
+    Command(
+        "groups",
+        GroupsParams,
+        "Match once at entry what goes to the same brokers, and skip hops that only forward.",
+    ),
+)

@@ -7,55 +7,27 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import FiniteFloat
 
-from fanplan.layers.groups.problem.dataset import Grouping
-from fanplan.layers.groups.problem.trees import TreeKind
+from fanplan.layers.groups.params import GroupsParams
 from fanplan.plan.numbers import Amount, Count
 from fanplan.plan.parquet import write_table
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import CELL_TABLES, GROUPS_TABLES
 from fanplan.workload.tables import Table
 
-STRICT = ConfigDict(frozen=True, extra="forbid")
-
-
-class SelectRecord(BaseModel):
-    """By which rule groups were chosen: a share of them, a least benefit, or most entries."""
-
-    model_config = STRICT
-
-    rule: Literal["top", "threshold", "budget"]
-    amount: Amount
-
-
-class PricesRecord(BaseModel):
-    """What a match, a message on a link, an entry and a control message cost."""
-
-    model_config = STRICT
-
-    matched: Amount
-    forwarded: Amount
-    entry: Amount
-    control: Amount
-
 
 class GroupsRecord(SectionRecord):
     """Which groups were found and chosen, and what they save.
 
-    ``grouping`` says how groups were found, ``groups`` how many, ``selected`` how many are set up.
-    ``value`` is their benefit by ``rank``; no choice by the same rule exceeds ``bound``. Ledgers
-    are totals and means over the window: ``default`` without groups, ``ledger`` with them.
+    ``params`` are what was asked for. ``groups`` counts those that were found, ``selected`` those
+    that are set up. ``value`` is their benefit; no choice by the same rule exceeds ``bound``.
+    Ledgers are totals and means over the window: ``default`` without groups, ``ledger`` with them.
     """
 
     layer = "groups"
 
-    trees: TreeKind
-    grouping: Grouping
-    select: SelectRecord
-    rank: Literal["nc", "fc", "saving"]
-    shortcuts: bool
-    prices: PricesRecord
+    params: GroupsParams
     brokers: Count
     roots: Count
     groups: Count
@@ -67,7 +39,7 @@ class GroupsRecord(SectionRecord):
     ledger: dict[str, FiniteFloat]
 
     def tables(self) -> tuple[Table, ...]:
-        return GROUPS_TABLES + (CELL_TABLES if self.grouping.cells else ())
+        return GROUPS_TABLES + (CELL_TABLES if self.params.cells else ())
 
 
 RECORD = GroupsRecord

@@ -118,10 +118,10 @@ def replay_groups(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedG
 
     stored = load_plan(Path(plan))
     record = stored.section(GroupsRecord)
-    make_group_stages(dataset, record.grouping, engine)
+    make_group_stages(dataset, record.params.grouping, engine)
     with engine.progress.stage("replay") as stage:
         carried = carried_groups(stored, dataset.path)
         stage.rows(len(carried.problem.routes))
     same = stored.record.input.key == dataset.manifest.key
     planned = record.ledger if same else None
-    return replayed_groups(carried.problem, carried.wanted, record.shortcuts, planned)
+    return replayed_groups(carried.problem, carried.wanted, record.params.shortcuts, planned)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.layers.groups.params import EntryBudget, Threshold, Top
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.page.charts import MOST_POINTS, ChartLine, Frame, chart, chart_lines
 from fanplan.page.content import Listing, Picture, Section
@@ -61,27 +62,28 @@ def saving_of(planned: Planned, record: GroupsRecord) -> Saving:
 
 def facts(record: GroupsRecord) -> list[tuple[str, Any]]:
     return [
-        ("trees", record.trees),
+        ("trees", record.params.trees),
         ("brokers", record.brokers),
         ("groups found", record.groups),
         ("groups set up", record.selected),
         ("chosen", rule(record)),
-        ("ranked by", record.rank),
+        ("ranked by", record.params.rank),
         ("messages in groups", percent(record.covered)),
         ("benefit", record.value),
         ("no choice by this rule exceeds", record.bound),
-        ("shortcuts", record.shortcuts),
+        ("shortcuts", record.params.shortcuts),
     ]
 
 
 def rule(record: GroupsRecord) -> str:
     """By which rule groups were chosen, in words."""
-    amount = record.select.amount
-    return {
-        "top": f"the best {percent(amount)}",
-        "threshold": f"those with a benefit above {number(amount)}",
-        "budget": f"the best for {number(amount)} entries",
-    }[record.select.rule]
+    match record.params.choice.select:
+        case Top(share):
+            return f"the best {percent(share)}"
+        case Threshold(least):
+            return f"those with a benefit above {number(least)}"
+        case EntryBudget(entries):
+            return f"the best for {number(entries)} entries"
 
 
 def figure_listing(name: str, record: GroupsRecord) -> Listing:

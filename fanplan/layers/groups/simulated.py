@@ -54,7 +54,7 @@ def simulate_groups(
         overlay = brokers_of(problem, dataset)
         require_capacity(overlay)
         everything = np.ones(problem.size, bool)
-        network, ways = group_ways(problem, everything, record.shortcuts, params.latency_ms)
+        network, ways = group_ways(problem, everything, record.params.shortcuts, params.latency_ms)
         messages = entering(problem, dataset, chosen, speed, seed)
         result = run_messages(network, ways, overlay.capacity, messages, params)
         stage.rows(result.events)
@@ -65,7 +65,7 @@ def simulate_groups(
 
 def times_of_groups(plan: StoredPlan, dataset: Dataset, asked: Times | None) -> Times:
     """Times are known by destinations, not by cells: groups of cells draw them."""
-    if plan.section(GroupsRecord).grouping.cells is None:
+    if plan.section(GroupsRecord).params.grouping.cells is None:
         return choose_times(dataset, asked)
     if asked == "measured":
         what = "times of messages in cells are not known"
@@ -76,7 +76,7 @@ def times_of_groups(plan: StoredPlan, dataset: Dataset, asked: Times | None) -> 
 def make_traffic(plan: StoredPlan, dataset: Dataset, times: Times, engine: Engine) -> None:
     from fanplan.layers.overlay.stages.routes import stage_broker_sendings
 
-    make_group_stages(dataset, plan.section(GroupsRecord).grouping, engine)
+    make_group_stages(dataset, plan.section(GroupsRecord).params.grouping, engine)
     if times == "measured":
         stage_broker_sendings(derived(dataset, engine))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 
 from fanplan.core.arrays import Bools
 from fanplan.layers.marking.ledger import Counts, marking_cost, pub_everywhere, sub_everywhere
-from fanplan.layers.marking.params import MarkingWishes
+from fanplan.layers.marking.params import MarkingParams
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.record import MarkingRecord, MarkingSection, MergedRecord
 
@@ -26,15 +25,13 @@ def marking_layer(
     problem: MarkingProblem,
     publish: Bools,
     counts: Counts,
-    wishes: MarkingWishes,
+    params: MarkingParams,
     version: str,
     merging: Merging | None = None,
 ) -> MarkingSection:
     """Count what a marking costs and put it into a table, by names; ``publish`` has the p-links."""
-    asked = asdict(wishes)
-    asked.pop("merge")
     record = MarkingRecord(
-        **asked,
+        params=params,
         nodes=len(problem.nodes),
         publishers=int((problem.published > 0).sum()),
         subscribers=int((problem.subscribed > 0).sum()),

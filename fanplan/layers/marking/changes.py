@@ -59,7 +59,7 @@ def stage_marking(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit:
 
 
 def notes(old: StoredPlan, new: StoredPlan, known: bool) -> Iterator[str]:
-    if old.section(MarkingRecord).wishes != new.section(MarkingRecord).wishes:
+    if old.section(MarkingRecord).params != new.section(MarkingRecord).params:
         yield "the plans count or price descriptors differently; costs here are by the new plan"
     if not known:
         yield "without the workload the state in between is not checked"

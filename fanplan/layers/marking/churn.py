@@ -44,13 +44,13 @@ def churn_marking(
     from fanplan.layers.marking.record import MarkingRecord
 
     require_fields(MarkingChurn, options, "marking")
-    wishes = plan.section(MarkingRecord).wishes
+    params = plan.section(MarkingRecord).params
     make_marking_stages(plan, dataset, engine)
     with engine.progress.stage("churn of the marking") as stage:
-        overlay = stored_overlay(plan) if wishes.trees == OVERLAY else None
-        network, given = load_network(dataset.path, wishes, overlay and overlay.clients)
+        overlay = stored_overlay(plan) if params.trees == OVERLAY else None
+        network, given = load_network(dataset.path, params, overlay and overlay.clients)
         given = overlay.tree if overlay else given
-        kind, network = routed_trees(wishes.trees, network, given)
+        kind, network = routed_trees(params.trees, network, given)
         churn = MarkingChurn(**{"trees": kind} | dict(options))
         run = marking_churn(network, churn, given)
         stage.rows(churn.events)

@@ -2,123 +2,69 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from fanplan.core.arrays import Bools
-from fanplan.data.dataset import Dataset, PathLike
-from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.layers.marking.build import Merging
+from fanplan.core.version import __version__
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
+from fanplan.layers.marking.build import Merging, marking_layer
 from fanplan.layers.marking.ledger import Counts, link_costs, marking_cost
+from fanplan.layers.marking.merged import merged_counts
+from fanplan.layers.marking.params import OVERLAY, MarkingParams
+from fanplan.layers.marking.problem.covers import read_covers
+from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking, require_markable
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.record import MarkingSection
-from fanplan.layers.marking.search.marking import Marking
+from fanplan.layers.marking.search.marking import Marking, exact_marking, shared_marking
 from fanplan.layers.marking.stages.make import (
     make_client_descriptors,
     make_covers,
     make_descriptors,
 )
-
-if TYPE_CHECKING:
-    from fanplan.layers.marking.build import Merging
-    from fanplan.layers.marking.params import Sending
-    from fanplan.layers.marking.problem.dataset import MarkedOverlay
-    from fanplan.layers.marking.problem.marking import MarkingProblem
-    from fanplan.layers.marking.record import MarkingSection
-    from fanplan.layers.marking.search.marking import Marking
+from fanplan.plan.made import Job, Planned
 
 
-@dataclass(frozen=True)
-class MarkingPlan:
-    """A marking together with the dataset it is for, and the problem it solves.
-
-    ``marking`` counts descriptors without merging, ``merging`` has the counts with it.
-    """
-
-    layer: MarkingSection
-    dataset: Dataset
-    problem: MarkingProblem
-    marking: Marking
-    merging: Merging | None = None
-
-    def summary(self) -> dict[str, Any]:
-        """The figures of the plan, as JSON."""
-
-        return figures(self.layer, self.marking)
-
-    def compared(self) -> list[dict[str, Any]]:
-        """The plan beside both ways of broadcasting, dearest first."""
-
-        return compared(self.problem, self.marking, self.merging)
-
-    def save(self, out: PathLike, replace: bool = False) -> Path:
-        """Write the plan folder: checked, and whole or not at all."""
-        from fanplan.verbs.save import save_plan
-
-        return save_plan(self.layer, self.dataset.path, Path(out), replace).folder
-
-
-def mark(
-    dataset: Dataset,
-    trees: str,
-    *,
-    raw: bool = False,
-    sending: Sending = "one",
-    storing: float = 0.0,
-    merge: bool = False,
-    engine: Engine = EMBEDDED,
-) -> MarkingPlan:
-    """Mark the links of trees so that descriptors cost least.
-
-    ``trees`` is ``shared:CORE``, ``per-source``, ``given``, which are those of the table `trees`,
-    or ``given-shared``, which is its one tree, used by all in both directions. ``raw`` counts
-    regions that others at their broker cover too. A descriptor on a link costs one, or the link's
-    latency or cost, by ``sending``, and ``storing`` where it is kept. ``merge`` finds the marks
-    that are best if a descriptor that another one on the same link covers does not travel there.
-    """
-    from fanplan.core.version import __version__
-    from fanplan.layers.marking.build import marking_layer
-    from fanplan.layers.marking.ledger import Counts
-    from fanplan.layers.marking.params import MarkingWishes
-    from fanplan.layers.marking.problem.dataset import load_marking, require_markable
-    from fanplan.layers.marking.search.marking import exact_marking, shared_marking
-
-    wishes = MarkingWishes(trees, raw, sending, storing, merge)
-    require_markable(dataset.path, wishes)
+def plan_marking(job: Job, params: MarkingParams) -> Planned:
+    """Mark the links of trees so that descriptors cost least."""
+    dataset, engine = job.dataset, job.engine
+    require_markable(dataset.path, params)
     make_descriptors(dataset, engine)
-    if merge:
+    if params.merge:
         make_covers(dataset, engine)
-    with engine.progress.stage(f"mark {trees}") as stage:
-        problem = load_marking(dataset.path, wishes)
+    with engine.progress.stage(f"mark {params.trees}") as stage:
+        problem = load_marking(dataset.path, params)
         found = shared_marking(problem) if problem.shared else exact_marking(problem)
-        marks, merging = merged(dataset, problem, found) if merge else (found, None)
+        marks, merging = merged(dataset, problem, found) if params.merge else (found, None)
         stage.rows(problem.size)
     counts = Counts(found.sigma, found.tau)
-    layer = marking_layer(problem, marks.publish, counts, wishes, __version__, merging)
-    return MarkingPlan(layer, dataset, problem, marks, merging)
+    section = marking_layer(problem, marks.publish, counts, params, __version__, merging)
+    return Planned(
+        (section,),
+        figures(section, marks),
+        problem,
+        compared=lambda _: compared(problem, marks, merging),
+    )
+
+
+PLANS = {"mark": plan_marking}
 
 
 def mark_tree(dataset: Dataset, overlay: MarkedOverlay, engine: Engine) -> MarkingSection:
     """Mark the tree of an overlay. Of allocated clients all descriptors count."""
-    from fanplan.core.version import __version__
-    from fanplan.layers.marking.build import marking_layer
-    from fanplan.layers.marking.ledger import Counts
-    from fanplan.layers.marking.params import OVERLAY, MarkingWishes
-    from fanplan.layers.marking.problem.dataset import load_marking
-    from fanplan.layers.marking.search.marking import shared_marking
 
     allocated = overlay.clients is not None
-    wishes = MarkingWishes(OVERLAY, raw=allocated)
+    params = MarkingParams(OVERLAY, raw=allocated)
     (make_client_descriptors if allocated else make_descriptors)(dataset, engine)
     with engine.progress.stage("mark the overlay") as stage:
-        problem = load_marking(dataset.path, wishes, overlay)
+        problem = load_marking(dataset.path, params, overlay)
         found = shared_marking(problem)
         stage.rows(problem.size)
     counts = Counts(found.sigma, found.tau)
-    return marking_layer(problem, found.publish, counts, wishes, __version__)
+    return marking_layer(problem, found.publish, counts, params, __version__)
 
 
 def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[Marking, Merging]:
@@ -126,11 +72,6 @@ def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[M
 
     If the marks that are best without merging are best with it too, they stay.
     """
-    from fanplan.layers.marking.build import Merging
-    from fanplan.layers.marking.ledger import Counts, marking_cost
-    from fanplan.layers.marking.merged import merged_counts
-    from fanplan.layers.marking.problem.covers import read_covers
-    from fanplan.layers.marking.search.marking import exact_marking
 
     counts = merged_counts(problem, read_covers(dataset.path, problem.nodes))
     best = exact_marking(problem, counts)

@@ -31,6 +31,6 @@ def marking_now(plan: StoredPlan, dataset: Path) -> LayerNow:
         )
     publish = np.array([marks[link]["mark"] == "p" for link in links], bool)
     found = walk(problem, publish)
-    price = problem.sending + record.storing
+    price = problem.sending + record.params.prices.stored
     cost = float((np.where(publish, found.sigma, found.tau) * price).sum())
     return LayerNow(moved, {"cost": (record.cost, cost), **descriptors}, int(found.broken.sum()))

@@ -40,7 +40,7 @@ LAYER = Layer(
     unreached="links where both sides do not meet",
     tell=lambda planned, _: tell_marking(planned),
     figures=FIGURES,
-    weights=("raw", "sending", "storing"),
+    weights=("raw", "control_by", "prices"),
     replay=lambda plan, dataset, engine: replay_marks(plan, dataset, engine=engine),
     churn=lambda plan, dataset, options, engine, _: churn_marking(plan, dataset, options, engine),
 )

@@ -17,8 +17,8 @@ from fanplan.plan.stored import StoredPlan
 
 def stored_problem(plan: StoredPlan, dataset: Path) -> MarkingProblem:
     """On the plan's own overlay, if that is what it marks; the dataset may be a later one."""
-    wishes = plan.section(MarkingRecord).wishes
-    return load_marking(dataset, wishes, stored_overlay(plan) if wishes.trees == OVERLAY else None)
+    params = plan.section(MarkingRecord).params
+    return load_marking(dataset, params, stored_overlay(plan) if params.trees == OVERLAY else None)
 
 
 def stored_overlay(plan: StoredPlan) -> MarkedOverlay:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from fanplan.layers.marking.params import MarkingWishes, Sending
+from fanplan.layers.marking.params import MarkingParams
 from fanplan.plan.numbers import Count
 from fanplan.plan.parquet import by_key, write_table
 from fanplan.plan.section import SectionRecord
@@ -38,18 +38,15 @@ class MergedRecord(BaseModel):
 class MarkingRecord(SectionRecord):
     """Which trees were marked, how descriptors were counted and weighed, and what that costs.
 
-    ``publishers`` and ``subscribers`` are nodes that have descriptors, ``published`` and
-    ``subscribed`` count those. ``pub_everywhere`` and ``sub_everywhere`` are the costs if all links
-    are p-links, or all s-links. All of these count descriptors without merging; ``merged`` has
-    what they cost merged, if that was asked for.
+    ``params`` are what was asked for. ``publishers`` and ``subscribers`` are nodes that have
+    descriptors, ``published`` and ``subscribed`` count those. ``pub_everywhere`` and
+    ``sub_everywhere`` are the costs if all links are p-links, or all s-links. All of these count
+    descriptors without merging; ``merged`` has what they cost merged, if that was asked for.
     """
 
     layer = "marking"
 
-    trees: str
-    raw: bool
-    sending: Sending
-    storing: Price
+    params: MarkingParams
     nodes: Count
     publishers: Count
     subscribers: Count
@@ -62,12 +59,6 @@ class MarkingRecord(SectionRecord):
     pub_everywhere: Price
     sub_everywhere: Price
     merged: MergedRecord | None = None
-
-    @property
-    def wishes(self) -> MarkingWishes:
-        """What was asked for."""
-        merge = self.merged is not None
-        return MarkingWishes(self.trees, self.raw, self.sending, self.storing, merge)
 
     def tables(self) -> tuple[Table, ...]:
         return MARKING_TABLES

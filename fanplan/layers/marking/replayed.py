@@ -36,8 +36,8 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
 
     stored = load_plan(Path(plan))
     record = stored.section(MarkingRecord)
-    if record.trees != OVERLAY:
-        require_markable(dataset.path, record.wishes)
+    if record.params.trees != OVERLAY:
+        require_markable(dataset.path, record.params)
     make_marking_stages(stored, dataset, engine)
     with engine.progress.stage("replay marks") as told:
         problem = stored_problem(stored, dataset.path)

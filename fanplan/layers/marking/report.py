@@ -28,7 +28,7 @@ def tell_marking(planned: Planned) -> Told:
         planned.title,
         LEAD,
         facts(record),
-        [network_picture(planned.name, marks, planned.material.dataset, record.raw)],
+        [network_picture(planned.name, marks, planned.material.dataset, record.params.raw)],
         [mark_listing(planned.name, marks)],
     )
     return Told(saving_of(planned, record), section)
@@ -51,12 +51,12 @@ def saving_of(planned: Planned, record: MarkingRecord) -> Saving:
 
 def plain(record: MarkingRecord) -> bool:
     """Whether descriptors are just counted."""
-    return record.sending == "one" and record.storing == 0
+    return record.params.control_by == "one" and not record.params.prices.stored
 
 
 def facts(record: MarkingRecord) -> list[tuple[str, Any]]:
     return [
-        ("trees", record.trees),
+        ("trees", record.params.trees),
         ("nodes", record.nodes),
         ("nodes that publish", record.publishers),
         ("nodes that subscribe", record.subscribers),

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
 from fanplan.core.arrays import Floats
+from fanplan.layers.overlay.params import OverlayParams
 from fanplan.layers.overlay.record import (
     AllocationRecord,
     LimitsRecord,
-    Metric,
     OverlayRecord,
     OverlaySection,
 )
@@ -26,13 +25,11 @@ from fanplan.network.trees import Trees
 class ChosenTrees:
     """How trees and clients were decided, to be recorded.
 
-    ``similarity`` holds the weights of links by ``metric``; of two directions the heavier counts.
+    ``similarity`` holds the weights of links; of two directions the heavier counts.
     ``client_load`` is that of an allocation.
     """
 
-    method: str
-    params: dict[str, Any]
-    metric: Metric
+    params: OverlayParams
     similarity: scipy.sparse.csr_array
     clients: pa.Table
     limits: LimitsRecord
@@ -48,9 +45,7 @@ def overlay_layer(
     load = ledger.processed / problem.seconds
     weight = weights(decided.similarity, trees)
     record = OverlayRecord(
-        method=decided.method,
         params=decided.params,
-        metric=decided.metric,
         clients="given" if decided.allocation is None else "allocated",
         limits=decided.limits,
         allocation=decided.allocation,

@@ -1,172 +1,248 @@
-"""What a user may ask of the trees between brokers, by names, and how it is carried out."""
+"""What can be asked of the trees between brokers, and of an allocation of clients to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.dataset import PathLike
+from fanplan.core.options import Command, Options, option
+from fanplan.core.prices import Prices, price, priced
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from fanplan.layers.overlay.record import LimitsRecord, Metric
-
+Tree = Literal["improved", "overlap", "cover", "hybrid", "interest", "random"]
+Similar = Literal["overlap", "cover", "interest", "hybrid"]
+Ranking = Literal["best", "gli", "gi", "gig", "baseline"]
+LoadKind = Literal["exact", "estimate"]
 Within = tuple[str, Sequence[str], int]
-Places = Callable[[str], list[int]]
 
-METRICS = ("improved", "overlap", "cover", "hybrid", "interest", "random")
-"""Ways to make a tree, by the names that users give."""
+METRICS: tuple[str, ...] = get_args(Tree)
+RANKINGS: tuple[str, ...] = get_args(Ranking)
 
 HOP_MS = 100.0
 """What a hop is in milliseconds where delays are weighed (Tajuddin 2011, section 5.4.2)."""
 
+ALPHA = 0.15
+"""The best mix for Tajuddin at a bias of 0.75 (2011, Table 5.2)."""
+
+
+def named_limit(option: str, word: str, example: str) -> tuple[str, int]:
+    """NAME=N, where the name may have signs of equality too."""
+    name, _, number = word.rpartition("=")
+    if not name or not number.isdigit():
+        raise InputError(Problem(option, f"{word!r} is not understood", f"Use such as {example}"))
+    return name, int(number)
+
+
+def read_degrees(words: list[str]) -> dict[str, int]:
+    """Limits such as hub=12."""
+    return dict(named_limit("degrees", word, "hub=12") for word in words)
+
+
+def read_within(words: list[str]) -> tuple[Within, ...]:
+    """Limits such as X:A,B,C=3."""
+    found: list[Within] = []
+    for word in words:
+        names, most = named_limit("within", word, "X:A,B,C=3")
+        near, sign, far = names.partition(":")
+        if not (sign and near and far):
+            raise InputError(Problem("within", f"{word!r} is not understood", "Use X:A,B,C=3"))
+        found.append((near, far.split(","), most))
+    return tuple(found)
+
 
 @dataclass(frozen=True)
-class TreeWishes:
-    """How brokers are linked.
+class LinkPrices(Prices):
+    """What improvement of a tree minimises."""
 
-    ``metric`` names the tree: improved against the predicted ledger, by similarity, or random.
-    ``messages``, ``delay`` (per hop, or per 100 ms where links are given) and ``cost`` weigh what
-    improvement minimises. ``within`` has (name, names, hops): the first is at most so many hops
-    from each of the others; a name is a broker, a publisher or a subscriber. ``trees`` is how many
-    trees there may be. ``start`` is an older plan to stay near: at most ``changes`` links differ,
-    and each costs ``change_price``. ``traffic`` measures similarity by what was sent, ``rates``
-    counts an advertisement as often as it is published on.
-    """
+    forwarded: float = price("forwarded")
+    delayed: float = price("delayed", 0.1)
+    linked: float = price("linked", 0.0)
 
-    metric: str = "improved"
-    alpha: float | None = None
-    messages: float = 1.0
-    delay: float = 0.1
-    cost: float = 0.0
-    degree: int | None = None
-    degrees: Mapping[str, int] = field(default_factory=dict)
-    diameter: int | None = None
-    within: Sequence[Within] = ()
-    trees: int = 1
-    start: PathLike | None = None
-    changes: int | None = None
-    change_price: float = 0.0
-    traffic: bool = False
-    rates: bool = False
 
-    def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            remedy = f"Use one of: {', '.join(METRICS)}"
-            raise InputError(Problem("metric", f"{self.metric!r} is unknown", remedy))
+@dataclass(frozen=True)
+class OverlayParams(Options):
+    """How brokers are linked."""
+
+    metric: Tree = option(
+        "improved",
+        "improved (against the predicted ledger), overlap, cover, hybrid, interest or random.",
+    )
+    alpha: float | None = option(
+        None,
+        "With --metric hybrid: weight of interest, 0 to 1.",
+        at_least=0,
+        at_most=1,
+        shown=f"{ALPHA}",
+    )
+    degree: int | None = option(None, "Most links of a broker.", at_least=1)
+    degrees: Mapping[str, int] = option(
+        {},
+        "Most links of one broker; repeatable.",
+        flag="--broker-degree",
+        metavar="BROKER=N",
+        many=True,
+        read=read_degrees,
+        shown="",
+    )
+    diameter: int | None = option(None, "Most hops between any two brokers.", at_least=1)
+    within: Sequence[Within] = option(
+        (),
+        "Keep the first within N hops of each of the others; brokers or clients; repeatable.",
+        metavar="NAME:NAME,…=N",
+        many=True,
+        read=read_within,
+        shown="",
+        also=("hops",),
+    )
+    trees: int = option(
+        1, "Most trees; several are used if they lower the weighed ledger.", at_least=1
+    )
+    start: Path | str | None = option(
+        None, "Older plan to stay near.", flag="--from", metavar="PLAN", kept="whether"
+    )
+    changes: int | None = option(None, "With --from: most links that differ.", at_least=0)
+    change_price: float = option(0.0, "With --from: what each link that differs costs.", at_least=0)
+    traffic: bool = option(False, "Measure similarity by what was sent, not by space.")
+    rates: bool = option(False, "Count an advertisement as often as it is published on.")
+    prices: LinkPrices = priced(LinkPrices())
+
+    def relations(self) -> Iterator[Problem]:
         if self.metric != "hybrid" and self.alpha is not None:
-            raise InputError(Problem("alpha", "is for the metric hybrid", "Leave one of them out"))
-        if self.trees < 1:
-            raise InputError(Problem("trees", f"{self.trees} is too few", "Use 1 or more"))
-        self._require_improved()
-        if self.start is None and (self.changes is not None or self.change_price):
+            yield Problem("alpha", "is for the metric hybrid", "Leave one of them out")
+        yield from self._improved_alone()
+        if not self.start and (self.changes is not None or self.change_price):
             what = "there is no older plan to change"
-            raise InputError(Problem("changes", what, "Give the plan to start from"))
+            yield Problem("changes", what, "Give the plan to start from")
+        if self.start and self.trees > 1:
+            what = "several trees are always planned afresh"
+            yield Problem("start", what, "Leave out one of start and trees")
+        limits = [("within", most) for _, _, most in self.within]
+        for name, most in [*limits, *(("degrees", most) for most in self.degrees.values())]:
+            if most < 1:
+                yield Problem(name, f"{most} is no limit a tree can meet", "Use 1 or more")
 
-    def _require_improved(self) -> None:
+    def _improved_alone(self) -> Iterator[Problem]:
         """Trees by similarity are what they are: they cannot obey, nor start anywhere."""
         if self.metric == "improved":
             return
         for name in ("degree", "degrees", "diameter", "within", "start"):
             if getattr(self, name):
                 what = f"cannot be asked of the metric {self.metric}"
-                raise InputError(Problem(name, what, "Use the metric improved"))
+                yield Problem(name, what, "Use the metric improved")
         if self.trees > 1:
             what = f"the metric {self.metric} gives one tree"
-            raise InputError(Problem("trees", what, "Use the metric improved"))
+            yield Problem("trees", what, "Use the metric improved")
 
     @property
-    def weighed_by(self) -> Metric:
+    def weighed_by(self) -> Similar:
         """The similarity that links are weighed by: overlap where the tree has no own."""
-        similar: dict[str, Metric] = {"cover": "cover", "hybrid": "hybrid", "interest": "interest"}
+        similar: dict[str, Similar] = {"cover": "cover", "hybrid": "hybrid", "interest": "interest"}
         return similar.get(self.metric, "overlap")
-
-    def recorded(self) -> dict[str, Any]:
-        """What plan.json keeps, besides the limits: only what makes a difference."""
-        kept: dict[str, Any] = {"traffic": self.traffic, "rates": self.rates}
-        if self.metric == "improved":
-            kept |= {"messages": self.messages, "delay": self.delay, "cost": self.cost}
-            kept |= {"trees": self.trees, "start": self.start is not None}
-            kept |= {"changes": self.changes, "change_price": self.change_price}
-        if self.metric == "hybrid":
-            kept["alpha"] = self.mix
-        return kept
 
     @property
     def mix(self) -> float:
         """The α of the hybrid metric."""
-
         return ALPHA if self.alpha is None else self.alpha
 
-
-def tree_wishes(options: Mapping[str, Any]) -> TreeWishes:
-    """Wishes from options; those that are None are not wished."""
-    known = {item.name for item in fields(TreeWishes)}
-    for name in options:
-        if name not in known:
-            remedy = f"Use one of: {', '.join(sorted(known))}"
-            raise InputError(Problem(name, "no such option", remedy))
-    return TreeWishes(**{name: value for name, value in options.items() if value is not None})
+    @classmethod
+    def _from_record(cls, value: Any) -> Self:
+        """A plan of allocated clients recorded what was asked of the allocation too."""
+        if cls is OverlayParams and isinstance(value, Mapping) and "ranking" in value:
+            return AllocateParams._from_record(value)  # type: ignore[return-value]
+        return super()._from_record(value)
 
 
-def limits_of(wishes: TreeWishes, places: Places, brokers: pa.Array) -> LimitsRecord:
-    """The limits by names of brokers: a client stands for every broker that it is at."""
-    from fanplan.layers.overlay.record import LimitsRecord
+@dataclass(frozen=True)
+class AllocateParams(OverlayParams):
+    """How clients are placed, and how the brokers that have some are linked."""
 
-    require_brokers(wishes.degrees, brokers)
-    names = brokers.to_pylist()
-    hops = [
-        (names[one], names[other], most)
-        for near, far, most in wishes.within
-        for one in places(near)
-        for name in far
-        for other in places(name)
-    ]
-    for name, value in (("degree", wishes.degree), ("diameter", wishes.diameter)):
-        require_positive(name, value)
-    for _, _, most in wishes.within:
-        require_positive("within", most)
-    for most in wishes.degrees.values():
-        require_positive("degrees", most)
-    return LimitsRecord(
-        degree=wishes.degree,
-        degrees=dict(wishes.degrees),
-        diameter=wishes.diameter,
-        hops=tuple(hops),
+    ranking: Ranking = option("best", "best, or the thesis' gli, gi, gig or baseline.")
+    lcf: float | None = option(
+        None,
+        "Largest share of a broker's capacity that its clients may use.",
+        above=0,
+        at_most=1,
+        shown="0.75, or 1 with --stable",
+    )
+    load: LoadKind = option("exact", "How load is measured: exact, or by the thesis' estimate.")
+    brokers: int | None = option(
+        None, "Check whether this many brokers suffice; if not, report how many do.", at_least=1
+    )
+    stable: bool = option(False, "Repeat until what brokers forward fits their capacity too.")
+    moves: int | None = option(
+        None,
+        "With --from: most clients that change their broker.",
+        at_least=0,
+        also=("most_moves",),
     )
 
+    def relations(self) -> Iterator[Problem]:
+        yield from super().relations()
+        if self.metric == "cover":
+            what = "covering is not known of clients that may go anywhere"
+            yield Problem("metric", what, "Use another metric")
+        if self.rates:
+            yield Problem("rates", "the load of clients counts rates already", "Leave it out")
+        if self.moves is not None and not self.start:
+            what = "there is no older plan to move clients of"
+            yield Problem("moves", what, "Give the plan to start from, or leave it out")
+        if self.start and self.ranking != "best":
+            what = f"the ranking {self.ranking} always allocates afresh"
+            yield Problem("start", what, "Use the ranking best")
+        if self.stable and self.trees > 1:
+            what = "phases are repeated with one tree"
+            yield Problem("trees", what, "Leave out one of stable and trees")
 
-def require_brokers(names: Iterable[str], brokers: pa.Array) -> None:
-    unknown = sorted(set(names) - set(brokers.to_pylist()))
-    if unknown:
-        what = f"there is no broker {unknown[0]!r} here"
-        raise InputError(Problem("degrees", what, "Name a broker of the workload"))
-
-
-def require_positive(name: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise InputError(Problem(name, f"{value} is no limit a tree can meet", "Use 1 or more"))
-
-
-def places_in(brokers: pa.Array, clients: pa.Table) -> Places:
-    """Where a name is: the broker of that name, else the brokers of that client."""
-    import pyarrow.compute as pc
-
-    def places(name: str) -> list[int]:
-        at = pc.index(brokers, name).as_py()
-        if at >= 0:
-            return [at]
-        rows = clients.filter(pc.equal(clients["client"], name))["broker"]
-        if not len(rows):
-            what = f"there is no broker, publisher or subscriber {name!r}"
-            raise InputError(Problem("within", what, "Name one of the workload"))
-        return sorted({pc.index(brokers, broker).as_py() for broker in rows})
-
-    return places
+    @property
+    def share(self) -> float:
+        """Share of a broker's capacity that its clients may use."""
+        return self.lcf if self.lcf is not None else (1.0 if self.stable else 0.75)
 
 
-ALPHA = 0.15
-"""The best mix for Tajuddin at a bias of 0.75 (2011, Table 5.2)."""
+def require_metrics(names: list[str]) -> None:
+    require_some(names, METRICS)
+
+
+def require_rankings(names: list[str]) -> None:
+    require_some(names, RANKINGS[1:])
+
+
+def require_some(names: list[str], known: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in known:
+            remedy = f"Use some of: {', '.join(known)}"
+            raise InputError(Problem("compare", f"{name!r} is unknown", remedy))
+
+
+RENAMED = {
+    "messages": "prices.forwarded",
+    "delay": "prices.delayed",
+    "cost": "prices.linked",
+}
+
+COMMANDS = (
+    Command(
+        "overlay",
+        OverlayParams,
+        "Link the brokers of a workload; its clients stay where they are.",
+        seeded=True,
+        timed=True,
+        compare="overlap,random",
+        compare_help="Trees to set beside the plan, such as overlap,hybrid",
+        comparable=require_metrics,
+        renamed=RENAMED,
+    ),
+    Command(
+        "allocate",
+        AllocateParams,
+        "Decide how many brokers are needed, which client goes where, and link those brokers.",
+        seeded=True,
+        timed=True,
+        compare="gli,gi,gig,baseline",
+        compare_help="Rankings to set beside the plan, such as gli,gi",
+        comparable=require_rankings,
+        renamed=RENAMED,
+    ),
+)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from fanplan.core.arrays import Floats
+from fanplan.layers.overlay.params import AllocateParams, OverlayParams
 from fanplan.network.trees import Trees
 from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.parquet import by_key, write_table
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from fanplan.plan.stored import StoredPlan
 
 
-Metric = Literal["overlap", "cover", "interest", "hybrid"]
 Limit = Annotated[int, Field(ge=1)]
 
 
@@ -46,9 +46,7 @@ class AllocationRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    method: str
     lcf: Annotated[FiniteFloat, Field(gt=0, le=1)]
-    load: Literal["estimate", "exact"]
     reserved: dict[str, FiniteFloat] = {}
     lone: tuple[str, ...] = ()
     bound: Count
@@ -58,16 +56,14 @@ class AllocationRecord(BaseModel):
 class OverlayRecord(SectionRecord):
     """How brokers were linked and what that costs.
 
-    ``clients`` are at the brokers that the workload gives, or ``allocated``. ``metric`` says what
-    the weights of links are. Latencies are in hops, or in ms where links are given. No tree has
+    ``params`` are what was asked for. ``clients`` are at the brokers that the workload gives, or
+    ``allocated``. Latencies are in hops, or in ms where links are given. No tree has
     fewer messages on links than ``bound``. ``seconds`` is the window of the ledger.
     """
 
     layer = "overlay"
 
-    method: str
-    params: dict[str, Any]
-    metric: Metric
+    params: OverlayParams
     clients: Literal["given", "allocated"]
     limits: LimitsRecord = LimitsRecord()
     allocation: AllocationRecord | None = None
@@ -79,6 +75,12 @@ class OverlayRecord(SectionRecord):
     seconds: Positive
     bound: FiniteFloat
     ledger: dict[str, FiniteFloat]
+
+    @property
+    def allocating(self) -> AllocateParams:
+        """What was asked of the allocation of clients."""
+        assert isinstance(self.params, AllocateParams)
+        return self.params
 
     def tables(self) -> tuple[Table, ...]:
         return OVERLAY_TABLES + (TREE_TABLES if self.trees > 1 else ())

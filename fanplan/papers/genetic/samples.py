@@ -21,7 +21,7 @@ from fanplan.data.build import from_pairs
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.published.genetic.genes import (
     map_costs,
     subscription_genes,

@@ -20,8 +20,8 @@ from fanplan.data.build import from_generated
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.methods import find_method
-from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moves import greedy_path, order_path
 from fanplan.layers.channels.published.second_step.moving_pairs import COST, UNICAST, served_by_map

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.core.prices import Weights
 from fanplan.core.stop import AnyOf, Interrupt, TimeLimit, never
+from fanplan.layers.channels.method_params import MethodParams
 from fanplan.layers.channels.methods import METHODS, find_method, plan_channels
-from fanplan.layers.channels.params import ChannelParams
 
 PROBLEM = make_problem([{0, 1}, {2}, {0, 1}, {1, 3}], [4.0, 1.0, 2.0, 3.0], subscribers=5)
 
@@ -105,7 +105,7 @@ def test_weights_reach_the_cost():
 
 
 def test_parameters_are_recorded_without_weights():
-    assert ChannelParams(4).recorded() == {"channels": 4}
+    assert MethodParams(4).recorded() == {"channels": 4}
 
 
 def test_stop_by_any_of_several():

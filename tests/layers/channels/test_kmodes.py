@@ -23,7 +23,7 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_changes, map_pairs
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.published.exact import ExactParams, exact
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
 from fanplan.layers.channels.published.second_step.two_step import MOVES

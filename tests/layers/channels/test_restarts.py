@@ -14,8 +14,8 @@ from fanplan.core.stop import never
 from fanplan.data.interest import load_interest
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.method_params import KmodesParams, MethodParams
 from fanplan.layers.channels.methods import find_method, plan_channels
-from fanplan.layers.channels.params import ChannelParams, KmodesParams
 from fanplan.layers.channels.published.genetic.params import AtomicParams
 from fanplan.layers.channels.stages.restarts import (
     best_of_restarts,
@@ -25,7 +25,7 @@ from fanplan.layers.channels.stages.restarts import (
 )
 
 FLOWS = tuple(Flow(frozenset({i % 7, i % 5, i % 3}), float(i % 11)) for i in range(40))
-PARAMS = ChannelParams(4)
+PARAMS = MethodParams(4)
 
 
 @pytest.fixture

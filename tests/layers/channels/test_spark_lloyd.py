@@ -24,7 +24,7 @@ from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.search.free.lloyd import lloyd
 from fanplan.layers.channels.search.free.search import search_free

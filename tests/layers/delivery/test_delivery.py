@@ -16,11 +16,15 @@ from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import never
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.ledger import lowest_cost
-from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.delivery.search.in_turn import completed, layer_by_layer, with_groups
-from fanplan.layers.delivery.search.joint import JudgedDelivery, joint_delivery, judge_delivery
+from fanplan.layers.delivery.search.joint import (
+    JudgedDelivery,
+    joint_delivery,
+    judge_delivery,
+)
+from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.search.refine import DeliverySearch, Shadow
 
 PRICES = LedgerPrices(direct=1.3, matched=0.7, forwarded=1.1, entry=2.0, control=0.5)

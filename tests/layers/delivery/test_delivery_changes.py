@@ -22,11 +22,10 @@ from fanplan.layers.delivery.changes import changes as staging
 from fanplan.layers.delivery.changes.changes import Terms, stage
 from fanplan.layers.delivery.changes.cost import Senders
 from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, movers
-from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem import DeliveryProblem
-from fanplan.layers.delivery.record import LedgerPricesRecord
 from fanplan.layers.delivery.search.in_turn import completed, with_groups
 from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery
+from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.changes import Group, GroupWorld, numbers
 from fanplan.layers.groups.problem.build import hung_at
 from fanplan.layers.overlay.changes.shape import Shape, in_order, matched_trees
@@ -268,9 +267,8 @@ class ByHand:
 
 
 def staged(world: DeliveryWorld, limit: int, entries: float = np.inf) -> Staged:
-    prices = LedgerPricesRecord(**vars(PRICES))
     weights = Weights(PRICES.received, PRICES.sent, 1.0)
-    return stage(world, Terms(weights, prices, LimitsRecord(), entries), limit)
+    return stage(world, Terms(weights, PRICES, LimitsRecord(), entries), limit)
 
 
 def in_small_steps(world: DeliveryWorld, limit: int, entries: float = np.inf) -> tuple[int, Staged]:

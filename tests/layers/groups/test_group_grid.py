@@ -11,7 +11,7 @@ import pytest
 from overlays import write_manifest, write_stage
 
 from fanplan.core.errors import InputError
-from fanplan.layers.groups.problem.dataset import Grouping
+from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.grid import (
     read_group_grid,
     require_few_cells,

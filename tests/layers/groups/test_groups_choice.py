@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
-from fanplan.layers.groups.params import Budget, GroupPrices, GroupsParams, Rank, Threshold, Top
+from fanplan.layers.groups.params import Choice, EntryBudget, GroupPrices, Rank, Threshold, Top
 from fanplan.layers.groups.problem.build import cell_groups
 from fanplan.layers.groups.search.benefit import benefit, candidates_of, setup_cost
 from fanplan.layers.groups.search.choose import best_share, choose_groups
@@ -83,7 +83,7 @@ def test_a_threshold_is_net_of_cost_for_every_benefit() -> None:
     problem = paper_problem(1, 1, seed=1)
     candidates = candidates_of(problem)
     for rank in get_args(Rank):
-        params = GroupsParams(Threshold(20.0), rank, prices=PRICES)
+        params = Choice(Threshold(20.0), rank, prices=PRICES)
         chosen = choose_groups(problem, params)
         net = chosen.benefit - (0 if rank == "saving" else setup_cost(candidates, PRICES))
         assert 0 < chosen.selected.sum() < problem.size
@@ -104,7 +104,9 @@ def test_the_papers_benefits_are_products() -> None:
     assert (benefit(candidates, "fc", PRICES) == problem.messages * inner).all()
 
 
-@pytest.mark.parametrize("wrong", [lambda: Top(1.1), lambda: Budget(-1), lambda: GroupPrices(-1.0)])
+@pytest.mark.parametrize(
+    "wrong", [lambda: Top(1.1), lambda: EntryBudget(-1), lambda: GroupPrices(-1.0)]
+)
 def test_rules_that_make_no_sense_are_refused(wrong: object) -> None:
     with pytest.raises(InputError):
         wrong()  # type: ignore[operator]
@@ -137,10 +139,8 @@ def test_at_equal_state_the_true_saving_costs_less_than_the_papers_benefits(
     theirs, ours = [], []
     for seed in range(6):
         problem = paper_problem(*scenario, seed)
-        ledger = groups_ledger(
-            problem, choose_groups(problem, GroupsParams(Top(0.1), rank)).selected
-        )
-        chosen = choose_groups(problem, GroupsParams(Budget(ledger.entries)))
+        ledger = groups_ledger(problem, choose_groups(problem, Choice(Top(0.1), rank)).selected)
+        chosen = choose_groups(problem, Choice(EntryBudget(ledger.entries)))
         assert chosen.value == pytest.approx(chosen.bound)
         mine = groups_ledger(problem, chosen.selected)
         assert mine.entries <= ledger.entries

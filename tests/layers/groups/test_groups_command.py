@@ -74,7 +74,7 @@ def test_groups_writes_a_plan_that_holds(
 def test_groups_shows_them_beside_default_routing(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("--select", "budget:3", "--rank", "fc", "--prices", "matched=2,entry=0.5", "--trees")
+    words = ("--select", "budget:3", "--rank", "fc", "--price", "matched=2,entry=0.5", "--trees")
     assert run("groups", dataset, "--out", tmp_path / "plan", *words, "per-publisher") == 0
     shown = capsys.readouterr().out
     for said in ("Groups, checked", "default routing", "Best groups", "no choice exceeds"):
@@ -96,7 +96,7 @@ def test_the_trees_of_an_overlay(
     out = tmp_path / "plan"
     words = ("--overlay", overlay, "--select", "top:100%")
     code, told = answer(capsys, "groups", bare, *words, "--out", out)
-    assert (code, told["trees"], told["roots"]) == (0, "overlay", 2)
+    assert (code, told["params"]["trees"], told["roots"]) == (0, "overlay", 2)
     assert run("check", out, bare) == 0
     # b6 is next to b3 on its tree.
     best = {row["root"]: row["entries"] for row in told["best"]}
@@ -168,16 +168,18 @@ def test_replay_names_a_broker_without_a_tree(
 
 WRONG = {
     "select": (("--select", "top:0%"), "--select: 'top:0%' is no share"),
-    "rank": (("--rank", "best"), "--rank: 'best' is unknown. Use one of: nc, fc, saving"),
+    "rank": (("--rank", "best"), "--rank: 'best' is unknown. Use one of: saving, nc, fc"),
     "trees": (("--trees", "best"), "--trees: 'best' is unknown. Use one of: links"),
     "both": (("--trees", "links", "--overlay", "x"), "--overlay: trees come from there"),
     "no plan": (("--overlay", "nowhere"), "no plan.json here"),
-    "prices": (("--prices", "match"), "--prices: 'match' is not understood"),
-    "price": (("--prices", "matched=-1"), "--prices: matched: -1.0 is out of range"),
-    "unknown price": (("--prices", "hop=1"), "--prices: 'hop' has none. Use some of: matched"),
+    "prices": (("--price", "match"), "--price: 'match' is not understood"),
+    "old prices": (("--prices", "matched=1"), "--prices: is now --price NAME=VALUE"),
+    "old price": (("--price", "match=1"), "--price: 'match' is now 'matched'"),
+    "price": (("--price", "matched=-1"), "--price: matched: -1.0 is out of range"),
+    "unknown price": (("--price", "hop=1"), "--price: 'hop' has none. Use some of: matched"),
     "mark": (("--mark", "some"), "--mark: 'some' is unknown"),
-    "cells": (("--cells", "0"), "--cells: 0 is no number of cells"),
-    "least": (("--least", "-1"), "--least: -1.0 is no number of messages"),
+    "cells": (("--cells", "0"), "--cells: 0 is out of range"),
+    "least": (("--least", "-1"), "--least: -1.0 is out of range"),
     "given": (("--trees", "given"), "there is no table trees"),
 }
 

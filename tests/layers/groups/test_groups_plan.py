@@ -82,7 +82,7 @@ def test_plans_of_all_kinds_pass(tmp_path_factory, seed, roots, select, rank, sh
     if table is not None and not len(table):
         return
     path = write_group_dataset(folder / "d", names, routes, links, table)
-    prices = {"match": 2.0, "entry": 0.5}
+    prices = {"matched": 2.0, "entry": 0.5}
     wishes = {"rank": rank, "shortcuts": shortcuts, "trees": trees, "prices": prices}
     made = fanplan.groups(fanplan.Dataset(path), select, **wishes)
     result = check_plan(made.save(folder / "plan"), path)
@@ -309,16 +309,17 @@ def test_what_is_wrong_in_the_record_is_named(made, plan):
 
 
 RULES = {
-    "budget": ("budget", 6.0, "budget (1): 9 entries are more than 6"),
-    "top": ("top", 0.3, "top (1): 3 groups are not the best 1"),
-    "threshold": ("threshold", 100.0, "threshold: not above 100 (3): group 0"),
+    "budget": ("budget:6", "budget (1): 9 entries are more than 6"),
+    "top": ("top:30%", "top (1): 3 groups are not the best 1"),
+    "threshold": ("threshold:100", "threshold: not above 100 (3): group 0"),
 }
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
 def test_a_rule_that_is_not_kept_is_named(made, plan, rule):
-    name, amount, said = rule
-    amend(plan, select={"rule": name, "amount": amount})
+    select, said = rule
+    params = json.loads((plan / "plan.json").read_text())["groups"]["params"]
+    amend(plan, params=params | {"select": select})
     assert any(said in text for text in check_plan(plan, made[0]).violations)
 
 
@@ -350,7 +351,7 @@ def test_a_given_tree_that_was_changed_is_named(tmp_path):
 
 def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
     made = fanplan.groups(dataset, "top:100%")
-    made.layer.tables["group_members"] = made.layer.tables["group_members"].slice(1)
+    made.section.tables["group_members"] = made.section.tables["group_members"].slice(1)
     with pytest.raises(CheckError, match="groups"):
         made.save(tmp_path / "plan")
     assert not (tmp_path / "plan").exists()
@@ -383,14 +384,14 @@ BAD = {
         {"trees": "given"},
         "'C' is not in its tree",
     ),
-    "kind": ({}, {"trees": "best"}, "kind of trees: 'best' is unknown"),
+    "kind": ({}, {"trees": "best"}, "trees: 'best' is unknown"),
     "no home": ({"homes": False}, {}, "subscriptions: some rows have no broker"),
     "rank": ({}, {"rank": "best"}, "rank: 'best' is unknown"),
-    "price": ({}, {"prices": {"match": -1.0}}, "match: -1.0 is no price"),
+    "price": ({}, {"prices": {"matched": -1.0}}, "matched: -1.0 is out of range"),
     "price of what": ({}, {"prices": {"hop": 1.0}}, "prices: 'hop' has none"),
     "mark": ({}, {"mark": "most"}, "mark: 'most' is unknown"),
-    "cells": ({}, {"cells": 0}, "cells: 0 is no number of cells"),
-    "least": ({}, {"least": -1.0}, "least: -1.0 is no number"),
+    "cells": ({}, {"cells": 0}, "cells: 0 is out of range"),
+    "least": ({}, {"least": -1.0}, "least: -1.0 is out of range"),
     **{
         f"select {text}": ({}, {"select": text}, f"select: '{text}' {said}")
         for text, said in {
@@ -426,4 +427,4 @@ def test_nothing_is_published(tmp_path):
 
 def test_a_share_may_be_a_number(dataset):
     one, other = (fanplan.groups(dataset, text).summary() for text in ("top:50%", "top:0.5"))
-    assert (one["select"], one["selected"]) == (other["select"], 2)
+    assert one["selected"] == other["selected"] == 2

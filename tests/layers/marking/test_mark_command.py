@@ -33,7 +33,7 @@ def test_mark_writes_a_plan_that_holds(
 ) -> None:
     out = tmp_path / "plan"
     code, told = answer(capsys, "mark", dataset, "--trees", trees, "--out", out)
-    assert (code, told["cost"], told["trees"]) == (0, 5.0, trees)
+    assert (code, told["cost"], told["params"]["trees"]) == (0, 5.0, trees)
     assert [row["cost"] for row in told["compared"]] == [8.0, 6.0, 5.0]
     assert pq.read_table(out / "marks.parquet").num_rows == told["links"] == 3
     assert run("check", out, dataset) == 0
@@ -43,7 +43,7 @@ def test_mark_writes_a_plan_that_holds(
 def test_mark_shows_it_beside_broadcasting(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("--trees", "per-source", "--sending", "latency", "--storing", 1, "--raw")
+    words = ("--trees", "per-source", "--control-by", "latency", "--price", "stored=1", "--raw")
     assert run("mark", dataset, "--out", tmp_path / "plan", *words) == 0
     shown = capsys.readouterr().out
     for said in ("Marking, checked", "publications everywhere", "best", "20", "p-links"):
@@ -69,15 +69,17 @@ def test_another_layer_is_not_in_the_plan(
 ) -> None:
     assert run("mark", dataset, "--trees", "given", "--out", tmp_path / "plan") == 0
     assert run("simulate", tmp_path / "plan", dataset) == 2
-    assert "has no layer overlay, only marking" in capsys.readouterr().err
+    assert "has no layer delivery, overlay or groups, only marking" in capsys.readouterr().err
 
 
 WRONG = {
     "trees": (("--trees", "best"), "--trees: 'best' is unknown. Use shared:CORE"),
     "core": (("--trees", "shared:E"), "--trees: there is no node 'E'"),
-    "sending": (("--trees", "given", "--sending", "far"), "--sending: 'far' is unknown"),
+    "control": (("--trees", "given", "--control-by", "far"), "--control-by: 'far' is unknown"),
+    "sending": (("--trees", "given", "--sending", "one"), "--sending: is now --control-by"),
     "merge": (("--trees", "given", "--merge", "--raw"), "--merge: covered regions cannot both"),
-    "storing": (("--trees", "given", "--storing", "-1"), "--storing: -1.0 is no price"),
+    "stored": (("--trees", "given", "--price", "stored=-1"), "--price: stored: -1.0 is out of"),
+    "storing": (("--trees", "given", "--storing", "1"), "Write --price stored=VALUE"),
 }
 
 

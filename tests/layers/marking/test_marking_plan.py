@@ -83,7 +83,7 @@ def test_markings_of_all_kinds_pass(tmp_path_factory, seed, trees, sending, stor
     folder = tmp_path_factory.mktemp("world")
     world, table = random_network(seed)
     dataset = fanplan.Dataset(write_marking_dataset(folder / "d", world, table))
-    made = fanplan.mark(dataset, trees, raw=raw, sending=sending, storing=storing)
+    made = fanplan.mark(dataset, trees, raw=raw, control_by=sending, prices={"stored": storing})
     result = check_plan(made.save(folder / "plan"), dataset.path)
     assert (result.violations, result.missed) == ((), 0)
     told = made.summary()
@@ -292,8 +292,7 @@ def test_a_marking_dearer_than_broadcasting_is_no_plan(dataset, tmp_path):
 
 def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
     made = fanplan.mark(dataset, "per-source")
-    made.marking.publish[0] = False
-    object.__setattr__(made.layer, "marks", made.layer.marks.slice(1))
+    object.__setattr__(made.section, "marks", made.section.marks.slice(1))
     with pytest.raises(CheckError, match="missing"):
         made.save(tmp_path / "plan")
     assert not (tmp_path / "plan").exists()
@@ -306,12 +305,12 @@ BAD = {
     "kind": (figure_2(), None, {"trees": "steiner"}, "'steiner' is unknown"),
     "no core": (figure_2(), None, {"trees": "shared:"}, "'shared:' is unknown"),
     "unknown core": (figure_2(), None, {"trees": "shared:X"}, "core: there is no node 'X'"),
-    "sending": (figure_2(), None, {"trees": "per-source", "sending": "x"}, "sending: 'x'"),
+    "sending": (figure_2(), None, {"trees": "per-source", "control_by": "x"}, "control_by: 'x'"),
     "storing": (
         figure_2(),
         None,
-        {"trees": "per-source", "storing": -1.0},
-        "storing: -1.0 is no price",
+        {"trees": "per-source", "prices": {"stored": -1.0}},
+        "prices: stored: -1.0 is out of range",
     ),
     "no trees": (figure_2(), None, {"trees": "given"}, "there is no table trees"),
     "apart": (APART, None, {"trees": "per-source"}, "that of 'A' does not reach 'D'"),
@@ -351,9 +350,9 @@ def test_prices_of_links_need_links(tmp_path):
     world = network("ABCD", None, {"A": 2}, {"C": 1, "D": 3})
     trees = tree_table(A="AB BC BD")
     dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", world, trees))
-    assert fanplan.mark(dataset, "given", storing=1.0).summary()["cost"] == 10.0
+    assert fanplan.mark(dataset, "given", prices={"stored": 1.0}).summary()["cost"] == 10.0
     with pytest.raises(InputError, match="there are no links that have a latency"):
-        fanplan.mark(dataset, "given", sending="latency")
+        fanplan.mark(dataset, "given", control_by="latency")
     for trees in ("per-source", "shared:A"):
         with pytest.raises(InputError, match="links: there are none"):
             fanplan.mark(dataset, trees)

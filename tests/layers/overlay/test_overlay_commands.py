@@ -78,7 +78,7 @@ WRONG = {
     "changes": (("overlay", "--changes", 2), "--changes: there is no older plan"),
     "no plan": (("overlay", "--from", "nowhere"), "no plan.json"),
     "ranking": (("allocate", "--ranking", "first"), "--ranking: 'first' is unknown"),
-    "lcf": (("allocate", "--lcf", 1.5), "--lcf: 1.5 is not a share"),
+    "lcf": (("allocate", "--lcf", 1.5), "--lcf: 1.5 is out of range"),
     "load": (("allocate", "--load", "some"), "--load: 'some' is unknown"),
     "cover": (("allocate", "--metric", "cover"), "--metric: covering"),
     "moves": (("allocate", "--moves", 3), "--moves: there is no older plan"),

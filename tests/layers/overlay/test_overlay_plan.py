@@ -16,7 +16,7 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import CheckError, InfeasibleError, InputError
-from fanplan.layers.overlay import allocate as allocations
+from fanplan.layers.overlay.params import RANKINGS
 from fanplan.verbs.check import check_plan
 
 
@@ -53,7 +53,7 @@ def test_trees_of_all_kinds_pass(tmp_path_factory, seed, metric, links):
 @settings(max_examples=30)
 @given(
     st.integers(0, 10**6),
-    st.sampled_from(allocations.METHODS),
+    st.sampled_from(RANKINGS),
     st.sampled_from(["exact", "estimate"]),
 )
 def test_allocations_of_all_kinds_pass(tmp_path_factory, seed, ranking, load):
@@ -69,8 +69,8 @@ def test_allocations_of_all_kinds_pass(tmp_path_factory, seed, ranking, load):
 
 def test_several_trees_pass_and_never_cost_more(tmp_path):
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", random_world(3, brokers=9)))
-    one = fanplan.overlay(dataset, delay=1.0)
-    made = fanplan.overlay(dataset, delay=1.0, trees=3)
+    one = fanplan.overlay(dataset, prices={"delayed": 1.0})
+    made = fanplan.overlay(dataset, prices={"delayed": 1.0}, trees=3)
     assert check_plan(made.save(tmp_path / "plan"), dataset.path).ok
 
     def objective(told):
@@ -174,7 +174,7 @@ def test_wrong_allocations_are_named(tmp_path):
 
 def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
     made = fanplan.overlay(dataset, metric="overlap")
-    made.layer.tables["links"] = made.layer.tables["links"].slice(1)
+    made.section.tables["links"] = made.section.tables["links"].slice(1)
     with pytest.raises(CheckError, match="cut off"):
         made.save(tmp_path / "plan")
     assert not (tmp_path / "plan").exists()
@@ -222,7 +222,8 @@ BAD = {
     "unknown name": ({"within": [("x", ["b0"], 3)]}, "'x'"),
     "unknown option": ({"colour": 3}, "colour"),
     "changes of nothing": ({"changes": 3}, "no older plan"),
-    "weights": ({"delay": -1.0}, "weight"),
+    "price": ({"prices": {"delayed": -1.0}}, "delayed: -1.0 is out of range"),
+    "old price": ({"delay": 1.0}, "delay: is now prices={'delayed': …}"),
 }
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Longs
-from fanplan.core.prices import Weights
 from fanplan.layers.channels.changes.order import (
     ACTIONS,
     CARRIED,
@@ -50,7 +49,7 @@ def stage_channels(
     does; without one, everybody who gets a flow by both plans.
     """
     world = channel_world(old, new, dataset, reach)
-    changes = ordered_changes(world, Weights(**new.section(ChannelsRecord).weights.model_dump()))
+    changes = ordered_changes(world, new.section(ChannelsRecord).weights)
     made = stage_changes(world, changes, new.section(ChannelsRecord), limit)
     return replace(made, notes=tuple(channel_notes(old, new, world, changes)))
 

@@ -19,14 +19,14 @@ from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, map_pairs
-from fanplan.layers.channels.params import ChannelParams
+from fanplan.layers.channels.method_params import MethodParams
 
 MOST_STEPS = 3e9
 """Inner steps that are still tried: some seconds."""
 
 
 @dataclass(frozen=True)
-class ExactParams(ChannelParams):
+class ExactParams(MethodParams):
     """Which plans are allowed."""
 
     multicast_only: bool = False

@@ -15,7 +15,7 @@ from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, one_channel_per_row
-from fanplan.layers.channels.params import require_enough_flows
+from fanplan.layers.channels.method_params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
 from fanplan.layers.channels.published.tock import NOWHERE, map_cost, member_overlaps
 

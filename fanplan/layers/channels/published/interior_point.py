@@ -11,7 +11,7 @@ from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import perfect
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
-from fanplan.layers.channels.params import require_enough_flows
+from fanplan.layers.channels.method_params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
 from fanplan.layers.channels.published.plain import broadcast
 from fanplan.layers.channels.published.second_step.moving_pairs import (

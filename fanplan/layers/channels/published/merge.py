@@ -17,7 +17,7 @@ from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs, one_channel_per_row
-from fanplan.layers.channels.params import ChannelParams, require_enough_flows
+from fanplan.layers.channels.method_params import MethodParams, require_enough_flows
 
 NOBODY = -1
 ROUNDS = 20
@@ -50,9 +50,7 @@ class MergeGroups(NamedTuple):
     """What that merge adds to the cost, or less; infinite for a group that is gone."""
 
 
-def user_merge(
-    problem: InterestProblem, params: ChannelParams, seed: int, stop: Stop
-) -> ChannelMap:
+def user_merge(problem: InterestProblem, params: MethodParams, seed: int, stop: Stop) -> ChannelMap:
     """Adler et al. (2001): each subscriber joins one channel, which carries all that its members
     want; merge the two channels that raise the cost least until K are left.
 
@@ -68,7 +66,7 @@ def user_merge(
 
 
 def user_groups(
-    problem: InterestProblem, params: ChannelParams, who: np.ndarray, users: int
+    problem: InterestProblem, params: MethodParams, who: np.ndarray, users: int
 ) -> MergeGroups:
     """Subscribers add up, each w1 and w2 once; sets of rows unite and measure their messages."""
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
@@ -79,9 +77,7 @@ def user_groups(
     return unmerged(sets, amounts, offset=weights.w2, base=0.0, byte_weights=table)
 
 
-def flow_merge(
-    problem: InterestProblem, params: ChannelParams, seed: int, stop: Stop
-) -> ChannelMap:
+def flow_merge(problem: InterestProblem, params: MethodParams, seed: int, stop: Stop) -> ChannelMap:
     """Adler et al. (2001): merge the two channels that raise the cost least until K are left.
 
     Flows with equal audiences merge at no cost, so the start is one channel per audience class.
@@ -94,7 +90,7 @@ def flow_merge(
 
 
 def class_groups(
-    problem: InterestProblem, params: ChannelParams, first: np.ndarray, group: np.ndarray
+    problem: InterestProblem, params: MethodParams, first: np.ndarray, group: np.ndarray
 ) -> MergeGroups:
     """Messages add up; sets of subscribers unite and measure w2 + w1 for each."""
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)

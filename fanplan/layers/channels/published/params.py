@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.channels.params import ChannelParams
+from fanplan.layers.channels.method_params import MethodParams
 
 
 @dataclass(frozen=True)
-class FirstStepParams(ChannelParams):
+class FirstStepParams(MethodParams):
     """``iterations`` is the paper's t: passes over all rows, "typically five" (section 4.1)."""
 
     iterations: int = 5

@@ -14,7 +14,7 @@ from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, one_channel_per_row
-from fanplan.layers.channels.params import require_enough_flows
+from fanplan.layers.channels.method_params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
 
 NOWHERE = -1

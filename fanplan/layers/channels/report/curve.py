@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
+from fanplan.layers.channels.command import plan_channels
+from fanplan.layers.channels.params import ChannelsParams
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.registry import load_plan
 from fanplan.page.charts import ChartLine, Frame, chart, chart_lines, dot, level
@@ -17,6 +20,7 @@ from fanplan.page.content import Picture
 from fanplan.page.material import CurvePoint
 from fanplan.page.numbers import number, ticks
 from fanplan.page.svg import line
+from fanplan.plan.made import Job
 from fanplan.plan.stored import StoredPlan
 
 FACTORS = (0.125, 0.25, 0.5, 2.0)
@@ -101,21 +105,12 @@ def has_channels(plan: StoredPlan) -> bool:
 
 def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:
     """Plans for other numbers of channels by the same method, weights and seed, without limits."""
-    from fanplan.layers.channels.command import channels
-
-    record = plan.section(ChannelsRecord)
-    method, _, second = record.method.partition("+")
+    params = plan.section(ChannelsRecord).params
+    job = Job(dataset, plan.record.seed, Watch(None, None), engine)
+    asked = ChannelsParams(params.channels, params.method, params.unicast, prices=params.prices)
     points = []
-    for many in other_numbers(record.channels, record.flows):
-        made = channels(
-            dataset,
-            many,
-            method=method,
-            unicast=second or None,
-            seed=plan.record.seed,
-            engine=engine,
-            **record.weights.model_dump(),
-        ).plan
+    for many in other_numbers(params.channels, plan.section(ChannelsRecord).flows):
+        made = plan_channels(job, replace(asked, channels=many)).section
         points.append(CurvePoint(many, made.cost, (made.bound.cost, made.single_bound.cost)))
     return points
 

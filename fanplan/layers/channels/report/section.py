@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fanplan.core.ledger import Ledger, unicast_cost
-from fanplan.core.prices import Weights
 from fanplan.layers.channels.bound import ChannelsBound
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
@@ -71,7 +70,7 @@ def channel_saving(planned: Planned, record: ChannelsRecord) -> Saving:
 
 def all_unicast_cost(record: ChannelsRecord) -> float:
     """What everything costs by unicast."""
-    return unicast_cost(Ledger(**record.ledger), Weights(**record.weights.model_dump()))
+    return unicast_cost(Ledger(**record.ledger), record.weights)
 
 
 def channel_facts(record: ChannelsRecord) -> list[tuple[str, Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moves import greedy
 from fanplan.layers.channels.published.second_step.moving_pairs import flow_items, user_items

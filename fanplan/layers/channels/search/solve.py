@@ -10,7 +10,7 @@ import numpy as np
 
 from fanplan.core.arrays import Bytes
 from fanplan.core.stop import Stop
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.free.search import search_free
 from fanplan.layers.channels.search.free.seed import CANDIDATES
 from fanplan.layers.channels.search.model.assign import Choice

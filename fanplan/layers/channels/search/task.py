@@ -10,7 +10,7 @@ import numpy as np
 from fanplan.core.arrays import Bytes, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.model.assign import weighted_sum
 from fanplan.layers.channels.search.model.cover import (
     Cover,

@@ -22,8 +22,8 @@ from fanplan.data.ingest.store import escaped
 from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection, MapPairs, map_pairs
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.methods import find_method, planned
-from fanplan.layers.channels.params import KmodesParams
 from fanplan.layers.channels.record import subscriber_names
 from fanplan.layers.channels.search.model.cover import Cover, unserved_pairs
 from fanplan.layers.channels.search.model.demand import Demand

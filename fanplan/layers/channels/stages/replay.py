@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
-from fanplan.core.prices import Weights
 from fanplan.core.progress import Progress
 from fanplan.data.contracts import coordinates
 from fanplan.data.ingest.audience import flow_name
@@ -180,7 +179,7 @@ def replay_plan(
         publications=int(measured.pop("publications")),
         ledger=Ledger(**measured),
         planned=Ledger(**planned.ledger),
-        weights=Weights(**planned.weights.model_dump()),
+        weights=planned.weights,
         exact=manifest.exact and manifest.rates == "measured",
     )
 

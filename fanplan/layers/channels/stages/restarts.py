@@ -30,8 +30,12 @@ from fanplan.data.interest import Rows, load_interest
 from fanplan.data.tasks import PAYLOAD, run_tasks
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection, map_pairs
+from fanplan.layers.channels.method_params import (
+    MethodParams,
+    require_enough_flows,
+    require_traffic,
+)
 from fanplan.layers.channels.methods import find_method, planned
-from fanplan.layers.channels.params import ChannelParams, require_enough_flows, require_traffic
 from fanplan.layers.channels.published.genetic.evolve import (
     Generation,
     advance,
@@ -56,7 +60,7 @@ class Job:
     dataset: Path
     method: str
     second_step: str | None
-    params: ChannelParams
+    params: MethodParams
     rows: Rows
     time: float | None = None
 
@@ -74,7 +78,7 @@ def best_of_restarts(
     dataset: Path,
     method: str,
     second_step: str | None,
-    params: ChannelParams,
+    params: MethodParams,
     seed: int,
     restarts: int,
     time: float | None = None,

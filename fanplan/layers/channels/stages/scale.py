@@ -20,7 +20,7 @@ from fanplan.core.stop import Stop, never
 from fanplan.data.contracts import CLASSES
 from fanplan.data.ingest.store import escaped
 from fanplan.data.reader import read_manifest, read_stage
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.free.search import (
     MOST_ROWS,
     coreset_size,

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Longs
-from fanplan.core.prices import Weights
+from fanplan.core.prices import LedgerPrices, Weights
 from fanplan.layers.channels.changes.changes import changes_table, renumbered_channels
 from fanplan.layers.channels.changes.order import ACTIONS, ChannelChanges, ordered_changes
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.changes.modes import mode_changes
 from fanplan.layers.delivery.changes.states import DeliveryStanding
 from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, delivery_world
-from fanplan.layers.delivery.record import DeliveryRecord, LedgerPricesRecord
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups import changes as grouping
 from fanplan.layers.groups.changes import Groups
 from fanplan.layers.overlay.changes.changes import degrees, looser
@@ -53,8 +53,8 @@ def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit
     if old.has(OverlayRecord):
         limits = looser(old.section(OverlayRecord).limits, new.section(OverlayRecord).limits)
     terms = Terms(
-        Weights(**new.section(ChannelsRecord).weights.model_dump()),
-        new.section(DeliveryRecord).prices,
+        new.section(ChannelsRecord).weights,
+        new.section(DeliveryRecord).params.prices,
         limits,
         most_entries(old, new),
     )
@@ -69,7 +69,7 @@ class Terms:
     """What orders channels and prices states, and what must not be exceeded on the way."""
 
     weights: Weights
-    prices: LedgerPricesRecord
+    prices: LedgerPrices
     limits: LimitsRecord
     entries: float
 
@@ -92,7 +92,7 @@ def stage(world: DeliveryWorld, terms: Terms, limit: int) -> Staged:
 
 def most_entries(old: StoredPlan, new: StoredPlan) -> float:
     """How many forwarding entries there may be on the way: the looser limit of both plans."""
-    limits = [plan.section(DeliveryRecord).entries for plan in (old, new)]
+    limits = [plan.section(DeliveryRecord).params.most_entries for plan in (old, new)]
     given = [limit for limit in limits if limit is not None]
     return max(given) if len(given) == len(limits) else np.inf
 
@@ -100,7 +100,7 @@ def most_entries(old: StoredPlan, new: StoredPlan) -> float:
 def notes(
     old: StoredPlan, new: StoredPlan, world: DeliveryWorld, states: tuple[State, ...]
 ) -> Iterator[str]:
-    if old.section(DeliveryRecord).prices != new.section(DeliveryRecord).prices:
+    if old.section(DeliveryRecord).params.prices != new.section(DeliveryRecord).params.prices:
         yield "the plans have other prices; all costs here are by those of the new plan"
     if not world.channels.known:
         yield "without the workload nobody may lose what both plans bring, wanted or not"

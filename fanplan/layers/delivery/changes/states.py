@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from fanplan.core.arrays import Longs
+from fanplan.core.prices import LedgerPrices
 from fanplan.layers.channels.changes.changes import (
     ChannelStanding,
     channels_used,
@@ -22,7 +23,6 @@ from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_o
 from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, state_sites
 from fanplan.layers.delivery.check.check import priced
 from fanplan.layers.delivery.problem import DeliveryProblem
-from fanplan.layers.delivery.record import LedgerPricesRecord
 from fanplan.layers.groups.changes import Group, Setting
 from fanplan.layers.overlay.changes.shape import Link, Shape, in_order
 from fanplan.layers.overlay.changes.states import Evidence, judge, no_routes
@@ -105,7 +105,7 @@ class DeliveryStanding:
         self,
         world: DeliveryWorld,
         changes: ChannelChanges,
-        prices: LedgerPricesRecord,
+        prices: LedgerPrices,
         limits: LimitsRecord,
     ) -> None:
         self.world, self.prices = world, prices

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from fanplan.core.errors import InputError
+from fanplan.core.prices import LedgerPrices
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
-from fanplan.layers.delivery.record import DeliveryRecord, LedgerPricesRecord
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.read import read_groups
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
@@ -66,13 +67,15 @@ def check_limits(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -
             what = f"{count} in {stored.names[domain]!r} are more than {record.channels}"
             findings.violate("channels: too many", 1, [what])
     entries = plan.section(GroupsRecord).ledger["entries"] if plan.has(GroupsRecord) else 0
-    if record.entries is not None and entries > record.entries:
-        findings.violate("entries: too many", 1, [f"{entries} are more than {record.entries}"])
-    limit = record.unicast_limit
+    if record.params.most_entries is not None and entries > record.params.most_entries:
+        findings.violate(
+            "entries: too many", 1, [f"{entries} are more than {record.params.most_entries}"]
+        )
+    limit = record.params.unicast_limit
     if limit is not None and record.unicast_fraction > limit * (1 + TOLERANCE):
         what = f"{record.unicast_fraction} of what is sent is more than {limit}"
         findings.violate("unicast: too much", 1, [what])
-    if stored.direct.any() and not record.direct_allowed:
+    if stored.direct.any() and not record.params.direct:
         findings.violate("direct_classes: not allowed", int(stored.direct.sum()), [])
 
 
@@ -95,7 +98,9 @@ def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) ->
         stated = getattr(record, name)
         require_close(f"plan.json: delivery.{name}", stated, float(value), total, findings)
     last = total + (
-        record.prices.control * plan.section(MarkingRecord).cost if plan.has(MarkingRecord) else 0.0
+        record.params.prices.control * plan.section(MarkingRecord).cost
+        if plan.has(MarkingRecord)
+        else 0.0
     )
     if record.steps:
         what = "plan.json: delivery.steps, the last"
@@ -116,12 +121,16 @@ def parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
     direct = float(interest.messages @ (interest.audience_sizes * stored.direct))
     total = float(interest.messages.sum())
     return priced(
-        plan.section(DeliveryRecord).prices, plan.section(ChannelsRecord).ledger, direct, far, total
+        plan.section(DeliveryRecord).params.prices,
+        plan.section(ChannelsRecord).ledger,
+        direct,
+        far,
+        total,
     )
 
 
 def priced(
-    prices: LedgerPricesRecord,
+    prices: LedgerPrices,
     near: Mapping[str, float],
     direct: float,
     far: Mapping[str, float],

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import never
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture, other_numbers
-from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.steps import LEAST
 from fanplan.layers.delivery.report.ways import read_ways
 from fanplan.layers.delivery.search.joint import joint_delivery
+from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.page.content import Picture
@@ -63,23 +62,23 @@ def params_of(record: DeliveryRecord) -> DeliveryParams:
     """What delivery was planned with."""
     return DeliveryParams(
         channels=record.channels,
-        entries=record.entries,
-        unicast_limit=record.unicast_limit,
-        direct=record.direct_allowed,
-        prices=LedgerPrices(**record.prices.model_dump()),
+        entries=record.params.most_entries,
+        unicast_limit=record.params.unicast_limit,
+        direct=record.params.direct,
+        prices=record.params.prices,
     )
 
 
 def marking_cost(plan: StoredPlan) -> float:
     """What descriptors cost as they are marked."""
     marking = plan.find(MarkingRecord)
-    return plan.section(DeliveryRecord).prices.control * marking.cost if marking else 0.0
+    return plan.section(DeliveryRecord).params.prices.control * marking.cost if marking else 0.0
 
 
 def wants_curve(plan: StoredPlan) -> bool:
     """Whether the plan has channels whose number can be another."""
     record = plan.section(DeliveryRecord)
-    fixed = {ChannelsRecord.layer, GroupsRecord.layer} & set(record.fixed)
+    fixed = {ChannelsRecord.layer, GroupsRecord.layer} & set(record.params.fixed)
     return record.channels > 0 and not fixed
 
 

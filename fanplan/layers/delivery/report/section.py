@@ -79,7 +79,11 @@ def warnings(plan: StoredPlan) -> tuple[str, ...]:
 
 
 def facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
-    fixed = [("as another plan has them", ", ".join(record.fixed))] if record.fixed else []
+    fixed = (
+        [("as another plan has them", ", ".join(record.params.fixed))]
+        if record.params.fixed
+        else []
+    )
     sites = [name for name in record.domains if name]
     where = f"on each of {len(sites)} sites" if sites else "for everybody"
     return [
@@ -87,7 +91,10 @@ def facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
         ("planned layer by layer", record.layered),
         (LEAST, record.bound),
         ("channels allowed", f"{number(record.channels)} {where}"),
-        ("forwarding entries allowed", "any number" if record.entries is None else record.entries),
+        (
+            "forwarding entries allowed",
+            "any number" if record.params.most_entries is None else record.params.most_entries,
+        ),
         ("unicast allowed", limit(record)),
         ("audience classes", record.classes),
         ("of these sent directly", record.direct),
@@ -97,9 +104,9 @@ def facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
 
 
 def limit(record: DeliveryRecord) -> str:
-    share = record.unicast_limit
+    share = record.params.unicast_limit
     told = "any amount" if share is None else f"up to {percent(share)} of messages"
-    return told if record.direct_allowed else f"{told}, none directly"
+    return told if record.params.direct else f"{told}, none directly"
 
 
 # ---- what it costs

@@ -14,12 +14,12 @@ from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.delivery.ledger import groups_left
-from fanplan.layers.delivery.params import DeliveryParams
 from fanplan.layers.delivery.problem import DeliveryProblem, DomainInterest, local_interest
 from fanplan.layers.delivery.record import Delivery
+from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.carried import group_keys
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.search.choose import choose_groups
@@ -48,7 +48,7 @@ def with_groups(
 def selected_of(groups: GroupsProblem, params: DeliveryParams) -> Bools:
     """Which groups are set up."""
     if params.fixed_groups is None:
-        return choose_groups(groups, params.groups).selected
+        return choose_groups(groups, params.groups.choice).selected
     own = group_keys(groups.trees.root[groups.span], groups.starts, groups.members)
     return np.array([key in params.fixed_groups for key in own], bool)
 

@@ -19,7 +19,6 @@ from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
-from fanplan.core.prices import LedgerPrices
 from fanplan.data.contracts import coordinates
 from fanplan.data.ingest import joins as spatial
 from fanplan.data.ingest import store as stages
@@ -92,7 +91,7 @@ class Replaying:
             measured=self.with_brokers(self.near(), parcels(sums), unplanned),
             planned=planned_ledger(self.plan),
             parts=self.plan.section(DeliveryRecord).parts,
-            prices=LedgerPrices(**self.plan.section(DeliveryRecord).prices.model_dump()),
+            prices=self.plan.section(DeliveryRecord).params.prices,
             seconds=(record.input.seconds, manifest.seconds),
             same=same,
             comparable=same and manifest.rates == "measured",
@@ -248,7 +247,7 @@ class Replaying:
             return DeliveryLedger(Ledger(**near, matched=matched), direct, 0, 0.0)
         problem = carried(self.ways, parcels, routes_in(unplanned))
         chosen = np.ones(problem.size, bool)
-        far = groups_ledger(problem, chosen, self.plan.section(GroupsRecord).shortcuts)
+        far = groups_ledger(problem, chosen, self.plan.section(GroupsRecord).params.shortcuts)
         brokers = {"forwarded": float(far.received.sum()), "matched": far.matches}
         ledger = Ledger(**near, **brokers, control_messages=float(far.control))
         return DeliveryLedger(ledger, direct, len(self.ways.groups.entries.group), far.delay_mean)

@@ -66,7 +66,7 @@ def possible_groups(
     """Groups of the dataset's traffic, or of what a layer that binds them leaves to brokers."""
     if bound is not None:
         return FoundGroups(bound.possible(dataset, trees), dataset)
-    return load_groups(dataset, trees, plan.section(GroupsRecord).grouping)
+    return load_groups(dataset, trees, plan.section(GroupsRecord).params.grouping)
 
 
 def candidates(stored: StoredGroups, problem: GroupsProblem, findings: Findings) -> Longs:

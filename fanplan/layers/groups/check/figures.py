@@ -9,6 +9,7 @@ import numpy as np
 
 from fanplan.core.arrays import Floats
 from fanplan.layers.groups.check.count import Counted, Induced, Traffic, count
+from fanplan.layers.groups.params import EntryBudget, Threshold, Top, rule_of
 from fanplan.layers.groups.read import Entries, StoredGroups
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
@@ -37,8 +38,8 @@ def figures(
     away = stored.member != stored.trees.root[stored.tree[stored.member_group]]
     told_ = np.bincount(stored.member_group[away], minlength=stored.size)
     replies = np.bincount(entries.group[entries.bypassed > 0], minlength=stored.size)
-    control = told_ + subtrees.links * (1 + record.shortcuts) + replies
-    prices = record.prices
+    control = told_ + subtrees.links * (1 + record.params.shortcuts) + replies
+    prices = record.params.prices
     saved = prices.matched * counted.matches
     saved = saved + prices.forwarded * (counted.links - counted.messages * used)
     benefit = {
@@ -52,7 +53,7 @@ def figures(
         "unwanted": counted.messages * size - counted.wanted,
         "entries": used,
         "control": control,
-        "benefit": benefit[record.rank],
+        "benefit": benefit[record.params.rank],
     }
 
 
@@ -109,21 +110,26 @@ def compare(
 
 def check_rule(record: GroupsRecord, stored: StoredGroups, findings: Findings) -> None:
     """The rule that groups were chosen by is kept."""
-    rule, amount = record.select.rule, record.select.amount
-    used = len(stored.entries.group)
-    if rule == "budget" and used > amount:
-        findings.violate("budget", 1, [f"{used} entries are more than {amount:.12g}"])
-    if rule == "top":
-        many = math.ceil(round(amount * record.groups, 9))
-        if many != stored.size:
-            findings.violate("top", 1, [f"{stored.size} groups are not the best {many}"])
-    if rule == "threshold":
-        net = stored.stated["benefit"]
-        if record.rank != "saving":
-            prices = record.prices
-            net = net - prices.entry * stored.stated["entries"]
-            net = net - prices.control * stored.stated["control"]
-        below = np.flatnonzero(net <= amount)
-        findings.violate(
-            f"threshold: not above {amount:.12g}", len(below), [f"group {g}" for g in below]
-        )
+    match rule_of(record.params.select):
+        case EntryBudget(entries):
+            used = len(stored.entries.group)
+            over = [f"{used} entries are more than {entries}"] if used > entries else []
+            findings.violate("budget", len(over), over)
+        case Top(share):
+            many = math.ceil(round(share * record.groups, 9))
+            if many != stored.size:
+                findings.violate("top", 1, [f"{stored.size} groups are not the best {many}"])
+        case Threshold(least):
+            below = np.flatnonzero(net_benefit(record, stored) <= least)
+            named = [f"group {g}" for g in below]
+            findings.violate(f"threshold: not above {least:.12g}", len(below), named)
+
+
+def net_benefit(record: GroupsRecord, stored: StoredGroups) -> Floats:
+    """What groups save beyond what setting them up costs."""
+    net: Floats = stored.stated["benefit"]
+    if record.params.rank == "saving":
+        return net
+    prices = record.params.prices
+    net = net - prices.entry * stored.stated["entries"]
+    return net - prices.control * stored.stated["control"]

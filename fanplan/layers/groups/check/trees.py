@@ -24,7 +24,7 @@ def check_trees(
     names = read_brokers(dataset).names
     tree, child = np.nonzero(trees.parent >= 0)
     parent = trees.parent[tree, child]
-    if record.trees == "given":
+    if record.params.trees == "given":
         check_given(names, trees.root[tree], parent, child, dataset, findings)
         return
     links = read_links(dataset, names)
@@ -35,7 +35,7 @@ def check_trees(
     wanted = np.minimum(parent, child).astype(np.int64) * size + np.maximum(parent, child)
     strange = np.flatnonzero(~np.isin(wanted, known))
     findings.violate("trees: no such link", len(strange), named(names, parent, child, strange))
-    if record.trees == "per-publisher" and not len(strange):
+    if record.params.trees == "per-publisher" and not len(strange):
         check_shortest(names, trees, links, findings)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 
 from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_manifest, read_stage
+from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.build import Cells, cell_groups, exact_groups
 from fanplan.layers.groups.problem.cell_matcher import Grid
 from fanplan.layers.groups.problem.class_matcher import ClassMatcher, class_matcher, match_class
@@ -23,37 +23,8 @@ from fanplan.layers.groups.problem.regions import read_broker_regions
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import ordered_routes, read_brokers, read_routes, routes_of
 
-Mark = Literal["cover", "overlap"]
-
 DEFAULT_CLASS = -1
 """Traffic of cells that are in no class, in the stage `group_routes`."""
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """How groups are found.
-
-    Without ``cells`` groups are exact: observed traffic with the same destinations. Else they come
-    from a grid with so many cells on each axis, which a broker marks if it wants all of them
-    (``cover``) or any part (``overlap``). ``least`` is the density threshold: what has so few
-    messages in the window, or fewer, takes default routing.
-    """
-
-    cells: int | None = None
-    mark: Mark = "cover"
-    least: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.cells is not None and self.cells < 1:
-            raise InputError(
-                Problem("cells", f"{self.cells} is no number of cells", "Give 1 or more")
-            )
-        if self.mark not in get_args(Mark):
-            remedy = f"Use one of: {', '.join(get_args(Mark))}"
-            raise InputError(Problem("mark", f"{self.mark!r} is unknown", remedy))
-        if not self.least >= 0:
-            what = f"{self.least} is no number of messages"
-            raise InputError(Problem("least", what, "Give 0 or more"))
 
 
 class CellMap(NamedTuple):

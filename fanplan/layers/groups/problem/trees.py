@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import NONE, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_manifest, read_stage, require_understood
+from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.build import NAMED, given_trees, hung_at
-from fanplan.layers.groups.problem.dataset import Grouping
 from fanplan.layers.groups.problem.groups import BrokerTrees, first_astray
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import read_brokers, read_links
@@ -26,7 +26,6 @@ from fanplan.network.paths import shortest_tree, ways_of
 from fanplan.network.trees import hang
 from fanplan.workload.tables import TREES
 
-TreeKind = Literal["links", "per-publisher", "given", "overlay"]
 READ = ("links", "per-publisher", "given")
 """Kinds that a dataset has by itself."""
 

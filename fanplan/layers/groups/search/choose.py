@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.core.arrays import Bools, Floats
-from fanplan.layers.groups.params import Budget, GroupsParams, Threshold, Top
+from fanplan.layers.groups.params import Choice, EntryBudget, Threshold, Top
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.search.benefit import Candidates, benefit, candidates_of, setup_cost
 from fanplan.layers.groups.search.knapsack import pack
@@ -30,12 +30,12 @@ class Chosen:
         return float(self.benefit[self.selected].sum())
 
 
-def choose_groups(problem: GroupsProblem, params: GroupsParams) -> Chosen:
+def choose_groups(problem: GroupsProblem, params: Choice) -> Chosen:
     """Choose groups; the same problem gives the same choice."""
     return choose_among(candidates_of(problem, params.shortcuts), params)
 
 
-def choose_among(candidates: Candidates, params: GroupsParams) -> Chosen:
+def choose_among(candidates: Candidates, params: Choice) -> Chosen:
     """Choose among groups that are weighed already."""
     worth = benefit(candidates, params.rank, params.prices)
     match params.select:
@@ -45,7 +45,7 @@ def choose_among(candidates: Candidates, params: GroupsParams) -> Chosen:
             # The true saving is net already.
             cost = 0.0 if params.rank == "saving" else setup_cost(candidates, params.prices)
             return settled(worth - cost > least, worth)
-        case Budget(entries):
+        case EntryBudget(entries):
             found = pack(worth, candidates.entries, entries)
             return Chosen(found.taken, worth, found.bound)
 

@@ -15,7 +15,8 @@ from fanplan.data import contracts
 from fanplan.data.ingest import joins as spatial
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.numbering import numbered
-from fanplan.layers.groups.problem.dataset import DEFAULT_CLASS, Grouping
+from fanplan.layers.groups.params import Grouping
+from fanplan.layers.groups.problem.dataset import DEFAULT_CLASS
 from fanplan.layers.groups.stages.cell_marks import cell_marks
 from fanplan.layers.groups.stages.cell_routes import cell_routes
 from fanplan.layers.groups.stages.grid import GroupGrid, cell_boxes, cell_places, group_grid

@@ -10,7 +10,7 @@ from fanplan.data.ingest.derived import derived
 
 if TYPE_CHECKING:
     from fanplan.layers.groups.bound import GroupsBound
-    from fanplan.layers.groups.problem.dataset import Grouping
+    from fanplan.layers.groups.params import Grouping
     from fanplan.plan.stored import StoredPlan
 
 
@@ -28,6 +28,6 @@ def make_plan_stages(
     from fanplan.layers.groups.record import GroupsRecord
 
     if bound is None:
-        make_group_stages(dataset, plan.section(GroupsRecord).grouping, engine)
+        make_group_stages(dataset, plan.section(GroupsRecord).params.grouping, engine)
     else:
         bound.make_stages(dataset, engine)

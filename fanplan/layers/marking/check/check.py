@@ -34,7 +34,7 @@ def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     counted = walk(problem, publish)
     broken = np.flatnonzero(counted.broken)
     findings.violate("marks: p-link behind an s-link", len(broken), named(broken, problem))
-    price = problem.sending + record.storing
+    price = problem.sending + record.params.prices.stored
     for column, own in (("sigma", counted.sigma), ("tau", counted.tau), ("price", price)):
         stated = marks[column].to_numpy()
         wrong = np.flatnonzero(~np.isclose(stated, own, rtol=TOLERANCE, atol=0.0))
@@ -157,7 +157,7 @@ def check_merged(
     for name, told_, counted in zip(("merged_sigma", "merged_tau"), stated, own, strict=True):
         wrong = links[told_[links] != counted]
         findings.violate(f"marks: {name}", len(wrong), named(wrong, problem))
-    price = problem.sending + record.storing
+    price = problem.sending + record.params.prices.stored
     as_p, as_s = (count * price for count in stated)
     costs = check_costs("marking.merged", merged, publish, as_p, as_s, findings)
     require_cheapest("marking.merged", costs, findings)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import Manifest, read_manifest, read_stage, require_understood
-from fanplan.layers.marking.params import GIVEN, KINDS, OVERLAY, SHARED, MarkingWishes, Sending
+from fanplan.layers.marking.params import GIVEN, KINDS, OVERLAY, SHARED, ControlBy, MarkingParams
 from fanplan.layers.marking.problem.marking import MarkingProblem, Network
 from fanplan.layers.marking.problem.trees import (
     given_problem,
@@ -54,17 +54,17 @@ def overlay_tree(names: pa.Array, links: Ints) -> pa.Table:
 
 
 def load_marking(
-    dataset: Path, wishes: MarkingWishes, overlay: MarkedOverlay | None = None
+    dataset: Path, params: MarkingParams, overlay: MarkedOverlay | None = None
 ) -> MarkingProblem:
     """The marking problem, after the pipeline made `descriptors`; or those of clients, if these are
     elsewhere than in the workload."""
-    network, trees = load_network(dataset, wishes, overlay and overlay.clients)
-    if wishes.trees == OVERLAY:
+    network, trees = load_network(dataset, params, overlay and overlay.clients)
+    if params.trees == OVERLAY:
         trees = required(overlay).tree
-    if wishes.core:
-        problem = shared_problem(network, wishes.core)
+    if params.core:
+        problem = shared_problem(network, params.core)
     elif trees is not None:
-        problem = given(network, trees, wishes)
+        problem = given(network, trees, params)
     else:
         problem = source_problem(network)
     return replace(problem, source=read_manifest(dataset).key)
@@ -78,48 +78,48 @@ def required(overlay: MarkedOverlay | None) -> MarkedOverlay:
 
 
 def load_network(
-    dataset: Path, wishes: MarkingWishes, clients: pa.Table | None = None
+    dataset: Path, params: MarkingParams, clients: pa.Table | None = None
 ) -> tuple[Network, pa.Table | None]:
     """The network that is marked, and its trees if given ones are wished for.
 
     ``clients`` has client, role and broker, where these are not those of the workload.
     """
     manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, tables_of(wishes))
-    trees = read_given(dataset, manifest) if wishes.trees in GIVEN else None
-    read = partial(read_descriptors, raw=wishes.raw)
+    require_understood(dataset, manifest, tables_of(params))
+    trees = read_given(dataset, manifest) if params.trees in GIVEN else None
+    read = partial(read_descriptors, raw=params.raw)
     if clients is not None:
         read = partial(read_client_descriptors, clients=clients)
-    return read_network(dataset, manifest, wishes, read), trees
+    return read_network(dataset, manifest, params, read), trees
 
 
-def given(network: Network, trees: pa.Table, wishes: MarkingWishes) -> MarkingProblem:
-    build = given_problem if wishes.trees == "given" else given_shared_problem
+def given(network: Network, trees: pa.Table, params: MarkingParams) -> MarkingProblem:
+    build = given_problem if params.trees == "given" else given_shared_problem
     return build(network, trees)
 
 
-def require_markable(dataset: Path, wishes: MarkingWishes) -> None:
+def require_markable(dataset: Path, params: MarkingParams) -> None:
     """Refuse what can be seen before descriptors are counted: clients stand for those here."""
     manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, tables_of(wishes))
-    network = read_network(dataset, manifest, wishes, read_homes)
-    if wishes.trees in GIVEN:
-        given(network, read_given(dataset, manifest), wishes)
+    require_understood(dataset, manifest, tables_of(params))
+    network = read_network(dataset, manifest, params, read_homes)
+    if params.trees in GIVEN:
+        given(network, read_given(dataset, manifest), params)
     else:
-        require_paths(network, wishes.core)
+        require_paths(network, params.core)
 
 
-def tables_of(wishes: MarkingWishes) -> tuple[str, ...]:
+def tables_of(params: MarkingParams) -> tuple[str, ...]:
     """The tables of the network that these trees are made from."""
-    return ("links", "trees") if wishes.trees in GIVEN else ("links",)
+    return ("links", "trees") if params.trees in GIVEN else ("links",)
 
 
 def read_network(
-    dataset: Path, manifest: Manifest, wishes: MarkingWishes, read: Descriptors
+    dataset: Path, manifest: Manifest, params: MarkingParams, read: Descriptors
 ) -> Network:
     """Brokers as nodes, with the descriptors that are read, the links between them and prices."""
     table = read_stage(dataset, "links", LINK_COLUMNS) if "links" in manifest.stages else None
-    nodes = node_names(dataset, manifest, table, wishes)
+    nodes = node_names(dataset, manifest, table, params)
     links = None if table is None else links_among(table, nodes)
     published, subscribed = read(dataset, nodes)
     return Network(
@@ -127,13 +127,13 @@ def read_network(
         published=published,
         subscribed=subscribed,
         links=links,
-        sending=sending_prices(links, wishes.sending),
-        storing=np.full(len(nodes), wishes.storing),
+        sending=sending_prices(links, params.control_by),
+        storing=np.full(len(nodes), params.prices.stored),
     )
 
 
 def node_names(
-    dataset: Path, manifest: Manifest, links: pa.Table | None, wishes: MarkingWishes
+    dataset: Path, manifest: Manifest, links: pa.Table | None, params: MarkingParams
 ) -> pa.Array:
     """The table `brokers`; without one, whom clients and links name, or without links the trees."""
     known = read_brokers(dataset).names
@@ -142,7 +142,7 @@ def node_names(
     columns: list[pa.ChunkedArray] = []
     if links is not None:
         columns = [links["a"], links["b"]]
-    elif wishes.trees in GIVEN:
+    elif params.trees in GIVEN:
         columns = read_given(dataset, manifest).columns
     return pa.array(sorted(set(known.to_pylist()).union(*(c.to_pylist() for c in columns))))
 
@@ -204,7 +204,7 @@ def required_regions(counts: np.ndarray) -> tuple[Longs, Longs]:
     return counts[0], counts[1]
 
 
-def sending_prices(links: Links | None, sending: Sending) -> Floats | None:
+def sending_prices(links: Links | None, sending: ControlBy) -> Floats | None:
     """The price of a descriptor on each link; None for 1."""
     if sending == "one":
         return None

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.marking.params import MarkingWishes
+from fanplan.layers.marking.params import MarkingParams
 from fanplan.layers.marking.problem.marking import MarkingProblem, Network
 from fanplan.layers.marking.problem.requirements import position, positions
 from fanplan.layers.marking.problem.trees import (
@@ -73,7 +73,7 @@ class Routing:
 
 def routing_of(network: Network, trees: str, given: pa.Table | None = None) -> Routing:
     """Routing for ``shared:CORE``, ``per-source`` or ``given`` trees (a table of these)."""
-    core = MarkingWishes(trees).core
+    core = MarkingParams(trees).core
     if trees == "given":
         return given_routing(network, given)
     if core and network.storing is not None and np.ptp(network.storing):

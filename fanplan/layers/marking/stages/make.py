@@ -40,7 +40,7 @@ def make_marking_stages(plan: StoredPlan, dataset: Dataset, engine: Engine) -> N
     from fanplan.layers.overlay.record import clients_allocated
 
     marking = plan.section(MarkingRecord)
-    if marking.trees == OVERLAY and clients_allocated(plan):
+    if marking.params.trees == OVERLAY and clients_allocated(plan):
         make_client_descriptors(dataset, engine)
     else:
         make_descriptors(dataset, engine)

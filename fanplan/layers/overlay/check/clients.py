@@ -57,7 +57,8 @@ def check_client_loads(
     """Loads by the rule of the allocation, and none above its room but that of a lone client."""
     record = plan.section(OverlayRecord).allocation
     assert record is not None
-    rule = exact_loads if record.load == "exact" else estimated_loads
+    exact = plan.section(OverlayRecord).allocating.load == "exact"
+    rule = exact_loads if exact else estimated_loads
     load = rule(problem, len(brokers), sending, wanting)
     at = Axis("broker", brokers).number(table)
     stated = np.full(len(brokers), np.nan)

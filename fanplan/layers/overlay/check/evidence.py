@@ -61,7 +61,7 @@ def given(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) 
     require_brokers(table, problem.brokers, problem.brokers, problem.capacity, findings)
     require_same_clients(plan, given_clients(dataset), findings)
     matrix = metric_matrix(plan, problem.similarity.overlap, problem.similarity.interest)
-    if plan.section(OverlayRecord).metric == "cover":
+    if plan.section(OverlayRecord).params.weighed_by == "cover":
         matrix = problem.similarity.cover
     return Truth(
         problem.brokers,
@@ -86,9 +86,9 @@ def metric_matrix(
     plan: StoredPlan, overlap: scipy.sparse.csr_array, interest: scipy.sparse.csr_array
 ) -> scipy.sparse.csr_array:
     """The similarity that the plan weighs links by."""
-    if plan.section(OverlayRecord).metric != "hybrid":
-        return interest if plan.section(OverlayRecord).metric == "interest" else overlap
-    alpha = float(plan.section(OverlayRecord).params["alpha"])
+    if plan.section(OverlayRecord).params.weighed_by != "hybrid":
+        return interest if plan.section(OverlayRecord).params.weighed_by == "interest" else overlap
+    alpha = plan.section(OverlayRecord).params.mix
     most = [matrix.max() if matrix.nnz else 0.0 for matrix in (overlap, interest)]
     return (1 - alpha) * overlap / (most[0] or 1.0) + alpha * interest / (most[1] or 1.0)
 

@@ -81,7 +81,7 @@ def saving_of(planned: Planned, record: OverlayRecord, random: Spread | None) ->
 def facts(record: OverlayRecord) -> list[tuple[str, Any]]:
     ledger = record.ledger
     told: list[tuple[str, Any]] = [
-        ("tree", record.method),
+        ("tree", record.params.metric),
         ("brokers", record.brokers),
         ("links", record.links),
         ("trees", record.trees),
@@ -92,7 +92,7 @@ def facts(record: OverlayRecord) -> list[tuple[str, Any]]:
         ("processed only to forward", percent(ratio(ledger["forwarded"], ledger["processed"]))),
     ]
     if record.allocation:
-        told += [("ranking of clients", record.allocation.method)]
+        told += [("ranking of clients", record.allocating.ranking)]
         told += [("no allocation has fewer brokers than", record.allocation.bound)]
     return told
 

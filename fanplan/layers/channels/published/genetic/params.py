@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.channels.params import ChannelParams
+from fanplan.layers.channels.method_params import MethodParams
 from fanplan.layers.channels.published.genetic.weight import Kind, Unit
 
 SHARES = ("crossover", "mutation", "tournament", "better", "permutation", "mask", "improvement")
 
 
 @dataclass(frozen=True)
-class EvolutionParams(ChannelParams):
+class EvolutionParams(MethodParams):
     """Defaults are those of Guimarães & Rodrigues 2003, sections 5.2 and 5.3. Shares are 0 to 1."""
 
     population: int = 20

@@ -16,7 +16,7 @@ from fanplan.data.build import from_pairs
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import joined_any
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
-from fanplan.layers.channels.params import require_enough_flows
+from fanplan.layers.channels.method_params import require_enough_flows
 from fanplan.layers.channels.published.genetic.atomic import row_genes
 from fanplan.layers.channels.published.genetic.evolve import Generation, advance, start
 from fanplan.layers.channels.published.genetic.genes import subscription_genes

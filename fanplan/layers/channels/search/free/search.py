@@ -14,7 +14,7 @@ import numpy as np
 from fanplan.core.arrays import Bytes
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Stop
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.free.lloyd import lloyd, polish
 from fanplan.layers.channels.search.free.seed import CANDIDATES, seed_members
 from fanplan.layers.channels.search.free.swap import swap

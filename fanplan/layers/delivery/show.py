@@ -1,0 +1,40 @@
+"""How a person is told of a design."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fanplan.plan.made import Answer, Facts, Grid, Note, Shown
+
+
+def show_design(answer: Answer) -> Shown:
+    """What was decided, the way there, and what the cost consists of."""
+    facts = answer.facts
+    naive, last = facts["steps"][0]["cost"], facts["steps"][-1]["cost"]
+    told = {
+        "layers": ", ".join(facts["layers"]),
+        "multicast domains": len(facts["domains"]),
+        "audience classes": facts["classes"],
+        "of these sent directly": facts["direct"],
+        "cost of delivery": facts["cost"],
+        "layer by layer": facts["layered"],
+        "no delivery is below": facts["bound"],
+        "unicast %": 100 * facts["unicast_fraction"],
+        "saved of the naive system %": 100 * (1 - last / naive) if naive else 0.0,
+        "seconds": facts["seconds"],
+        "plan": facts["plan"],
+    }
+    yield Facts("Design, checked", told)
+    yield waterfall_grid(facts["steps"])
+    yield Grid("What delivery costs", ("part", "cost"), [[*p] for p in facts["parts"].items()])
+    for note in facts["warnings"]:
+        yield Note(note)
+
+
+def waterfall_grid(steps: list[dict[str, Any]]) -> Grid:
+    """From the naive system to the plan, step by step."""
+    rows = [[step["step"], step["cost"], step["saved"], step["percent"]] for step in steps]
+    return Grid("From the naive system to the plan", ("step", "cost", "saved", "saved %"), rows)
+
+
+SHOWS = {"design": show_design}

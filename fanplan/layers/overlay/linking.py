@@ -1,0 +1,262 @@
+"""Linking brokers: the trees that are asked for, within limits, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Stop, never
+from fanplan.core.version import __version__
+from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.engine import Engine
+from fanplan.layers.overlay.build import ChosenTrees, fewest_messages, overlay_layer, trees_ledger
+from fanplan.layers.overlay.params import HOP_MS, OverlayParams
+from fanplan.layers.overlay.published.similar import (
+    SIMILAR,
+    hybrid_similarity,
+    hybrid_tree,
+    random_tree,
+)
+from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord, OverlaySection
+from fanplan.layers.overlay.search.improve import improved_tree
+from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits
+from fanplan.layers.overlay.search.several import general_overlay
+from fanplan.layers.overlay.stages.make import make_broker_stages
+from fanplan.layers.registry import load_plan
+from fanplan.network.brokers import OverlayProblem
+from fanplan.network.carried import OverlayLedger
+from fanplan.network.dataset import given_clients, load_overlay
+from fanplan.network.trees import Tree, Trees, tree_of, trees_of
+from fanplan.plan.axis import Axis
+from fanplan.plan.made import Job, Planned
+
+Places = Callable[[str], list[int]]
+
+
+def plan_overlay(job: Job, params: OverlayParams) -> Planned:
+    """Link the brokers of a workload; its clients stay where they are."""
+    dataset, engine = job.dataset, job.engine
+    problem = load_problem(dataset, params, engine)
+    clients = given_clients(dataset.path)
+    limits = limits_of(params, places_in(problem.brokers, clients), problem.brokers)
+    with engine.progress.stage(f"tree {params.metric}") as stage:
+        trees = make_trees(problem, params, limits, job.seed, job.watch.telling(stage))
+    decided = ChosenTrees(params, similarity_of(problem, params), clients, limits)
+    section = overlay_layer(problem, trees, decided, job.seed, __version__)
+    changed = {"changed": links_changed(section, params.start)} if params.start else {}
+    return Planned(
+        (section,),
+        figures(section, problem) | changed,
+        problem,
+        compared=lambda metrics: compare_trees(problem, metrics, job.seed),
+        ended=job.watch.ended,
+    )
+
+
+def load_problem(dataset: Dataset, params: OverlayParams, engine: Engine) -> OverlayProblem:
+    """The overlay problem, after Spark has made the stages that it needs."""
+
+    make_broker_stages(dataset, params, engine)
+    return load_overlay(dataset.path)
+
+
+def links_changed(layer: OverlaySection, start: PathLike) -> int:
+    """Links that are not in the plan that was started from."""
+
+    older = load_plan(Path(start)).read("links", ("a", "b"))
+    before = set(zip(older["a"].to_pylist(), older["b"].to_pylist(), strict=True))
+    links = layer.tables["links"]
+    now = zip(links["a"].to_pylist(), links["b"].to_pylist(), strict=True)
+    return sum(1 for pair in now if pair not in before)
+
+
+def compare_trees(
+    problem: OverlayProblem, metrics: Iterable[str], seed: int
+) -> list[dict[str, Any]]:
+    """What other trees of the same brokers would cost; limits do not apply to them."""
+
+    rows = []
+    for metric in metrics:
+        params = OverlayParams.given({"metric": metric})
+        trees = make_trees(problem, params, LimitsRecord(), seed, never)
+        ledger = trees_ledger(problem, trees)
+        rows.append({"method": metric} | ledger_figures(ledger, trees, problem))
+    return rows
+
+
+def make_trees(
+    problem: OverlayProblem, params: OverlayParams, limits: LimitsRecord, seed: int, stop: Stop
+) -> Trees:
+    """The trees that the wishes name."""
+
+    if params.metric != "improved":
+        return one_tree(thesis_tree(problem, params, seed))
+    told = improve_params(problem, params, limits)
+    start = start_of(problem, params.start) if params.start else None
+    if params.trees == 1:
+        return one_tree(improved_tree(problem, told, seed, stop, start).tree)
+    found = general_overlay(problem, told, params.trees, seed, stop)
+    return trees_of(tuple(tree.edges for tree in found.trees), found.tree_of)
+
+
+def one_tree(tree: Tree) -> Trees:
+
+    return trees_of((tree.edges,), np.zeros(tree.size, np.int32))
+
+
+def thesis_tree(problem: OverlayProblem, params: OverlayParams, seed: int) -> Tree:
+    """A tree by similarity, or the random baseline."""
+
+    if params.metric == "random":
+        return random_tree(problem, seed)
+    if params.metric == "hybrid":
+        return hybrid_tree(problem, params.mix)
+    return SIMILAR[params.metric](problem)
+
+
+def improve_params(
+    problem: OverlayProblem, params: OverlayParams, limits: LimitsRecord
+) -> ImproveParams:
+
+    delay = params.prices.delayed
+    at = {name: position for position, name in enumerate(problem.brokers.to_pylist())}
+    return ImproveParams(
+        messages=params.prices.forwarded,
+        delay=delay if problem.links is None else delay / HOP_MS,
+        cost=params.prices.linked,
+        limits=TreeLimits(
+            degree=limits.degree,
+            degrees=tuple((at[name], most) for name, most in limits.degrees.items()),
+            diameter=limits.diameter,
+            hops=tuple((at[one], at[other], most) for one, other, most in limits.hops),
+        ),
+        most_changes=params.changes,
+        change_price=params.change_price,
+    )
+
+
+def start_of(problem: OverlayProblem, folder: PathLike) -> Tree:
+    """The links of an older plan between brokers that are still there."""
+
+    plan = load_plan(Path(folder))
+    if plan.section(OverlayRecord).trees > 1:
+        what = f"has {plan.section(OverlayRecord).trees} trees"
+        raise InputError(Problem(str(folder), what, "Start from a plan with one tree"))
+    links = plan.read("links", ("a", "b"))
+    ends = [Axis("broker", problem.brokers).positions(links[end]) for end in ("a", "b")]
+    kept = (ends[0] >= 0) & (ends[1] >= 0)
+    return tree_of(ends[0][kept], ends[1][kept])
+
+
+def similarity_of(problem: OverlayProblem, params: OverlayParams) -> scipy.sparse.csr_array:
+    """The matrix that links are weighed by."""
+
+    similarity = problem.similarity
+    if params.weighed_by == "hybrid":
+        return hybrid_similarity(problem, params.mix)
+    matrix: scipy.sparse.csr_array = getattr(similarity, params.weighed_by)
+    return matrix
+
+
+def figures(layer: OverlaySection, problem: OverlayProblem) -> dict[str, Any]:
+    """What was decided and what it costs."""
+    record = layer.record
+    ledger = trees_ledger(problem, layer.trees)
+    over = np.flatnonzero(layer.load > problem.capacity * (1 + 1e-9))
+    return {
+        "method": record.params.metric,
+        "brokers": record.brokers,
+        **allocation_figures(layer),
+        "clients": len(layer.tables["clients"]),
+        "links": record.links,
+        "trees": record.trees,
+        "weight": record.weight,
+        **ledger_figures(ledger, layer.trees, problem),
+        "latency": record.latency,
+        "overloaded": [problem.brokers[int(broker)].as_py() for broker in over],
+    }
+
+
+def allocation_figures(layer: OverlaySection) -> dict[str, Any]:
+    found = layer.record.allocation
+    if found is None:
+        return {}
+    asked = layer.record.allocating
+    return {
+        "ranking": asked.ranking,
+        "lcf": found.lcf,
+        "load": asked.load,
+        "brokers_bound": found.bound,
+        "cost": found.cost,
+        "lone": list(found.lone),
+    }
+
+
+def ledger_figures(ledger: OverlayLedger, trees: Trees, problem: OverlayProblem) -> dict[str, Any]:
+    """Messages and delays beside their bounds, and the shape of the trees."""
+    bound = fewest_messages(problem.routes)
+    degree = np.bincount(trees.links.ravel(), minlength=problem.size)
+    shapes = [tree_of(*trees.links[member].T) for member in trees.members]
+    return {
+        "link_messages": ledger.link_messages,
+        "bound": bound,
+        "over_bound_percent": 100.0 * (ledger.link_messages / bound - 1) if bound else 0.0,
+        "messages_per_publication": ledger.messages_per_publication,
+        "messages_per_arrival": ledger.messages_per_arrival,
+        "delay_mean": ledger.delay_mean,
+        "forwarded": float(ledger.forwarded.sum()),
+        "degree_max": int(degree.max(initial=0)),
+        "diameter": max((shape.diameter for shape in shapes), default=0),
+    }
+
+
+# ---- limits by names
+
+
+def limits_of(params: OverlayParams, places: Places, brokers: pa.Array) -> LimitsRecord:
+    """The limits by names of brokers: a client stands for every broker that it is at."""
+    require_brokers(params.degrees, brokers)
+    names = brokers.to_pylist()
+    hops = [
+        (names[one], names[other], most)
+        for near, far, most in params.within
+        for one in places(near)
+        for name in far
+        for other in places(name)
+    ]
+    return LimitsRecord(
+        degree=params.degree,
+        degrees=dict(params.degrees),
+        diameter=params.diameter,
+        hops=tuple(hops),
+    )
+
+
+def require_brokers(names: Iterable[str], brokers: pa.Array) -> None:
+    unknown = sorted(set(names) - set(brokers.to_pylist()))
+    if unknown:
+        what = f"there is no broker {unknown[0]!r} here"
+        raise InputError(Problem("degrees", what, "Name a broker of the workload"))
+
+
+def places_in(brokers: pa.Array, clients: pa.Table) -> Places:
+    """Where a name is: the broker of that name, else the brokers of that client."""
+
+    def places(name: str) -> list[int]:
+        at = pc.index(brokers, name).as_py()
+        if at >= 0:
+            return [at]
+        rows = clients.filter(pc.equal(clients["client"], name))["broker"]
+        if not len(rows):
+            what = f"there is no broker, publisher or subscriber {name!r}"
+            raise InputError(Problem("within", what, "Name one of the workload"))
+        return sorted({pc.index(brokers, broker).as_py() for broker in rows})
+
+    return places
