@@ -1,6 +1,8 @@
-"""Writes docs/api.md, the reference of the Python interface, from signatures and docstrings.
+"""Writes what the documentation says of the code from the code.
 
-`make docs` runs it, and a test sees to it that the page is not behind the code.
+That is docs/api.md, the reference of the Python interface; the tables of options on the pages of
+layers; and fanplan/api.pyi, the types of the planning functions, whose keywords are the options
+that layers state. `make docs` runs it, and a test sees to it that nothing is behind the code.
 """
 
 from __future__ import annotations
@@ -8,12 +10,17 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import fanplan
+from fanplan import layers
+from fanplan.cli.plan import flag_of
+from fanplan.core.options import Options, about, default_of, types_of
 
 PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """# Python interface
@@ -24,10 +31,8 @@ and the remedy. This page is written by `make docs` from the code.
 """
 VERBS = {
     "Data": ("generate", "ingest", "open_dataset", "as_dataset", "Dataset", "Engine"),
-    "All layers": ("design", "Design"),
-    "One layer": (
-        "channels", "compare_methods", "curve", "ChannelPlan", "Curve", "overlay", "allocate",
-        "compare_trees", "OverlayPlan", "groups", "GroupsPlan", "mark", "MarkingPlan",
+    "Plans": (
+        "design", "channels", "overlay", "allocate", "groups", "mark", "Made", "curve", "Curve",
     ),
     "Proof": (
         "check", "replay", "replay_marks", "simulate", "churn", "Simulated", "Churned",
@@ -38,10 +43,19 @@ VERBS = {
 ANSWERS = {
     "fanplan.plan.findings": ("CheckResult",),
     "fanplan.plan.replayed": ("Replayed",),
+    "fanplan.layers.groups.replayed": ("ReplayedGroups",),
+    "fanplan.layers.marking.replayed": ("ReplayedMarks",),
+    "fanplan.layers.delivery.replayed": ("ReplayedDelivery",),
     "fanplan.verbs.compare": ("Comparison",),
     "fanplan.verbs.diff": ("Diff",),
     "fanplan.verbs.drift": ("Verdict",),
-    "fanplan.core.errors": ("FanplanError", "InputError", "CheckError", "Problem"),
+    "fanplan.core.errors": (
+        "FanplanError",
+        "InputError",
+        "InfeasibleError",
+        "CheckError",
+        "Problem",
+    ),
 }
 """What verbs return and raise, beside what `fanplan` has itself."""
 
@@ -78,7 +92,9 @@ def members(cls: type) -> Iterator[str]:
 
 
 def signature(function: Any) -> str:
-    """As it stands in the source, without a body."""
+    """As it stands in the source, without a body; of a planning function, as layers state it."""
+    if hasattr(function, "__signature__"):
+        return planning_signature(function)
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(tree, ast.FunctionDef)
     tree.decorator_list, tree.body = [], []
@@ -108,5 +124,124 @@ def described(what: Any) -> str:
     return (inspect.getdoc(what) or "").replace("``", "`")
 
 
+# ---- options
+
+
+OPTION_PAGES = {
+    "channels": "channels",
+    "overlay": "overlay",
+    "allocate": "allocation",
+    "groups": "groups",
+    "mark": "marking",
+    "design": "design",
+}
+"""Commands by the pages that have their options."""
+
+MARKS = re.compile(r"<!-- options: (\S+) -->\n.*?<!-- end of options -->", re.DOTALL)
+
+
+def with_options(text: str) -> str:
+    """A page with its tables of options as the code states them."""
+    return MARKS.sub(lambda found: option_table(found.group(1)), text)
+
+
+def option_table(name: str) -> str:
+    """The options of a command: flag, default, meaning; an inherited option is not told again."""
+    command = layers.command(name)
+    inherited = {item.name for own in command.params.__mro__[1:] if own is not Options
+                 and issubclass(own, Options) for item in fields(own)}  # fmt: skip
+    rows = [
+        f"| `{flag_of(item)}` | {default_told(item)} | {about(item).help} |"
+        for item in fields(command.params)
+        if item.name not in inherited and item.name != "prices"
+    ]
+    prices = types_of(command.params).get("prices")
+    if prices is not None and "prices" not in inherited:
+        rows += [
+            f"| `--price {item.name}=VALUE` | {item.default:g} | {about(item).help} |"
+            for item in fields(prices)
+        ]
+    table = "\n".join(("| option | default | meaning |", "| --- | --- | --- |", *rows))
+    return f"<!-- options: {name} -->\n{table}\n<!-- end of options -->"
+
+
+def default_told(item: Field[Any]) -> str:
+    said, default = about(item), default_of(item)
+    if said.shown:
+        return said.shown
+    if default is MISSING:
+        return "must be given"
+    plain = default is None or isinstance(default, bool) or default in ((), {})
+    return "" if plain else f"`{default}`"
+
+
+# ---- types
+
+
+STUB = Path(fanplan.__path__[0]) / "api.pyi"
+TYPED = """from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from fanplan.core.prices import LedgerPrices
+from fanplan.core.stop import Stop
+from fanplan.data.engine import EMBEDDED
+from fanplan.layers.channels.params import ChannelPrices
+from fanplan.layers.groups.params import GroupPrices
+from fanplan.layers.marking.params import MarkingPrices
+from fanplan.layers.overlay.params import LinkPrices
+"""
+
+
+def stub() -> str:
+    """The interface with the types of all keywords: written, so that type checkers see them."""
+    source = (STUB.with_suffix(".py")).read_text(encoding="utf-8")
+    passed = [line.replace(", planner", "") for line in source.splitlines()]
+    passed = [line for line in passed if line.startswith("from fanplan.")]
+    functions = [planning_signature(getattr(fanplan, c.name)) + ": ..." for c in layers.commands()]
+    names = source[source.index("__all__") :].splitlines()
+    return "\n".join((TYPED, *passed, "", *functions, "", *names, ""))
+
+
+def planning_signature(function: Any) -> str:
+    """A planning function with its keywords, one a line."""
+    lines, keyword = [], False
+    given = inspect.signature(function)
+    for item in given.parameters.values():
+        if item.kind is item.KEYWORD_ONLY and not keyword:
+            lines.append("    *,")
+            keyword = True
+        default = "" if item.default is item.empty else f" = {default_word(item.default)}"
+        lines.append(f"    {item.name}: {type_word(item.annotation)}{default},")
+    if function.__name__ == "channels":
+        lines.append("    **further: Any,")
+    inner = "\n".join(lines)
+    return f"def {function.__name__}(\n{inner}\n) -> Made"
+
+
+def default_word(value: Any) -> str:
+    if isinstance(value, Options):
+        return "..."
+    return "EMBEDDED" if isinstance(value, fanplan.Engine) else repr(value)
+
+
+def type_word(kind: Any) -> str:
+    """A type as it is written in source."""
+    text = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+    text = re.sub(r"\b(?:typing|collections\.abc|pathlib|builtins)\.", "", text)
+    text = re.sub(r"\bfanplan(?:\.\w+)*\.", "", text)
+    return re.sub(r"Optional\[(.*)\]$", r"\1 | None", text).replace("NoneType", "None")
+
+
+def written() -> dict[Path, str]:
+    """Every file that is written from the code, and what must stand in it."""
+    found = {PAGE: page(), STUB: stub()}
+    for name in OPTION_PAGES.values():
+        path = PAGE.with_name(f"{name}.md")
+        found[path] = with_options(path.read_text(encoding="utf-8"))
+    return found
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for path, text in written().items():
+        path.write_text(text, encoding="utf-8")

@@ -15,7 +15,7 @@ from fanplan.page.content import Listing, Section
 from fanplan.page.material import Material, Told
 from fanplan.page.numbers import number
 from fanplan.page.saving import Saving, Step
-from fanplan.plan.stored import PlanRecord, StoredPlan
+from fanplan.plan.stored import StoredPlan
 
 # ---- what is saved
 
@@ -138,19 +138,9 @@ def recorded_parameters(plans: Sequence[StoredPlan]) -> list[tuple[str, str, str
         own = record.input.model_dump(include={"seconds", "grid", "cover", "exact", "parameters"})
         rows += [(plan.folder.name, "input", *item) for item in joined_names(own)]
         for layer in record.layers:
-            rows += [
-                (plan.folder.name, layer, *item)
-                for item in joined_names(asked_of_layer(record, layer))
-            ]
+            asked = record.sections[layer].params.recorded()
+            rows += [(plan.folder.name, layer, *item) for item in joined_names(asked)]
     return rows
-
-
-def asked_of_layer(record: PlanRecord, layer: str) -> dict[str, Any]:
-    """What was asked of a layer."""
-    names = {"method", "params", "weights", "metric", "limits", "allocation", "prices", "trees"}
-    names |= {"raw", "sending", "storing", "select", "rank", "grouping", "shortcuts"}
-    given: dict[str, Any] = record.sections[layer].model_dump(mode="json", include=names)
-    return given
 
 
 def joined_names(content: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:

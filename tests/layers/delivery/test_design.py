@@ -96,7 +96,7 @@ def test_layers_are_left_out(
         (("--without", "overlay", "--fix", "marking={}"), "cannot be fixed without an overlay"),
         (("--without", "overlay", "--channels", 2, "--multicast", "site"), "there are no sites"),
         (("--multicast", "moon"), "--multicast: 'moon' is unknown"),
-        (("--prices", "tea=1"), "--prices: 'tea' has none"),
+        (("--price", "tea=1"), "--price: 'tea' has none"),
         (("--channels", -1), "greater than or equal to 0"),
         (("--unicast-limit", 2), "2.0 is no share"),
     ],
