@@ -31,15 +31,17 @@ from fanplan.core.kernels import compiled
 from fanplan.data.spark import session
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.build import exact_groups, hung_at
-from fanplan.layers.groups.problem.cell_matcher import grid_of
-from fanplan.layers.groups.problem.class_matcher import class_matcher, match_class
-from fanplan.layers.groups.problem.exact_matcher import exact_matcher, match_exact
+from fanplan.layers.groups.problem.grid import grid_of
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.problem.regions import BrokerRegions
-from fanplan.layers.groups.problem.signatures import broker_words
-from fanplan.layers.groups.search.benefit import candidates_of
-from fanplan.layers.groups.stages.cell_marks import marked
-from fanplan.layers.groups.stages.grid import GroupGrid
+from fanplan.layers.groups.problem.matchers import (
+    class_matcher,
+    exact_matcher,
+    match_class,
+    match_exact,
+)
+from fanplan.layers.groups.problem.regions import BrokerRegions, broker_words
+from fanplan.layers.groups.search.choose import candidates_of
+from fanplan.layers.groups.stages.cells import GridStage, marked_cells
 from fanplan.network.brokers import Routes
 from fanplan.papers.hyper.samples import at_equal_state, paper_problem, priced_cost
 from fanplan.workload.generators.draws import names
@@ -67,7 +69,7 @@ def boxes_in(side: int, leaves: int, each: int, seed: int) -> BrokerRegions:
     return BrokerRegions(nothing, axes, broker, lo + 0.0, np.minimum(hi, side) + 0.0)
 
 
-def write_boxes(folder: Path, boxes: BrokerRegions, side: int) -> GroupGrid:
+def write_boxes(folder: Path, boxes: BrokerRegions, side: int) -> GridStage:
     for name, table in (
         (
             "broker_regions",
@@ -93,12 +95,12 @@ def write_boxes(folder: Path, boxes: BrokerRegions, side: int) -> GroupGrid:
         for number, rows in enumerate((slice(0, half), slice(half, None))):
             part = pa.table({key: values[rows] for key, values in table.items()})
             pq.write_table(part, folder / name / f"{number}.parquet")
-    return GroupGrid(str(folder / "group_grid"), str(folder), 1, 2)
+    return GridStage(str(folder / "group_grid"), str(folder), 1, 2)
 
 
-def on_spark(spark: SparkSession, folder: Path, grid: GroupGrid) -> int:
+def on_spark(spark: SparkSession, folder: Path, grid: GridStage) -> int:
     """The number of different sets of brokers that marked a cell."""
-    marks = marked(spark.read.parquet(str(folder / "broker_regions")), grid)
+    marks = marked_cells(spark.read.parquet(str(folder / "broker_regions")), grid)
     return marks.select("high", "low").distinct().count()
 
 
@@ -135,7 +137,7 @@ def processes() -> dict[int, float]:
     return {process.pid: sum(process.cpu_times()[:2]) for process in every}
 
 
-def on_spark_timed(spark: SparkSession, folder: Path, grid: GroupGrid) -> tuple[int, float, float]:
+def on_spark_timed(spark: SparkSession, folder: Path, grid: GridStage) -> tuple[int, float, float]:
     """Sets, seconds on the clock, and processor seconds of all processes."""
     before, began = processes(), time.perf_counter()
     groups = on_spark(spark, folder, grid)

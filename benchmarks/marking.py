@@ -23,22 +23,21 @@ import pyarrow as pa
 
 from fanplan.core.arrays import Bools, Longs
 from fanplan.layers.marking.ledger import (
-    Counts,
+    DescriptorCounts,
+    cost_of_marks,
     descriptor_counts,
-    marking_cost,
     pub_everywhere,
     sub_everywhere,
     violations,
 )
 from fanplan.layers.marking.merged import merged_counts
-from fanplan.layers.marking.problem.covers import BothCovers, Covers
-from fanplan.layers.marking.problem.descriptors import covering_nodes, uncovered
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network
+from fanplan.layers.marking.problem.covers import BothCovers, Covers, covering_nodes, uncovered
+from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem
 from fanplan.layers.marking.problem.trees import source_problem
 from fanplan.layers.marking.published import repaired_marking
 from fanplan.layers.marking.search.cut import largest_closure
-from fanplan.layers.marking.search.marking import Marking, exact_marking, gains
-from fanplan.layers.marking.search.relation import relation_of
+from fanplan.layers.marking.search.marking import Marking, exact_marking, whole_gains
+from fanplan.layers.marking.search.requirements import requirements_of
 from fanplan.network.brokers import Links
 from fanplan.workload.generators.draws import names
 from fanplan.workload.generators.networks import TransitStubParams, draw_pareto, draw_transit_stub
@@ -52,7 +51,7 @@ PEERS = {"Figure 6, repaired": 3_000, "networkx": 30_000}
 """The most links that a peer is asked for: beyond, it takes minutes."""
 
 
-def mesh(side: int, publishers: int, seed: int) -> Network:
+def mesh(side: int, publishers: int, seed: int) -> MarkedNetwork:
     rng = np.random.default_rng(seed)
     at = np.arange(side * side).reshape(side, side)
     a = np.concatenate((at[:, :-1].ravel(), at[:-1].ravel()))
@@ -65,7 +64,7 @@ def mesh(side: int, publishers: int, seed: int) -> Network:
     return network_of(names("n", side * side), a, b, latency, published, subscribed)
 
 
-def transit_stub(domains: int, publishers: int, seed: int) -> Network:
+def transit_stub(domains: int, publishers: int, seed: int) -> MarkedNetwork:
     """Domains of 8 transit nodes, 10 stubs of 10 nodes at each; half of those subscribe."""
     sizes = {"domains": domains, "transit": 8, "stubs": 10, "stub_nodes": 10}
     many = {"publishers": publishers, "subscribers": domains * 8 * 50}
@@ -76,22 +75,22 @@ def transit_stub(domains: int, publishers: int, seed: int) -> Network:
 
 def network_of(
     nodes: pa.Array, a: np.ndarray, b: np.ndarray, latency: np.ndarray, *counts: np.ndarray
-) -> Network:
+) -> MarkedNetwork:
     ones = np.ones(len(a))
     links = Links(a.astype(np.int32), b.astype(np.int32), latency, ones * np.inf, ones)
-    return Network(nodes, *counts, links)
+    return MarkedNetwork(nodes, *counts, links)
 
 
 def whole_marking(problem: MarkingProblem) -> Bools:
     """The exact marking by one minimum cut of everything."""
-    relation = relation_of(problem)
-    gain = gains(problem, descriptor_counts(problem))
+    relation = requirements_of(problem)
+    gain = whole_gains(problem, descriptor_counts(problem))
     return ~largest_closure(relation, gain, np.array([0, relation.size]))
 
 
 def with_networkx(problem: MarkingProblem) -> Bools:
     """One minimum cut of the same closure graph; of several it may find another one."""
-    relation, gain = relation_of(problem), gains(problem, descriptor_counts(problem))
+    relation, gain = requirements_of(problem), whole_gains(problem, descriptor_counts(problem))
     graph = networkx.DiGraph()
     graph.add_nodes_from((*range(len(gain)), "source", "sink"))
     graph.add_edges_from(zip(relation.owners.tolist(), relation.items.tolist(), strict=True))
@@ -131,7 +130,9 @@ def measure(
     return taken
 
 
-def show(problem: MarkingProblem, best: Marking, counts: Counts, taken: dict[str, float]) -> None:
+def show(
+    problem: MarkingProblem, best: Marking, counts: DescriptorCounts, taken: dict[str, float]
+) -> None:
     facts = f"{problem.size:>9,} {len(problem.trees.link):>11,} {(best.part >= 0).sum():>9,}"  # type: ignore[union-attr]
     shares = [best.cost / all_(problem, counts) for all_ in (pub_everywhere, sub_everywhere)]
     times = [f"{taken[name]:.3f}" if name in taken else "" for name in COLUMNS]
@@ -143,7 +144,7 @@ COLUMNS = ("trees", "σ, τ", "exact", "in one piece", "Figure 6, repaired", "ne
 
 
 def run(
-    name: str, make: Callable[..., Network], sizes: Sequence[int], args: argparse.Namespace
+    name: str, make: Callable[..., MarkedNetwork], sizes: Sequence[int], args: argparse.Namespace
 ) -> None:
     print(f"\n{name}, {args.publishers} publishers; processor seconds")
     print(f"{'links':>9} {'entries':>11} {'entangled':>9}", "/ PubE", "/ SubE", end=" ")
@@ -190,7 +191,7 @@ def merged_row(domains: int, args: argparse.Namespace) -> str:
     problem = source_problem(network)
     counts, merging_ = processor(merged_counts, problem, found)
     best, solving = processor(exact_marking, problem, counts)
-    plain = marking_cost(problem, counts, exact_marking(problem).publish)
+    plain = cost_of_marks(problem, counts, exact_marking(problem).publish)
     others = plain, pub_everywhere(problem, counts), sub_everywhere(problem, counts)
     sizes = problem.size, sum(map(np.sum, roles)), sum(len(one.nodes) for one in found)
     told = [f"{size:>9,}" for size in sizes]

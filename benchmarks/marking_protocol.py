@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from fanplan.layers.marking.problem.marking import Network
-from fanplan.layers.marking.protocol.churn import MarkingChurn
+from fanplan.layers.marking.problem.marking import MarkedNetwork
+from fanplan.layers.marking.protocol.churn import MarkingChurn, marking_churn
 from fanplan.layers.marking.protocol.messages import MESSAGES
-from fanplan.layers.marking.protocol.run import marking_churn
 from fanplan.network.brokers import Links
 from fanplan.workload.generators.networks import TransitStubParams, draw_transit_stub
 
@@ -30,11 +29,11 @@ FIGURES = (
 )
 
 
-def stub_network(seed: int) -> Network:
+def stub_network(seed: int) -> MarkedNetwork:
     world = draw_transit_stub(TransitStubParams(), seed)
     ones = np.ones(len(world.a))
     links = Links(world.a, world.b, world.latency_ms, ones * np.inf, ones)
-    return Network(world.nodes, world.published, world.subscribed, links)
+    return MarkedNetwork(world.nodes, world.published, world.subscribed, links)
 
 
 def simulated(trees: str, options: argparse.Namespace) -> list[dict[str, Any]]:

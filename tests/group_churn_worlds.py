@@ -10,7 +10,7 @@ from fanplan.layers.groups.params import Choice, Top
 from fanplan.layers.groups.problem.build import exact_groups, hung_at
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.protocol.churn import GroupsChurn, stir
-from fanplan.layers.groups.protocol.links import Link
+from fanplan.layers.groups.protocol.links import TreeLink
 from fanplan.layers.groups.protocol.messages import DEFAULT, KINDS, Message, Publication
 from fanplan.layers.groups.protocol.system import System
 from fanplan.layers.groups.search.choose import choose_groups
@@ -52,7 +52,7 @@ def slow_down(system: System, kind: str) -> None:
     """Send messages of a kind late; what follows on the same link must wait, all else overtakes."""
     send = system.links.send
 
-    def send_late(link: Link, message: Message, after_ms: float) -> None:
+    def send_late(link: TreeLink, message: Message, after_ms: float) -> None:
         in_group = isinstance(message, Publication) and message.group != DEFAULT
         late = in_group if kind == "in groups" else KINDS.get(type(message)) == kind
         send(link, message, after_ms + LATE_MS * late)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.layers.groups.problem.build import Cells, hung_at
+from fanplan.layers.groups.problem.build import MarkedCells, hung_at
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.network.brokers import Routes
 
@@ -99,9 +99,9 @@ def routes_of(world: World) -> tuple[Routes, np.ndarray]:
     return routes, np.array([cell for _, cell, _ in found], np.int32)
 
 
-def cells_of_world(world: World, cell: np.ndarray, full: bool) -> Cells:
+def cells_of_world(world: World, cell: np.ndarray, full: bool) -> MarkedCells:
     marks = [world.marked(c) for c in range(len(CELLS))]
-    return Cells(
+    return MarkedCells(
         cell,
         np.cumsum([0, *(len(who) for who, _ in marks)]),
         np.array([b for who, _ in marks for b in who], np.int32),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from overlays import write_manifest, write_stage
 
-from fanplan.layers.marking.problem.marking import Network
+from fanplan.layers.marking.problem.marking import MarkedNetwork
 
 COVERS = {"publishes": pa.bool_(), "broker": pa.string()}
 COVERS |= {"coverers": pa.list_(pa.string()), "regions": pa.int64()}
@@ -18,7 +18,7 @@ COVERS |= {"coverers": pa.list_(pa.string()), "regions": pa.int64()}
 
 def write_marking_dataset(
     folder: Path,
-    network: Network,
+    network: MarkedNetwork,
     trees: pa.Table | None = None,
     brokers: bool = True,
     covers: Sequence[tuple[bool, str, list[str], int]] = (),
@@ -61,7 +61,7 @@ def clients(names: pa.Array, counts: np.ndarray, role: str) -> dict[str, pa.Arra
     return {role: own, "broker": own}
 
 
-def link_columns(network: Network) -> dict[str, Any]:
+def link_columns(network: MarkedNetwork) -> dict[str, Any]:
     links = network.links
     assert links is not None
     return {

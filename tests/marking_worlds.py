@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SourceTrees
+from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem, SourceTrees
 from fanplan.layers.marking.problem.trees import given_problem, shared_problem
 from fanplan.papers.matchmaker import examples
 
@@ -54,7 +54,7 @@ def random_source_problem(seed: int, nodes: int = 6, priced: bool = False) -> Ma
     ]
     prices = random_prices(rng, nodes, 0) if priced else {}
     table = pa.table(dict(zip(("root", "parent", "child"), zip(*rows, strict=True), strict=True)))
-    return given_problem(Network(pa.array(names), **counts, **prices), table)
+    return given_problem(MarkedNetwork(pa.array(names), **counts, **prices), table)
 
 
 def random_tree(rng: np.random.Generator, root: int, nodes: int) -> list[Edge]:
@@ -73,17 +73,17 @@ def random_tree(rng: np.random.Generator, root: int, nodes: int) -> list[Edge]:
     return edges
 
 
-def ring_trees(seed: int, nodes: int = 8) -> tuple[Network, pa.Table]:
+def ring_trees(seed: int, nodes: int = 8) -> tuple[MarkedNetwork, pa.Table]:
     """Descriptors at some nodes, and a random tree from every node, as in random_source_problem."""
     rng = np.random.default_rng(seed)
     names = np.array([chr(ord("a") + i) for i in range(nodes)])
     rows = [(root, *edge) for root in range(nodes) for edge in random_tree(rng, root, nodes)]
     columns = names[np.array(rows).T]
     trees = pa.table(dict(zip(("root", "parent", "child"), columns.tolist(), strict=True)))
-    return Network(pa.array(names.tolist()), **random_counts(rng, nodes)), trees
+    return MarkedNetwork(pa.array(names.tolist()), **random_counts(rng, nodes)), trees
 
 
-def mesh(seed: int, side: int = 5, whole: bool = False) -> Network:
+def mesh(seed: int, side: int = 5, whole: bool = False) -> MarkedNetwork:
     """A square grid of nodes with random latencies: whole ones tie often, and some are 0."""
     rng = np.random.default_rng(seed)
     at = np.arange(side * side).reshape(side, side)
@@ -92,7 +92,7 @@ def mesh(seed: int, side: int = 5, whole: bool = False) -> Network:
     names = pa.array([f"n{i:02d}" for i in range(side * side)])
     published, subscribed = (rng.random((2, side * side)) < 0.3) * rng.integers(1, 9, side * side)
     published[0] = 1
-    return Network(names, published, subscribed, links(pairs, latency.tolist()))
+    return MarkedNetwork(names, published, subscribed, links(pairs, latency.tolist()))
 
 
 def random_shared_problem(seed: int, nodes: int = 6, priced: bool = False) -> MarkingProblem:
@@ -101,7 +101,7 @@ def random_shared_problem(seed: int, nodes: int = 6, priced: bool = False) -> Ma
     edges = random_tree(rng, 0, nodes)
     prices = random_prices(rng, nodes, len(edges)) if priced else {}
     names = pa.array([chr(ord("a") + i) for i in range(nodes)])
-    world = Network(names, **random_counts(rng, nodes), links=links(edges), **prices)
+    world = MarkedNetwork(names, **random_counts(rng, nodes), links=links(edges), **prices)
     return shared_problem(world, names[int(rng.integers(nodes))].as_py())
 
 

@@ -21,9 +21,9 @@ from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.search.joint import joint_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.problem.build import hung_at
+from fanplan.layers.marking.problem.covers import uncovered
 from fanplan.layers.marking.problem.dataset import overlay_tree
-from fanplan.layers.marking.problem.descriptors import uncovered
-from fanplan.layers.marking.problem.marking import Network
+from fanplan.layers.marking.problem.marking import MarkedNetwork
 from fanplan.layers.marking.problem.trees import given_shared_problem
 from fanplan.layers.marking.search.marking import exact_marking
 from fanplan.layers.overlay.problem import owner_interest, owner_overlap
@@ -136,7 +136,7 @@ def mark(draw: np.random.Generator) -> None:
     """Marks on the tree."""
     table = overlay_tree(NAMES, TREE)
     published, subscribed = draw.integers(1, 9, (2, BROKERS))
-    exact_marking(given_shared_problem(Network(NAMES, published, subscribed), table))
+    exact_marking(given_shared_problem(MarkedNetwork(NAMES, published, subscribed), table))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from ready import stages_are_there
 import fanplan
 from fanplan import api
 from fanplan.core.errors import InputError
-from fanplan.layers.marking.problem.marking import Network
+from fanplan.layers.marking.problem.marking import MarkedNetwork
 from fanplan.plan.drift import Moved
 from fanplan.verbs.save import save_plan
 
@@ -173,7 +173,7 @@ def test_a_marking_that_drifted(tmp_path):
     def dataset(name: str, published: list[int], subscribed: list[int]) -> fanplan.Dataset:
         ends = links([(0, 1), (1, 2), (1, 3)])
         counts = np.array(published), np.array(subscribed)
-        network = Network(pa.array(list("ABCD")), *counts, links=ends)
+        network = MarkedNetwork(pa.array(list("ABCD")), *counts, links=ends)
         return fanplan.Dataset(write_marking_dataset(tmp_path / name, network))
 
     plan = fanplan.mark(dataset("first", [2, 0, 0, 0], [0, 0, 1, 3]), "per-source")

@@ -123,10 +123,9 @@ def groups_section(
 ) -> GroupsSection:
     """The groups of a delivery as a layer of their own."""
     from fanplan.core.version import __version__
-    from fanplan.layers.groups.build import Decided, groups_layer
+    from fanplan.layers.groups.build import ChosenGroups, groups_layer
     from fanplan.layers.groups.problem.dataset import FoundGroups
-    from fanplan.layers.groups.search.benefit import candidates_of
-    from fanplan.layers.groups.search.choose import choose_among
+    from fanplan.layers.groups.search.choose import candidates_of, choose_among
 
     delivery, told = judged.delivery, params.groups
     weighed = candidates_of(delivery.groups)
@@ -135,7 +134,7 @@ def groups_section(
         entries = int(weighed.entries[delivery.selected].sum())
         told = replace(told, select=f"budget:{entries}")
     chosen = choose_among(weighed, told.choice)
-    decided = Decided(
+    decided = ChosenGroups(
         delivery.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound
     )
     found = FoundGroups(delivery.groups, dataset)

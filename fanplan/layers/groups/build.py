@@ -19,7 +19,7 @@ from fanplan.layers.groups.record import GroupsRecord, GroupsSection
 
 
 @dataclass(frozen=True, eq=False)
-class Decided:
+class ChosenGroups:
     """Which groups are set up, what each is worth and takes, and what no choice exceeds.
 
     ``entries`` and ``control`` are of each group; ``bound`` is of the sum of benefits.
@@ -33,7 +33,7 @@ class Decided:
 
 
 def groups_layer(
-    found: FoundGroups, decided: Decided, params: GroupsParams, source: str, version: str
+    found: FoundGroups, decided: ChosenGroups, params: GroupsParams, source: str, version: str
 ) -> GroupsSection:
     """Count what groups save and put them into tables, by names, the best first."""
     problem, selected = found.problem, decided.selected
@@ -45,29 +45,29 @@ def groups_layer(
         roots=len(problem.trees.root),
         groups=problem.size,
         selected=int(selected.sum()),
-        covered=covered(problem, selected),
+        covered=covered_share(problem, selected),
         value=value,
         # The bound is the same sum in another order if it is met.
         bound=max(value, decided.bound),
         default=groups_ledger(problem, nothing).summary(),
         ledger=groups_ledger(problem, selected, params.shortcuts).summary(),
     )
-    return GroupsSection(record, tables(found, decided, params.shortcuts), source, version)
+    return GroupsSection(record, group_tables(found, decided, params.shortcuts), source, version)
 
 
-def covered(problem: GroupsProblem, selected: Bools) -> float:
+def covered_share(problem: GroupsProblem, selected: Bools) -> float:
     """The share of all messages that a group carries."""
     total = float(problem.routes.messages.sum())
     return float(problem.messages[selected].sum()) / total if total else 0.0
 
 
-def tables(found: FoundGroups, decided: Decided, shortcuts: bool) -> dict[str, pa.Table]:
+def group_tables(found: FoundGroups, decided: ChosenGroups, shortcuts: bool) -> dict[str, pa.Table]:
     problem = found.problem
     chosen = np.flatnonzero(decided.selected)
     best = chosen[np.argsort(-decided.benefit[chosen], kind="stable")]
     used = entries(problem, shortcuts)
     made = {
-        "group_trees": tree_table(problem.brokers, problem.trees),
+        "group_trees": group_tree_table(problem.brokers, problem.trees),
         "virtual_groups": group_table(problem, best, decided),
         "group_members": member_table(problem, best),
         "group_links": entry_table(problem.brokers, used, best, shortcuts=False),
@@ -96,7 +96,7 @@ def entries(problem: GroupsProblem, shortcuts: bool) -> Shortcuts:
     return Shortcuts(starts, tail, head.astype(np.int32), np.zeros(len(head), np.int32))
 
 
-def tree_table(brokers: pa.Array, trees: BrokerTrees) -> pa.Table:
+def group_tree_table(brokers: pa.Array, trees: BrokerTrees) -> pa.Table:
     """A row for each broker of each tree; the root has no parent."""
     at_root = np.arange(trees.brokers) == trees.root[:, None]
     tree, child = np.nonzero((trees.parent >= 0) | at_root)
@@ -110,7 +110,7 @@ def tree_table(brokers: pa.Array, trees: BrokerTrees) -> pa.Table:
     )
 
 
-def group_table(problem: GroupsProblem, best: Longs, decided: Decided) -> pa.Table:
+def group_table(problem: GroupsProblem, best: Longs, decided: ChosenGroups) -> pa.Table:
     return pa.table(
         {
             "group": np.arange(len(best)),

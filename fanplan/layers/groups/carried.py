@@ -9,8 +9,8 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.data.reader import read_stage
-from fanplan.layers.groups.cells import on_grid, read_cells, topic_names
-from fanplan.layers.groups.problem.build import require_traffic
+from fanplan.layers.groups.cells import on_grid, read_stored_cells, topic_names
+from fanplan.layers.groups.problem.build import require_entering
 from fanplan.layers.groups.problem.grid import read_group_grid
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.read import StoredGroups, read_groups
@@ -26,7 +26,7 @@ COLUMNS = ("cell", "source", "destinations", "messages", "deliveries")
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class CarriedGroups:
     """The plan's groups with the traffic they carry, as far as it arrives, and all that is wanted.
 
     A group misses brokers only if subscriptions are others than were planned for, and cells decide.
@@ -36,7 +36,7 @@ class Carried:
     wanted: Routes
 
 
-def carried_groups(plan: StoredPlan, dataset: Path) -> Carried:
+def carried_groups(plan: StoredPlan, dataset: Path) -> CarriedGroups:
     """The plan's groups, all of them set up, with a dataset's traffic, which may be other traffic.
 
     The pipeline must have made the stages for the plan's grouping.
@@ -44,8 +44,8 @@ def carried_groups(plan: StoredPlan, dataset: Path) -> Carried:
     stored = read_groups(plan, read_brokers(dataset).names)
     cells = plan.section(GroupsRecord).params.grouping.cells is not None
     wanted, group = by_cells(plan, stored, dataset) if cells else by_members(stored, dataset)
-    routes = without(wanted, outside(stored, wanted, group))
-    return Carried(
+    routes = without_lost(wanted, outside(stored, wanted, group))
+    return CarriedGroups(
         GroupsProblem(
             brokers=stored.brokers,
             trees=stored.trees,
@@ -75,7 +75,7 @@ def by_cells(plan: StoredPlan, stored: StoredGroups, dataset: Path) -> tuple[Rou
     grid = read_group_grid(dataset / "group_grid", len(topics))
     rows = ordered_routes(read_stage(dataset, "cell_routes", COLUMNS), "cell")
     routes, total = routes_of(rows), int(grid.cells[-1])
-    cells = read_cells(plan)
+    cells = read_stored_cells(plan)
     key = stored.tree[cells.group].astype(np.int64) * total + on_grid(cells, grid, topics)
     wanted = route_trees(stored, routes).astype(np.int64) * total + rows["cell"].to_numpy()
     order = np.argsort(key, kind="stable")
@@ -89,7 +89,7 @@ def by_cells(plan: StoredPlan, stored: StoredGroups, dataset: Path) -> tuple[Rou
 def route_trees(stored: StoredGroups, routes: Routes) -> Ints:
     """The tree of each route; everything must enter at a root."""
     tree = stored.trees.of(routes.source)
-    require_traffic(stored.brokers, stored.trees, routes, tree)
+    require_entering(stored.brokers, stored.trees, routes, tree)
     return tree
 
 
@@ -115,7 +115,7 @@ def outside(stored: StoredGroups, routes: Routes, group: Longs) -> np.ndarray:
     return lost
 
 
-def without(routes: Routes, lost: np.ndarray) -> Routes:
+def without_lost(routes: Routes, lost: np.ndarray) -> Routes:
     """Routes with fewer destinations."""
     before = np.concatenate(([0], np.cumsum(~lost)))
     return Routes(

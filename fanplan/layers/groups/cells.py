@@ -13,16 +13,9 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.build import take_audiences
 from fanplan.data.reader import read_stage
-from fanplan.layers.groups.problem.cell_matcher import (
-    Grid,
-    Matcher,
-    grid_of,
-    match_groups,
-    matcher_of,
-    numbers_of,
-)
 from fanplan.layers.groups.problem.dataset import CellMap
-from fanplan.layers.groups.problem.grid import edges_of, places_of
+from fanplan.layers.groups.problem.grid import GroupGrid, edges_of, grid_of, numbers_of, places_of
+from fanplan.layers.groups.problem.matchers import CellMatcher, match_groups, matcher_of
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.plan.axis import whole
 from fanplan.plan.stored import StoredPlan
@@ -35,7 +28,7 @@ def topic_names(dataset: Path) -> pa.Array:
     return whole(read_stage(dataset, "topics", ("topic", "topic_id")).sort_by("topic_id")["topic"])
 
 
-def cells_of(cells: CellMap, groups: Longs) -> tuple[Longs, Longs]:
+def cells_of_groups(cells: CellMap, groups: Longs) -> tuple[Longs, Longs]:
     """Pairs of a place in ``groups`` and the number of a cell of the group there."""
     order = np.argsort(cells.cell_class, kind="stable").astype(np.int32)
     known = int(max(cells.cell_class.max(initial=-1), cells.group_class.max(initial=-1))) + 1
@@ -47,7 +40,7 @@ def cells_of(cells: CellMap, groups: Longs) -> tuple[Longs, Longs]:
 
 def cell_tables(cells: CellMap, topics: pa.Array, best: Longs) -> dict[str, pa.Table]:
     """The cells of groups by topic and place, and the edges of their grid."""
-    group, number = cells_of(cells, best)
+    group, number = cells_of_groups(cells, best)
     along = np.diff(cells.grid.axes)
     topic, place = places_of(cells.grid, number, int(along.max(initial=0)))
     own = np.arange(place.shape[1]) < along[topic][:, None]
@@ -60,7 +53,7 @@ def cell_tables(cells: CellMap, topics: pa.Array, best: Longs) -> dict[str, pa.T
     }
 
 
-def axes_table(grid: Grid, topics: pa.Array, used: Longs) -> pa.Table:
+def axes_table(grid: GroupGrid, topics: pa.Array, used: Longs) -> pa.Table:
     """The edges of the axes of some topics."""
     axes = [(int(t), axis) for t in used for axis in range(int(np.diff(grid.axes)[t]))]
     edges = [edges_of(grid, topic, axis).tolist() for topic, axis in axes]
@@ -90,12 +83,12 @@ class StoredCells:
     topic: Ints
     place: Longs
 
-    def numbers(self, grid: Grid, topic: Ints) -> Longs:
+    def numbers(self, grid: GroupGrid, topic: Ints) -> Longs:
         """Numbers of the cells on a grid, in which they have the topics ``topic``."""
         return numbers_of(grid, topic, self.place.astype(np.int32))
 
 
-def read_cells(plan: StoredPlan) -> StoredCells:
+def read_stored_cells(plan: StoredPlan) -> StoredCells:
     """Cells and axes as the plan has them; an error if a cell is not on the grid."""
     table = plan.read("group_cells", ("group", "topic", "cell")).combine_chunks()
     axes = plan.read("group_axes", ("topic", "axis", "edges")).to_pylist()
@@ -104,11 +97,13 @@ def read_cells(plan: StoredPlan) -> StoredCells:
     for row in sorted(axes, key=lambda row: (row["topic"], row["axis"])):
         edges[topics.index(row["topic"])].append(np.array(row["edges"], np.float64))
     topic = pc.index_in(table["topic"], pa.array(topics, pa.string())).to_numpy().astype(np.int32)
-    place = places(plan, whole(table["cell"]), topic, edges)
+    place = places_on_axes(plan, whole(table["cell"]), topic, edges)
     return StoredCells(topics, edges, table["group"].to_numpy().astype(np.int64), topic, place)
 
 
-def places(plan: StoredPlan, lists: pa.ListArray, topic: Ints, edges: list[list[Floats]]) -> Longs:
+def places_on_axes(
+    plan: StoredPlan, lists: pa.ListArray, topic: Ints, edges: list[list[Floats]]
+) -> Longs:
     """Cells × axes; every cell must have a place on each axis of its topic."""
     along = np.array([len(axes) for axes in edges], np.int64)
     sizes = lists.value_lengths().to_numpy()
@@ -126,7 +121,7 @@ def places(plan: StoredPlan, lists: pa.ListArray, topic: Ints, edges: list[list[
     return place
 
 
-def on_grid(stored: StoredCells, grid: Grid, topics: pa.Array) -> Longs:
+def on_grid(stored: StoredCells, grid: GroupGrid, topics: pa.Array) -> Longs:
     """Numbers of a plan's cells on the grid of a dataset, which must have the same axes."""
     of = pc.index_in(pa.array(stored.topics, pa.string()), topics)
     for name, at, axes in zip(stored.topics, of.to_pylist(), stored.edges, strict=True):
@@ -138,7 +133,7 @@ def on_grid(stored: StoredCells, grid: Grid, topics: pa.Array) -> Longs:
     return stored.numbers(grid, number[stored.topic])
 
 
-def same_axes(grid: Grid, topic: int, axes: list[Floats]) -> bool:
+def same_axes(grid: GroupGrid, topic: int, axes: list[Floats]) -> bool:
     known = [edges_of(grid, topic, axis) for axis in range(int(np.diff(grid.axes)[topic]))]
     return len(known) == len(axes) and all(map(np.array_equal, known, axes))
 
@@ -155,7 +150,7 @@ class StoredMatcher:
 
     topics: list[str]
     roots: list[str]
-    matcher: Matcher
+    matcher: CellMatcher
 
     def match(self, topic: Ints | int, point: Floats, root: Ints | int = 0) -> Ints:
         """The group of each publication, −1 for default routing; ``point`` is rows × axes."""
@@ -167,7 +162,10 @@ def stored_matcher(plan: StoredPlan) -> StoredMatcher:
     if plan.section(GroupsRecord).params.grouping.cells is None:
         what = "its groups are exact: a message's group is known by its destinations"
         raise InputError(Problem(str(plan.folder), what, "Plan groups of cells"))
-    cells, table = read_cells(plan), plan.read("virtual_groups", ("group", "root")).sort_by("group")
+    cells, table = (
+        read_stored_cells(plan),
+        plan.read("virtual_groups", ("group", "root")).sort_by("group"),
+    )
     names = plan.read("group_trees", ("root",))["root"].unique().to_pylist()
     root = pc.index_in(table["root"], pa.array(names)).to_numpy().astype(np.int32)
     grid = grid_of(cells.edges)

@@ -9,10 +9,10 @@ from typing import Any
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.version import __version__
 from fanplan.data.dataset import Dataset, PathLike
-from fanplan.layers.groups.build import Decided, groups_layer
+from fanplan.layers.groups.build import ChosenGroups, groups_layer
 from fanplan.layers.groups.params import EntryBudget, Grouping, GroupsParams
 from fanplan.layers.groups.problem.dataset import FoundGroups, load_groups
-from fanplan.layers.groups.problem.grid import require_few_cells
+from fanplan.layers.groups.problem.grid import require_coarse_grid
 from fanplan.layers.groups.problem.trees import (
     GivenTrees,
     SharedTrees,
@@ -21,8 +21,7 @@ from fanplan.layers.groups.problem.trees import (
     sources_of,
 )
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.layers.groups.search.benefit import candidates_of
-from fanplan.layers.groups.search.choose import choose_among
+from fanplan.layers.groups.search.choose import candidates_of, choose_among
 from fanplan.layers.groups.stages.make import make_group_stages
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.simulated import read_trees as stored_trees
@@ -47,7 +46,7 @@ def plan_groups(job: Job, params: GroupsParams) -> Planned:
         weighed = candidates_of(found.problem, params.shortcuts)
         chosen = choose_among(weighed, params.choice)
         stage.rows(int(chosen.selected.sum()))
-    decided = Decided(
+    decided = ChosenGroups(
         chosen.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound
     )
     told = replace(params, trees=params.tree_kind)
@@ -79,7 +78,7 @@ def require_grid(dataset: Dataset, grouping: Grouping) -> None:
     """An error, before any work, if the grid would have too many cells."""
 
     if grouping.cells is not None:
-        require_few_cells(dataset.path, grouping.cells)
+        require_coarse_grid(dataset.path, grouping.cells)
 
 
 def trees_of_dataset(dataset: Dataset, kind: str) -> TreeSource:

@@ -96,7 +96,7 @@ def groups_ledger(
     # A route without a group has the position -1, which is that of the last entry.
     covered = np.append(selected, False)[problem.group]
     carrier = np.where(covered, problem.group, -1).astype(np.int32)
-    received, matched, arrived, unwanted, delay = account(
+    received, matched, arrived, unwanted, delay = account_routes(
         trees.root, trees.parent, inner, problem.tree, carrier, routes.starts, routes.brokers,
         routes.messages, problem.starts, problem.members, shortcuts, hop, match,
     )  # fmt: skip
@@ -120,7 +120,7 @@ def groups_ledger(
 
 
 @compiled
-def mark(number: int, root: int, parent: Ints, ends: Ints, seen: Longs, below: Ints) -> None:
+def mark_ways(number: int, root: int, parent: Ints, ends: Ints, seen: Longs, below: Ints) -> None:
     """Mark the ways from the root to the ends by a number, and count the links down from each."""
     seen[root], below[root] = number, 0
     for end in ends:
@@ -138,7 +138,7 @@ def is_end(ends: Ints, broker: int) -> bool:
 
 
 @compiled
-def account(
+def account_routes(
     root: Ints,
     parent: Ints,
     inner: Bools,
@@ -162,7 +162,7 @@ def account(
         t, g, count = tree[i], carrier[i], messages[i]
         wanted = destinations[starts[i] : starts[i + 1]]
         ends = wanted if g < 0 else members[group_starts[g] : group_starts[g + 1]]
-        mark(i, root[t], parent[t], ends, seen, below)
+        mark_ways(i, root[t], parent[t], ends, seen, below)
         for end in ends:
             here, time = end, match
             while here != root[t]:
@@ -206,7 +206,7 @@ def set_up(
     for g in selected:
         t = span[g]
         ends = members[starts[g] : starts[g + 1]]
-        mark(g, root[t], parent[t], ends, seen, below)
+        mark_ways(g, root[t], parent[t], ends, seen, below)
         for end in ends:
             here = end
             control += here != root[t]

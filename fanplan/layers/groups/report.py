@@ -33,20 +33,20 @@ FIGURES = {
 
 def tell_groups(planned: Planned) -> Told:
     plan, record = planned.plan, planned.plan.section(GroupsRecord)
-    groups = group_rows(plan)
+    groups = rows_of_groups(plan)
     benefit = np.array([row[-1] for row in groups], np.float64)
     section = Section(
         planned.name,
         planned.title,
         LEAD,
-        facts(record),
+        groups_facts(record),
         [benefit_picture(planned.name, benefit)] if np.any(benefit > 0) else [],
         [figure_listing(planned.name, record), group_listing(planned.name, groups)],
     )
-    return Told(saving_of(planned, record), section)
+    return Told(groups_saving(planned, record), section)
 
 
-def saving_of(planned: Planned, record: GroupsRecord) -> Saving:
+def groups_saving(planned: Planned, record: GroupsRecord) -> Saving:
     return Saving(
         name=planned.name,
         layer="Groups",
@@ -60,7 +60,7 @@ def saving_of(planned: Planned, record: GroupsRecord) -> Saving:
     )
 
 
-def facts(record: GroupsRecord) -> list[tuple[str, Any]]:
+def groups_facts(record: GroupsRecord) -> list[tuple[str, Any]]:
     return [
         ("trees", record.params.trees),
         ("brokers", record.brokers),
@@ -97,7 +97,7 @@ def figure_listing(name: str, record: GroupsRecord) -> Listing:
     return Listing(f"{name}-figures", "With and without groups", header, rows, mixed=True)
 
 
-def group_rows(plan: StoredPlan) -> list[tuple[Any, ...]]:
+def rows_of_groups(plan: StoredPlan) -> list[tuple[Any, ...]]:
     columns = ("group", "root", "members", "messages", "unwanted", "entries", "control", "benefit")
     return [tuple(row.values()) for row in plan.read("virtual_groups", columns).to_pylist()]
 

@@ -8,7 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Bools
-from fanplan.layers.marking.ledger import Counts, marking_cost, pub_everywhere, sub_everywhere
+from fanplan.layers.marking.ledger import (
+    DescriptorCounts,
+    cost_of_marks,
+    pub_everywhere,
+    sub_everywhere,
+)
 from fanplan.layers.marking.params import MarkingParams
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.record import MarkingRecord, MarkingSection, MergedRecord
@@ -17,14 +22,14 @@ from fanplan.layers.marking.record import MarkingRecord, MarkingSection, MergedR
 class Merging(NamedTuple):
     """Merged counts of links, and the p-links of the marking that is best without merging."""
 
-    counts: Counts
+    counts: DescriptorCounts
     plain: Bools
 
 
 def marking_layer(
     problem: MarkingProblem,
     publish: Bools,
-    counts: Counts,
+    counts: DescriptorCounts,
     params: MarkingParams,
     version: str,
     merging: Merging | None = None,
@@ -40,7 +45,7 @@ def marking_layer(
         links=problem.size,
         p_links=int(publish.sum()),
         s_links=int((~publish).sum()),
-        cost=marking_cost(problem, counts, publish),
+        cost=cost_of_marks(problem, counts, publish),
         pub_everywhere=pub_everywhere(problem, counts),
         sub_everywhere=sub_everywhere(problem, counts),
         merged=merged_record(problem, publish, counts, merging) if merging else None,
@@ -50,19 +55,19 @@ def marking_layer(
 
 
 def merged_record(
-    problem: MarkingProblem, publish: Bools, counts: Counts, merging: Merging
+    problem: MarkingProblem, publish: Bools, counts: DescriptorCounts, merging: Merging
 ) -> MergedRecord:
     return MergedRecord(
-        cost=marking_cost(problem, merging.counts, publish),
-        plain=marking_cost(problem, counts, merging.plain),
-        plain_merged=marking_cost(problem, merging.counts, merging.plain),
+        cost=cost_of_marks(problem, merging.counts, publish),
+        plain=cost_of_marks(problem, counts, merging.plain),
+        plain_merged=cost_of_marks(problem, merging.counts, merging.plain),
         pub_everywhere=pub_everywhere(problem, merging.counts),
         sub_everywhere=sub_everywhere(problem, merging.counts),
     )
 
 
 def mark_table(
-    problem: MarkingProblem, publish: Bools, counts: Counts, merging: Merging | None
+    problem: MarkingProblem, publish: Bools, counts: DescriptorCounts, merging: Merging | None
 ) -> pa.Table:
     # Storing costs the same at all nodes, and so does a descriptor in both roles.
     nothing = pa.nulls(problem.size, pa.int64())

@@ -17,8 +17,8 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
-from fanplan.layers.marking.check.check import named
-from fanplan.layers.marking.check.count import walk
+from fanplan.layers.marking.check.check import some_links
+from fanplan.layers.marking.check.count import walk_ways
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees
 from fanplan.layers.marking.read import stored_problem
 from fanplan.layers.marking.record import MarkingRecord
@@ -207,6 +207,6 @@ def judged(
     if problem is None:
         return State(figures)
     findings = Findings()
-    broken = np.flatnonzero(walk(problem, publish[positions(problem, links)]).broken)
-    findings.violate("p-link behind an s-link", len(broken), named(broken, problem))
+    broken = np.flatnonzero(walk_ways(problem, publish[positions(problem, links)]).broken)
+    findings.violate("p-link behind an s-link", len(broken), some_links(broken, problem))
     return State(figures, tuple(findings.violations))

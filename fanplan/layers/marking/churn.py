@@ -13,7 +13,7 @@ from fanplan.simulation.simulated import Churned, ChurnListing, require_fields
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fanplan.layers.marking.problem.marking import Network
+    from fanplan.layers.marking.problem.marking import MarkedNetwork
     from fanplan.plan.stored import StoredPlan
 
 SCHEMES = {
@@ -38,8 +38,7 @@ def churn_marking(
     """Publishers and subscribers come and go, and nodes keep the marking right by themselves."""
     from fanplan.layers.marking.params import OVERLAY
     from fanplan.layers.marking.problem.dataset import load_network
-    from fanplan.layers.marking.protocol.churn import MarkingChurn
-    from fanplan.layers.marking.protocol.run import marking_churn
+    from fanplan.layers.marking.protocol.churn import MarkingChurn, marking_churn
     from fanplan.layers.marking.read import stored_overlay
     from fanplan.layers.marking.record import MarkingRecord
 
@@ -71,7 +70,9 @@ def told(figures: dict[str, Any], ok: bool) -> Churned:
     return Churned("marking", ok, figures, "Churn of the marking", facts, listing)
 
 
-def routed_trees(kind: str, network: Network, given: pa.Table | None) -> tuple[str, Network]:
+def routed_trees(
+    kind: str, network: MarkedNetwork, given: pa.Table | None
+) -> tuple[str, MarkedNetwork]:
     """Trees as the protocol knows them: a given shared tree, or an overlay, is its own links."""
     from fanplan.layers.marking.params import OVERLAY
     from fanplan.layers.marking.problem.trees import only_tree

@@ -12,7 +12,7 @@ from fanplan.core.version import __version__
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.marking.build import Merging, marking_layer
-from fanplan.layers.marking.ledger import Counts, link_costs, marking_cost
+from fanplan.layers.marking.ledger import DescriptorCounts, cost_of_marks, link_costs
 from fanplan.layers.marking.merged import merged_counts
 from fanplan.layers.marking.params import OVERLAY, MarkingParams
 from fanplan.layers.marking.problem.covers import read_covers
@@ -40,7 +40,7 @@ def plan_marking(job: Job, params: MarkingParams) -> Planned:
         found = shared_marking(problem) if problem.shared else exact_marking(problem)
         marks, merging = merged(dataset, problem, found) if params.merge else (found, None)
         stage.rows(problem.size)
-    counts = Counts(found.sigma, found.tau)
+    counts = DescriptorCounts(found.sigma, found.tau)
     section = marking_layer(problem, marks.publish, counts, params, __version__, merging)
     return Planned(
         (section,),
@@ -63,7 +63,7 @@ def mark_tree(dataset: Dataset, overlay: MarkedOverlay, engine: Engine) -> Marki
         problem = load_marking(dataset.path, params, overlay)
         found = shared_marking(problem)
         stage.rows(problem.size)
-    counts = Counts(found.sigma, found.tau)
+    counts = DescriptorCounts(found.sigma, found.tau)
     return marking_layer(problem, found.publish, counts, params, __version__)
 
 
@@ -75,9 +75,9 @@ def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[M
 
     counts = merged_counts(problem, read_covers(dataset.path, problem.nodes))
     best = exact_marking(problem, counts)
-    if marking_cost(problem, counts, plain.publish) == best.cost:
+    if cost_of_marks(problem, counts, plain.publish) == best.cost:
         return plain, Merging(counts, plain.publish)
-    cost = marking_cost(problem, Counts(plain.sigma, plain.tau), best.publish)
+    cost = cost_of_marks(problem, DescriptorCounts(plain.sigma, plain.tau), best.publish)
     found = replace(best, sigma=plain.sigma, tau=plain.tau, cost=cost)
     return found, Merging(counts, plain.publish)
 
@@ -105,11 +105,11 @@ def compared(
         "subscriptions everywhere": ~everywhere,
         "best": merging.plain if merging else marking.publish,
     }
-    counts = Counts(marking.sigma, marking.tau)
+    counts = DescriptorCounts(marking.sigma, marking.tau)
     if merging:
         marks["best merged"] = marking.publish
     rows = [
-        {"marking": name, "cost": marking_cost(problem, counts, publish)}
+        {"marking": name, "cost": cost_of_marks(problem, counts, publish)}
         | on_links(problem, merging.counts if merging else counts, publish, merging is not None)
         for name, publish in marks.items()
     ]
@@ -117,7 +117,7 @@ def compared(
 
 
 def on_links(
-    problem: MarkingProblem, counts: Counts, publish: Bools, merge: bool
+    problem: MarkingProblem, counts: DescriptorCounts, publish: Bools, merge: bool
 ) -> dict[str, float]:
     cost = np.where(publish, *link_costs(problem, counts))
     total = {"merged": float(cost.sum())} if merge else {}

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fanplan.layers.marking.changes import marks_of, named_links
-from fanplan.layers.marking.check.count import walk
+from fanplan.layers.marking.check.count import walk_ways
 from fanplan.layers.marking.read import stored_problem
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.plan.drift import LayerNow, came_and_went
@@ -30,7 +30,7 @@ def marking_now(plan: StoredPlan, dataset: Path) -> LayerNow:
             moved, unknown | descriptors, moved["links"].came, ("some links of trees have no mark",)
         )
     publish = np.array([marks[link]["mark"] == "p" for link in links], bool)
-    found = walk(problem, publish)
+    found = walk_ways(problem, publish)
     price = problem.sending + record.params.prices.stored
     cost = float((np.where(publish, found.sigma, found.tau) * price).sum())
     return LayerNow(moved, {"cost": (record.cost, cost), **descriptors}, int(found.broken.sum()))

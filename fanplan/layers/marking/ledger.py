@@ -14,14 +14,14 @@ from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, S
 from fanplan.network.trees import sums_below
 
 
-class Counts(NamedTuple):
+class DescriptorCounts(NamedTuple):
     """Descriptors on each link: ``sigma`` if all are p-links, ``tau`` if all are s-links."""
 
     sigma: Longs
     tau: Longs
 
 
-def descriptor_counts(problem: MarkingProblem) -> Counts:
+def descriptor_counts(problem: MarkingProblem) -> DescriptorCounts:
     """σ(M^P) and τ(M^S) of every link (Eq. 3 and 6).
 
     Linear in the total size of the trees, and in that of the parts in which they disagree about
@@ -32,12 +32,12 @@ def descriptor_counts(problem: MarkingProblem) -> Counts:
     return source_counts(problem, problem.trees)
 
 
-def link_costs(problem: MarkingProblem, counts: Counts) -> tuple[Floats, Floats]:
+def link_costs(problem: MarkingProblem, counts: DescriptorCounts) -> tuple[Floats, Floats]:
     """What each link costs as a p-link, and as an s-link."""
     return counts.sigma * problem.publication_price, counts.tau * problem.subscription_price
 
 
-def marking_cost(problem: MarkingProblem, counts: Counts, publish: Bools) -> float:
+def cost_of_marks(problem: MarkingProblem, counts: DescriptorCounts, publish: Bools) -> float:
     """The cost of a valid marking (Eq. 2); ``publish`` tells the p-links.
 
     By Lemma 1 a link of a valid marking has the descriptors it has if all links are marked like it.
@@ -45,12 +45,12 @@ def marking_cost(problem: MarkingProblem, counts: Counts, publish: Bools) -> flo
     return float(np.where(publish, *link_costs(problem, counts)).sum())
 
 
-def pub_everywhere(problem: MarkingProblem, counts: Counts) -> float:
+def pub_everywhere(problem: MarkingProblem, counts: DescriptorCounts) -> float:
     """The cost of broadcasting publications (PubE): all links are p-links."""
     return float(link_costs(problem, counts)[0].sum())
 
 
-def sub_everywhere(problem: MarkingProblem, counts: Counts) -> float:
+def sub_everywhere(problem: MarkingProblem, counts: DescriptorCounts) -> float:
     """The cost of broadcasting subscriptions (SubE): all links are s-links."""
     return float(link_costs(problem, counts)[1].sum())
 
@@ -75,7 +75,7 @@ def violations(problem: MarkingProblem, publish: Bools) -> Longs:
 # ---- shared tree
 
 
-def shared_counts(problem: MarkingProblem, tree: SharedTree) -> Counts:
+def shared_counts(problem: MarkingProblem, tree: SharedTree) -> DescriptorCounts:
     f, g = (
         sums_below(tree.order, tree.parent, many)
         for many in (problem.published, problem.subscribed)
@@ -86,7 +86,7 @@ def shared_counts(problem: MarkingProblem, tree: SharedTree) -> Counts:
     sigma[tree.up[rises]] = f[rises]
     tau[tree.down[falls]] = g[falls]
     tau[tree.up[rises]] = g[tree.core] - g[rises]
-    return Counts(sigma, tau)
+    return DescriptorCounts(sigma, tau)
 
 
 # ---- trees per source
@@ -107,7 +107,7 @@ class Behind(NamedTuple):
     others: Longs
 
 
-def source_counts(problem: MarkingProblem, trees: SourceTrees) -> Counts:
+def source_counts(problem: MarkingProblem, trees: SourceTrees) -> DescriptorCounts:
     """A subscriber counts once for a link, in however many trees it is behind it (Eq. 6)."""
     head, g = problem.head, problem.subscribed
     f = problem.published[trees.root]
@@ -117,8 +117,8 @@ def source_counts(problem: MarkingProblem, trees: SourceTrees) -> Counts:
     most, key = most[order], key[order]
     new = np.ones(len(order), bool)
     new[1:] = (most[1:] != most[:-1]) | (key[1:] != key[:-1])
-    unite(behind.others[order[new]], trees.starts, trees.link, behind, head, g, tau)
-    return Counts(sigma, tau)
+    unite_behind(behind.others[order[new]], trees.starts, trees.link, behind, head, g, tau)
+    return DescriptorCounts(sigma, tau)
 
 
 @compiled
@@ -161,7 +161,7 @@ def mixed(node: int) -> np.uint64:
 
 
 @compiled
-def unite(
+def unite_behind(
     entries: Longs, starts: Longs, link: Ints, behind: Behind, head: Ints, g: Longs, tau: Longs
 ) -> None:
     """Add to τ the subscribers that only further trees have behind a link.
@@ -178,11 +178,11 @@ def unite(
             tree = np.searchsorted(starts, behind.most[t], "right") - 1
             for e in range(starts[tree], starts[tree + 1]):
                 where[head[link[e]]] = e
-        tau[t] += added(entry, link, behind, where, seen, head, g)
+        tau[t] += added_behind(entry, link, behind, where, seen, head, g)
 
 
 @compiled
-def added(
+def added_behind(
     entry: int, link: Ints, behind: Behind, where: Longs, seen: Longs, head: Ints, g: Longs
 ) -> int:
     """Descriptors below an entry that are not below the one with the most, nor seen for its link.

@@ -13,7 +13,7 @@ from fanplan.core.arrays import Ints, Longs, Words
 from fanplan.core.bits import set_bit
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.layers.marking.ledger import Counts, descriptor_counts
+from fanplan.layers.marking.ledger import DescriptorCounts, descriptor_counts
 from fanplan.layers.marking.problem.covers import PLAIN, BothCovers, Covers
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
 from fanplan.network.trees import depths
@@ -22,14 +22,14 @@ STEPS = 10_000_000_000
 """The most steps along trees: some minutes."""
 
 
-def merged_counts(problem: MarkingProblem, covers: BothCovers) -> Counts:
+def merged_counts(problem: MarkingProblem, covers: BothCovers) -> DescriptorCounts:
     """σ and τ of every link without descriptors that another one on it covers."""
     counts = descriptor_counts(problem)
     if isinstance(problem.trees, SharedTree):
         lost = shared_lost(problem, problem.trees, covers)
     else:
         lost = source_lost(problem, problem.trees, covers)
-    return Counts(counts.sigma - lost.sigma, counts.tau - lost.tau)
+    return DescriptorCounts(counts.sigma - lost.sigma, counts.tau - lost.tau)
 
 
 def require_steps(steps: float) -> None:
@@ -42,7 +42,9 @@ def require_steps(steps: float) -> None:
 # ---- trees per source
 
 
-def source_lost(problem: MarkingProblem, trees: SourceTrees, covers: BothCovers) -> Counts:
+def source_lost(
+    problem: MarkingProblem, trees: SourceTrees, covers: BothCovers
+) -> DescriptorCounts:
     """What is covered on each link. O(covered sets × tree + pairs × trees × depth)."""
     place = np.full(len(problem.nodes), -1, np.int64)
     place[trees.root] = np.arange(len(trees.root))
@@ -54,7 +56,7 @@ def source_lost(problem: MarkingProblem, trees: SourceTrees, covers: BothCovers)
     require_steps(size + depth[covers.subscribed.home].sum() + depth[covers.subscribed.nodes].sum())
     sigma = lost_downstream(trees.starts, trees.link, problem.size, place, covers.published)
     tau = lost_upstream(trees.link, trees.above, problem.size, entries, ends, covers.subscribed)
-    return Counts(sigma, tau)
+    return DescriptorCounts(sigma, tau)
 
 
 @compiled
@@ -70,7 +72,7 @@ def entry_depths(above: Longs) -> Longs:
 @compiled
 def lost_downstream(starts: Longs, link: Ints, links: int, place: Longs, covers: Covers) -> Longs:
     """Covered descriptors of publishers on each link, for those whose trees both have it."""
-    users = users_of(starts, link, links)
+    users = trees_with_link(starts, link, links)
     lost = np.zeros(links, np.int64)
     wanted = np.zeros(users.shape[1], np.uint64)
     for k in range(len(covers.home)):
@@ -89,7 +91,7 @@ def lost_downstream(starts: Longs, link: Ints, links: int, place: Longs, covers:
 
 
 @compiled
-def users_of(starts: Longs, link: Ints, links: int) -> Words:
+def trees_with_link(starts: Longs, link: Ints, links: int) -> Words:
     """For each link the trees that have it, a bit for each."""
     trees = len(starts) - 1
     users = np.zeros((links, (trees + 63) >> 6), np.uint64)
@@ -131,7 +133,7 @@ def lost_upstream(
 # ---- shared tree
 
 
-def shared_lost(problem: MarkingProblem, tree: SharedTree, covers: BothCovers) -> Counts:
+def shared_lost(problem: MarkingProblem, tree: SharedTree, covers: BothCovers) -> DescriptorCounts:
     """What is covered on each link. O(pairs × depth)."""
     depth = depths(tree.parent)
     require_steps(3 * sum(int(depth[own.nodes].sum() + depth[own.home].sum()) for own in covers))
@@ -144,7 +146,7 @@ def shared_lost(problem: MarkingProblem, tree: SharedTree, covers: BothCovers) -
         for way, many in ((away, below), (home, beyond)):
             used = way >= 0
             lost[way[used]] = many[used]
-    return Counts(sigma, tau)
+    return DescriptorCounts(sigma, tau)
 
 
 @compiled

@@ -13,9 +13,8 @@ from fanplan.core.arrays import Bools, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.marking.ledger import descriptor_counts
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees
-from fanplan.layers.marking.search.entangled import reached
-from fanplan.layers.marking.search.marking import gains
-from fanplan.layers.marking.search.relation import relation_of
+from fanplan.layers.marking.search.marking import whole_gains
+from fanplan.layers.marking.search.requirements import required_by, requirements_of
 
 ENDLESS = 2**30
 """More than all gains together; capacities have 32 bits."""
@@ -23,14 +22,14 @@ ENDLESS = 2**30
 
 def printed_marking(problem: MarkingProblem) -> Bools:
     """Figure 6 as it is printed: the p-links of a marking that may be invalid."""
-    gain = gains(problem, descriptor_counts(problem))
-    return figure_6(gain, printed_pairs(problem, gain))
+    gain = whole_gains(problem, descriptor_counts(problem))
+    return algorithm_of_figure_6(gain, printed_pairs(problem, gain))
 
 
 def repaired_marking(problem: MarkingProblem) -> Bools:
     """Figure 6 with L from the transitive closure of all trees together: a best marking."""
-    gain = gains(problem, descriptor_counts(problem))
-    return figure_6(gain, repaired_pairs(problem, gain))
+    gain = whole_gains(problem, descriptor_counts(problem))
+    return algorithm_of_figure_6(gain, repaired_pairs(problem, gain))
 
 
 def printed_pairs(problem: MarkingProblem, gain: Longs) -> Longs:
@@ -50,15 +49,15 @@ def printed_pairs(problem: MarkingProblem, gain: Longs) -> Longs:
 
 def repaired_pairs(problem: MarkingProblem, gain: Longs) -> Longs:
     """Gains, and losses that they require directly or not, as rows of two links."""
-    relation = relation_of(problem)
+    relation = requirements_of(problem)
     rows = [np.zeros((0, 2), np.int64)]
     for link in np.flatnonzero(gain >= 0):
-        behind = np.flatnonzero(reached(relation, np.arange(len(gain)) == link) & (gain < 0))
+        behind = np.flatnonzero(required_by(relation, np.arange(len(gain)) == link) & (gain < 0))
         rows.append(np.stack((np.full(len(behind), link), behind), axis=1))
     return np.concatenate(rows)
 
 
-def figure_6(gain: Longs, pairs: Longs) -> Bools:
+def algorithm_of_figure_6(gain: Longs, pairs: Longs) -> Bools:
     """Steps 4 to 19 of the figure; the comments give its lines."""
     if np.abs(gain).sum() >= ENDLESS:
         raise InputError(Problem("prices", "too large for 32 bits", "Give smaller ones"))

@@ -13,7 +13,7 @@ from fanplan.layers.marking.stages.make import make_marking_stages
 if TYPE_CHECKING:
     import numpy as np
 
-    from fanplan.layers.marking.ledger import Counts
+    from fanplan.layers.marking.ledger import DescriptorCounts
     from fanplan.layers.marking.problem.marking import MarkingProblem
     from fanplan.plan.stored import StoredPlan
 
@@ -25,13 +25,12 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
     """
     import numpy as np
 
-    from fanplan.layers.marking.ledger import marking_cost, violations
+    from fanplan.layers.marking.ledger import cost_of_marks, violations
     from fanplan.layers.marking.params import OVERLAY
     from fanplan.layers.marking.problem.dataset import require_markable
     from fanplan.layers.marking.read import stored_problem
     from fanplan.layers.marking.record import MarkingRecord
-    from fanplan.layers.marking.search.marking import exact_marking
-    from fanplan.layers.marking.search.remark import kept_marking
+    from fanplan.layers.marking.search.marking import exact_marking, kept_marking
     from fanplan.layers.registry import load_plan
 
     stored = load_plan(Path(plan))
@@ -53,12 +52,12 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
         repaired=int((known & (kept != publish)).sum()),
         changed=int((known & (best.publish != publish)).sum()),
         planned=record.merged.cost if record.merged else record.cost,
-        cost=marking_cost(problem, counts, kept),
+        cost=cost_of_marks(problem, counts, kept),
         best=best.cost,
     )
 
 
-def counts_of(dataset: Dataset, problem: MarkingProblem, merge: bool) -> Counts:
+def counts_of(dataset: Dataset, problem: MarkingProblem, merge: bool) -> DescriptorCounts:
     """Descriptors on links, merged if the plan's are."""
     from fanplan.layers.marking.ledger import descriptor_counts
     from fanplan.layers.marking.merged import merged_counts

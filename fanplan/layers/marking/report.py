@@ -27,19 +27,19 @@ def tell_marking(planned: Planned) -> Told:
         planned.name,
         planned.title,
         LEAD,
-        facts(record),
+        marking_facts(record),
         [network_picture(planned.name, marks, planned.material.dataset, record.params.raw)],
         [mark_listing(planned.name, marks)],
     )
-    return Told(saving_of(planned, record), section)
+    return Told(marking_saving(planned, record), section)
 
 
-def saving_of(planned: Planned, record: MarkingRecord) -> Saving:
+def marking_saving(planned: Planned, record: MarkingRecord) -> Saving:
     return Saving(
         name=planned.name,
         layer="Marking",
         plan=planned.folder,
-        unit="descriptors sent" if plain(record) else "price of descriptors",
+        unit="descriptors sent" if only_counted(record) else "price of descriptors",
         steps=(
             Step("subscriptions everywhere", record.sub_everywhere),
             Step("this plan", record.cost),
@@ -49,12 +49,12 @@ def saving_of(planned: Planned, record: MarkingRecord) -> Saving:
     )
 
 
-def plain(record: MarkingRecord) -> bool:
+def only_counted(record: MarkingRecord) -> bool:
     """Whether descriptors are just counted."""
     return record.params.control_by == "one" and not record.params.prices.stored
 
 
-def facts(record: MarkingRecord) -> list[tuple[str, Any]]:
+def marking_facts(record: MarkingRecord) -> list[tuple[str, Any]]:
     return [
         ("trees", record.params.trees),
         ("nodes", record.nodes),
@@ -93,11 +93,11 @@ def network_picture(
 ) -> Picture:
     names = sorted({row[end] for row in marks for end in ("from_node", "to_node")})
     at = {node: i for i, node in enumerate(names)}
-    own = {} if dataset is None else descriptors(dataset, raw)
+    own = {} if dataset is None else node_descriptors(dataset, raw)
     content = network(
         f"{len(names)} nodes and {len(marks)} directed links",
         [node_of(node, own) for node in names],
-        [edge(at, row) for row in marks],
+        [mark_edge(at, row) for row in marks],
     )
     return Picture(
         f"{name}-network",
@@ -115,7 +115,7 @@ def network_picture(
     )
 
 
-def descriptors(dataset: Path, raw: bool) -> dict[str, tuple[int, int]]:
+def node_descriptors(dataset: Path, raw: bool) -> dict[str, tuple[int, int]]:
     """How many each node has as publisher and as subscriber."""
     prefix = "raw_" if raw else ""
     columns = ("broker", f"{prefix}published", f"{prefix}subscribed")
@@ -134,7 +134,7 @@ def node_of(node: str, own: dict[str, tuple[int, int]]) -> DrawnBroker:
     return DrawnBroker(node, published + subscribed, node + told, kind)
 
 
-def edge(at: dict[str, int], row: dict[str, Any]) -> DrawnLink:
+def mark_edge(at: dict[str, int], row: dict[str, Any]) -> DrawnLink:
     told = f"{WORDS[row['mark']]}: {number(row['descriptors'])} descriptors"
     tip = f"{row['from_node']} → {row['to_node']}, {row['mark']}-link\n{told}"
     start, end = at[row["from_node"]], at[row["to_node"]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from fanplan.layers.marking.ledger import Counts, pub_everywhere, sub_everywhere
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network
+from fanplan.layers.marking.ledger import DescriptorCounts, pub_everywhere, sub_everywhere
+from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem
 from fanplan.layers.marking.problem.trees import given_problem, source_problem
 from fanplan.layers.marking.search.marking import exact_marking
 from fanplan.network.brokers import Links
@@ -18,7 +18,7 @@ FIGURE_7_LINKS = {"PX": "a", "XY": "b", "QP": "c", "YZ": "d", "YS": "e", "ZS": "
 """The paper's letters. Its text fixes them: σ, τ and the pairs of L follow."""
 
 
-def network_of_figure_2() -> Network:
+def network_of_figure_2() -> MarkedNetwork:
     return lettered_network("ABCD", ["AB", "BC", "BD"], {"A": 2}, {"C": 1, "D": 3})
 
 
@@ -44,9 +44,9 @@ def lettered_network(
     published: dict[str, int],
     subscribed: dict[str, int],
     **prices: np.ndarray,
-) -> Network:
+) -> MarkedNetwork:
     """A pair of letters is a link with latency 1; without pairs, trees may use any link."""
-    return Network(
+    return MarkedNetwork(
         pa.array(list(names)),
         np.array([published.get(name, 0) for name in names]),
         np.array([subscribed.get(name, 0) for name in names]),
@@ -81,7 +81,7 @@ def example_figures() -> dict[str, float]:
 def costs_of_figure_2() -> dict[str, float]:
     problem = source_problem(network_of_figure_2())
     best = exact_marking(problem)
-    counts = Counts(best.sigma, best.tau)
+    counts = DescriptorCounts(best.sigma, best.tau)
     return {
         "figure 2 SubE": sub_everywhere(problem, counts),
         "figure 2 PubE": pub_everywhere(problem, counts),

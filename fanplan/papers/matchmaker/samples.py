@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 
 from fanplan.core.arrays import Bools, Floats
-from fanplan.layers.marking.ledger import Counts, pub_everywhere, sub_everywhere, violations
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SourceTrees
+from fanplan.layers.marking.ledger import (
+    DescriptorCounts,
+    pub_everywhere,
+    sub_everywhere,
+    violations,
+)
+from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem, SourceTrees
 from fanplan.layers.marking.problem.trees import shared_problem, source_problem
-from fanplan.layers.marking.protocol.churn import MarkingChurn
+from fanplan.layers.marking.protocol.churn import MarkingChurn, marking_churn
 from fanplan.layers.marking.protocol.messages import MESSAGES
 from fanplan.layers.marking.protocol.node import Scheme
-from fanplan.layers.marking.protocol.run import marking_churn
 from fanplan.layers.marking.search.marking import Marking, exact_marking, shared_marking
 from fanplan.network.brokers import Links
 from fanplan.papers.matchmaker.examples import EXAMPLES, example_figures
@@ -136,7 +140,7 @@ def sample_matchmaker(setting: dict[str, Any], seed: int) -> dict[str, float]:
     return result
 
 
-def drawn_network(setting: dict[str, Any], seed: int) -> Network:
+def drawn_network(setting: dict[str, Any], seed: int) -> MarkedNetwork:
     """100 nodes of a transit-stub network, with the clients that the setting names."""
     params = TransitStubParams(
         publishers=setting["publishers"],
@@ -146,15 +150,15 @@ def drawn_network(setting: dict[str, Any], seed: int) -> Network:
     world = draw_transit_stub(params, seed)
     ones = np.ones(len(world.a))
     links = Links(world.a, world.b, world.latency_ms, ones * np.inf, ones)
-    return Network(world.nodes, world.published, world.subscribed, links)
+    return MarkedNetwork(world.nodes, world.published, world.subscribed, links)
 
 
-def core_problem(network: Network) -> MarkingProblem:
+def core_problem(network: MarkedNetwork) -> MarkingProblem:
     return shared_problem(network, network.name(CORE))
 
 
 SOLVED: tuple[
-    tuple[str, Callable[[Network], MarkingProblem], Callable[[MarkingProblem], Marking]], ...
+    tuple[str, Callable[[MarkedNetwork], MarkingProblem], Callable[[MarkingProblem], Marking]], ...
 ] = (
     ("shared", core_problem, shared_marking),
     ("per-source", source_problem, exact_marking),
@@ -164,7 +168,7 @@ SOLVED: tuple[
 
 def scheme_costs(problem: MarkingProblem, best: Marking) -> list[float]:
     """Descriptors sent by PubE, SubE and MCM."""
-    counts = Counts(best.sigma, best.tau)
+    counts = DescriptorCounts(best.sigma, best.tau)
     return [pub_everywhere(problem, counts), sub_everywhere(problem, counts), best.cost]
 
 

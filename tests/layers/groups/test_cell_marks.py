@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.boxes.volumes import union_holds
-from fanplan.layers.groups.problem.cell_marks import mark_part, part_of, parts_met
-from fanplan.layers.groups.problem.cell_matcher import Grid, cells_of, grid_of
-from fanplan.layers.groups.problem.grid import cells_met, places_of
-from fanplan.layers.groups.problem.signatures import set_signatures
+from fanplan.layers.groups.problem.cell_marks import mark_part, part_at, parts_met
+from fanplan.layers.groups.problem.grid import GroupGrid, cells_at, cells_met, grid_of, places_of
+from fanplan.layers.groups.problem.regions import set_signatures
 
 END = 6
 """Coordinates are whole numbers from 0 to here, so that a point stands for a unit cell."""
@@ -34,14 +33,14 @@ def random_boxes(rng: np.random.Generator, axes: list[int]) -> tuple[np.ndarray,
     return topic, broker, lo, hi
 
 
-def all_marks(grid: Grid, boxes: tuple[np.ndarray, ...], room: int) -> dict[int, tuple]:
+def all_marks(grid: GroupGrid, boxes: tuple[np.ndarray, ...], room: int) -> dict[int, tuple]:
     """Signature, number of brokers and of those that want all, by cell with any."""
     topic, broker, lo, hi = boxes
     box, first = parts_met(grid, topic, lo, hi, room)
     found: dict[int, tuple] = {}
     for start in np.unique(first).tolist():
         own = box[first == start]
-        part = part_of(grid, start, room)
+        part = part_at(grid, start, room)
         marks = mark_part(grid, part, broker[own], lo[own], hi[own])
         for cell in np.flatnonzero(marks.wanted).tolist():
             assert start + cell not in found
@@ -60,7 +59,7 @@ def test_marks_are_those_of_all_points(seed: int, room: int) -> None:
     wanted: dict[int, list[set[int]]] = {}
     for topic, x, y in product(range(3), range(END), range(END)):
         point = np.array([x, y], float)
-        (cell,) = cells_of(grid, topic, point[None]).tolist()
+        (cell,) = cells_at(grid, topic, point[None]).tolist()
         wanted.setdefault(cell, []).append(wanting(boxes, topic, point, axes[topic]))
     expected = {}
     for cell, sets in wanted.items():
@@ -90,7 +89,7 @@ def test_numbers_of_cells_turn_into_their_places(seed: int) -> None:
     for box in range(len(topic)):
         inside = (at == topic[box]) & ((low[box] <= place) & (place < high[box])).all(axis=1)
         corner = np.stack([lo[box], hi[box] - 0.5])
-        ends = cells_of(grid, int(topic[box]), corner)
+        ends = cells_at(grid, int(topic[box]), corner)
         assert inside.sum() == count[box] >= 1
         assert set(ends.tolist()) <= set(number[inside].tolist())
 

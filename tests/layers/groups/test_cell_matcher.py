@@ -8,14 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
-from fanplan.layers.groups.problem.cell_matcher import (
-    DEFAULT,
-    cells_of,
-    grid_of,
-    match_groups,
-    matcher_of,
-    numbers_of,
-)
+from fanplan.layers.groups.problem.grid import cells_at, grid_of, numbers_of
+from fanplan.layers.groups.problem.matchers import DEFAULT, match_groups, matcher_of
 
 AXIS = st.lists(st.integers(-20, 20), min_size=2, max_size=6, unique=True).map(sorted)
 
@@ -47,7 +41,7 @@ def test_a_point_has_the_group_of_its_cell(topics: list, seed: int) -> None:
         (t, where) if (where := located(topics[t], p)) is not None else None
         for t, p in zip(topic.tolist(), point, strict=True)
     ]
-    numbers = cells_of(grid, topic, point)
+    numbers = cells_at(grid, topic, point)
     assert [n < 0 for n in numbers] == [where is None for where in expected]
     pairs = set(zip(numbers.tolist(), expected, strict=True)) - {(-1, None)}
     assert len({n for n, _ in pairs}) == len({where for _, where in pairs}) == len(pairs)
@@ -72,7 +66,7 @@ def test_many_cells_are_all_found_again() -> None:
     edges = np.linspace(0.0, 1.0, 301)
     grid = grid_of([[edges, edges]])
     point = np.random.default_rng(1).random((50_000, 2))
-    cell = cells_of(grid, 0, point)
+    cell = cells_at(grid, 0, point)
     assert (cell == (point * 300).astype(int) @ [300, 1]).mean() > 0.999
     matcher = matcher_of(grid, np.zeros(len(cell), np.int32), cell, (cell % 97).astype(np.int32))
     assert (match_groups(matcher, 0, point) == cell % 97).all()

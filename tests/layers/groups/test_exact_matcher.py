@@ -10,7 +10,7 @@ from overlays import routes_of
 
 from fanplan.core.arrays import NONE
 from fanplan.layers.groups.problem.build import exact_groups, hung_at
-from fanplan.layers.groups.problem.exact_matcher import exact_matcher, match_exact
+from fanplan.layers.groups.problem.matchers import exact_matcher, match_exact
 from fanplan.layers.groups.problem.regions import regions_of
 
 AXES = (2, 1, 0)

@@ -13,10 +13,10 @@ from overlays import write_manifest, write_stage
 from fanplan.core.errors import InputError
 from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.grid import (
+    equal_cell_edges,
     read_group_grid,
-    require_few_cells,
+    require_coarse_grid,
     require_few_marks,
-    uniform_edges,
 )
 
 TOP = np.nextafter(9.0, 10.0)
@@ -39,16 +39,16 @@ def dataset(tmp_path: Path) -> Path:
 
 def test_cells_are_counted_and_too_many_are_refused_with_what_fits(dataset: Path) -> None:
     # Topic a has three values, topic b is plain, topic c has numbers alone.
-    assert require_few_cells(dataset, 10) == 3 * 10 + 1 + 10
-    assert require_few_cells(dataset, 10, most=41) == 41
+    assert require_coarse_grid(dataset, 10) == 3 * 10 + 1 + 10
+    assert require_coarse_grid(dataset, 10, most=41) == 41
     told = "topic 'a': 10 cells per axis are 30 cells, and 41 with all topics; the limit is 40"
     with pytest.raises(InputError, match=re.escape(f"{told}. Use at most 9 cells")):
-        require_few_cells(dataset, 10, most=40)
-    assert require_few_cells(dataset, 9, most=40) == 37
+        require_coarse_grid(dataset, 10, most=40)
+    assert require_coarse_grid(dataset, 9, most=40) == 37
     with pytest.raises(InputError, match="Use exact groups, without cells"):
-        require_few_cells(dataset, 10, most=4)
+        require_coarse_grid(dataset, 10, most=4)
     with pytest.raises(InputError, match="the limit is 20,000,000"):
-        require_few_cells(dataset, 10**7)
+        require_coarse_grid(dataset, 10**7)
 
 
 def test_too_many_marks_are_refused_with_about_what_fits() -> None:
@@ -58,9 +58,9 @@ def test_too_many_marks_are_refused_with_about_what_fits() -> None:
 
 
 def test_edges_are_equal_cells_or_values(dataset: Path) -> None:
-    assert uniform_edges(0.0, 3.0, 7).tolist() == [0.0, 1.0, 2.0, 3.0]
-    assert uniform_edges(0.0, TOP, 3).tolist() == [0.0, 3.0, 6.0, TOP]
-    assert uniform_edges(-1.0, 2.0, 1).tolist() == [-1.0, 2.0]
+    assert equal_cell_edges(0.0, 3.0, 7).tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert equal_cell_edges(0.0, TOP, 3).tolist() == [0.0, 3.0, 6.0, TOP]
+    assert equal_cell_edges(-1.0, 2.0, 1).tolist() == [-1.0, 2.0]
     grid = read_group_grid(dataset / "grid", 3)
     assert grid.cells.tolist() == [0, 2 * 2, 5, 6]
     assert grid.edges.tolist() == [*AXES[0][2], *AXES[1][2], *AXES[2][2]]

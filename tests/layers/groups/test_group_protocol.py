@@ -12,20 +12,20 @@ from overlays import routes_of as routes_from
 
 from fanplan.core.errors import InputError
 from fanplan.layers.groups.ledger import groups_ledger
-from fanplan.layers.groups.problem.build import Cells, cell_groups, exact_groups, hung_at
+from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups, hung_at
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
-from fanplan.layers.groups.protocol.links import Link, LinkParams
+from fanplan.layers.groups.protocol.links import LinkParams, TreeLink
 from fanplan.layers.groups.protocol.messages import (
     Acknowledgement,
     Completion,
-    Group,
+    GroupMessage,
     Message,
     Notification,
     Probe,
     Removal,
     Reply,
 )
-from fanplan.layers.groups.protocol.root import Rules
+from fanplan.layers.groups.protocol.root import RootRules
 from fanplan.layers.groups.protocol.system import System, SystemParams
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid
@@ -57,7 +57,7 @@ def figure_1(members: tuple[int, ...]) -> GroupsProblem:
 
 
 def steady(problem: GroupsProblem, shortcuts: bool = True) -> System:
-    rules = Rules(every_group, hold="none", shortcuts=shortcuts)
+    rules = RootRules(every_group, hold="none", shortcuts=shortcuts)
     return System(problem, SystemParams(rules, STEADY, MATCH))
 
 
@@ -66,7 +66,7 @@ def watched(system: System) -> Sent:
     seen: Sent = []
     send = system.links.send
 
-    def record(link: Link, message: Message, after_ms: float) -> None:
+    def record(link: TreeLink, message: Message, after_ms: float) -> None:
         seen.append((link[0][1], link[1][1], message))
         send(link, message, after_ms)
 
@@ -75,7 +75,7 @@ def watched(system: System) -> Sent:
 
 
 def of_groups(sent: Sent) -> Sent:
-    kinds = (Notification, Group, Acknowledgement, Probe, Reply, Completion, Removal)
+    kinds = (Notification, GroupMessage, Acknowledgement, Probe, Reply, Completion, Removal)
     return [one for one in sent if isinstance(one[2], kinds)]
 
 
@@ -94,10 +94,10 @@ def test_figure_6_builds_the_tree_of_a_group() -> None:
     assert of_groups(sent) == [
         (R, L0, Notification(0)),
         (R, L2, Notification(0)),
-        (L0, K0, Group(0, L0)),
-        (L2, K1, Group(0, L2)),
-        (K0, R, Group(0, L0)),
-        (K1, R, Group(0, L2)),
+        (L0, K0, GroupMessage(0, L0)),
+        (L2, K1, GroupMessage(0, L2)),
+        (K0, R, GroupMessage(0, L0)),
+        (K1, R, GroupMessage(0, L2)),
     ]
     assert tables(system) == {R: {K0, K1}, K0: {L0}, K1: {L2}, L0: set(), L2: set()}
 
@@ -203,24 +203,24 @@ def test_the_protocols_agree_with_the_ledger(
         # Brokers mark cells for each coordinator, by what they want of the traffic there.
         cells = marks(routes, trees.of(routes.source) * 9 + cell)
     problem = problem_of(world.names, trees, routes, cells)
-    rules = Rules(some_groups, hold="none", shortcuts=shortcuts)
+    rules = RootRules(some_groups, hold="none", shortcuts=shortcuts)
     params = SystemParams(rules, STEADY, MATCH)
     system = System(problem, params, None if cells is None else cells.route)
     system.start()
     compare(system, some_groups(problem))
 
 
-def marks(routes: Routes, cell: np.ndarray) -> Cells:
+def marks(routes: Routes, cell: np.ndarray) -> MarkedCells:
     wanted = [set[int]() for _ in range(cell.max() + 1)]
     for route, place in enumerate(cell):
         wanted[place].update(routes.destinations(route).tolist())
     brokers = [broker for who in wanted for broker in sorted(who)]
     starts = np.cumsum([0, *map(len, wanted)])
-    return Cells(cell.astype(np.int32), starts, np.array(brokers, np.int32))
+    return MarkedCells(cell.astype(np.int32), starts, np.array(brokers, np.int32))
 
 
 def problem_of(
-    names: pa.Array, trees: BrokerTrees, routes: Routes, cells: Cells | None
+    names: pa.Array, trees: BrokerTrees, routes: Routes, cells: MarkedCells | None
 ) -> GroupsProblem:
     if cells is None:
         return exact_groups(names, trees, routes)
@@ -249,7 +249,7 @@ def test_the_papers_overhead(shortcuts: bool, published: int) -> None:
 def test_counts_do_not_depend_on_lost_messages(most_ms: float) -> None:
     counts = []
     for loss in (0.0, 0.4):
-        rules = Rules(every_group, shortcuts=True)
+        rules = RootRules(every_group, shortcuts=True)
         links = LinkParams(HOP, most_ms, loss)
         system = System(figure_1((L0, L1, L2)), SystemParams(rules, links))
         system.start()
@@ -267,7 +267,7 @@ def test_bad_params_are_named() -> None:
     with pytest.raises(InputError, match="loss: messages get lost, but none takes time"):
         LinkParams(0.0, 0.0, 0.1)
     with pytest.raises(InputError, match="rebuild_every: -1 is negative"):
-        Rules(every_group, rebuild_every=-1)
-    params = SystemParams(Rules(every_group))
+        RootRules(every_group, rebuild_every=-1)
+    params = SystemParams(RootRules(every_group))
     with pytest.raises(InputError, match="cells: 2 cells for 1 routes"):
         System(figure_1((L0,)), params, cell=np.zeros(2, np.int32))

@@ -12,11 +12,11 @@ from overlays import routes_of
 
 from fanplan.core.errors import CheckError
 from fanplan.layers.groups.problem.build import exact_groups, hung_at
-from fanplan.layers.groups.protocol.broker import Broker, Interest
+from fanplan.layers.groups.protocol.broker import Broker, RouteInterest
 from fanplan.layers.groups.protocol.churn import GroupsChurn
-from fanplan.layers.groups.protocol.links import Link, LinkParams, Links
+from fanplan.layers.groups.protocol.links import LinkParams, OrderedLinks, TreeLink
 from fanplan.layers.groups.protocol.messages import Message, Publication, Removal
-from fanplan.layers.groups.protocol.root import Rebuild, Root, Rules
+from fanplan.layers.groups.protocol.root import Rebuild, Root, RootRules
 from fanplan.layers.groups.protocol.system import System, SystemParams
 
 Patch = pytest.MonkeyPatch
@@ -36,15 +36,15 @@ def no_waiting(patch: Patch) -> None:
 
 def early_removal(patch: Patch) -> None:
     """Brokers are told to forget a group ahead of its last publications."""
-    send = Links.send
+    send = OrderedLinks.send
 
-    def overtake(links: Links, link: Link, message: Message, after_ms: float) -> None:
+    def overtake(links: OrderedLinks, link: TreeLink, message: Message, after_ms: float) -> None:
         if isinstance(message, Removal):
             links.receivers[link[1]](link[0][1], message)
         else:
             send(links, link, message, after_ms)
 
-    patch.setattr(Links, "send", overtake)
+    patch.setattr(OrderedLinks, "send", overtake)
 
 
 def no_eviction(patch: Patch) -> None:
@@ -54,20 +54,20 @@ def no_eviction(patch: Patch) -> None:
 
 def interest_by_arrival(patch: Patch) -> None:
     """Brokers go by what they want now, not by what was in force at the root."""
-    wanted = Interest.wanted
-    patch.setattr(Interest, "wanted", lambda self, route, number: wanted(self, route, 10**9))
+    wanted = RouteInterest.wanted
+    patch.setattr(RouteInterest, "wanted", lambda self, route, number: wanted(self, route, 10**9))
 
 
 def repeating_links(patch: Patch) -> None:
     """Receivers take a publication again that was sent again."""
-    arrive = Links._arrive
+    arrive = OrderedLinks._arrive
 
-    def careless(links: Links, link: tuple, number: int, message: object) -> None:
+    def careless(links: OrderedLinks, link: tuple, number: int, message: object) -> None:
         if isinstance(message, Publication) and not links.is_new(link, number):
             links.receivers[link[1]](link[0][1], message)
         arrive(links, link, number, message)
 
-    patch.setattr(Links, "_arrive", careless)
+    patch.setattr(OrderedLinks, "_arrive", careless)
 
 
 def no_merging_of_entries(patch: Patch) -> None:
@@ -116,7 +116,7 @@ def publish_ahead_of_the_acceptance() -> None:
     trees = hung_at(np.array([(0, 1), (1, 2)]), np.array([0]), 3)
     routes = routes_of({(0, ()): 1.0, (0, (2,)): 1.0})
     problem = exact_groups(pa.array(["a", "b", "c"]), trees, routes)
-    rules = Rules(lambda found: np.ones(found.size, bool), hold="none")
+    rules = RootRules(lambda found: np.ones(found.size, bool), hold="none")
     links = LinkParams(1.0, 1.0)
     system = System(problem, SystemParams(rules, links), cell=np.zeros(2, np.int32))
     system.start()

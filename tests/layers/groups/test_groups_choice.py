@@ -15,8 +15,13 @@ from fanplan.core.errors import InputError
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
 from fanplan.layers.groups.params import Choice, EntryBudget, GroupPrices, Rank, Threshold, Top
 from fanplan.layers.groups.problem.build import cell_groups
-from fanplan.layers.groups.search.benefit import benefit, candidates_of, setup_cost
-from fanplan.layers.groups.search.choose import best_share, choose_groups
+from fanplan.layers.groups.search.choose import (
+    benefit,
+    best_share,
+    candidates_of,
+    choose_groups,
+    setup_cost,
+)
 from fanplan.layers.groups.search.knapsack import pack
 from fanplan.papers.hyper.samples import SCENARIOS, paper_problem
 

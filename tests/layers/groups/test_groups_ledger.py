@@ -10,7 +10,7 @@ import pytest
 from overlays import routes_of
 
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
-from fanplan.layers.groups.problem.build import Cells, cell_groups, exact_groups, hung_at
+from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups, hung_at
 
 # R over K0 and K1, which have L0, L1 and L2, L3.
 NAMES = pa.array(["R", "K0", "K1", "L0", "L1", "L2", "L3"])
@@ -74,7 +74,7 @@ def test_hops_and_matches_may_take_other_times() -> None:
 
 
 def test_marks_by_overlap_reach_some_who_do_not_want_it() -> None:
-    cells = Cells(np.zeros(4, np.int32), np.array([0, 3]), np.array([3, 5, 6], np.int32))
+    cells = MarkedCells(np.zeros(4, np.int32), np.array([0, 3]), np.array([3, 5, 6], np.int32))
     routes = routes_of({(0, (3,)): 2.0, (0, (5, 6)): 1.0, (0, (6,)): 4.0, (0, ()): 8.0})
     problem = cell_groups(NAMES, TREES, routes, cells)
     found = groups_ledger(problem, np.ones(1, bool))

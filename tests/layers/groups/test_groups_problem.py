@@ -24,8 +24,9 @@ from overlays import routes_of as routes_from
 from fanplan.core.arrays import NONE
 from fanplan.core.errors import InputError
 from fanplan.layers.groups.problem.build import cell_groups, exact_groups, given_trees, hung_at
-from fanplan.layers.groups.problem.cell_matcher import DEFAULT, grid_of, match_groups, matcher_of
+from fanplan.layers.groups.problem.grid import grid_of
 from fanplan.layers.groups.problem.groups import BrokerTrees
+from fanplan.layers.groups.problem.matchers import DEFAULT, match_groups, matcher_of
 from fanplan.layers.groups.problem.subtrees import shortcuts_of
 
 FOUR = pa.array(["b0", "b1", "b2", "b3"])

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fanplan.layers.marking.problem.descriptors import BLOCK, covering_nodes, uncovered
+from fanplan.layers.marking.problem.covers import BLOCK, covering_nodes, uncovered
 
 
 def by_pairs(group: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:

@@ -16,9 +16,8 @@ from fanplan.core.errors import InputError
 from fanplan.core.progress import quiet
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.reader import read_stage
-from fanplan.layers.marking.stages import covers as descriptor_covers
 from fanplan.layers.marking.stages import descriptors
-from fanplan.layers.marking.stages.covers import COVERS
+from fanplan.layers.marking.stages.descriptors import COVERS
 
 TOPICS = {"q.a": (0, 1), "q.b": (1, 1), "alerts": (2, 0)}
 """Number and space of each topic."""
@@ -95,7 +94,7 @@ def source(spark: SparkSession, tmp_path: Path) -> Derived:
 def test_from_tables_to_a_checked_plan(
     source: Derived, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    descriptors.descriptors(source)
+    descriptors.descriptors_stage(source)
     table = read_stage(source.dataset, "descriptors", ("broker", *descriptors.COUNTS))
     assert sorted(tuple(row.values()) for row in table.to_pylist()) == COUNTS
     plan = tmp_path / "plan"
@@ -116,7 +115,7 @@ def test_without_advertisements_nothing_is_published(source: Derived) -> None:
     path = source.dataset / "manifest.json"
     path.write_text(path.read_text().replace('"advertisements"', '"other"'))
     with pytest.raises(InputError, match="advertisements: there is no such table"):
-        descriptors.descriptors(source)
+        descriptors.descriptors_stage(source)
 
 
 def test_groups_may_span_batches() -> None:
@@ -136,7 +135,7 @@ def test_groups_may_span_batches() -> None:
             for start, end in zip((0, *cuts), (*cuts, 8), strict=True):
                 yield rows.slice(start, end - start)
 
-        found = descriptors._counted(1, batches())
+        found = descriptors._counted_regions(1, batches())
         return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
 
     whole = [("A", False, 2, 1), ("A", True, 4, 2), ("B", True, 7, 1), ("B", True, 2, 1)]
@@ -156,12 +155,12 @@ def test_too_much_to_compare_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
     def found() -> list[tuple]:
-        batches = descriptor_covers._found(1, iter([rows]))
+        batches = descriptors._covered_regions(1, iter([rows]))
         return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
     alike = [("B", ["A"]), ("B", ["A"]), ("C", ["A", "B"])]
     assert found() == [(True, broker, coverers, 1) for broker, coverers in alike]
     for limit in ("PAIRS", "REGIONS"):
         with monkeypatch.context() as lower:
-            lower.setattr(descriptor_covers, limit, 3)
+            lower.setattr(descriptors, limit, 3)
             assert found() == [(True, None, [], 4)]

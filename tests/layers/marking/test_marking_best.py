@@ -26,9 +26,9 @@ from marking_worlds import (
 
 from fanplan.core.errors import InputError
 from fanplan.layers.marking.ledger import (
+    cost_of_marks,
     descriptor_counts,
     link_costs,
-    marking_cost,
     pub_everywhere,
     sub_everywhere,
     violations,
@@ -36,9 +36,8 @@ from fanplan.layers.marking.ledger import (
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.problem.trees import given_problem, shared_problem, source_problem
 from fanplan.layers.marking.search.cut import largest_closure
-from fanplan.layers.marking.search.entangled import untangled
-from fanplan.layers.marking.search.marking import exact_marking, gains, shared_marking
-from fanplan.layers.marking.search.relation import gathered, relation_of
+from fanplan.layers.marking.search.marking import exact_marking, shared_marking, whole_gains
+from fanplan.layers.marking.search.requirements import gathered_pairs, requirements_of, untangled
 
 SMALL = 12
 """Links that brute force still takes in no time: 4,096 markings."""
@@ -133,9 +132,9 @@ def test_in_parts_or_as_a_whole_the_marking_is_the_same(
 ) -> None:
     for seed in range(60):
         problem = make(seed, 12, priced=seed % 2 == 0)
-        relation = relation_of(problem)
+        relation = requirements_of(problem)
         gain = np.zeros(relation.size, np.int64)
-        gain[: problem.size] = gains(problem, descriptor_counts(problem))
+        gain[: problem.size] = whole_gains(problem, descriptor_counts(problem))
         whole = largest_closure(relation, gain, np.array([0, relation.size]))
         assert (exact_marking(problem).publish == ~whole[: problem.size]).all()
 
@@ -159,7 +158,7 @@ def test_the_largest_closure_is_that_of_brute_force(
         sets = sets[~sets[:, owner] | sets[:, item]]
     most = (sets * gain).sum(axis=1)
     owner, item = np.array(pairs, np.int64).reshape(-1, 2).T
-    relation = gathered(owner, item, len(gain))
+    relation = gathered_pairs(owner, item, len(gain))
     wanted = sets[most == most.max()].any(axis=0)
     parts = np.array([0, len(gain)])
     assert (largest_closure(relation, np.array(gain), parts) == wanted).all()
@@ -192,7 +191,7 @@ def test_lemma_1_the_cost_of_valid_markings_is_that_of_equation_2(
         problem = make(seed, 5, priced=True)
         literal, counts = Literal(problem), descriptor_counts(problem)
         for publish in optima(problem)[1][:5]:
-            assert marking_cost(problem, counts, publish) == literal.cost(publish)
+            assert cost_of_marks(problem, counts, publish) == literal.cost(publish)
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -31,7 +31,7 @@ from fanplan.layers.marking.changes import (
 )
 from fanplan.layers.marking.ledger import violations
 from fanplan.layers.marking.problem.dataset import load_marking
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network
+from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.registry import load_plan
 
@@ -81,7 +81,7 @@ def stored(tmp_path):
     datasets = []
     for name in ("first", "second"):
         changed = {role: many * rng.integers(1, 30, 9) for role, many in counts.items()}
-        world = Network(names, **changed, links=links(sorted(pairs)))
+        world = MarkedNetwork(names, **changed, links=links(sorted(pairs)))
         datasets.append(fanplan.Dataset(write_marking_dataset(tmp_path / name, world)))
     made = [fanplan.mark(dataset, "per-source") for dataset in datasets]
     made.append(fanplan.mark(datasets[1], "shared:n2"))

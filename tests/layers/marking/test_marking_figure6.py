@@ -20,7 +20,7 @@ from fanplan.layers.marking.published import (
     printed_pairs,
     repaired_marking,
 )
-from fanplan.layers.marking.search.marking import exact_marking, gains
+from fanplan.layers.marking.search.marking import exact_marking, whole_gains
 
 
 def unprinted() -> MarkingProblem:
@@ -37,7 +37,7 @@ def unprinted() -> MarkingProblem:
 
 def test_figure_7_has_four_pairs_and_a_maximum_flow_of_2() -> None:
     problem = figure_7()
-    gain = gains(problem, descriptor_counts(problem))
+    gain = whole_gains(problem, descriptor_counts(problem))
     pairs = printed_pairs(problem, gain)
     name = [FIGURE_7_LINKS[ends] for i in range(7) for ends in letters(problem, [i])]
     assert {name[t] + name[q] for t, q in pairs} == {"ad", "bd", "af", "bf"}

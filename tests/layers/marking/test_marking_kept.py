@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from marking_worlds import all_markings, random_shared_problem, random_source_problem
 
-from fanplan.layers.marking.ledger import descriptor_counts, marking_cost, violations
-from fanplan.layers.marking.search.marking import exact_marking
-from fanplan.layers.marking.search.remark import kept_marking
+from fanplan.layers.marking.ledger import cost_of_marks, descriptor_counts, violations
+from fanplan.layers.marking.search.marking import exact_marking, kept_marking
 
 
 @pytest.mark.parametrize("make", [random_source_problem, random_shared_problem])
@@ -23,11 +22,11 @@ def test_the_fewest_marks_change_and_the_rest_costs_least(make, priced: bool) ->
         publish, known = rng.random((2, problem.size)) < 0.6
         kept = kept_marking(problem, counts, publish, known)
         ranked = [
-            ((known & (other != publish)).sum(), marking_cost(problem, counts, other))
+            ((known & (other != publish)).sum(), cost_of_marks(problem, counts, other))
             for other in all_markings(problem.size)
             if not violations(problem, other).size
         ]
-        own = (known & (kept != publish)).sum(), marking_cost(problem, counts, kept)
+        own = (known & (kept != publish)).sum(), cost_of_marks(problem, counts, kept)
         assert (own, violations(problem, kept).size) == (min(ranked), 0)
         changes += own[0]
     assert changes > 0

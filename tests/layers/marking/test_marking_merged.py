@@ -13,11 +13,10 @@ from marking_worlds import Literal, all_markings, random_shared_problem, random_
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError
 from fanplan.layers.marking import merged as marking_merged
-from fanplan.layers.marking.check.recount import recount
-from fanplan.layers.marking.ledger import marking_cost, violations
+from fanplan.layers.marking.check.count import recount
+from fanplan.layers.marking.ledger import cost_of_marks, violations
 from fanplan.layers.marking.merged import merged_counts
-from fanplan.layers.marking.problem.covers import BothCovers, Covers
-from fanplan.layers.marking.problem.descriptors import covering_nodes, uncovered
+from fanplan.layers.marking.problem.covers import BothCovers, Covers, covering_nodes, uncovered
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.search.marking import exact_marking
 
@@ -114,7 +113,7 @@ def test_the_best_merged_marking_is_the_best_of_all() -> None:
             if not violations(problem, publish).size
         ]
         assert best.cost == min(costs) == literal_cost(literal, best.publish, ads, subs)
-        saved += marking_cost(problem, counts, exact_marking(problem).publish) - best.cost
+        saved += cost_of_marks(problem, counts, exact_marking(problem).publish) - best.cost
     assert saved > 0
 
 

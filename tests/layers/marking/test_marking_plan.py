@@ -27,9 +27,9 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import CheckError, InputError
-from fanplan.layers.marking.check.count import walk
+from fanplan.layers.marking.check.count import walk_ways
 from fanplan.layers.marking.ledger import descriptor_counts, violations
-from fanplan.layers.marking.problem.marking import Network
+from fanplan.layers.marking.problem.marking import MarkedNetwork
 from fanplan.verbs.check import check_plan
 
 
@@ -40,13 +40,13 @@ def _stages_are_there() -> Iterator[None]:
         yield
 
 
-def random_network(seed: int, nodes: int = 8) -> tuple[Network, pa.Table]:
+def random_network(seed: int, nodes: int = 8) -> tuple[MarkedNetwork, pa.Table]:
     """A tree with some more links, and trees that use them."""
     rng = np.random.default_rng(seed)
     pairs = {tuple(sorted(pair)) for root in (0, 3, 5) for pair in random_tree(rng, root, nodes)}
     names = [f"n{i}" for i in range(nodes)]
     given_links = links(sorted(pairs), rng.integers(1, 4, len(pairs)).astype(float).tolist())
-    world = Network(pa.array(names), **random_counts(rng, nodes), links=given_links)
+    world = MarkedNetwork(pa.array(names), **random_counts(rng, nodes), links=given_links)
     rows = [
         (names[root], names[parent], names[child])
         for root in np.flatnonzero(world.published).tolist()
@@ -101,7 +101,7 @@ def test_markings_of_all_kinds_pass(tmp_path_factory, seed, trees, sending, stor
 def test_the_check_counts_the_same_another_way(seed, shared):
     problem = random_shared_problem(seed) if shared else random_source_problem(seed)
     publish = np.random.default_rng(seed).random(problem.size) < 0.6
-    walked, counts = walk(problem, publish), descriptor_counts(problem)
+    walked, counts = walk_ways(problem, publish), descriptor_counts(problem)
     assert walked.sigma.tolist() == counts.sigma.tolist()
     assert walked.tau.tolist() == counts.tau.tolist()
     assert np.flatnonzero(walked.broken).tolist() == violations(problem, publish).tolist()
@@ -133,7 +133,7 @@ def test_nodes_need_no_table_of_brokers(tmp_path):
     world = figure_2()
     path = write_marking_dataset(tmp_path / "links", world, brokers=False)
     assert fanplan.mark(fanplan.Dataset(path), "per-source").summary()["nodes"] == 4
-    bare = Network(world.nodes, world.published, world.subscribed)
+    bare = MarkedNetwork(world.nodes, world.published, world.subscribed)
     path = write_marking_dataset(tmp_path / "trees", bare, tree_table(A="AB BC BD"), brokers=False)
     made = fanplan.mark(fanplan.Dataset(path), "given")
     assert made.summary()["cost"] == 5.0

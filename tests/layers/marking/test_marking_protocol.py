@@ -15,23 +15,29 @@ import pytest
 from marking_worlds import figure_2, links, mesh, network, ring_trees, tree_table
 
 from fanplan.core.errors import InputError
-from fanplan.layers.marking.problem.marking import Network
-from fanplan.layers.marking.protocol.churn import Event, MarkingChurn, Move, course_of
-from fanplan.layers.marking.protocol.loop import Engine
-from fanplan.layers.marking.protocol.messages import Client
-from fanplan.layers.marking.protocol.rest import Aim, Members, Rest
+from fanplan.layers.marking.problem.marking import MarkedNetwork
+from fanplan.layers.marking.protocol.churn import (
+    ClientMove,
+    Event,
+    MarkingChurn,
+    MarkingChurnResult,
+    SchemeUnderWay,
+    course_of,
+    marking_churn,
+    note,
+)
+from fanplan.layers.marking.protocol.loop import ProtocolLoop
+from fanplan.layers.marking.protocol.messages import MarkingClient
+from fanplan.layers.marking.protocol.rest import Aim, PresentClients, Rest
 from fanplan.layers.marking.protocol.routing import routing_of
-from fanplan.layers.marking.protocol.run import ChurnResult, Run, marking_churn, note
-from fanplan.layers.marking.protocol.settled import SettledLayer
-from fanplan.layers.marking.protocol.shared_tree import SharedTreeLayer
-from fanplan.layers.marking.protocol.solver import SolverLayer
-from fanplan.layers.marking.protocol.source_trees import SourceTreesLayer
+from fanplan.layers.marking.protocol.solver import SettledLayer, SolverLayer
+from fanplan.layers.marking.protocol.trees import SharedTreeLayer, SourceTreesLayer
 from fanplan.layers.marking.search.marking import exact_marking
 
 KINDS = ("shared:n05", "per-source", "given")
 
 
-def simulated(trees: str, seed: int = 1, **options: Any) -> ChurnResult:
+def simulated(trees: str, seed: int = 1, **options: Any) -> MarkingChurnResult:
     """A churn on a small network: a mesh, or the random trees of a ring."""
     churn = MarkingChurn(seed=seed, trees=trees, **options)
     if trees == "given":
@@ -40,9 +46,9 @@ def simulated(trees: str, seed: int = 1, **options: Any) -> ChurnResult:
     return marking_churn(mesh(seed, side=4), churn)
 
 
-def one_by_one(run: Run, events: Iterable[Event]) -> list[Rest]:
+def one_by_one(run: SchemeUnderWay, events: Iterable[Event]) -> list[Rest]:
     """The network at rest after each event by itself."""
-    members, routing = Members({}, {}), run.rules.routing
+    members, routing = PresentClients({}, {}), run.rules.routing
     for event in events:
         note(members, [event])
         problem = routing.problem(*members.counts(routing.network.size))
@@ -128,7 +134,7 @@ def test_first_marks_alone_are_valid_on_a_shared_tree(
     world, churn = mesh(seed, side=4), MarkingChurn(40, seed)
     routing = routing_of(world, "shared:n05")
     course = course_of(routing, churn)
-    rests = one_by_one(Run("best", routing, churn), chain(course.start, *course.bursts))
+    rests = one_by_one(SchemeUnderWay("best", routing, churn), chain(course.start, *course.bursts))
     assert not any(r.invalid or r.disagreeing or r.missed or r.undelivered for r in rests)
     assert any(rest.cost > rest.optimum for rest in rests)
 
@@ -152,12 +158,12 @@ def test_a_node_beside_the_way_would_find_pairs_again(monkeypatch: pytest.Monkey
 
 
 def test_packets_that_are_not_sent_again_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Engine, "retry", lambda engine, link, packet: None)
+    monkeypatch.setattr(ProtocolLoop, "retry", lambda engine, link, packet: None)
     assert not simulated("per-source", events=5, loss=0.3).right
 
 
 def test_a_restart_that_nobody_hears_of_is_not_mended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Engine, "meet_anew", lambda engine, node, packet, back: None)
+    monkeypatch.setattr(ProtocolLoop, "meet_anew", lambda engine, node, packet, back: None)
     assert not simulated("per-source", events=2, restarts=8).right
 
 
@@ -173,11 +179,13 @@ def test_descriptors_of_one_who_left_do_not_go_on_in_a_circle(
         lift = SourceTreesLayer.lift
         wrong = lambda *known: None if lift(*known) is None else frozenset()  # noqa: E731
         monkeypatch.setattr(SourceTreesLayer, "lift", wrong)
-    run = Run("sub_everywhere", routing_of(world, "given", trees), churn)
-    roots = [Move(0.0, Client(node, node, 1, 0.5), "publisher", True) for node in range(3)]
-    first, second = (Client(name, 3, 1, 0.5) for name in range(2))
+    run = SchemeUnderWay("sub_everywhere", routing_of(world, "given", trees), churn)
+    roots = [
+        ClientMove(0.0, MarkingClient(node, node, 1, 0.5), "publisher", True) for node in range(3)
+    ]
+    first, second = (MarkingClient(name, 3, 1, 0.5) for name in range(2))
     moves = [(first, True), (second, True), (second, False)]
-    come = [Move(0.0, client, "subscriber", comes) for client, comes in moves]
+    come = [ClientMove(0.0, client, "subscriber", comes) for client, comes in moves]
     rests = one_by_one(run, [*roots, *come])
     assert [rest.right for rest in rests] == [True] * 5 + [not loose]
 
@@ -208,6 +216,6 @@ def test_networks_that_cannot_be_simulated_are_named() -> None:
         marking_churn(replace(world, subscribed=np.zeros(4, int)), MarkingChurn(1))
     with pytest.raises(InputError, match="storing: differs between nodes"):
         marking_churn(replace(world, storing=np.arange(4.0)), MarkingChurn(1, trees="shared:B"))
-    apart = Network(pa.array(list("ab")), np.array([1, 0]), np.array([0, 1]), links([]))
+    apart = MarkedNetwork(pa.array(list("ab")), np.array([1, 0]), np.array([0, 1]), links([]))
     with pytest.raises(InputError, match="does not reach 'b'"):
         marking_churn(apart, MarkingChurn(1))

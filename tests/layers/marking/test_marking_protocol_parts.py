@@ -6,27 +6,33 @@ import numpy as np
 import pytest
 from marking_worlds import random_source_problem
 
-from fanplan.layers.marking.ledger import Counts
+from fanplan.layers.marking.ledger import DescriptorCounts
 from fanplan.layers.marking.problem.marking import MarkingProblem
-from fanplan.layers.marking.protocol.links import Link
+from fanplan.layers.marking.protocol.loop import LossyLink
 from fanplan.layers.marking.protocol.messages import (
     Branch,
-    Client,
     Graft,
+    MarkingClient,
     meet,
     message_kind,
     weight,
 )
-from fanplan.layers.marking.protocol.region import Region, ends, nodes_of, parents_of, route_of
-from fanplan.layers.marking.protocol.trees import Table
-from fanplan.layers.marking.search.marking import exact_marking, gains
-from fanplan.layers.marking.search.relation import relation_of
+from fanplan.layers.marking.protocol.solver import (
+    Region,
+    ends_of_links,
+    nodes_of,
+    parents_of,
+    route_of,
+)
+from fanplan.layers.marking.protocol.trees import GainTable
+from fanplan.layers.marking.search.marking import exact_marking, whole_gains
+from fanplan.layers.marking.search.requirements import requirements_of
 
 KEY, OTHER = ("mark", ""), ("source", 1)
 
 
 def test_only_what_no_later_packet_has_is_sent_again() -> None:
-    link = Link(0, 1, latency_ms=5.0)
+    link = LossyLink(0, 1, latency_ms=5.0)
     first = link.tell({KEY: "p", OTHER: 2})
     second = link.tell({KEY: "s"})
     again = link.again(first.number)
@@ -40,7 +46,7 @@ def test_only_what_no_later_packet_has_is_sent_again() -> None:
 
 
 def test_what_was_withdrawn_is_withdrawn_again() -> None:
-    link = Link(0, 1, latency_ms=5.0)
+    link = LossyLink(0, 1, latency_ms=5.0)
     link.tell({KEY: "p"})
     gone = link.tell({KEY: None})
     assert link.again(gone.number).entries == {KEY: None}
@@ -49,7 +55,7 @@ def test_what_was_withdrawn_is_withdrawn_again() -> None:
 
 def test_entries_count_as_what_they_change() -> None:
     graft = Graft(3, frozenset({1}))
-    client = Client(0, 2, 7, 0.5)
+    client = MarkingClient(0, 2, 7, 0.5)
     assert message_kind(("graft", 5), None, graft) == "graft"
     assert message_kind(("graft", 5), graft, Graft(4, frozenset({1}))) == "count"
     assert message_kind(("graft", 5), graft, Graft(3, frozenset({1, 2}))) == "graft"
@@ -62,19 +68,19 @@ def test_entries_count_as_what_they_change() -> None:
 
 
 def test_arcs_meet_around_the_ring() -> None:
-    early, late = Client(0, 0, 1, 0.02), Client(0, 0, 1, 0.97)
+    early, late = MarkingClient(0, 0, 1, 0.02), MarkingClient(0, 0, 1, 0.97)
     assert meet(early, late, 0.06)
     assert not meet(early, late, 0.04)
 
 
-def tables_of(problem: MarkingProblem) -> dict[int, Table]:
+def tables_of(problem: MarkingProblem) -> dict[int, GainTable]:
     """What all nodes know when counts have settled, straight from the problem."""
-    best, relation = exact_marking(problem), relation_of(problem)
-    gain = gains(problem, Counts(best.sigma, best.tau)).tolist()
+    best, relation = exact_marking(problem), requirements_of(problem)
+    gain = whole_gains(problem, DescriptorCounts(best.sigma, best.tau)).tolist()
     links = list(zip(problem.tail.tolist(), problem.head.tolist(), strict=True))
     pairs = [(links[a], links[b]) for a, b in zip(relation.owners, relation.items, strict=True)]
     return {
-        node: Table(
+        node: GainTable(
             tuple((a, g) for (a, b), g in zip(links, gain, strict=True) if b == node),
             tuple((b, g) for (a, b), g in zip(links, gain, strict=True) if a == node),
             tuple((a[0], b[1]) for a, b in pairs if a[1] == node),
@@ -102,6 +108,6 @@ def test_routes_reach_all_ends_and_stay_when_links_are_added() -> None:
     more = parents_of(1, {*edges, (4, 1), (5, 4)}, parents)
     assert {n for step in route_of(1, more) for n in nodes_of(step)} == {2, 3, 4, 5}
     assert parents.items() <= more.items()
-    assert ends({*edges}) <= more.keys()
+    assert ends_of_links({*edges}) <= more.keys()
     assert parents_of(1, {(1, 2)}, more) == {1: 1, 2: 1}
     assert np.all(list(parents_of(1, {(4, 1)}, {}).values()) == np.array([1, 1]))

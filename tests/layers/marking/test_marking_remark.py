@@ -10,18 +10,17 @@ import pytest
 from marking_worlds import mesh, ring_trees
 
 from fanplan.layers.marking.ledger import violations
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network
+from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem
 from fanplan.layers.marking.problem.trees import given_problem, shared_problem, source_problem
-from fanplan.layers.marking.search import remark as remarking
+from fanplan.layers.marking.search import marking as marking_search
 from fanplan.layers.marking.search.cut import largest_closure
-from fanplan.layers.marking.search.marking import exact_marking
-from fanplan.layers.marking.search.relation import Relation
-from fanplan.layers.marking.search.remark import remark
+from fanplan.layers.marking.search.marking import exact_marking, remark
+from fanplan.layers.marking.search.requirements import Requirements
 
-Pose = Callable[[Network], MarkingProblem]
+Pose = Callable[[MarkedNetwork], MarkingProblem]
 
 
-def changed(world: Network, rng: np.random.Generator) -> Network:
+def changed(world: MarkedNetwork, rng: np.random.Generator) -> MarkedNetwork:
     """One node has other descriptors: of publishers or of subscribers, often none at all."""
     counts = {"published": world.published.copy(), "subscribed": world.subscribed.copy()}
     role = counts[("published", "subscribed")[rng.integers(2)]]
@@ -29,12 +28,12 @@ def changed(world: Network, rng: np.random.Generator) -> Network:
     return replace(world, **counts)
 
 
-def given_world() -> tuple[Network, Pose]:
+def given_world() -> tuple[MarkedNetwork, Pose]:
     world, trees = ring_trees(3, nodes=8)
     return world, lambda network: given_problem(network, trees)
 
 
-def worlds() -> dict[str, tuple[Network, Pose]]:
+def worlds() -> dict[str, tuple[MarkedNetwork, Pose]]:
     return {
         "shared": (mesh(1), lambda network: shared_problem(network, "n12")),
         "per source": (mesh(1), source_problem),
@@ -69,11 +68,11 @@ def solved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Filled with how many links each call has solved anew."""
     sizes: list[int] = []
 
-    def noted(relation: Relation, gain: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    def noted(relation: Requirements, gain: np.ndarray, parts: np.ndarray) -> np.ndarray:
         sizes.append(len(gain))
         return largest_closure(relation, gain, parts)
 
-    monkeypatch.setattr(remarking, "largest_closure", noted)
+    monkeypatch.setattr(marking_search, "largest_closure", noted)
     return sizes
 
 
@@ -82,6 +81,7 @@ def test_parts_that_stay_as_they_were_are_not_solved_again(solved: list[int]) ->
     rng = np.random.default_rng(2)
     problem = pose(world)
     marking = exact_marking(problem)
+    solved.clear()
     assert (remark(problem, marking, problem).publish == marking.publish).all()
     assert solved == [0]
     entangled = 0

@@ -12,7 +12,12 @@ from marking_worlds import Literal, figure_2, links, mesh, network, tree_table
 
 from fanplan.core.arrays import NONE
 from fanplan.core.errors import InputError
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network, SharedTree, SourceTrees
+from fanplan.layers.marking.problem.marking import (
+    MarkedNetwork,
+    MarkingProblem,
+    SharedTree,
+    SourceTrees,
+)
 from fanplan.layers.marking.problem.trees import (
     given_problem,
     given_shared_problem,
@@ -81,7 +86,7 @@ def test_of_equal_paths_the_one_with_fewer_links_then_lower_predecessors() -> No
     pairs = [(0, 1), (0, 2), (1, 3), (2, 3), (0, 4), (4, 5), (5, 3)]
     latency = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 2.0]
     counts = np.array([1, 0, 0, 0, 0, 0]), np.array([0, 0, 0, 1, 0, 0])
-    world = Network(pa.array(list("abcdef")), *counts, links(pairs[::-1], latency[::-1]))
+    world = MarkedNetwork(pa.array(list("abcdef")), *counts, links(pairs[::-1], latency[::-1]))
     assert tree_of(source_problem(world), 0) == [(0, 1), (1, 3)]
 
 
@@ -236,4 +241,4 @@ def test_networks_that_make_no_sense_are_refused(change: dict[str, Any], told: s
 
 def test_links_beyond_the_nodes_are_refused() -> None:
     with pytest.raises(InputError, match="position 7 is beyond 2 nodes"):
-        Network(pa.array(["A", "B"]), np.ones(2, int), np.ones(2, int), links([(0, 7)]))
+        MarkedNetwork(pa.array(["A", "B"]), np.ones(2, int), np.ones(2, int), links([(0, 7)]))

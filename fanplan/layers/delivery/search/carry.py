@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.groups.problem.subtrees import Room, collect, kept
+from fanplan.layers.groups.problem.subtrees import Room, collect_ways, does_more
 
 
 class Rates(NamedTuple):
@@ -102,11 +102,11 @@ def parcel_price(p: Pricing, tree: int, ends: Ints, messages: float) -> float:
     network, rates = p.network, p.rates
     p.desk.number[0] += 1
     room, number = p.desk.room, p.desk.number[0]
-    links = collect(room, number, network.root[tree], network.parent[tree], ends)
+    links = collect_ways(room, number, network.root[tree], network.parent[tree], ends)
     matches = hops = 0
     for node in room.nodes[:links]:
         matches += network.inner[tree, node]
-        hops += kept(room, number, node)
+        hops += does_more(room, number, node)
     default = messages * (rates.forwarded * links + rates.matched * matches)
     if not rates.group:
         return default

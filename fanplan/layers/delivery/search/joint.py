@@ -19,7 +19,7 @@ from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.in_turn import completed, layer_by_layer, with_groups
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.search.refine import DeliverySearch, Shadow
-from fanplan.layers.groups.search.benefit import benefit, candidates_of
+from fanplan.layers.groups.search.choose import benefit, candidates_of
 
 ROUNDS = 3
 """Most times that entries and groups are priced again."""

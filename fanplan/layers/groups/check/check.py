@@ -5,29 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.errors import InputError
+from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.bound import GroupsBound
 from fanplan.layers.groups.carried import group_keys, stored_keys
-from fanplan.layers.groups.cells import cells_of, on_grid, read_cells, topic_names
-from fanplan.layers.groups.check.count import Traffic, count
-from fanplan.layers.groups.check.entries import check_entries
-from fanplan.layers.groups.check.figures import (
+from fanplan.layers.groups.cells import cells_of_groups, on_grid, read_stored_cells, topic_names
+from fanplan.layers.groups.check.count import (
+    GroupTraffic,
+    Induced,
+    bypassed_by,
     check_default,
     check_figures,
-    check_record,
+    check_groups_record,
     check_rule,
-    figures,
+    count_groups,
+    counted_figures,
+    induced,
 )
-from fanplan.layers.groups.check.trees import check_trees
 from fanplan.layers.groups.problem.dataset import FoundGroups, load_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.read import StoredGroups, read_groups
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.network.dataset import read_brokers
+from fanplan.network.brokers import Links
+from fanplan.network.dataset import read_brokers, read_links
 from fanplan.plan.findings import EXAMPLES, Findings, Missed
 from fanplan.plan.stored import StoredPlan
+from fanplan.plan.walks import added_up
 
 
 def check_groups(
@@ -40,7 +46,7 @@ def check_groups(
         check_trees(record, stored.trees, dataset, findings)
         found = possible_groups(plan, dataset, stored.trees, bound)
         subtrees = check_entries(stored, findings)
-        candidate = candidates(stored, found.problem, findings)
+        candidate = dataset_groups(stored, found.problem, findings)
         if subtrees is None or len(findings.violations) > known:
             return Missed(1)
         check_cells(plan, dataset, found, candidate, findings)
@@ -49,12 +55,12 @@ def check_groups(
             findings.violate("groups", 1, [wrong.what])
         return Missed(1)
     problem = found.problem
-    traffic = Traffic(problem.routes, problem.tree, carriers(candidate, problem))
+    traffic = GroupTraffic(problem.routes, problem.tree, stored_carriers(candidate, problem))
     missed = check_reached(stored, traffic, findings)
-    counted = count(stored, traffic)
-    own = figures(record, stored, subtrees, counted)
+    counted = count_groups(stored, traffic)
+    own = counted_figures(record, stored, subtrees, counted)
     check_figures(stored, own, counted, findings)
-    check_record(record, stored, problem.size, own, counted, findings)
+    check_groups_record(record, stored, problem.size, own, counted, findings)
     check_default(record, stored, traffic, findings)
     check_rule(record, stored, findings)
     return Missed(missed)
@@ -69,7 +75,10 @@ def possible_groups(
     return load_groups(dataset, trees, plan.section(GroupsRecord).params.grouping)
 
 
-def candidates(stored: StoredGroups, problem: GroupsProblem, findings: Findings) -> Longs:
+# ---- which group is which
+
+
+def dataset_groups(stored: StoredGroups, problem: GroupsProblem, findings: Findings) -> Longs:
     """The group of the dataset that each stored one is: that with its root and members.
 
     Two stored groups that are the same would share traffic.
@@ -78,14 +87,16 @@ def candidates(stored: StoredGroups, problem: GroupsProblem, findings: Findings)
     known = {key: group for group, key in enumerate(own)}
     found = np.array([known.get(key, -1) for key in stored_keys(stored)], np.int64)
     strange = np.flatnonzero(found < 0)
-    findings.violate("groups: no traffic has just these members", len(strange), numbered(strange))
+    findings.violate(
+        "groups: no traffic has just these members", len(strange), numbered_groups(strange)
+    )
     _, first = np.unique(found, return_index=True)
     twice = np.setdiff1d(np.flatnonzero(found >= 0), first)
-    findings.violate("groups: given twice", len(twice), numbered(twice))
+    findings.violate("groups: given twice", len(twice), numbered_groups(twice))
     return found
 
 
-def carriers(candidate: Longs, problem: GroupsProblem) -> Longs:
+def stored_carriers(candidate: Longs, problem: GroupsProblem) -> Longs:
     """The stored group of each route, −1 for default routing."""
     number = np.full(problem.size + 1, -1, np.int64)
     number[candidate] = np.arange(len(candidate))
@@ -93,31 +104,7 @@ def carriers(candidate: Longs, problem: GroupsProblem) -> Longs:
     return number[problem.group]
 
 
-def check_cells(
-    plan: StoredPlan, dataset: Path, found: FoundGroups, candidate: Longs, findings: Findings
-) -> None:
-    """Groups have just the cells that their members marked, and so no two of a root share one."""
-    if found.cells is None:
-        return
-    stored, total = read_cells(plan), int(found.cells.grid.cells[-1])
-    number = on_grid(stored, found.cells.grid, topic_names(dataset))
-    group, cell = cells_of(found.cells, candidate)
-    stated, own = stored.group * total + number, group * total + cell
-    for what, wrong in (
-        ("missing", np.setdiff1d(own, stated)),
-        ("not marked by its members", np.setdiff1d(stated, own)),
-        ("given twice", repeated(stated)),
-    ):
-        said = [f"group {key // total}, cell {key % total}" for key in wrong[:EXAMPLES]]
-        findings.violate(f"group_cells: {what}", len(wrong), said)
-
-
-def repeated(keys: Longs) -> Longs:
-    found, times = np.unique(keys, return_counts=True)
-    return found[times > 1]
-
-
-def check_reached(stored: StoredGroups, traffic: Traffic, findings: Findings) -> int:
+def check_reached(stored: StoredGroups, traffic: GroupTraffic, findings: Findings) -> int:
     """Every destination of a route of a group is a member; how many are not."""
     size, routes = len(stored.brokers), traffic.routes
     route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
@@ -132,5 +119,179 @@ def check_reached(stored: StoredGroups, traffic: Traffic, findings: Findings) ->
     return len(lost)
 
 
-def numbered(groups: Longs) -> list[str]:
+def check_cells(
+    plan: StoredPlan, dataset: Path, found: FoundGroups, candidate: Longs, findings: Findings
+) -> None:
+    """Groups have just the cells that their members marked, and so no two of a root share one."""
+    if found.cells is None:
+        return
+    stored, total = read_stored_cells(plan), int(found.cells.grid.cells[-1])
+    number = on_grid(stored, found.cells.grid, topic_names(dataset))
+    group, cell = cells_of_groups(found.cells, candidate)
+    stated, own = stored.group * total + number, group * total + cell
+    for what, wrong in (
+        ("missing", np.setdiff1d(own, stated)),
+        ("not marked by its members", np.setdiff1d(stated, own)),
+        ("given twice", repeated_keys(stated)),
+    ):
+        said = [f"group {key // total}, cell {key % total}" for key in wrong[:EXAMPLES]]
+        findings.violate(f"group_cells: {what}", len(wrong), said)
+
+
+def repeated_keys(keys: Longs) -> Longs:
+    found, times = np.unique(keys, return_counts=True)
+    return found[times > 1]
+
+
+def numbered_groups(groups: Longs) -> list[str]:
     return [f"group {group}" for group in groups[:EXAMPLES]]
+
+
+# ---- entries: all members are reached once, and only forwarding is skipped
+
+
+def check_entries(stored: StoredGroups, findings: Findings) -> Induced | None:
+    """Entries reach every member once, along the tree, and bypass only who would just forward."""
+    entries, size = stored.entries, len(stored.brokers)
+    root = stored.trees.root[stored.tree]
+    if not check_members(stored, findings):
+        return None
+    pairs, straight = bypassed_by(stored.trees, stored.tree, entries)
+    tell_entries(stored, findings, "entries: not along the tree", np.flatnonzero(~straight))
+    heads = entries.group * size + entries.head
+    order = np.argsort(heads, kind="stable")
+    twice = order[1:][np.diff(heads[order]) == 0]
+    tell_entries(stored, findings, "entries: reached twice", twice)
+    loose = (entries.tail != root[entries.group]) & ~np.isin(
+        entries.group * size + entries.tail, heads
+    )
+    tell_entries(
+        stored, findings, "entries: begins where the group does not come", np.flatnonzero(loose)
+    )
+    subtrees = induced(stored)
+    members = stored.member_group * size + stored.member
+    vain = ~np.isin(heads, subtrees.brokers)
+    tell_entries(stored, findings, "entries: leads to no member", np.flatnonzero(vain))
+    passed = entries.group[pairs.item] * size + pairs.broker
+    for what, never in (("a member", members), ("where ways part", subtrees.parting)):
+        wrong = np.unique(pairs.item[np.isin(passed, never)])
+        tell_entries(stored, findings, f"shortcuts: bypasses {what}", wrong)
+    away = stored.member != root[stored.member_group]
+    lost = np.flatnonzero(away & ~np.isin(members, heads))
+    findings.violate("members: not reached", len(lost), named_members(stored, lost))
+    return subtrees
+
+
+def check_members(stored: StoredGroups, findings: Findings) -> bool:
+    """Every group has members, each once, on its tree."""
+    sizes = np.diff(stored.starts)
+    empty = np.flatnonzero(sizes == 0)
+    findings.violate("groups: without members", len(empty), [f"group {g}" for g in empty])
+    same = (np.diff(stored.member_group) == 0) & (np.diff(stored.member) == 0)
+    twice = np.flatnonzero(same)
+    findings.violate("members: given twice", len(twice), named_members(stored, twice))
+    tree = stored.tree[stored.member_group]
+    in_tree = stored.trees.parent[tree, stored.member] != NONE
+    outside = np.flatnonzero(~in_tree & (stored.member != stored.trees.root[tree]))
+    findings.violate("members: not in the tree", len(outside), named_members(stored, outside))
+    return not (len(empty) or len(twice) or len(outside))
+
+
+def tell_entries(stored: StoredGroups, findings: Findings, what: str, rows: Longs) -> None:
+    """Entries that are wrong, by their ends."""
+    entries, names = stored.entries, stored.brokers
+    examples = [
+        f"group {entries.group[row]}, {names[int(entries.tail[row])].as_py()!r} to "
+        f"{names[int(entries.head[row])].as_py()!r}"
+        for row in rows[:EXAMPLES]
+    ]
+    findings.violate(what, len(rows), examples)
+
+
+def named_members(stored: StoredGroups, rows: Longs) -> list[str]:
+    names = stored.brokers
+    return [
+        f"group {stored.member_group[row]}, {names[int(stored.member[row])].as_py()!r}"
+        for row in rows[:EXAMPLES]
+    ]
+
+
+# ---- trees: are they those that were asked for?
+
+
+def check_trees(
+    record: GroupsRecord, trees: BrokerTrees, dataset: Path, findings: Findings
+) -> None:
+    """Links of trees are given ones, and ways are as short as they can be if that was asked."""
+    names = read_brokers(dataset).names
+    tree, child = np.nonzero(trees.parent >= 0)
+    parent = trees.parent[tree, child]
+    if record.params.trees == "given":
+        check_given(names, trees.root[tree], parent, child, dataset, findings)
+        return
+    links = read_links(dataset, names)
+    if links is None:
+        return
+    size = len(names)
+    known = links.a.astype(np.int64) * size + links.b
+    wanted = np.minimum(parent, child).astype(np.int64) * size + np.maximum(parent, child)
+    strange = np.flatnonzero(~np.isin(wanted, known))
+    findings.violate("trees: no such link", len(strange), named_ends(names, parent, child, strange))
+    if record.params.trees == "per-publisher" and not len(strange):
+        check_shortest(names, trees, links, findings)
+
+
+def check_given(
+    names: pa.Array,
+    root: np.ndarray,
+    parent: np.ndarray,
+    child: np.ndarray,
+    dataset: Path,
+    findings: Findings,
+) -> None:
+    """Links of a tree are those of the table `trees` with this root."""
+    if "trees" not in read_manifest(dataset).stages:
+        findings.violate("trees", 1, ["the dataset has no table trees"])
+        return
+    rows = read_stage(dataset, "trees", ("root", "parent", "child")).to_pylist()
+    given = {(row["root"], row["parent"], row["child"]) for row in rows}
+    name = names.to_pylist()
+    own = [(name[r], name[a], name[b]) for r, a, b in zip(root, parent, child, strict=True)]
+    strange = np.array([row for row, link in enumerate(own) if link not in given], np.int64)
+    findings.violate("trees: not as given", len(strange), named_ends(names, parent, child, strange))
+    roots = {link[0] for link in own}
+    lacking = [link for link in given - set(own) if link[0] in roots]
+    lost = [f"{a!r} to {b!r}" for _, a, b in sorted(lacking)[:EXAMPLES]]
+    findings.violate("trees: a given link is missing", len(lacking), lost)
+
+
+def check_shortest(names: pa.Array, trees: BrokerTrees, links: Links, findings: Findings) -> None:
+    """No link offers a shorter way from a root to anybody (Bellman 1958): then none exists."""
+    size = len(names)
+    key = links.a.astype(np.int64) * size + links.b
+    order = np.argsort(key, kind="stable")
+    for tree, root in enumerate(trees.root):
+        far = far_from_root(trees, tree, key[order], links.latency_ms[order])
+        gap = np.abs(far[links.a] - far[links.b]) - links.latency_ms
+        shorter = np.flatnonzero(~(gap <= 1e-9 * np.nanmax(far, initial=1.0)))
+        what = f"trees: a shorter way from {names[int(root)].as_py()!r}"
+        findings.violate(what, len(shorter), named_ends(names, links.a, links.b, shorter))
+
+
+def far_from_root(trees: BrokerTrees, tree: int, key: Longs, latency: Floats) -> Floats:
+    """How far each broker is from the root of its tree; not a number outside of it."""
+    parent, size = trees.parent[tree].astype(np.int64), trees.brokers
+    child = np.flatnonzero(parent >= 0)
+    ends = np.minimum(child, parent[child]) * size + np.maximum(child, parent[child])
+    length = np.zeros((1, size))
+    length[0, child] = latency[np.searchsorted(key, ends)]
+    far: Floats = added_up(trees.parent[tree : tree + 1], length)[0]
+    outside = parent < 0
+    outside[trees.root[tree]] = False
+    far[outside] = np.nan
+    return far
+
+
+def named_ends(names: pa.Array, a: np.ndarray, b: np.ndarray, rows: Longs) -> list[str]:
+    ends = ((int(a[row]), int(b[row])) for row in rows[:EXAMPLES])
+    return [f"{names[one].as_py()!r} to {names[other].as_py()!r}" for one, other in ends]

@@ -18,7 +18,7 @@ NAMED = 3
 """Roots that an error names."""
 
 
-class Cells(NamedTuple):
+class MarkedCells(NamedTuple):
     """Cells of a grid and the brokers that marked them (Zhang & Hu 2005, section 3.1.1).
 
     ``route[i]`` is the cell of route i: traffic of one cell with one set of destinations. Cell c
@@ -42,11 +42,13 @@ def exact_groups(
     fewer stays with default routing. O(ends of routes), apart from a sort of the routes.
     """
     own = np.arange(len(routes), dtype=np.int32)
-    return cell_groups(brokers, trees, routes, Cells(own, routes.starts, routes.brokers), least)
+    return cell_groups(
+        brokers, trees, routes, MarkedCells(own, routes.starts, routes.brokers), least
+    )
 
 
 def cell_groups(
-    brokers: pa.Array, trees: BrokerTrees, routes: Routes, cells: Cells, least: float = 0.0
+    brokers: pa.Array, trees: BrokerTrees, routes: Routes, cells: MarkedCells, least: float = 0.0
 ) -> GroupsProblem:
     """Cells that the same brokers marked are one group on each tree.
 
@@ -54,7 +56,7 @@ def cell_groups(
     left to default routing there.
     """
     tree = trees.of(routes.source)
-    require_traffic(brokers, trees, routes, tree)
+    require_entering(brokers, trees, routes, tree)
     first, alike = equal_audiences(cells.starts, cells.leaves, np.arange(len(cells.starts) - 1))
     may = eligible(tree, routes.messages, cells, least)
     key = tree[may].astype(np.int64) * len(first) + alike[cells.route[may]]
@@ -75,7 +77,7 @@ def cell_groups(
     )
 
 
-def require_traffic(brokers: pa.Array, trees: BrokerTrees, routes: Routes, tree: Ints) -> None:
+def require_entering(brokers: pa.Array, trees: BrokerTrees, routes: Routes, tree: Ints) -> None:
     """All that is sent must enter at a root, and something must be sent."""
     for broker in routes.source[tree == NONE][:1]:
         what = f"broker {brokers[int(broker)].as_py()!r} sends, but is no root"
@@ -86,7 +88,7 @@ def require_traffic(brokers: pa.Array, trees: BrokerTrees, routes: Routes, tree:
         raise InputError(Problem("trees", what, "Give a root where publications enter"))
 
 
-def eligible(tree: Ints, messages: Floats, cells: Cells, least: float) -> Bools:
+def eligible(tree: Ints, messages: Floats, cells: MarkedCells, least: float) -> Bools:
     """Routes in cells that are marked, dense enough, and wholly covered where that is asked."""
     count = len(cells.starts) - 1
     _, place = np.unique(tree.astype(np.int64) * count + cells.route, return_inverse=True)

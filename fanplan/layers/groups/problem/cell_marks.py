@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from fanplan.boxes.volumes import union_holds
 from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.kernels import compiled
-from fanplan.layers.groups.problem.cell_matcher import Grid
-from fanplan.layers.groups.problem.grid import edges_of, held, met, shape_of
-from fanplan.layers.groups.problem.signatures import broker_words
+from fanplan.layers.groups.problem.grid import (
+    GroupGrid,
+    cells_along,
+    cells_held,
+    edges_of,
+    shape_of_topic,
+)
+from fanplan.layers.groups.problem.regions import broker_words
 
 PART = 1 << 17
 """Cells of a part, if a row of the first axis has no more."""
@@ -34,7 +39,7 @@ WHOLE = -1.0
 """All of a cell on one axis. Not 1, which rounding may give for less."""
 
 
-class Part(NamedTuple):
+class GridPart(NamedTuple):
     """Rows ``first_row`` to before ``end_row`` of a topic's first axis; ``shape`` is their own."""
 
     topic: int
@@ -43,7 +48,7 @@ class Part(NamedTuple):
     shape: Longs
 
 
-class Marks(NamedTuple):
+class CellMarks(NamedTuple):
     """Of each cell: the signature of the brokers that want any of it, their number, and the number
     of those that want all of it."""
 
@@ -72,8 +77,8 @@ class Brush(NamedTuple):
 class Canvas(NamedTuple):
     """A part of the grid, and the boxes that are painted on it."""
 
-    grid: Grid
-    part: Part
+    grid: GroupGrid
+    part: GridPart
     lo: Floats
     hi: Floats
     ranges: Ranges
@@ -81,28 +86,30 @@ class Canvas(NamedTuple):
 
 
 @compiled
-def part_rows(grid: Grid, topic: int, room: int) -> int:
+def part_rows(grid: GroupGrid, topic: int, room: int) -> int:
     """Rows of the first axis that a part has: as many as have room, but at least one."""
-    shape = shape_of(grid, topic)
+    shape = shape_of_topic(grid, topic)
     inner = (grid.cells[topic + 1] - grid.cells[topic]) // shape[0]
     result: int = max(1, min(shape[0], room // inner))
     return result
 
 
 @compiled
-def part_of(grid: Grid, first: int, room: int) -> Part:
+def part_at(grid: GroupGrid, first: int, room: int) -> GridPart:
     """The part with a first cell."""
     topic = int(np.searchsorted(grid.cells, first, side="right")) - 1
-    shape = shape_of(grid, topic)
+    shape = shape_of_topic(grid, topic)
     inner = (grid.cells[topic + 1] - grid.cells[topic]) // shape[0]
     row = (first - grid.cells[topic]) // inner
     end = min(shape[0], row + part_rows(grid, topic, room))
     shape[0] = end - row
-    return Part(topic, row, end, shape)
+    return GridPart(topic, row, end, shape)
 
 
 @compiled
-def parts_met(grid: Grid, topic: Longs, lo: Floats, hi: Floats, room: int) -> tuple[Longs, Longs]:
+def parts_met(
+    grid: GroupGrid, topic: Longs, lo: Floats, hi: Floats, room: int
+) -> tuple[Longs, Longs]:
     """Pairs of a box and the first cell of a part that it meets."""
     size = 0
     box, first = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -111,11 +118,11 @@ def parts_met(grid: Grid, topic: Longs, lo: Floats, hi: Floats, room: int) -> tu
             box, first, size = np.empty(size, np.int64), np.empty(size, np.int64), 0
         for b in range(len(topic)):
             rows, start = part_rows(grid, topic[b], room), grid.cells[topic[b]]
-            shape = shape_of(grid, topic[b])
+            shape = shape_of_topic(grid, topic[b])
             step = rows * ((grid.cells[topic[b] + 1] - start) // shape[0])
             low, high = 0, 1
             if lo.shape[1]:
-                low, high = met(edges_of(grid, topic[b], 0), lo[b, 0], hi[b, 0])
+                low, high = cells_along(edges_of(grid, topic[b], 0), lo[b, 0], hi[b, 0])
             for part in range(low // rows, (high + rows - 1) // rows):
                 if turn:
                     box[size], first[size] = b, start + part * step
@@ -124,7 +131,7 @@ def parts_met(grid: Grid, topic: Longs, lo: Floats, hi: Floats, room: int) -> tu
 
 
 @compiled
-def mark_part(grid: Grid, part: Part, broker: Longs, lo: Floats, hi: Floats) -> Marks:
+def mark_part(grid: GroupGrid, part: GridPart, broker: Longs, lo: Floats, hi: Floats) -> CellMarks:
     """Marks of all cells of a part, by boxes that come broker by broker.
 
     O(cells × axes), and the cells that boxes of brokers with several of them meet.
@@ -147,7 +154,7 @@ def mark_part(grid: Grid, part: Part, broker: Longs, lo: Floats, hi: Floats) -> 
         sum_along(counts, part.shape)
     for numbers in (wanted, whole):
         sum_along(numbers, part.shape)
-    marks = Marks(signature, wanted, whole)
+    marks = CellMarks(signature, wanted, whole)
     brush = Brush(np.zeros(cells, np.int8), np.zeros(cells), np.empty(cells, np.int64))
     canvas = Canvas(grid, part, lo, hi, ranges, brush)
     a = 0
@@ -162,7 +169,7 @@ def mark_part(grid: Grid, part: Part, broker: Longs, lo: Floats, hi: Floats) -> 
 
 
 @compiled
-def ranges_of(grid: Grid, part: Part, lo: Floats, hi: Floats) -> Ranges:
+def ranges_of(grid: GroupGrid, part: GridPart, lo: Floats, hi: Floats) -> Ranges:
     size = (len(lo), len(part.shape))
     ranges = Ranges(
         np.zeros(size, np.int64),
@@ -174,8 +181,8 @@ def ranges_of(grid: Grid, part: Part, lo: Floats, hi: Floats) -> Ranges:
         edges = edges_of(grid, part.topic, axis)
         skip = part.first_row if axis == 0 else 0
         for box in range(len(lo)):
-            a, b = met(edges, lo[box, axis], hi[box, axis])
-            c, d = held(edges, lo[box, axis], hi[box, axis])
+            a, b = cells_along(edges, lo[box, axis], hi[box, axis])
+            c, d = cells_held(edges, lo[box, axis], hi[box, axis])
             ranges.met_lo[box, axis] = max(a - skip, 0)
             ranges.met_hi[box, axis] = min(b - skip, part.shape[axis])
             ranges.held_lo[box, axis] = max(c - skip, 0)
@@ -271,7 +278,7 @@ def share_of(canvas: Canvas, box: int, axis: int, at: int) -> float:
 
 
 @compiled
-def lift(canvas: Canvas, first: int, end: int, word: Words, count: int, marks: Marks) -> None:
+def lift(canvas: Canvas, first: int, end: int, word: Words, count: int, marks: CellMarks) -> None:
     """Add the cells that boxes of one broker painted to the marks, and clean the brush."""
     brush, axes = canvas.brush, len(canvas.part.shape)
     lo, hi = canvas.lo[first:end, :axes], canvas.hi[first:end, :axes]
@@ -289,7 +296,7 @@ def lift(canvas: Canvas, first: int, end: int, word: Words, count: int, marks: M
 
 
 @compiled
-def corners(grid: Grid, part: Part, cell: int, low: Floats, high: Floats) -> None:
+def corners(grid: GroupGrid, part: GridPart, cell: int, low: Floats, high: Floats) -> None:
     """The ends of a cell on each axis."""
     for axis in range(len(part.shape) - 1, -1, -1):
         at = cell % part.shape[axis] + (part.first_row if axis == 0 else 0)

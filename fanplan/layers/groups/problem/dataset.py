@@ -13,12 +13,17 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.params import Grouping
-from fanplan.layers.groups.problem.build import Cells, cell_groups, exact_groups
-from fanplan.layers.groups.problem.cell_matcher import Grid
-from fanplan.layers.groups.problem.class_matcher import ClassMatcher, class_matcher, match_class
-from fanplan.layers.groups.problem.exact_matcher import ExactMatcher, exact_matcher, match_exact
-from fanplan.layers.groups.problem.grid import read_group_grid
+from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups
+from fanplan.layers.groups.problem.grid import GroupGrid, read_group_grid
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.matchers import (
+    ClassMatcher,
+    ExactMatcher,
+    class_matcher,
+    exact_matcher,
+    match_class,
+    match_exact,
+)
 from fanplan.layers.groups.problem.regions import read_broker_regions
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import ordered_routes, read_brokers, read_routes, routes_of
@@ -33,7 +38,7 @@ class CellMap(NamedTuple):
     Cells are numbered as on ``grid``.
     """
 
-    grid: Grid
+    grid: GroupGrid
     cell: Longs
     cell_class: Ints
     group_class: Ints
@@ -82,7 +87,7 @@ def load_groups(dataset: Path, trees: BrokerTrees, grouping: Grouping) -> FoundG
     return FoundGroups(problem, dataset, read_cell_map(dataset, group_class))
 
 
-def read_group_routes(dataset: Path) -> tuple[Routes, Cells]:
+def read_group_routes(dataset: Path) -> tuple[Routes, MarkedCells]:
     """Traffic, with classes in place of cells: all cells of a class have the same marks."""
     classes = read_stage(dataset, "group_classes", ("cell_class", "brokers")).sort_by("cell_class")
     lists = classes["brokers"].combine_chunks()
@@ -94,7 +99,7 @@ def read_group_routes(dataset: Path) -> tuple[Routes, Cells]:
     route = np.where(known == DEFAULT_CLASS, len(classes), known).astype(np.int32)
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     leaves = lists.flatten().to_numpy().astype(np.int32)
-    return routes_of(rows), Cells(route, np.append(starts, starts[-1]), leaves)
+    return routes_of(rows), MarkedCells(route, np.append(starts, starts[-1]), leaves)
 
 
 def read_cell_map(dataset: Path, group_class: Ints) -> CellMap:

@@ -49,7 +49,7 @@ def spans_of(trees: BrokerTrees, tree: Ints, starts: Longs, ends: Ints) -> Spans
 
     O(size of all these subtrees).
     """
-    return Spans(*measure(trees.root, trees.parent, trees.inner, tree, starts, ends))
+    return Spans(*measure_subtrees(trees.root, trees.parent, trees.inner, tree, starts, ends))
 
 
 def shortcuts_of(problem: GroupsProblem) -> Shortcuts:
@@ -62,7 +62,7 @@ def shortcuts_of(problem: GroupsProblem) -> Shortcuts:
     about = (trees.root, trees.parent, problem.span, problem.starts, problem.members)
     sizes = count_kept(*about)
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return Shortcuts(starts, *contract(*about, starts))
+    return Shortcuts(starts, *contract_ways(*about, starts))
 
 
 @compiled
@@ -76,7 +76,7 @@ def room_for(brokers: int) -> Room:
 
 
 @compiled
-def collect(room: Room, number: int, root: int, parent: Ints, ends: Ints) -> int:
+def collect_ways(room: Room, number: int, root: int, parent: Ints, ends: Ints) -> int:
     """List the brokers on the ways from the root to the ends, and count their children."""
     size = 0
     room.seen[root], room.below[root] = number, 0
@@ -94,21 +94,21 @@ def collect(room: Room, number: int, root: int, parent: Ints, ends: Ints) -> int
 
 
 @compiled
-def kept(room: Room, number: int, broker: int) -> bool:
+def does_more(room: Room, number: int, broker: int) -> bool:
     """Whether a broker does more than forward: it is an end, or ways part there."""
     result: bool = room.ends[broker] == number or room.below[broker] != 1
     return result
 
 
 @compiled
-def measure(
+def measure_subtrees(
     root: Ints, parent: Ints, inner: Bools, tree: Ints, starts: Longs, ends: Ints
 ) -> tuple[Longs, Longs]:
     room = room_for(parent.shape[1])
     links, matching = np.zeros(len(tree), np.int64), np.zeros(len(tree), np.int64)
     for i in range(len(tree)):
         t = tree[i]
-        links[i] = collect(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
+        links[i] = collect_ways(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
         for node in room.nodes[: links[i]]:
             matching[i] += inner[t, node]
     return links, matching
@@ -121,14 +121,14 @@ def count_kept(root: Ints, parent: Ints, tree: Ints, starts: Longs, ends: Ints) 
     counts = np.zeros(len(tree), np.int64)
     for i in range(len(tree)):
         t = tree[i]
-        size = collect(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
+        size = collect_ways(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
         for node in room.nodes[:size]:
-            counts[i] += kept(room, i, node)
+            counts[i] += does_more(room, i, node)
     return counts
 
 
 @compiled
-def contract(
+def contract_ways(
     root: Ints, parent: Ints, tree: Ints, starts: Longs, ends: Ints, places: Longs
 ) -> tuple[Ints, Ints, Ints]:
     """A link to each broker that is kept, from the nearest one above it that is kept."""
@@ -136,12 +136,12 @@ def contract(
     tail, head, bypassed = np.zeros((3, places[-1]), np.int32)
     for i in range(len(tree)):
         t, at = tree[i], places[i]
-        size = collect(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
+        size = collect_ways(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
         for node in room.nodes[:size]:
-            if not kept(room, i, node):
+            if not does_more(room, i, node):
                 continue
             above = parent[t, node]
-            while above != root[t] and not kept(room, i, above):
+            while above != root[t] and not does_more(room, i, above):
                 bypassed[at] += 1
                 above = parent[t, above]
             tail[at], head[at] = above, node

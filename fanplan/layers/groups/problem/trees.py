@@ -119,16 +119,16 @@ def read_tree_source(dataset: Path, kind: str) -> TreeSource:
     used = ("trees",) if kind == "given" else ("links",)
     require_understood(dataset, read_manifest(dataset), used)
     if kind == "given":
-        return GivenTrees(read_table(dataset, names))
+        return GivenTrees(read_given_trees(dataset, names))
     links = read_links(dataset, names)
     if links is None:
         what = "there is no table links in the workload"
         raise InputError(Problem("links", what, "Add it, or use trees that are given"))
     if kind == "links":
-        require_tree(links, names)
+        require_acyclic(links, names)
         edges = np.stack((links.a, links.b), axis=1)
         return SharedTrees((edges,), np.zeros(len(names), np.int32))
-    require_joined(links, names)
+    require_brokers_joined(links, names)
     return ShortestPaths(links, len(names))
 
 
@@ -141,7 +141,7 @@ def sources_of(dataset: Path, grouping: Grouping) -> Ints:
 # ---- links
 
 
-def require_joined(links: Links, names: pa.Array) -> Ints:
+def require_brokers_joined(links: Links, names: pa.Array) -> Ints:
     """Links must join all brokers; the broker before each on a way from the first."""
     tree = hang(np.stack((links.a, links.b), axis=1), 0, len(names))
     apart = np.flatnonzero(tree.depth == NONE)
@@ -152,9 +152,9 @@ def require_joined(links: Links, names: pa.Array) -> Ints:
     return tree.parent
 
 
-def require_tree(links: Links, names: pa.Array) -> None:
+def require_acyclic(links: Links, names: pa.Array) -> None:
     """Links must join all brokers without a cycle."""
-    before = require_joined(links, names)
+    before = require_brokers_joined(links, names)
     for a, b in zip(links.a.tolist(), links.b.tolist(), strict=True):
         if before[a] != b and before[b] != a:
             one, other = names[a].as_py(), names[b].as_py()
@@ -165,13 +165,13 @@ def require_tree(links: Links, names: pa.Array) -> None:
 # ---- the table of trees
 
 
-def read_table(dataset: Path, names: pa.Array) -> BrokerTrees:
+def read_given_trees(dataset: Path, names: pa.Array) -> BrokerTrees:
     """The table `trees`, in positions of brokers."""
     if "trees" not in read_manifest(dataset).stages:
         what = "there is no table trees in the workload"
         raise InputError(Problem("trees", what, "Add it, or use trees of links"))
     table = read_stage(dataset, "trees", TREES.required)
-    root, parent, child = (positions(table[name], name, names) for name in TREES.required)
+    root, parent, child = (broker_positions(table[name], name, names) for name in TREES.required)
     for row in np.flatnonzero(root == child)[:1]:
         what = f"the root {names[int(root[row])].as_py()!r} has a parent"
         raise InputError(Problem("trees", what, "Remove the link to the root"))
@@ -179,7 +179,7 @@ def read_table(dataset: Path, names: pa.Array) -> BrokerTrees:
     return given_trees(root, parent, child, len(names))
 
 
-def positions(column: pa.ChunkedArray, role: str, names: pa.Array) -> Ints:
+def broker_positions(column: pa.ChunkedArray, role: str, names: pa.Array) -> Ints:
     found = pc.index_in(column, names)
     if found.null_count:
         unknown = column.filter(pc.is_null(found)).unique().to_pylist()[:NAMED]

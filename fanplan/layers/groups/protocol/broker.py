@@ -10,15 +10,15 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fanplan.layers.groups.protocol.audit import Audit
-from fanplan.layers.groups.protocol.links import Links
+from fanplan.layers.groups.protocol.audit import Audit, Tally
+from fanplan.layers.groups.protocol.links import OrderedLinks
 from fanplan.layers.groups.protocol.messages import (
     DEFAULT,
     Acceptance,
     Acknowledgement,
     Completion,
     Confirmation,
-    Group,
+    GroupMessage,
     Message,
     Notification,
     Probe,
@@ -27,7 +27,6 @@ from fanplan.layers.groups.protocol.messages import (
     Reply,
     Update,
 )
-from fanplan.layers.groups.protocol.tally import Tally
 
 NOBODY = -1
 
@@ -35,7 +34,7 @@ NOBODY = -1
 class Surroundings(NamedTuple):
     """What all brokers share: links, what matching a publication takes, and those who watch."""
 
-    links: Links
+    links: OrderedLinks
     match_ms: float
     tally: Tally
     audit: Audit
@@ -77,7 +76,7 @@ class Broker:
         self.near, self.around = near, around
         self.table: dict[int, Counter[int]] = {child: Counter() for child in near.children}
         self.leads: dict[int, int] = {}
-        self.interest = Interest()
+        self.interest = RouteInterest()
         self.groups: dict[int, Forwarding] = defaultdict(Forwarding)
         self.updates = 0
         self.asked_ms: deque[float] = deque()
@@ -99,7 +98,7 @@ class Broker:
             case Notification():
                 self.groups[message.group].member = True
                 self.climb(message.group, self.near.broker)
-            case Group():
+            case GroupMessage():
                 self.add_entry(message.group, sender)
                 self.climb(message.group, message.member)
             case Acknowledgement():
@@ -204,7 +203,7 @@ class Broker:
             self.joined(group, member)
         else:
             known.climbed = True
-            self.send(self.near.parent, Group(group, member))
+            self.send(self.near.parent, GroupMessage(group, member))
 
     def joined(self, group: int, member: int) -> None:
         self.send(self.near.parent, Acknowledgement(group, member))
@@ -247,7 +246,7 @@ class Broker:
         self.send(self.groups[group].origin, Completion(group))
 
 
-class Interest:
+class RouteInterest:
     """Since when each route is wanted, or no longer: the first change turns interest on.
 
     Publications of groups take other ways than acceptances and may come late. So old changes are

@@ -18,7 +18,7 @@ from fanplan.layers.groups.protocol.messages import Message
 Place = tuple[int, int]
 """A broker in a tree: (tree, broker)."""
 
-Link = tuple[Place, Place]
+TreeLink = tuple[Place, Place]
 """From the first to the second."""
 
 ROUND_TRIPS = 2.0
@@ -50,7 +50,7 @@ class LinkParams:
             raise InputError(problems)
 
 
-class Links:
+class OrderedLinks:
     """A queue of events, and a link between any two brokers that talk to each other.
 
     Messages of a link are numbered. A receiver takes them in order and each once; where messages
@@ -63,10 +63,10 @@ class Links:
         self._rng = np.random.default_rng(seed)
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = itertools.count()
-        self._sent: dict[Link, int] = defaultdict(int)
-        self._taken: dict[Link, int] = defaultdict(int)
-        self._early: dict[Link, dict[int, Message]] = defaultdict(dict)
-        self._open: set[tuple[Link, int]] = set()
+        self._sent: dict[TreeLink, int] = defaultdict(int)
+        self._taken: dict[TreeLink, int] = defaultdict(int)
+        self._early: dict[TreeLink, dict[int, Message]] = defaultdict(dict)
+        self._open: set[tuple[TreeLink, int]] = set()
 
     def at(self, time: float, action: Callable[..., None], *arguments: Any) -> None:
         heapq.heappush(self._events, (time, next(self._order), action, arguments))
@@ -77,7 +77,7 @@ class Links:
             self.now, _, action, arguments = heapq.heappop(self._events)
             action(*arguments)
 
-    def send(self, link: Link, message: Message, after_ms: float) -> None:
+    def send(self, link: TreeLink, message: Message, after_ms: float) -> None:
         """Send a message in ``after_ms``; its place in the order of the link is taken now."""
         number = self._sent[link]
         self._sent[link] = number + 1
@@ -85,7 +85,7 @@ class Links:
             self._open.add((link, number))
         self.at(self.now + after_ms, self._transmit, link, number, message)
 
-    def _transmit(self, link: Link, number: int, message: Message) -> None:
+    def _transmit(self, link: TreeLink, number: int, message: Message) -> None:
         self._post(self._arrive, link, number, message)
         if self.params.loss:
             patience = 2 * ROUND_TRIPS * self.params.most_ms
@@ -98,23 +98,23 @@ class Links:
             return
         self.at(self.now + least + (most - least) * self._rng.random(), action, *arguments)
 
-    def _repeat(self, link: Link, number: int, message: Message) -> None:
+    def _repeat(self, link: TreeLink, number: int, message: Message) -> None:
         if (link, number) in self._open:
             self.resent += 1
             self._transmit(link, number, message)
 
-    def _arrive(self, link: Link, number: int, message: Message) -> None:
+    def _arrive(self, link: TreeLink, number: int, message: Message) -> None:
         if self.params.loss:
             self._post(self._open.discard, (link, number))
         if self.is_new(link, number):
             self._early[link][number] = message
             self._take(link)
 
-    def is_new(self, link: Link, number: int) -> bool:
+    def is_new(self, link: TreeLink, number: int) -> bool:
         """Whether a message is no repetition of one that has come."""
         return number >= self._taken[link] and number not in self._early[link]
 
-    def _take(self, link: Link) -> None:
+    def _take(self, link: TreeLink) -> None:
         early, (sender, receiver) = self._early[link], link
         while self._taken[link] in early:
             message = early.pop(self._taken[link])

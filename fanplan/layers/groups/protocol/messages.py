@@ -53,7 +53,7 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupMessage:
     """Send the messages of the group to me, up each link of its subtree once (Figure 6)."""
 
     group: int
@@ -99,8 +99,8 @@ class Removal:
 
 
 Control: TypeAlias = (
-    Update | Acceptance | Confirmation | Notification | Group | Acknowledgement | Probe | Reply
-    | Completion | Removal
+    Update | Acceptance | Confirmation | Notification | GroupMessage | Acknowledgement | Probe
+    | Reply | Completion | Removal
 )  # fmt: skip
 Message: TypeAlias = Publication | Control
 
@@ -109,7 +109,7 @@ KINDS: dict[type, str] = {
     Acceptance: "acceptances",
     Confirmation: "confirmations",
     Notification: "notifications",
-    Group: "group_messages",
+    GroupMessage: "group_messages",
     Acknowledgement: "acknowledgements",
     Probe: "probes",
     Reply: "replies",

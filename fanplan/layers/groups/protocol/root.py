@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+import pyarrow as pa
+
+from fanplan.core.arrays import Bools, Floats, Ints
 from fanplan.core.errors import InputError, Problem
+from fanplan.layers.groups.problem.build import MarkedCells, cell_groups
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
-from fanplan.layers.groups.protocol.chart import Chart, Choose, Members
 from fanplan.layers.groups.protocol.messages import (
     DEFAULT,
     Acceptance,
@@ -18,13 +24,20 @@ from fanplan.layers.groups.protocol.messages import (
     Publication,
     Update,
 )
+from fanplan.network.brokers import Routes
 
 Hold = Literal["all", "affected", "none"]
+
 HOLD: tuple[Hold, ...] = ("all", "affected", "none")
+
+Choose = Callable[[GroupsProblem], Bools]
+"""Which groups of a problem are set up."""
+
+GroupMembers = frozenset[int]
 
 
 @dataclass(frozen=True)
-class Rules:
+class RootRules:
     """How a coordinator rebuilds groups.
 
     After ``rebuild_every`` accepted updates, once started; 0: only when told to. Meanwhile the root
@@ -60,7 +73,7 @@ class Rebuild:
 
     began_ms: float
     carrier: dict[int, int]
-    standing: dict[int, Members]
+    standing: dict[int, GroupMembers]
     affected: set[int]
     unconfirmed: set[tuple[int, int]]
     unjoined: dict[int, set[int]] = field(default_factory=dict)
@@ -77,12 +90,14 @@ class Root(Broker):
     Numbers of groups are never used again, so that nothing late can be taken for something new.
     """
 
-    def __init__(self, near: Neighbours, around: Surroundings, chart: Chart, rules: Rules) -> None:
+    def __init__(
+        self, near: Neighbours, around: Surroundings, chart: Chart, rules: RootRules
+    ) -> None:
         super().__init__(near, around)
         self.chart, self.rules = chart, rules
         self.cell = dict(zip(chart.route.tolist(), chart.cell.tolist(), strict=True))
         self.carrier: dict[int, int] = {}
-        self.standing: dict[int, Members] = {}
+        self.standing: dict[int, GroupMembers] = {}
         self.unconfirmed: set[tuple[int, int]] = set()
         self.rebuild: Rebuild | None = None
         self.held: deque[tuple[float, int]] = deque()
@@ -238,3 +253,60 @@ class Root(Broker):
             self.around.tally.held_ms.append(self.around.links.now - entered_ms)
             self.release(route, entered_ms)
         self.begin_if_due()
+
+
+# ---- who wants what (section 3.1.1)
+
+
+@dataclass(eq=False)
+class Chart:
+    """Who wants the traffic that enters at one root, by updates; what is sent is known.
+
+    ``route`` are the numbers of the routes that enter there, ascending, in cells ``cell`` and with
+    so many ``messages``. Brokers mark a cell if they want any route of it: overlap.
+    """
+
+    brokers: pa.Array
+    tree: BrokerTrees
+    route: Ints
+    cell: Ints
+    messages: Floats
+    wants: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    def change(self, update: Update) -> None:
+        for route in update.added:
+            self.wants[route].add(update.broker)
+        for route in update.dropped:
+            self.wants[route].discard(update.broker)
+
+    def chosen(self, choose: Choose) -> dict[GroupMembers, list[int]]:
+        """Groups that are to be set up: the cells of each, by its members."""
+        if not self.messages.any():
+            return {}
+        problem = self.problem()
+        found = {}
+        for group in np.flatnonzero(choose(problem)):
+            members = problem.members[problem.starts[group] : problem.starts[group + 1]]
+            inside = np.unique(self.cell[problem.group == group])
+            found[frozenset(members.tolist())] = inside.tolist()
+        return found
+
+    def problem(self) -> GroupsProblem:
+        """What groups are chosen from now."""
+        wanted = [sorted(self.wants[route]) for route in self.route.tolist()]
+        starts, ends = flat_lists(wanted)
+        source = np.full(len(self.route), self.tree.root[0], np.int32)
+        deliveries = self.messages * np.diff(starts)
+        routes = Routes(source, starts, ends, self.messages, deliveries)
+        _, cell = np.unique(self.cell, return_inverse=True)
+        marks = [set[int]() for _ in range(cell.max(initial=-1) + 1)]
+        for place, brokers in zip(cell, wanted, strict=True):
+            marks[place].update(brokers)
+        cells = MarkedCells(cell.astype(np.int32), *flat_lists([sorted(mark) for mark in marks]))
+        return cell_groups(self.brokers, self.tree, routes, cells)
+
+
+def flat_lists(rows: list[list[int]]) -> tuple[np.ndarray, Ints]:
+    """Lists one after the other, and where each begins."""
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return starts, np.array([one for row in rows for one in row], np.int32)

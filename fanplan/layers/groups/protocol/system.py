@@ -9,12 +9,10 @@ import numpy as np
 from fanplan.core.arrays import NONE, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
-from fanplan.layers.groups.protocol.audit import Audit
+from fanplan.layers.groups.protocol.audit import Audit, Tally
 from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
-from fanplan.layers.groups.protocol.chart import Chart
-from fanplan.layers.groups.protocol.links import LinkParams, Links
-from fanplan.layers.groups.protocol.root import Root, Rules
-from fanplan.layers.groups.protocol.tally import Tally
+from fanplan.layers.groups.protocol.links import LinkParams, OrderedLinks
+from fanplan.layers.groups.protocol.root import Chart, Root, RootRules
 from fanplan.network.trees import children
 
 
@@ -22,7 +20,7 @@ from fanplan.network.trees import children
 class SystemParams:
     """How coordinators, links and brokers behave. ``match_ms`` is spent on each match."""
 
-    rules: Rules
+    rules: RootRules
     links: LinkParams = field(default_factory=LinkParams)
     match_ms: float = 1.0
     seed: int = 0
@@ -42,7 +40,7 @@ class System:
         require_cells(problem, cell)
         size = len(problem.brokers)
         self.problem, self.rules = problem, params.rules
-        self.links = Links(params.links, params.seed)
+        self.links = OrderedLinks(params.links, params.seed)
         self.tally, self.audit = Tally(size), Audit(problem.brokers)
         self.around = Surroundings(self.links, params.match_ms, self.tally, self.audit)
         self.cell = np.arange(len(problem.routes), dtype=np.int32) if cell is None else cell

@@ -42,13 +42,13 @@ def pack(value: Floats, weight: Longs, budget: int, table: int = TABLE) -> Packe
     with np.errstate(divide="ignore"):
         ratio = value[useful] / weight[useful]
     order = useful[np.lexsort((useful, -ratio))]
-    found, bound = packed(value[order], weight[order], budget, table)
+    found, bound = packed_in_order(value[order], weight[order], budget, table)
     taken = np.zeros(len(value), bool)
     taken[order[found]] = True
     return Packed(taken, float(value[order[found]].sum()), bound)
 
 
-def packed(value: Floats, weight: Longs, budget: int, table: int) -> tuple[Bools, float]:
+def packed_in_order(value: Floats, weight: Longs, budget: int, table: int) -> tuple[Bools, float]:
     """The same of items in order, all of which fit and have value: those taken, and the bound.
 
     Anything better must have the items without which the bound is below what is found already, and
@@ -56,7 +56,10 @@ def packed(value: Floats, weight: Longs, budget: int, table: int) -> tuple[Bools
     left open, there is nothing better.
     """
     values, weights = sums(value, weight)
-    tried = filled(value, weight, budget), around(value, weight, weights, budget, table // 10)
+    tried = (
+        filled_in_order(value, weight, budget),
+        around(value, weight, weights, budget, table // 10),
+    )
     found = max(tried, key=lambda taken: float(value[taken].sum()))
     best = float(value[found].sum())
     everything, without, within = relaxed(value, weight, values, weights, budget)
@@ -95,7 +98,7 @@ def sums(value: Floats, weight: Longs) -> tuple[Floats, Longs]:
 
 
 @compiled
-def filled(value: Floats, weight: Longs, budget: int) -> Bools:
+def filled_in_order(value: Floats, weight: Longs, budget: int) -> Bools:
     """Take items in order while they fit, or the most valuable one alone if that is better."""
     taken = np.zeros(len(value), np.bool_)
     left, total, top = budget, 0.0, 0

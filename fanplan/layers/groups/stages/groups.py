@@ -17,9 +17,14 @@ from fanplan.data.ingest.derived import Derived
 from fanplan.data.numbering import numbered
 from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.dataset import DEFAULT_CLASS
-from fanplan.layers.groups.stages.cell_marks import cell_marks
-from fanplan.layers.groups.stages.cell_routes import cell_routes
-from fanplan.layers.groups.stages.grid import GroupGrid, cell_boxes, cell_places, group_grid
+from fanplan.layers.groups.stages.cells import (
+    GridStage,
+    cell_boxes,
+    cell_marks,
+    cell_places,
+    cell_routes,
+    group_grid,
+)
 from fanplan.layers.overlay.stages.routes import decimal_sum, stage_broker_routes
 from fanplan.layers.overlay.stages.similarity import broker_numbers
 from fanplan.network.dataset import require_homes
@@ -72,7 +77,7 @@ def _eligible(source: Derived, grouping: Grouping) -> DataFrame:
     return marks.join(dense, on="cell", how="left_semi")
 
 
-def _classes(source: Derived, grid: GroupGrid, grouping: Grouping, folder: Path) -> DataFrame:
+def _classes(source: Derived, grid: GridStage, grouping: Grouping, folder: Path) -> DataFrame:
     """Stage `group_classes`: each set of brokers that marked a cell, taken from its first cell."""
     first = _eligible(source, grouping).groupBy(*SIGNATURE).agg(F.min("cell").alias("cell"))
     classes = first.select(numbered("cell").alias("cell_class"), *SIGNATURE, "cell")

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Bools, Floats, Longs
-from fanplan.layers.marking.check.count import walk
-from fanplan.layers.marking.check.recount import recount
+from fanplan.layers.marking.check.count import recount, walk_ways
 from fanplan.layers.marking.problem.covers import read_covers
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.read import stored_problem
@@ -30,18 +29,18 @@ def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     if rows is None:
         return problem.size
     marks = marks.take(pa.array(rows))
-    publish = publications(marks, problem, findings)
-    counted = walk(problem, publish)
+    publish = stated_p_links(marks, problem, findings)
+    counted = walk_ways(problem, publish)
     broken = np.flatnonzero(counted.broken)
-    findings.violate("marks: p-link behind an s-link", len(broken), named(broken, problem))
+    findings.violate("marks: p-link behind an s-link", len(broken), some_links(broken, problem))
     price = problem.sending + record.params.prices.stored
     for column, own in (("sigma", counted.sigma), ("tau", counted.tau), ("price", price)):
         stated = marks[column].to_numpy()
         wrong = np.flatnonzero(~np.isclose(stated, own, rtol=TOLERANCE, atol=0.0))
-        findings.violate(f"marks: {column}", len(wrong), named(wrong, problem))
-    check_record(record, problem, publish, findings)
+        findings.violate(f"marks: {column}", len(wrong), some_links(wrong, problem))
+    check_marking_record(record, problem, publish, findings)
     as_p, as_s = counted.sigma * price, counted.tau * price
-    costs = check_costs("marking", record, publish, as_p, as_s, findings)
+    costs = check_marking_costs("marking", record, publish, as_p, as_s, findings)
     if record.merged:
         check_merged(record, dataset, problem, publish, marks, findings)
     else:
@@ -55,12 +54,12 @@ def rows_of_links(marks: pa.Table, problem: MarkingProblem, findings: Findings) 
     stated = link_keys(marks, problem, findings)
     own = problem.tail.astype(np.int64) * size + problem.head
     missing = np.flatnonzero(~np.isin(own, stated))
-    findings.violate("marks: missing", len(missing), named(missing, problem))
+    findings.violate("marks: missing", len(missing), some_links(missing, problem))
     order = np.argsort(stated, kind="stable")
     twice = order[1:][(np.diff(stated[order]) == 0) & (stated[order[1:]] >= 0)]
-    findings.violate("marks: given twice", len(twice), told(marks, twice))
+    findings.violate("marks: given twice", len(twice), named_rows(marks, twice))
     strange = np.flatnonzero((stated >= 0) & ~np.isin(stated, own))
-    findings.violate("marks: in no tree", len(strange), told(marks, strange))
+    findings.violate("marks: in no tree", len(strange), named_rows(marks, strange))
     if len(findings.violations) > known:
         return None
     return order[np.searchsorted(stated[order], own)]
@@ -75,29 +74,29 @@ def link_keys(marks: pa.Table, problem: MarkingProblem, findings: Findings) -> L
     return np.where(np.minimum(*ends) < 0, -1, ends[0] * len(problem.nodes) + ends[1])
 
 
-def named(links: Longs, problem: MarkingProblem) -> list[str]:
+def some_links(links: Longs, problem: MarkingProblem) -> list[str]:
     """Some links of the trees by their ends."""
     ends = ((problem.tail[link], problem.head[link]) for link in links[:EXAMPLES])
     names = problem.nodes
     return [f"{names[int(a)].as_py()!r} to {names[int(b)].as_py()!r}" for a, b in ends]
 
 
-def told(marks: pa.Table, rows: Longs) -> list[str]:
+def named_rows(marks: pa.Table, rows: Longs) -> list[str]:
     """Some rows of the table by their ends."""
     some = marks.take(pa.array(rows[:EXAMPLES])).select(MARKS.key).to_pylist()
     return [f"{row['from_node']!r} to {row['to_node']!r}" for row in some]
 
 
-def publications(marks: pa.Table, problem: MarkingProblem, findings: Findings) -> Bools:
+def stated_p_links(marks: pa.Table, problem: MarkingProblem, findings: Findings) -> Bools:
     """Which links are p-links; every mark must be p or s."""
     mark = np.array(marks["mark"].to_pylist(), dtype=object)
     publish: Bools = mark == "p"
     wrong = np.flatnonzero(~publish & (mark != "s"))
-    findings.violate("marks: neither p nor s", len(wrong), named(wrong, problem))
+    findings.violate("marks: neither p nor s", len(wrong), some_links(wrong, problem))
     return publish
 
 
-def check_record(
+def check_marking_record(
     record: MarkingRecord, problem: MarkingProblem, publish: Bools, findings: Findings
 ) -> None:
     own = {
@@ -114,7 +113,7 @@ def check_record(
         require_close(f"plan.json: marking.{name}", getattr(record, name), value, 0.0, findings)
 
 
-def check_costs(
+def check_marking_costs(
     section: str,
     record: MarkingRecord | MergedRecord,
     publish: Bools,
@@ -156,10 +155,10 @@ def check_merged(
     links, own = recount(problem, read_covers(dataset, problem.nodes))
     for name, told_, counted in zip(("merged_sigma", "merged_tau"), stated, own, strict=True):
         wrong = links[told_[links] != counted]
-        findings.violate(f"marks: {name}", len(wrong), named(wrong, problem))
+        findings.violate(f"marks: {name}", len(wrong), some_links(wrong, problem))
     price = problem.sending + record.params.prices.stored
     as_p, as_s = (count * price for count in stated)
-    costs = check_costs("marking.merged", merged, publish, as_p, as_s, findings)
+    costs = check_marking_costs("marking.merged", merged, publish, as_p, as_s, findings)
     require_cheapest("marking.merged", costs, findings)
     rising = (merged.cost, merged.plain_merged, merged.plain, record.cost)
     if any(one > other * (1 + TOLERANCE) for one, other in itertools.pairwise(rising)):

@@ -15,7 +15,7 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import Manifest, read_manifest, read_stage, require_understood
 from fanplan.layers.marking.params import GIVEN, KINDS, OVERLAY, SHARED, ControlBy, MarkingParams
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network
+from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem
 from fanplan.layers.marking.problem.trees import (
     given_problem,
     given_shared_problem,
@@ -60,17 +60,17 @@ def load_marking(
     elsewhere than in the workload."""
     network, trees = load_network(dataset, params, overlay and overlay.clients)
     if params.trees == OVERLAY:
-        trees = required(overlay).tree
+        trees = required_overlay(overlay).tree
     if params.core:
         problem = shared_problem(network, params.core)
     elif trees is not None:
-        problem = given(network, trees, params)
+        problem = given_trees_problem(network, trees, params)
     else:
         problem = source_problem(network)
     return replace(problem, source=read_manifest(dataset).key)
 
 
-def required(overlay: MarkedOverlay | None) -> MarkedOverlay:
+def required_overlay(overlay: MarkedOverlay | None) -> MarkedOverlay:
     if overlay is None:
         what = "there is no overlay in this plan"
         raise InputError(Problem("kind of trees", what, f"Use {KINDS}, or `fanplan design`"))
@@ -79,13 +79,13 @@ def required(overlay: MarkedOverlay | None) -> MarkedOverlay:
 
 def load_network(
     dataset: Path, params: MarkingParams, clients: pa.Table | None = None
-) -> tuple[Network, pa.Table | None]:
+) -> tuple[MarkedNetwork, pa.Table | None]:
     """The network that is marked, and its trees if given ones are wished for.
 
     ``clients`` has client, role and broker, where these are not those of the workload.
     """
     manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, tables_of(params))
+    require_understood(dataset, manifest, network_tables(params))
     trees = read_given(dataset, manifest) if params.trees in GIVEN else None
     read = partial(read_descriptors, raw=params.raw)
     if clients is not None:
@@ -93,7 +93,9 @@ def load_network(
     return read_network(dataset, manifest, params, read), trees
 
 
-def given(network: Network, trees: pa.Table, params: MarkingParams) -> MarkingProblem:
+def given_trees_problem(
+    network: MarkedNetwork, trees: pa.Table, params: MarkingParams
+) -> MarkingProblem:
     build = given_problem if params.trees == "given" else given_shared_problem
     return build(network, trees)
 
@@ -101,28 +103,28 @@ def given(network: Network, trees: pa.Table, params: MarkingParams) -> MarkingPr
 def require_markable(dataset: Path, params: MarkingParams) -> None:
     """Refuse what can be seen before descriptors are counted: clients stand for those here."""
     manifest = read_manifest(dataset)
-    require_understood(dataset, manifest, tables_of(params))
+    require_understood(dataset, manifest, network_tables(params))
     network = read_network(dataset, manifest, params, read_homes)
     if params.trees in GIVEN:
-        given(network, read_given(dataset, manifest), params)
+        given_trees_problem(network, read_given(dataset, manifest), params)
     else:
         require_paths(network, params.core)
 
 
-def tables_of(params: MarkingParams) -> tuple[str, ...]:
+def network_tables(params: MarkingParams) -> tuple[str, ...]:
     """The tables of the network that these trees are made from."""
     return ("links", "trees") if params.trees in GIVEN else ("links",)
 
 
 def read_network(
     dataset: Path, manifest: Manifest, params: MarkingParams, read: Descriptors
-) -> Network:
+) -> MarkedNetwork:
     """Brokers as nodes, with the descriptors that are read, the links between them and prices."""
     table = read_stage(dataset, "links", LINK_COLUMNS) if "links" in manifest.stages else None
     nodes = node_names(dataset, manifest, table, params)
     links = None if table is None else links_among(table, nodes)
     published, subscribed = read(dataset, nodes)
-    return Network(
+    return MarkedNetwork(
         nodes=nodes,
         published=published,
         subscribed=subscribed,

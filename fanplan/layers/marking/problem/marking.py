@@ -14,7 +14,7 @@ from fanplan.network.brokers import Links
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class MarkedNetwork:
     """Nodes, the links between them, and how many descriptors each node has.
 
     ``published`` and ``subscribed`` are the f and g of Ge et al. (2002), section 2.3: descriptors

@@ -1,28 +1,34 @@
-"""The event loop: packets on links, losses and timers, until nothing is under way."""
+"""The event loop: packets on links that lose some, and timers, until nothing is under way.
+
+What was not acknowledged is sent again; what changed since is not.
+"""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from fanplan.core.errors import CheckError
-from fanplan.layers.marking.protocol.links import Link, Packet
-from fanplan.layers.marking.protocol.messages import Client, Key, message_kind, weight
-from fanplan.layers.marking.protocol.node import Node, Rules
+from fanplan.layers.marking.protocol.messages import HELLO, Key, MarkingClient, message_kind, weight
+from fanplan.layers.marking.protocol.node import NodeRules, ProtocolNode
+from fanplan.layers.marking.protocol.node_layer import CLIENT, WAKE, Clock, LocalView
 from fanplan.layers.marking.protocol.routing import Routing
-from fanplan.layers.marking.protocol.tier import CLIENT, WAKE, Clock, Local
 
 Role = Literal["publisher", "subscriber"]
 
 LONGEST = 100_000
 """Events for each node before a network must have come to rest."""
 
+PATIENCE = 3.0
+"""A packet is sent again after so many latencies, and a millisecond for links without one."""
 
-class Engine:
+
+class ProtocolLoop:
     """Nodes and links under one clock. Time is in milliseconds.
 
     Events at the same time are handled together: first all that arrives, then the work of the
@@ -30,7 +36,7 @@ class Engine:
     ``sent`` counts messages by kind, ``moved`` is when a node last learned something new.
     """
 
-    def __init__(self, rules: Rules, loss: float, seed: int) -> None:
+    def __init__(self, rules: NodeRules, loss: float, seed: int) -> None:
         self.loss, self.rng = loss, np.random.default_rng(seed)
         self.now = self.moved = 0.0
         self.sent: Counter[str] = Counter()
@@ -39,20 +45,20 @@ class Engine:
         self.queue: list[tuple[float, int, Callable[[], None]]] = []
         self.order = 0
         self.dirty: dict[int, set[str]] = {}
-        self.links = links_of(rules.routing)
-        self.nodes = [Node(local, rules) for local in locals_of(rules.routing, self)]
+        self.links = both_directions(rules.routing)
+        self.nodes = [ProtocolNode(local, rules) for local in locals_of(rules.routing, self)]
 
     # ---- what happens from outside
 
-    def join(self, client: Client, role: Role) -> None:
+    def join(self, client: MarkingClient, role: Role) -> None:
         self.clients(client.node, role)[client.name] = client
         self.notice(client.node, CLIENT)
 
-    def leave(self, client: Client, role: Role) -> None:
+    def leave(self, client: MarkingClient, role: Role) -> None:
         del self.clients(client.node, role)[client.name]
         self.notice(client.node, CLIENT)
 
-    def clients(self, node: int, role: Role) -> dict[int, Client]:
+    def clients(self, node: int, role: Role) -> dict[int, MarkingClient]:
         local = self.nodes[node].local
         return local.published if role == "publisher" else local.subscribed
 
@@ -117,7 +123,7 @@ class Engine:
             for neighbour, entries in told.items():
                 self.tell(self.links[node, neighbour], entries)
 
-    def tell(self, link: Link, entries: dict[Key, Any]) -> None:
+    def tell(self, link: LossyLink, entries: dict[Key, Any]) -> None:
         for key, value in entries.items():
             old = link.told.get(key)
             self.count(message_kind(key, old, value), 1 if old else weight(key, value))
@@ -129,13 +135,13 @@ class Engine:
     def lost(self) -> bool:
         return self.loss > 0 and self.rng.random() < self.loss
 
-    def transmit(self, link: Link, packet: Packet) -> None:
+    def transmit(self, link: LossyLink, packet: Packet) -> None:
         if not self.lost():
             self.after(link.latency_ms, lambda: self.arrive(packet))
         if self.loss:
             self.after(link.timeout_ms, lambda: self.retry(link, packet))
 
-    def retry(self, link: Link, packet: Packet) -> None:
+    def retry(self, link: LossyLink, packet: Packet) -> None:
         """Send again what a packet had, unless it is known to have come or was sent again."""
         if packet.birth == link.birth and packet.number in link.open.values():
             again = link.again(packet.number)
@@ -162,7 +168,7 @@ class Engine:
                     self.notice(packet.receiver, key[0])
                     self.moved = self.now
 
-    def meet_anew(self, node: Node, packet: Packet, back: Link) -> None:
+    def meet_anew(self, node: ProtocolNode, packet: Packet, back: LossyLink) -> None:
         """A neighbour restarted: what it had told is void, and it must be told everything."""
         node.births[packet.sender] = packet.birth
         for kind in node.heard.forget(packet.sender):
@@ -173,22 +179,90 @@ class Engine:
         self.transmit(back, everything)
 
 
-def links_of(routing: Routing) -> dict[tuple[int, int], Link]:
+def both_directions(routing: Routing) -> dict[tuple[int, int], LossyLink]:
     """Both directions of each link of the network."""
     return {
-        ends: Link(*ends, float(latency))
+        ends: LossyLink(*ends, float(latency))
         for a, b, latency, _ in routing.wires()
         for ends in ((a, b), (b, a))
     }
 
 
-def locals_of(routing: Routing, clock: Clock) -> list[Local]:
+def locals_of(routing: Routing, clock: Clock) -> list[LocalView]:
     """What each node knows by itself."""
     network = routing.network
     storing = np.zeros(network.size) if network.storing is None else network.storing
-    found = [Local(node, {}, {node: float(storing[node])}, clock) for node in range(network.size)]
+    found = [
+        LocalView(node, {}, {node: float(storing[node])}, clock) for node in range(network.size)
+    ]
     for a, b, _, price in routing.wires():
         for node, neighbour in ((a, b), (b, a)):
             found[node].sending[neighbour] = price
             found[node].storing[neighbour] = float(storing[neighbour])
     return found
+
+
+# ---- links
+
+
+@dataclass
+class Packet:
+    """Changed entries on their way; None withdraws one. ``birth`` is when its sender started."""
+
+    sender: int
+    receiver: int
+    birth: float
+    number: int
+    entries: dict[Key, Any]
+
+
+@dataclass
+class LossyLink:
+    """One direction of a link, as its sending end keeps it.
+
+    ``told`` are the entries that the other end has or will have. ``open`` are those it has not
+    acknowledged, with the number of the last packet that had them.
+    """
+
+    sender: int
+    receiver: int
+    latency_ms: float
+    birth: float = 0.0
+    number: int = 0
+    told: dict[Key, Any] = field(default_factory=dict)
+    open: dict[Key, int] = field(default_factory=dict)
+
+    @property
+    def timeout_ms(self) -> float:
+        return PATIENCE * self.latency_ms + 1.0
+
+    def tell(self, entries: dict[Key, Any]) -> Packet:
+        """Change what is told."""
+        for key, value in entries.items():
+            if value is None:
+                self.told.pop(key, None)
+            else:
+                self.told[key] = value
+        return self.packet(entries)
+
+    def packet(self, entries: dict[Key, Any]) -> Packet:
+        self.number += 1
+        self.open.update(dict.fromkeys(entries, self.number))
+        return Packet(self.sender, self.receiver, self.birth, self.number, entries)
+
+    def again(self, number: int) -> Packet:
+        """What a packet had and no later one has, in a new packet."""
+        return self.packet({k: self.told.get(k) for k, last in self.open.items() if last == number})
+
+    def everything(self) -> Packet:
+        """For an end that forgot all."""
+        return self.packet(dict(self.told))
+
+    def acknowledged(self, birth: float, number: int) -> None:
+        if birth == self.birth:
+            self.open = {key: last for key, last in self.open.items() if last != number}
+
+    def restart(self, now: float) -> Packet:
+        """Forget all that was told, and say so by a new birth."""
+        self.birth, self.told, self.open = now, {}, {}
+        return self.tell({(HELLO, ""): now})

@@ -44,7 +44,7 @@ PLAIN = {
 TREES = {BRANCH: "graft", SOURCE: "source", GRAFT: "graft"}
 
 
-class Client(NamedTuple):
+class MarkingClient(NamedTuple):
     """A publisher or subscriber at a node, with so many descriptors.
 
     All of them together mean an arc of a ring of length 1, from ``low`` on. Two clients match if
@@ -65,7 +65,7 @@ class Subscription(NamedTuple):
     node being told of them by the next.
     """
 
-    client: Client
+    client: MarkingClient
     lacking: frozenset[int]
 
     @property
@@ -73,7 +73,7 @@ class Subscription(NamedTuple):
         return self.client.descriptors
 
 
-def meet(publisher: Client, subscriber: Client, arc: float) -> bool:
+def meet(publisher: MarkingClient, subscriber: MarkingClient, arc: float) -> bool:
     """Whether two arcs of this length have a point in common."""
     apart = abs(publisher.low - subscriber.low)
     return min(apart, 1.0 - apart) <= arc

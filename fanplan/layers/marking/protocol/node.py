@@ -7,28 +7,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fanplan.core.arrays import NONE
-from fanplan.layers.marking.protocol.data_path import DataPathLayer
-from fanplan.layers.marking.protocol.descriptors import DescriptorLayer
-from fanplan.layers.marking.protocol.marks import (
+from fanplan.layers.marking.protocol.data_path import (
     BestMarksLayer,
+    DataPathLayer,
+    DescriptorLayer,
     MarksLayer,
     SameMarksLayer,
 )
 from fanplan.layers.marking.protocol.messages import Key, Mark
+from fanplan.layers.marking.protocol.node_layer import Heard, LocalView, NodeLayer, Says
 from fanplan.layers.marking.protocol.routing import Routing
-from fanplan.layers.marking.protocol.settled import SettledLayer
-from fanplan.layers.marking.protocol.shared_tree import SharedTreeLayer
-from fanplan.layers.marking.protocol.solver import SolverLayer
-from fanplan.layers.marking.protocol.source_trees import SourceTreesLayer
-from fanplan.layers.marking.protocol.tier import Heard, Layer, Local, Says
-from fanplan.layers.marking.protocol.trees import TreeLayer
+from fanplan.layers.marking.protocol.solver import SettledLayer, SolverLayer
+from fanplan.layers.marking.protocol.trees import SharedTreeLayer, SourceTreesLayer, TreeLayer
 
 Scheme = Literal["best", "pub_everywhere", "sub_everywhere"]
 SCHEMES: tuple[Scheme, ...] = ("best", "pub_everywhere", "sub_everywhere")
 
 
 @dataclass(frozen=True)
-class Rules:
+class NodeRules:
     """What all nodes of a run have in common.
 
     ``hold_ms``: counts must not have changed for so long before marks follow them. ``arc`` is the
@@ -45,13 +42,13 @@ class Rules:
         return self.routing.core != NONE
 
 
-class Node:
+class ProtocolNode:
     """What a node has been told, and its layers. All of it but ``local`` is lost by a restart.
 
     ``births`` is when the neighbours that it heard of started last.
     """
 
-    def __init__(self, local: Local, rules: Rules) -> None:
+    def __init__(self, local: LocalView, rules: NodeRules) -> None:
         self.local, self.rules = local, rules
         self.restart()
 
@@ -66,7 +63,7 @@ class Node:
             self.local, self.heard, self.trees, self.descriptors, self.rules.arc
         )
         layers = (self.trees, settled, self.solver, self.marks, self.descriptors, self.data_path)
-        self.layers: list[Layer] = [layer for layer in layers if layer is not None]
+        self.layers: list[NodeLayer] = [layer for layer in layers if layer is not None]
 
     def tree_layer(self) -> TreeLayer:
         kind = SharedTreeLayer if self.rules.shared else SourceTreesLayer

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Longs
-from fanplan.layers.marking.ledger import Counts, marking_cost, violations
+from fanplan.layers.marking.ledger import DescriptorCounts, cost_of_marks, violations
 from fanplan.layers.marking.problem.marking import MarkingProblem
-from fanplan.layers.marking.protocol.loop import Engine
-from fanplan.layers.marking.protocol.messages import Client, meet
-from fanplan.layers.marking.protocol.node import Rules
-from fanplan.layers.marking.protocol.region import Edge
+from fanplan.layers.marking.protocol.loop import ProtocolLoop
+from fanplan.layers.marking.protocol.messages import MarkingClient, meet
+from fanplan.layers.marking.protocol.node import NodeRules
+from fanplan.layers.marking.protocol.solver import Edge
 from fanplan.layers.marking.search.marking import Marking
 
 
@@ -29,11 +29,11 @@ class Aim(NamedTuple):
     best: Marking
 
 
-class Members(NamedTuple):
+class PresentClients(NamedTuple):
     """The clients that are present, by name."""
 
-    publishers: dict[int, Client]
-    subscribers: dict[int, Client]
+    publishers: dict[int, MarkingClient]
+    subscribers: dict[int, MarkingClient]
 
     def counts(self, nodes: int) -> list[Longs]:
         """Descriptors of publishers and of subscribers at each node."""
@@ -78,9 +78,9 @@ class Rest:
         return not marks + self.misplaced + self.missed + self.repeated + self.undelivered
 
 
-def look(engine: Engine, aim: Aim, members: Members, rules: Rules) -> Rest:
+def look(engine: ProtocolLoop, aim: Aim, members: PresentClients, rules: NodeRules) -> Rest:
     """Compare a network at rest with the problem that its clients pose."""
-    problem, counts = aim.problem, Counts(aim.best.sigma, aim.best.tau)
+    problem, counts = aim.problem, DescriptorCounts(aim.best.sigma, aim.best.tau)
     planned = {"best": aim.best.publish, "pub_everywhere": np.ones(problem.size, bool)}
     links = list(zip(problem.tail.tolist(), problem.head.tolist(), strict=True))
     upper = [engine.nodes[a].marks.out.get(b) for a, b in links]
@@ -93,7 +93,7 @@ def look(engine: Engine, aim: Aim, members: Members, rules: Rules) -> Rest:
         + sum(len(node.marks.out) for node in engine.nodes) - sum(m is not None for m in upper),
         invalid=len(violations(problem, publish)),
         other=int(wrong.sum()),
-        cost=marking_cost(problem, counts, publish),
+        cost=cost_of_marks(problem, counts, publish),
         optimum=aim.best.cost,
         stored=sum(stored),
         fullest=max(stored),
@@ -103,7 +103,7 @@ def look(engine: Engine, aim: Aim, members: Members, rules: Rules) -> Rest:
     )  # fmt: skip
 
 
-def misplaced(engine: Engine, links: list[Edge], due: list[int], publish: list[bool]) -> int:
+def misplaced(engine: ProtocolLoop, links: list[Edge], due: list[int], publish: list[bool]) -> int:
     """How many descriptors links have too few or too many; due are σ of p-links, τ of s-links."""
     wrong = 0
     for (tail, head), count, p in zip(links, due, publish, strict=True):
@@ -114,7 +114,7 @@ def misplaced(engine: Engine, links: list[Edge], due: list[int], publish: list[b
     return wrong
 
 
-def look_at_pairs(engine: Engine, members: Members, arc: float) -> dict[str, int]:
+def look_at_pairs(engine: ProtocolLoop, members: PresentClients, arc: float) -> dict[str, int]:
     everyone = product(members.publishers.values(), members.subscribers.values())
     pairs = [(p, s) for p, s in everyone if meet(p, s, arc)]
     found = Counter(pair for node in engine.nodes for pair in node.data_path.matches)
@@ -127,7 +127,7 @@ def look_at_pairs(engine: Engine, members: Members, arc: float) -> dict[str, int
     }
 
 
-def delivered(engine: Engine, publisher: Client, subscriber: Client) -> bool:
+def delivered(engine: ProtocolLoop, publisher: MarkingClient, subscriber: MarkingClient) -> bool:
     """Whether what a publisher sends for a pair gets to the subscriber's node."""
     pair, here = (publisher.name, subscriber.name), publisher.node
     for _ in engine.nodes:

@@ -12,11 +12,12 @@ import pyarrow as pa
 from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.marking.params import MarkingParams
-from fanplan.layers.marking.problem.marking import MarkingProblem, Network
-from fanplan.layers.marking.problem.requirements import position, positions
+from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem
 from fanplan.layers.marking.problem.trees import (
+    core_position,
     given_problem,
     network_ways,
+    node_positions,
     shared_problem,
     source_problem,
 )
@@ -41,12 +42,12 @@ class Routing:
     ``given`` are the links of given trees.
     """
 
-    network: Network
+    network: MarkedNetwork
     core: int
     publishing: list[int]
     subscribing: list[int]
     parents: Callable[[int], Ints]
-    pose: Callable[[Network], MarkingProblem]
+    pose: Callable[[MarkedNetwork], MarkingProblem]
     given: list[tuple[int, int]] = field(default_factory=list)
     ways: dict[int, Way] = field(default_factory=dict)
 
@@ -71,7 +72,7 @@ class Routing:
         return self.pose(replace(self.network, published=published, subscribed=subscribed))
 
 
-def routing_of(network: Network, trees: str, given: pa.Table | None = None) -> Routing:
+def routing_of(network: MarkedNetwork, trees: str, given: pa.Table | None = None) -> Routing:
     """Routing for ``shared:CORE``, ``per-source`` or ``given`` trees (a table of these)."""
     core = MarkingParams(trees).core
     if trees == "given":
@@ -86,23 +87,23 @@ def routing_of(network: Network, trees: str, given: pa.Table | None = None) -> R
         tree: Rooted = shortest_tree(root, ways, every)
         return tree.parent
 
-    root = position(network, core) if core else first_member(network)
+    root = core_position(network, core) if core else first_member(network)
     reached = [root, *np.flatnonzero(parents(root) != NONE).tolist()]
     pose = (lambda world: shared_problem(world, core)) if core else source_problem
     pose(network)  # Refuses clients that cannot reach each other.
     return Routing(network, root if core else NONE, reached, reached, parents, pose)
 
 
-def first_member(network: Network) -> int:
+def first_member(network: MarkedNetwork) -> int:
     """A node of the part of the network in which clients are."""
     return int(np.argmax((network.published > 0) | (network.subscribed > 0)))
 
 
-def given_routing(network: Network, given: pa.Table | None) -> Routing:
+def given_routing(network: MarkedNetwork, given: pa.Table | None) -> Routing:
     """Clients can only publish where a tree starts, and subscribe where all trees come by."""
     if given is None:
         raise InputError(Problem("trees", "none are given", "Give a table root, parent, child"))
-    root, parent, child = (positions(network, given, name) for name in TREES.required)
+    root, parent, child = (node_positions(network, given, name) for name in TREES.required)
     roots = np.unique(root).tolist()
     given_problem(replace(network, published=np.bincount(root, minlength=network.size)), given)
     given_problem(network, given)

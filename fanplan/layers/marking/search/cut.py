@@ -13,7 +13,7 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Bools, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.marking.search.relation import Relation, distribute, turned
+from fanplan.layers.marking.search.requirements import Requirements, distribute, turned_around
 
 
 class Flow(NamedTuple):
@@ -35,13 +35,13 @@ class Flow(NamedTuple):
     turn: Longs
 
 
-def largest_closure(relation: Relation, gain: Longs, parts: Longs) -> Bools:
+def largest_closure(relation: Requirements, gain: Longs, parts: Longs) -> Bools:
     """The items of the largest closed set with the most gain.
 
     A set is closed if it has all that its items require. Items ``parts[k]:parts[k + 1]`` require
     only each other, and each such part is solved on its own.
     """
-    back = turned(relation)
+    back = turned_around(relation)
     pairs = distribute(back.starts[:-1].copy(), relation.items, np.arange(len(relation.items)))
     flow = Flow(
         gain.copy(),
@@ -54,13 +54,13 @@ def largest_closure(relation: Relation, gain: Longs, parts: Longs) -> Bools:
         np.zeros(len(gain), np.int64),
         np.zeros(len(gain), np.int64),
     )
-    solve(flow, parts)
+    solve_parts(flow, parts)
     result: Bools = flow.level == NONE
     return result
 
 
 @compiled
-def solve(flow: Flow, parts: Longs) -> None:
+def solve_parts(flow: Flow, parts: Longs) -> None:
     """The greatest flow in each part; afterwards levels are those of what is left."""
     room = np.diff(parts).max() if len(parts) > 1 else 0
     queue, path = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -69,7 +69,7 @@ def solve(flow: Flow, parts: Longs) -> None:
         while set_levels(flow, first, last, queue):
             flow.turn[first:last] = 0
             for item in range(first, last):
-                while flow.left[item] > 0 and send(flow, item, path):
+                while flow.left[item] > 0 and send_gain(flow, item, path):
                     pass
 
 
@@ -108,11 +108,11 @@ def set_levels(flow: Flow, first: int, last: int, queue: Longs) -> bool:
 
 
 @compiled
-def send(flow: Flow, source: int, path: Longs) -> bool:
+def send_gain(flow: Flow, source: int, path: Longs) -> bool:
     """Send gain from an item along one shortest path; false if none is left at these levels."""
     here, length = source, 0
     while flow.left[here] >= 0:
-        there = step(flow, here)
+        there = next_step(flow, here)
         if there != NONE:
             path[length] = here
             length += 1
@@ -140,7 +140,7 @@ def send(flow: Flow, source: int, path: Longs) -> bool:
 
 
 @compiled
-def step(flow: Flow, here: int) -> int:
+def next_step(flow: Flow, here: int) -> int:
     """The next item on a shortest path, along a requirement or back; NONE if there is none."""
     ahead = flow.starts[here + 1] - flow.starts[here]
     steps = ahead + flow.ends[here + 1] - flow.ends[here]

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def make_descriptors(dataset: Dataset, engine: Engine) -> None:
     """How many descriptors publishers and subscribers have at each broker."""
-    from fanplan.layers.marking.stages.descriptors import descriptors
+    from fanplan.layers.marking.stages.descriptors import descriptors_stage
 
-    descriptors(derived(dataset, engine))
+    descriptors_stage(derived(dataset, engine))
 
 
 def make_client_descriptors(dataset: Dataset, engine: Engine) -> None:
@@ -29,7 +29,7 @@ def make_client_descriptors(dataset: Dataset, engine: Engine) -> None:
 
 def make_covers(dataset: Dataset, engine: Engine) -> None:
     """Which brokers have descriptors that cover those of others."""
-    from fanplan.layers.marking.stages.covers import descriptor_covers
+    from fanplan.layers.marking.stages.descriptors import descriptor_covers
 
     descriptor_covers(derived(dataset, engine))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fanplan.layers.marking.protocol.messages import Client, Key
+from fanplan.layers.marking.protocol.messages import Key, MarkingClient
 
 CLIENT, WAKE = "client", "wake"
 """What a node notices beside the kinds of entries: its own clients, and the time."""
@@ -29,7 +29,7 @@ class Clock(Protocol):
 
 
 @dataclass
-class Local:
+class LocalView:
     """All that a node knows without being told: itself, its clients and its neighbours.
 
     ``sending`` is the price of a descriptor on the link with each neighbour, ``storing`` that of
@@ -40,8 +40,8 @@ class Local:
     sending: dict[int, float]
     storing: dict[int, float]
     clock: Clock
-    published: dict[int, Client] = field(default_factory=dict)
-    subscribed: dict[int, Client] = field(default_factory=dict)
+    published: dict[int, MarkingClient] = field(default_factory=dict)
+    subscribed: dict[int, MarkingClient] = field(default_factory=dict)
 
     def gain(self, tail: int, head: int, sigma: int, tau: int) -> float:
         """What a link of this node saves as an s-link, by its counts (the paper's η)."""
@@ -81,7 +81,7 @@ class Heard:
         return [kind for kind, told in self.entries.items() if told.pop(neighbour, None)]
 
 
-class Layer(ABC):
+class NodeLayer(ABC):
     """A part of a node's work.
 
     ``work`` derives from what is known, heard and worked out below what is said to each neighbour,
@@ -91,7 +91,7 @@ class Layer(ABC):
 
     hears: frozenset[str] = frozenset()
 
-    def __init__(self, local: Local, heard: Heard) -> None:
+    def __init__(self, local: LocalView, heard: Heard) -> None:
         self.local, self.heard = local, heard
         self.says: Says = {}
         self.changed = False
