@@ -6,8 +6,10 @@ time, and a new one begins when its entries stand and no group in use has the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -45,46 +47,117 @@ class Group:
         return bool(self.cells or other.cells) or self.members == other.members
 
 
-@dataclass
-class Setting:
-    """Groups that are known by their numbers, entries that stand, and groups in use."""
+class Meeting:
+    """Groups by what they share: finds all that meet a group without looking at the others."""
 
-    known: Groups
-    entries: set[tuple[int, str, str]]
-    used: set[int]
+    def __init__(self, groups: Groups) -> None:
+        self.groups, self.roots = groups, defaultdict[str, set[int]](set)
+        self.celled = defaultdict[str, set[int]](set)
+        self.alike = defaultdict[tuple[str, Hashable], set[int]](set)
+
+    def shelves(self, group: Group) -> Iterator[set[int]]:
+        """Where a group stands."""
+        yield self.roots[group.root]
+        if group.cells:
+            yield self.celled[group.root]
+        for mark in group.cells or (group.members,):
+            yield self.alike[group.root, mark]
+
+    def add(self, number: int) -> None:
+        for shelf in self.shelves(self.groups[number]):
+            shelf.add(number)
+
+    def discard(self, number: int) -> None:
+        for shelf in self.shelves(self.groups[number]):
+            shelf.discard(number)
+
+    def has(self, number: int) -> bool:
+        return number in self.roots[self.groups[number].root]
+
+    def meeting(self, group: Group) -> set[int]:
+        """The groups here that may have a message of this one, `Group.meets`."""
+        found = set().union(*(self.alike[group.root, m] for m in group.cells or (group.members,)))
+        if group.cells:
+            return found | (self.roots[group.root] - self.celled[group.root])
+        return found | self.celled[group.root]
+
+
+class Setting:
+    """Groups that are known by their numbers, entries that stand, and groups in use.
+
+    What does not hold is kept up to date change by change: judging costs what has changed.
+    """
+
+    def __init__(self, known: Groups, entries: set[tuple[int, str, str]], used: set[int]) -> None:
+        self.known, self.entries, self.used = known, entries, set[int]()
+        self._ways = defaultdict[int, set[Entry]](set)
+        self._in_use, self._changed = Meeting(known), set[int]()
+        self._short, self._twice = set[int](), set[tuple[int, int]]()
+        self._messages = Fraction(0)  # Added to and taken from again and again, so exact.
+        for number, *entry in entries:
+            self._ways[number].add((entry[0], entry[1]))
+        for number in used:
+            self._use(number)
 
     def apply(self, row: Row) -> None:
         """Carry out one change."""
         action, group = row["action"], row["group"]
         if action in ("use_group", "end_group"):
-            (self.used.add if action == "use_group" else self.used.discard)(group)
+            (self._use if action == "use_group" else self._end)(group)
+            return
+        entry = row["from_broker"], row["to_broker"]
+        if action == "entry":
+            self.entries.add((group, *entry))
+            self._ways[group].add(entry)
         else:
-            change = self.entries.add if action == "entry" else self.entries.discard
-            change((group, row["from_broker"], row["to_broker"]))
+            self.entries.discard((group, *entry))
+            self._ways[group].discard(entry)
+        self._changed.add(group)
+
+    def _use(self, number: int) -> None:
+        if number not in self.used:
+            others = self._in_use.meeting(self.known[number])
+            self._twice |= {(min(number, other), max(number, other)) for other in others}
+            self._in_use.add(number)
+            self.used.add(number)
+            self._changed.add(number)
+            self._messages += Fraction(self.known[number].messages)
+
+    def _end(self, number: int) -> None:
+        if number in self.used:
+            self._twice = {pair for pair in self._twice if number not in pair}
+            self._in_use.discard(number)
+            self.used.discard(number)
+            self._changed.add(number)
+            self._messages -= Fraction(self.known[number].messages)
 
     def judge(self) -> State:
         """Every group in use reaches its members, and no message is in two of them."""
+        for number in self._changed:
+            wrong = number in self.used and not self.reaches(number)
+            (self._short.add if wrong else self._short.discard)(number)
+        self._changed.clear()
         findings = Findings()
-        short = [repr(n) for n in sorted(self.used) if not self.reaches(n)]
+        short = [repr(number) for number in sorted(self._short)]
         findings.violate("group in use that does not reach its members", len(short), short)
-        used = sorted(self.used)
-        twice = [
-            f"{one} and {other}"
-            for place, one in enumerate(used)
-            for other in used[place + 1 :]
-            if self.known[one].meets(self.known[other])
-        ]
+        twice = [f"{one} and {other}" for one, other in sorted(self._twice)]
         findings.violate("groups in use with the same messages", len(twice), twice)
-        messages = sum(self.known[number].messages for number in self.used)
-        figures = {"groups": len(used), "entries": len(self.entries), "messages": messages}
-        return State({k: float(v) for k, v in figures.items()}, tuple(findings.violations))
+        figures = {
+            "groups": float(len(self.used)),
+            "entries": float(len(self.entries)),
+            "messages": float(self._messages),
+        }
+        return State(figures, tuple(findings.violations))
 
     def reaches(self, number: int) -> bool:
-        ways = [(a, b) for group, a, b in self.entries if group == number]
-        reached, grown = {self.known[number].root}, True
-        while grown:
-            more = {b for a, b in ways if a in reached} - reached
-            reached, grown = reached | more, bool(more)
+        after = defaultdict[str, list[str]](list)
+        for a, b in self._ways[number]:
+            after[a].append(b)
+        reached, waiting = {self.known[number].root}, [self.known[number].root]
+        while waiting:
+            more = [b for b in after[waiting.pop()] if b not in reached]
+            reached.update(more)
+            waiting += more
         return self.known[number].members <= reached
 
 
@@ -177,19 +250,28 @@ def ordered(old: Groups, new: Groups, comparable: bool, most: float | None = Non
 
     So there are never more entries than ``most``, or else than the larger plan has.
     """
-    going = sorted(old.keys() - new.keys())
+    going, left = sorted(old.keys() - new.keys()), Meeting(old)
+    for number in going:
+        left.add(number)
     room = (max(size(old), size(new)) if most is None else most) - size(old)
     for number in sorted(new.keys() - old.keys()):
         group = new[number]
-        for gone in reversed(going.copy()):
-            meets = group.meets(old[gone]) or (not comparable and group.root == old[gone].root)
-            if meets or room < len(group.entries):
-                going.remove(gone)
+        leaving = []
+        while going and room < len(group.entries):
+            gone = going.pop()
+            if left.has(gone):
+                leaving.append(gone)
+                left.discard(gone)
                 room += len(old[gone].entries)
-                yield from end(gone, old[gone])
+        meeting = left.meeting(group) if comparable else set(left.roots[group.root])
+        for gone in (*leaving, *sorted(meeting, reverse=True)):
+            yield from end(gone, old[gone])
+        for gone in meeting:
+            left.discard(gone)
+            room += len(old[gone].entries)
         room -= len(group.entries)
         yield from begin(number, group)
-    for number in going:
+    for number in filter(left.has, going):
         yield from end(number, old[number])
 
 
@@ -214,7 +296,8 @@ def states_of(both: GroupWorld, rows: list[Row], step: np.ndarray) -> Iterator[S
     """The old groups, and what stands after each step."""
     now = both.setting()
     yield now
-    for number in range(int(step.max(initial=-1)) + 1):
-        for place in np.flatnonzero(step == number).tolist():
+    order, steps = np.argsort(step, kind="stable"), np.arange(int(step.max(initial=-1)) + 1)
+    for places in np.split(order, np.searchsorted(step[order], steps[1:]))[: len(steps)]:
+        for place in places.tolist():
             now.apply(rows[place])
         yield now

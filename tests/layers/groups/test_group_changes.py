@@ -98,3 +98,38 @@ def test_settings_that_do_not_hold_are_named():
     assert short.judge().broken == ("group in use that does not reach its members (1): 0",)
     twice = Setting({0: one, 1: one}, {(n, *e) for n in (0, 1) for e in one.entries}, {0, 1})
     assert twice.judge().broken == ("groups in use with the same messages (1): 0 and 1",)
+
+
+class Counted(Group):
+    """A group that counts how often it is looked at."""
+
+    looks = 0
+
+    def __getattribute__(self, name: str):
+        if name in ("members", "entries", "cells"):
+            Counted.looks += 1
+        return super().__getattribute__(name)
+
+
+def looks_per_step(groups: int) -> float:
+    """How often groups are looked at for a change among many that stay."""
+    old = {
+        n: Counted(f"r{n % 3}", frozenset({f"b{n}"}), frozenset({(f"r{n % 3}", f"b{n}")}),
+                   frozenset(), 1.0)
+        for n in range(groups)
+    }  # fmt: skip
+    new = {n + groups // 2: old[n + groups // 2] for n in range(groups // 2)}
+    new |= {n + groups: Counted("r0", frozenset({f"c{n}"}), frozenset({("r0", f"c{n}")}),
+                                frozenset(), 1.0) for n in range(groups // 2)}  # fmt: skip
+    now = Setting(old | new, {(n, *e) for n, g in old.items() for e in g.entries}, set(old))
+    now.judge()
+    Counted.looks = 0
+    rows = list(ordered(old, new, comparable=True))
+    for row in rows:
+        now.apply(row)
+        assert now.judge().broken == ()
+    return Counted.looks / len(rows)
+
+
+def test_a_step_costs_what_it_changes_however_many_groups_there_are():
+    assert looks_per_step(80) < 2 * looks_per_step(20)
