@@ -22,6 +22,7 @@ from fanplan.core.kernels import compiled
 from fanplan.data.build import equal_audiences, take_audiences
 from fanplan.data.interest import InterestProblem, load_classes
 from fanplan.data.reader import read_stage
+from fanplan.layers.groups.problem.build import NOWHERE
 from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.problem.trees import TreeSource
 from fanplan.network.dataset import publisher_names
@@ -144,7 +145,7 @@ def load_flat(dataset: Path) -> DeliveryProblem:
     nowhere = np.full((1, 1), NONE, np.int32)
     return DeliveryProblem(
         interest=interest,
-        brokers=pa.array([""]),
+        brokers=pa.array([NOWHERE]),
         trees=BrokerTrees(np.zeros(1, np.int32), nowhere),
         home=np.zeros(len(interest.subscribers), np.int32),
         domain=EVERYWHERE,

@@ -134,6 +134,12 @@ def test_each_source_has_the_tree_that_is_hung_at_it() -> None:
         exact_groups(FOUR, trees, routes_from({(0, (1,)): 0.0}))
 
 
+def test_without_brokers_the_lack_of_traffic_is_named_and_not_a_broker_without_a_name() -> None:
+    nowhere = BrokerTrees(np.zeros(1, np.int32), np.full((1, 1), -1, np.int32))
+    with pytest.raises(InputError, match=r"publications: there is no traffic.*Add publications"):
+        exact_groups(pa.array([""]), nowhere, routes_from({(0, (0,)): 0.0}))
+
+
 def test_trees_may_be_given_and_leave_brokers_out() -> None:
     trees = given_trees(np.array([2, 2, 0]), np.array([2, 1, 0]), np.array([1, 0, 3]), 4)
     assert trees.root.tolist() == [0, 2]

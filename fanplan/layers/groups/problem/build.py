@@ -17,6 +17,9 @@ from fanplan.network.trees import breadth_first, near_of
 NAMED = 3
 """Roots that an error names."""
 
+NOWHERE = ""
+"""The one place where all traffic enters, in a workload without brokers."""
+
 
 class MarkedCells(NamedTuple):
     """Cells of a grid and the brokers that marked them (Zhang & Hu 2005, section 3.1.1).
@@ -83,6 +86,9 @@ def require_entering(brokers: pa.Array, trees: BrokerTrees, routes: Routes, tree
         what = f"broker {brokers[int(broker)].as_py()!r} sends, but is no root"
         raise InputError(Problem("trees", what, "Give a tree for every broker that sends"))
     if not routes.messages.any():
+        if brokers.to_pylist() == [NOWHERE]:
+            what = "there is no traffic: nothing is published, or nobody wants what is"
+            raise InputError(Problem("publications", what, "Add publications that are wanted"))
         roots = ", ".join(repr(brokers[int(root)].as_py()) for root in trees.root[:NAMED])
         what = f"nothing is published at {roots or 'any root'}"
         raise InputError(Problem("trees", what, "Give a root where publications enter"))
