@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import fanplan
-from fanplan import layers
 from fanplan.cli.plan import flag_of
 from fanplan.core.options import Options, about, default_of, types_of
+from fanplan.layers import command_of, commands
 
 PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """# Python interface
@@ -147,7 +147,7 @@ def with_options(text: str) -> str:
 
 def option_table(name: str) -> str:
     """The options of a command: flag, default, meaning; an inherited option is not told again."""
-    command = layers.command(name)
+    command = command_of(name)
     inherited = {item.name for own in command.params.__mro__[1:] if own is not Options
                  and issubclass(own, Options) for item in fields(own)}  # fmt: skip
     rows = [
@@ -198,7 +198,7 @@ def stub() -> str:
     source = (STUB.with_suffix(".py")).read_text(encoding="utf-8")
     passed = [line.replace(", planner", "") for line in source.splitlines()]
     passed = [line for line in passed if line.startswith("from fanplan.")]
-    functions = [planning_signature(getattr(fanplan, c.name)) + ": ..." for c in layers.commands()]
+    functions = [planning_signature(getattr(fanplan, c.name)) + ": ..." for c in commands()]
     names = source[source.index("__all__") :].splitlines()
     return "\n".join((TYPED, *passed, "", *functions, "", *names, ""))
 

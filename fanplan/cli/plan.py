@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fanplan import layers
 from fanplan.cli import options as common
 from fanplan.cli.run import engine, named_by_flag, rehearsing
 from fanplan.cli.show import show_json, show_part
@@ -20,6 +19,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CURVE, PLAN, require_free
 from fanplan.core.options import Command, about, default_of, kinds_of, types_of
 from fanplan.core.prices import PAPER
+from fanplan.layers import commands, shown_by
 from fanplan.plan.made import Answer, Note
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 def add_planning(app: typer.Typer) -> None:
     """A command for each that layers have."""
-    for command in layers.commands():
+    for command in commands():
         app.command(command.name, help=command.help)(with_options(command))
 
 
@@ -248,7 +248,7 @@ def run_one(call: Call, dataset: Dataset, job: dict[str, Any]) -> None:
     facts = made.summary() | {"seconds": clock.perf_counter() - began}
     compared = made.compared(call.compare)
     explained = [row for name in call.explain for row in made.explain(name)]
-    show = layers.shown_by(call.command.name)
+    show = shown_by(call.command.name)
     answer = Answer(facts | {"plan": str(call.out)}, compared, made.planned.beside, explained)
     for part in show(answer):
         if not call.json or isinstance(part, Note):

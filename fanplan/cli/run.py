@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import fanplan
 from fanplan.core.errors import InfeasibleError, InputError
+from fanplan.core.version import PACKAGE
 
 if TYPE_CHECKING:
     from fanplan.api import Engine
@@ -39,7 +39,6 @@ def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
         ) from None
 
 
-PACKAGE = Path(next(iter(fanplan.__path__)))
 REHEARSED = ("brokers", "delivery")
 """Parts of a rehearsal."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from fanplan.plan.made import Facts, Grid, Lines, Note, Warning, plain_number
+from fanplan.plan.made import Caution, Facts, Grid, Lines, Note, plain_number
 
 
 def show_json(content: Mapping[str, Any]) -> None:
@@ -35,7 +35,7 @@ def show_facts(title: str, facts: Mapping[str, Any]) -> None:
     show_table(title, ("", ""), [(name, plain_number(value)) for name, value in facts.items()])
 
 
-def show_part(part: Facts | Grid | Lines | Note | Warning) -> None:
+def show_part(part: Facts | Grid | Lines | Note | Caution) -> None:
     """A part of what a command tells: notes and warnings go to stderr."""
     match part:
         case Facts(title, facts):
@@ -48,5 +48,5 @@ def show_part(part: Facts | Grid | Lines | Note | Warning) -> None:
             typer.echo("\n".join(lines))
         case Note(text):
             typer.echo(f"Note: {text}", err=True)
-        case Warning(text):
+        case Caution(text):
             typer.echo(f"Warning: {text}", err=True)

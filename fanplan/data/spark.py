@@ -34,8 +34,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-import fanplan
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.version import PACKAGE
 from fanplan.data.java import java_home
 
 EXTRA = "FANPLAN_SPARK_CONF"
@@ -283,7 +283,7 @@ def driver_megabytes(memory: int) -> int:
 
 def package_folder() -> Path:
     """Where this process imported Fanplan from."""
-    return Path(next(iter(fanplan.__path__))).resolve()
+    return PACKAGE
 
 
 def package_zip(folder: Path) -> Path:

@@ -21,7 +21,7 @@ def commands() -> Iterator[Command]:
         yield from import_module(f"fanplan.layers.{layer}.params").COMMANDS
 
 
-def command(name: str) -> Command:
+def command_of(name: str) -> Command:
     """The command of that name."""
     return next(found for found in commands() if found.name == name)
 

@@ -105,13 +105,13 @@ class Note(NamedTuple):
     text: str
 
 
-class Warning(NamedTuple):
+class Caution(NamedTuple):
     """What holds by the rules and yet needs a look."""
 
     text: str
 
 
-Shown = Iterator[Facts | Grid | Lines | Note | Warning]
+Shown = Iterator[Facts | Grid | Lines | Note | Caution]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fanplan import layers
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CURVE, whole_folder
 from fanplan.data.dataset import Dataset, PathLike
+from fanplan.layers import commands
 from fanplan.plan.made import Grid, Lines, Shown
 from fanplan.verbs.plan import Made, planner
 
@@ -74,7 +74,7 @@ def curve(dataset: Dataset, numbers: Sequence[int], **options: Any) -> Curve:
     left over: what is reported as the cost of K channels never rises with K. An interrupt ends the
     curve with the plan that it ended.
     """
-    command = next(found for found in layers.commands() if found.swept)
+    command = next(found for found in commands() if found.swept)
     if not numbers or len(set(numbers)) < len(numbers):
         what = f"a curve needs different numbers of {command.swept}"
         raise InputError(Problem(command.swept, what, "Give each number once, such as 10,20,50"))

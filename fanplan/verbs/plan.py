@@ -8,13 +8,13 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from fanplan import layers
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.options import Command, Options, about, default_of, types_of
 from fanplan.core.prices import PAPER, Prices
 from fanplan.core.stop import Stop, Watch
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.layers import command_of, plan_by
 from fanplan.plan.made import Job, Planned
 
 
@@ -65,7 +65,7 @@ class Made:
 
 def planner(name: str) -> Callable[..., Made]:
     """The function that plans as the command of that name does."""
-    command = layers.command(name)
+    command = command_of(name)
 
     def plan(
         dataset: Dataset,
@@ -79,7 +79,7 @@ def planner(name: str) -> Callable[..., Made]:
     ) -> Made:
         params = options_of(command, first, options)
         job = Job(dataset, seed, Watch(time, stop), engine, tuple(explain))
-        planned = layers.plan_by(name)(job, params)
+        planned = plan_by(name)(job, params)
         return Made(planned, dataset, command)
 
     plan.__name__ = plan.__qualname__ = name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fanplan.plan.made import Answer, Facts, Grid, Shown, Warning, in_words
+from fanplan.plan.made import Answer, Caution, Facts, Grid, Shown, in_words
 
 WORDS = {
     "method": "tree",
@@ -60,7 +60,7 @@ def show_allocation(answer: Answer) -> Shown:
     facts = answer.facts
     if facts["lone"]:
         what = "clients too big for any broker, each alone at one"
-        yield Warning(f"{what} ({listed(facts['lone'])}). Give them larger brokers")
+        yield Caution(f"{what} ({listed(facts['lone'])}). Give them larger brokers")
     yield from overload(facts, "Use --stable, a lower --lcf or larger brokers")
     yield Facts("Allocation, checked", told_of_overlay(facts))
     if answer.compared:
@@ -72,7 +72,7 @@ def show_allocation(answer: Answer) -> Shown:
 def overload(facts: Mapping[str, Any], remedy: str) -> Shown:
     if facts["overloaded"]:
         what = "brokers process more than their capacity, forwarding included"
-        yield Warning(f"{what} ({listed(facts['overloaded'])}). {remedy}")
+        yield Caution(f"{what} ({listed(facts['overloaded'])}). {remedy}")
 
 
 def told_of_overlay(facts: Mapping[str, Any]) -> dict[str, Any]:
