@@ -19,7 +19,7 @@ import pyarrow as pa
 from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.data.build import from_generated
+from fanplan.data.build import from_workload
 from fanplan.data.interest import InterestProblem
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.changes.changes import channel_states
@@ -44,7 +44,7 @@ def main() -> None:
     asked = parser.parse_args()
     maker = load_kind("market")
     generated = maker.generate(maker.params(flows=asked.flows, users=asked.users), 0)
-    problem = from_generated(generated, "flow")
+    problem = from_workload(generated, "flow")
     maps = {name: planned(problem, name, asked.channels) for name in METHODS}
     costs = {name: cost(analytic_ledger(problem, found), W) for name, found in maps.items()}
     print("| from | to | changes | dearer end | peak | plain peak | order s | check s per state |")

@@ -29,7 +29,7 @@ from fanplan.core.kernels import compiled
 from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.data.build import from_generated
+from fanplan.data.build import from_workload
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
@@ -136,7 +136,7 @@ def measure(workload: Workload, seed: int) -> Iterator[Run]:
     """All methods on one workload; rows are flows for the papers' methods, classes for kmodes."""
     kind = load_kind(workload.kind)
     generated = kind.generate(kind.params(**workload.sizes), seed)
-    flows, classes = from_generated(generated, "flow"), from_generated(generated)
+    flows, classes = from_workload(generated, "flow"), from_workload(generated)
     for name in ("tock", *ONE_SHOT, *ITERATIVE):
         repeats = 1 if name in ITERATIVE else REPEATS
         map, seconds = timed(lambda n=name: hybrid(flows, n, workload.channels, seed), repeats)

@@ -26,8 +26,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from fanplan.boxes import matching
-from fanplan.data.ingest import joins as spatial
-from fanplan.data.ingest.joins import PointFiles
+from fanplan.data.ingest.joins import (
+    CHUNK_ROWS,
+    PointFiles,
+    _chunk_points,
+    _index,
+    join_hits,
+    join_wants,
+)
 from fanplan.data.spark import session
 
 TOPICS, DIMS, CELLS, SUBSCRIBERS = 20, 3, 10, 10_000
@@ -122,7 +128,7 @@ def draw_points(random: np.random.Generator, count: int, skewed: bool) -> pa.Tab
 
 
 def build(boxes: pa.Table) -> matching.BoxIndex:
-    return spatial._index(boxes, boxes["topic_id"].to_numpy().astype(np.int64), DIMS)
+    return _index(boxes, boxes["topic_id"].to_numpy().astype(np.int64), DIMS)
 
 
 def kernel_hits(index: matching.BoxIndex, points: pa.Table) -> np.ndarray:
@@ -135,9 +141,9 @@ def kernel_hits(index: matching.BoxIndex, points: pa.Table) -> np.ndarray:
 
 def part_hits(index: matching.BoxIndex, points: pa.Table) -> np.ndarray:
     hits = np.zeros(len(index.owner))
-    for at in range(0, len(points), spatial.CHUNK_ROWS):
-        chunk = points.slice(at, spatial.CHUNK_ROWS)
-        matching.count_hits(index, *spatial._points(chunk, DIMS), hits)
+    for at in range(0, len(points), CHUNK_ROWS):
+        chunk = points.slice(at, CHUNK_ROWS)
+        matching.count_hits(index, *_chunk_points(chunk, DIMS), hits)
     return hits
 
 
@@ -179,12 +185,12 @@ def measure_fanplan(spark: SparkSession, data: Data, repeats: int, label: str) -
     files, frame = PointFiles(spark, data.points_path), spark.read.parquet(data.points_path)
     jobs: dict[str, Callable[[], object]] = {
         "two threads, no Spark": lambda: kernel_hits(data.index, data.points),
-        "Spark hits": lambda: write_nowhere(spatial.count_hits(files, data.boxes_path, DIMS)),
+        "Spark hits": lambda: write_nowhere(join_hits(files, data.boxes_path, DIMS)),
         "Spark hits, points through the JVM": lambda: write_nowhere(
-            spatial.count_hits(frame, data.boxes_path, DIMS)
+            join_hits(frame, data.boxes_path, DIMS)
         ),
         "Spark distinct (cell, subscriber)": lambda: write_nowhere(
-            spatial.wants(files, data.boxes_path, DIMS, ["topic_id", "cell"])
+            join_wants(files, data.boxes_path, DIMS, ["topic_id", "cell"])
         ),
     }
     cold = timed(jobs["Spark hits"])
@@ -228,7 +234,7 @@ def by_spark_sql(spark: SparkSession, points: pa.Table, data: Data) -> pa.Table:
 
 def by_fanplan(spark: SparkSession, points: pa.Table, data: Data) -> pa.Table:
     frame = spark.createDataFrame(points.to_pandas())
-    return spatial.count_hits(frame, data.boxes_path, DIMS).toArrow()
+    return join_hits(frame, data.boxes_path, DIMS).toArrow()
 
 
 def check(name: str, found: pa.Table, index: matching.BoxIndex, points: pa.Table) -> None:

@@ -39,7 +39,7 @@ class Ledger:
         return self.received - self.sent_unicast
 
 
-def as_markdown() -> str:
+def ledger_markdown() -> str:
     """The table of all entries in docs/ledger.md."""
     rows = [
         f"| `{f.name}` | {f.metadata['unit']} | {f.metadata['meaning']} |" for f in fields(Ledger)

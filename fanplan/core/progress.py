@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-class Stage(Protocol):
+class StageProgress(Protocol):
     """One step of the work, as told by the code that does it."""
 
     def rows(self, count: int) -> None:
@@ -32,13 +32,13 @@ class Stage(Protocol):
 class Progress(Protocol):
     """Where work reports to."""
 
-    def stage(self, name: str) -> AbstractContextManager[Stage]:
+    def stage(self, name: str) -> AbstractContextManager[StageProgress]:
         """Begin a stage; it is over when the block ends."""
 
 
 def progress(quiet: bool = False) -> Progress:
     """Progress on stderr if that is a terminal and nobody asked for quiet; else none."""
-    return Quiet() if quiet or not sys.stderr.isatty() else shown()
+    return Quiet() if quiet or not sys.stderr.isatty() else shown_progress()
 
 
 def quiet() -> Progress:
@@ -46,7 +46,7 @@ def quiet() -> Progress:
     return Quiet()
 
 
-def shown(console: Console | None = None) -> Progress:
+def shown_progress(console: Console | None = None) -> Progress:
     """Progress for a person: one line a stage, finished stages stay visible."""
     if console is None:
         from rich.console import Console
@@ -58,7 +58,7 @@ def shown(console: Console | None = None) -> Progress:
 class Quiet:
     """Says nothing. Also its own stage."""
 
-    def stage(self, name: str) -> AbstractContextManager[Stage]:
+    def stage(self, name: str) -> AbstractContextManager[StageProgress]:
         return nullcontext(self)
 
     def rows(self, count: int) -> None:
@@ -82,10 +82,10 @@ class Shown:
         self.depth = 0
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
+    def stage(self, name: str) -> Iterator[StageProgress]:
         from rich.live import Live
 
-        line = Line(name, self.depth)
+        line = ProgressLine(name, self.depth)
         self.depth += 1
         try:
             with Live(line, console=self.console, refresh_per_second=4, transient=True):
@@ -99,7 +99,7 @@ class Shown:
             self.console.print(line)
 
 
-class Line:
+class ProgressLine:
     """The text of one stage."""
 
     def __init__(self, name: str, depth: int) -> None:

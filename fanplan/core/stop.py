@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fanplan.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from fanplan.core.progress import Stage
+    from fanplan.core.progress import StageProgress
 
 
 class Stop(Protocol):
@@ -107,9 +107,9 @@ class Watch:
         self.limit = never if time is None else TimeLimit(time)
         self.asked = stop or never
         self.ended: str | None = None
-        self.stage: Stage | None = None
+        self.stage: StageProgress | None = None
 
-    def telling(self, stage: Stage) -> Watch:
+    def telling(self, stage: StageProgress) -> Watch:
         self.stage = stage
         return self
 

@@ -50,8 +50,8 @@ def from_pairs(
     problem = InterestProblem(
         indptr=np.concatenate(([0], np.cumsum(np.diff(indptr)[first]))).astype(np.int64),
         audience=take_audiences(indptr, audience, first),
-        messages=summed(group, amounts[wanted], len(first)),
-        bytes=summed(group, sizes[wanted], len(first)),
+        messages=group_sums(group, amounts[wanted], len(first)),
+        bytes=group_sums(group, sizes[wanted], len(first)),
         flows=np.bincount(group, minlength=len(first)),
         classes=np.arange(len(first), dtype=np.int32),
         seconds=seconds,
@@ -63,7 +63,7 @@ def from_pairs(
     return per_flow(problem, group.astype(np.int32), amounts[wanted], sizes[wanted])
 
 
-def from_generated(
+def from_workload(
     generated: Generated, kind: Rows = "class", seconds: float = 1.0
 ) -> InterestProblem:
     """The problem of a generated workload whose topics are plain; rates become totals."""
@@ -106,7 +106,7 @@ def require_pairs(flow: Ints, who: Ints, messages: Floats, bytes: Floats, subscr
         raise InputError(problems)
 
 
-def summed(group: Longs, amounts: Floats, groups: int) -> Floats:
+def group_sums(group: Longs, amounts: Floats, groups: int) -> Floats:
     """The amounts of each group together."""
     return np.bincount(group, amounts, groups).astype(np.float64)
 
@@ -118,7 +118,7 @@ def sorted_audiences(flow: Ints, who: Ints, flows: int, users: int) -> tuple[Lon
     Flows are dealt to subscribers by counting; subscribers, in their order, then to flows.
     """
     user_starts, wanted = dealt(who, flow, users)
-    starts = group_starts(flow, flows)
+    starts = key_starts(flow, flows)
     place = starts[:-1].copy()
     audience = np.empty(len(flow), dtype=np.int32)
     for user in range(users):
@@ -137,7 +137,7 @@ def sorted_audiences(flow: Ints, who: Ints, flows: int, users: int) -> tuple[Lon
 @compiled
 def dealt(key: Ints, values: Ints, keys: int) -> tuple[Longs, Ints]:
     """The values of each key in their order, and where each key's values start."""
-    starts = group_starts(key, keys)
+    starts = key_starts(key, keys)
     place = starts[:-1].copy()
     result = np.empty(len(values), dtype=np.int32)
     for p in range(len(key)):
@@ -147,7 +147,7 @@ def dealt(key: Ints, values: Ints, keys: int) -> tuple[Longs, Ints]:
 
 
 @compiled
-def group_starts(key: Ints, keys: int) -> Longs:
+def key_starts(key: Ints, keys: int) -> Longs:
     """Where the pairs of each key start if they lie together, with the end appended."""
     starts = np.zeros(keys + 1, dtype=np.int64)
     for k in key:

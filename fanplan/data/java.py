@@ -34,7 +34,7 @@ exec {java} "$@"
 
 def java_home() -> Path:
     """A folder to use as JAVA_HOME, with a ``bin/java`` that can run Spark."""
-    java = next((java for java in candidates() if (version(java) or 0) >= OLDEST), None)
+    java = next((java for java in java_candidates() if (version(java) or 0) >= OLDEST), None)
     if java is None:
         raise InputError(
             Problem(
@@ -47,7 +47,7 @@ def java_home() -> Path:
     return java.parent.parent if cache() in java.parents else shim(java)
 
 
-def candidates() -> Iterator[Path]:
+def java_candidates() -> Iterator[Path]:
     """Where a Java may be, best first; the files need not exist or run."""
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"

@@ -136,7 +136,7 @@ def stage_batches(
         try:
             yield from file.iter_batches(batch_size=rows, columns=list(columns))
         except (pa.ArrowException, OSError) as error:
-            raise unreadable(path, error, INGEST_AGAIN) from error
+            raise unreadable_table(path, error, INGEST_AGAIN) from error
 
 
 def read_parquet(
@@ -147,7 +147,7 @@ def read_parquet(
     try:
         return file.read(columns=list(columns) if columns else None)
     except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, error, remedy) from error
+        raise unreadable_table(path, error, remedy) from error
 
 
 def open_parquet(
@@ -157,14 +157,14 @@ def open_parquet(
     try:
         file = pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, error, remedy) from error
+        raise unreadable_table(path, error, remedy) from error
     missing = [name for name in columns if name not in file.schema_arrow.names]
     if missing:
         raise InputError(Problem(str(path), f"no column {', '.join(missing)}", remedy))
     return pq.ParquetFile(path, read_dictionary=list(codes), metadata=file.metadata)
 
 
-def unreadable(path: Path, error: Exception, remedy: str) -> InputError:
+def unreadable_table(path: Path, error: Exception, remedy: str) -> InputError:
     """The error for a file that is missing, truncated or not Parquet."""
     return InputError(Problem(str(path), f"cannot be read ({error})", remedy))
 

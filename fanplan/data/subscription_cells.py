@@ -29,7 +29,7 @@ class Boxes:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class TrafficCells:
     """Cells with traffic, one per line, with a column per axis; ``volumes`` is per topic."""
 
     topic: Longs
@@ -47,7 +47,7 @@ def read_boxes(dataset: Path, stage: str, width: int) -> Boxes:
     return Boxes(*numbers, *ends)
 
 
-def read_cells(dataset: Path, flows: pa.Table, dimensions: int) -> Cells:
+def read_traffic_cells(dataset: Path, flows: pa.Table, dimensions: int) -> TrafficCells:
     """All flows as cells, with their volume from the edges of the grid; a plain topic has 1."""
     topics = read_stage(dataset, "topics", ("topic_id",)).num_rows
     width = max(dimensions, 1)
@@ -55,14 +55,14 @@ def read_cells(dataset: Path, flows: pa.Table, dimensions: int) -> Cells:
     cell = padded(flows["cell"], width, 0.0).astype(np.int64)
     messages = flows["messages"].to_numpy().astype(np.float64)
     if dimensions == 0:
-        return Cells(topic, cell, messages, np.ones(len(topic)), np.ones(topics))
+        return TrafficCells(topic, cell, messages, np.ones(len(topic)), np.ones(topics))
     grid = read_stage(dataset, "grid", ("topic_id", "axis", "edges")).combine_chunks()
     edges = grid["edges"].combine_chunks()
     values, starts = edges.flatten().to_numpy(), edges.offsets.to_numpy().astype(np.int64)
     slot = np.full((topics, width), -1, dtype=np.int64)
     slot[grid["topic_id"].to_numpy(), grid["axis"].to_numpy()] = np.arange(grid.num_rows)
     volumes = cell_volumes(topic, cell, slot, starts - starts[0], values)
-    return Cells(topic, cell, messages, *volumes)
+    return TrafficCells(topic, cell, messages, *volumes)
 
 
 def padded(column: pa.ChunkedArray, width: int, fill: float) -> Floats:
@@ -102,14 +102,14 @@ def read_hits(dataset: Path, regions: Boxes) -> Longs:
 
 
 @dataclass(frozen=True, eq=False)
-class Covered:
+class HeldCells:
     """Pairs (line of the cover, line of the cells), none twice."""
 
     left: Longs
     right: Longs
 
 
-def covered_cells(cover: Boxes, cells: Cells) -> Covered:
+def covered_cells(cover: Boxes, cells: TrafficCells) -> HeldCells:
     """Which cells each box holds; both in cell numbers."""
     columns = [cells.cell[:, axis] for axis in reversed(range(cells.cell.shape[1]))]
     order = np.lexsort((*columns, cells.topic))
@@ -118,7 +118,7 @@ def covered_cells(cover: Boxes, cells: Cells) -> Covered:
     start = np.searchsorted(keys, (cover.topic << 32) + lo[:, 0])
     end = np.searchsorted(keys, (cover.topic << 32) + hi[:, 0])
     left, right = cells_in_boxes(start, end, lo, hi, cells.cell[order])
-    return Covered(left, order[right])
+    return HeldCells(left, order[right])
 
 
 @compiled

@@ -70,12 +70,12 @@ def write_publications(
         # Spark has no broadcast behind a Connect server: tasks read the law from a hidden file.
         shared = aside / "_law.parquet"
         write_law(law, shared)
-        publications = draw(spark, str(shared), law, sample)
+        publications = draw_publications(spark, str(shared), law, sample)
         _write(publications, aside, format)
         _tidy(aside)
 
 
-def draw(
+def draw_publications(
     spark: SparkSession,
     shared: str,
     law: PublicationLaw,
@@ -85,7 +85,7 @@ def draw(
     """The publications as a DataFrame; ``shared`` is the law's file, which tasks read."""
     tasks = partitions or max(1, -(-sample.rows // ROWS_PER_TASK))
     numbers = spark.range(0, sample.rows, 1, tasks)
-    step = partial(drawn, shared, law.message_bytes, law.axes, sample)
+    step = partial(drawn_batches, shared, law.message_bytes, law.axes, sample)
     return numbers.mapInArrow(step, schema(law.axes))
 
 
@@ -113,7 +113,7 @@ def write_law(law: PublicationLaw, path: Path) -> None:
     pa.parquet.write_table(pa.table(columns), path)
 
 
-def drawn(
+def drawn_batches(
     shared: str, message_bytes: int, axes: tuple[AxisLaw, ...], sample: Sample, batches: Batches
 ) -> Batches:
     """Turn row numbers into publications."""
@@ -129,7 +129,7 @@ def drawn(
             law["topic"].chunk(0).take(pa.array(topic)),
             pa.array(sizes(uniform(keys[BYTES], row), message_bytes)),
             *(
-                values(axis, uniform(key, row), ends(law, i, topic))
+                values(axis, uniform(key, row), box_ends(law, i, topic))
                 for i, (axis, key) in enumerate(zip(axes, keys[AXES:], strict=True))
             ),
         ]
@@ -158,7 +158,7 @@ def sizes(uniforms: np.ndarray, mean: int) -> np.ndarray:
     return result
 
 
-def ends(law: pa.Table, axis: int, topic: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def box_ends(law: pa.Table, axis: int, topic: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """The interval of each row's advertisement on an axis; None if there are no boxes."""
     if f"lo{axis}" not in law.column_names:
         return None

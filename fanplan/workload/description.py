@@ -23,7 +23,7 @@ from fanplan.workload.description_schema import (
     RateSource,
     TopicKeys,
     TopKeys,
-    read_table,
+    read_keys,
     suggestion,
     toml_string,
     where,
@@ -34,7 +34,7 @@ from fanplan.workload.topics import (
     WILDCARDS,
     TopicSyntax,
     is_pattern,
-    matches,
+    pattern_matches,
     problem_with_pattern,
 )
 
@@ -48,7 +48,7 @@ class TopicEntry:
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkloadLimits:
     """Bounds on one filter's boxes, one field's characters and one topic's grid cells."""
 
     max_boxes: int = 1024
@@ -73,7 +73,7 @@ class Description:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     topics: tuple[TopicEntry, ...] = ()
     spaces: tuple[Space, ...] = (PLAIN,)
-    limits: Limits = Limits()
+    limits: WorkloadLimits = WorkloadLimits()
 
     @property
     def dimensions(self) -> int:
@@ -90,7 +90,9 @@ class Description:
             return 0
         if topic in self._exact:
             return self._exact[topic]
-        covering = (e for e in self._patterns if matches(e.pattern, topic, self.topic_syntax))
+        covering = (
+            e for e in self._patterns if pattern_matches(e.pattern, topic, self.topic_syntax)
+        )
         return next((entry.space for entry in covering), None)
 
     @cached_property
@@ -241,7 +243,7 @@ def _with_shared_spaces(
 
 
 def _cells_problems(
-    pattern: str, space: Space, grid: GridKind, limits: Limits
+    pattern: str, space: Space, grid: GridKind, limits: WorkloadLimits
 ) -> Iterator[Problem]:
     cells = math.prod(space.cells)
     if grid != "atomic" and cells > limits.max_cells:
@@ -268,10 +270,10 @@ class _Reader:
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
         self.problems: list[Problem] = []
-        self.top = read_table(TopKeys, raw, (), self.problems) or TopKeys()
+        self.top = read_keys(TopKeys, raw, (), self.problems) or TopKeys()
         self.top_is_right = not self.problems
-        limits = read_table(LimitKeys, self._table("limits"), ("limits",), self.problems)
-        self.limits = Limits(**limits.model_dump()) if limits else Limits()
+        limits = read_keys(LimitKeys, self._table("limits"), ("limits",), self.problems)
+        self.limits = WorkloadLimits(**limits.model_dump()) if limits else WorkloadLimits()
 
     def description(self, name: str) -> Description:
         attributes = dict(self._attributes())
@@ -316,13 +318,13 @@ class _Reader:
 
     def _attribute(self, name: str, raw: Any) -> Attribute | None:
         path = ("attributes", name)
-        kind = read_table(AttributeKind, raw, path, self.problems)
+        kind = read_keys(AttributeKind, raw, path, self.problems)
         if kind is None:
             return None
         if kind.type == "number":
-            number = read_table(NumberKeys, raw, path, self.problems)
+            number = read_keys(NumberKeys, raw, path, self.problems)
             return self._number(name, number) if number else None
-        category = read_table(CategoryKeys, raw, path, self.problems)
+        category = read_keys(CategoryKeys, raw, path, self.problems)
         return self._category(name, category) if category else None
 
     def _number(self, name: str, keys: NumberKeys) -> NumberAttribute | None:
@@ -344,7 +346,7 @@ class _Reader:
         """The space of an entry; PLAIN where the entry is wrong."""
         path = ("topics", pattern)
         self._check_pattern(pattern)
-        keys = read_table(TopicKeys, self._table("topics")[pattern], path, self.problems)
+        keys = read_keys(TopicKeys, self._table("topics")[pattern], path, self.problems)
         if keys is None:
             return PLAIN
         self._check_topic(path, keys, attributes)

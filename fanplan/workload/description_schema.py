@@ -95,7 +95,7 @@ EXPECTED = {
 }
 
 
-def read_table(keys: type[K], raw: Any, path: tuple[str, ...], problems: list[Problem]) -> K | None:
+def read_keys(keys: type[K], raw: Any, path: tuple[str, ...], problems: list[Problem]) -> K | None:
     """One table of the file; its problems are added to the list.
 
     What is wrong is left out, so that the rest can be checked further; None if too little is left.

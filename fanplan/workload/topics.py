@@ -84,7 +84,7 @@ def _problem_with_name(name: str, syntax: TopicSyntax) -> str | None:
     return None
 
 
-def matches(pattern: str, topic: str, syntax: TopicSyntax) -> bool:
+def pattern_matches(pattern: str, topic: str, syntax: TopicSyntax) -> bool:
     """Whether a valid pattern covers a valid topic."""
     if syntax == "exact":
         return pattern == topic

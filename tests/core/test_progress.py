@@ -8,7 +8,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from fanplan.core.progress import Quiet, Shown, progress, quiet, shown
+from fanplan.core.progress import Quiet, Shown, progress, quiet, shown_progress
 
 
 def lines_of(console: Console) -> list[str]:
@@ -23,7 +23,7 @@ def console() -> Console:
 
 
 def test_a_finished_stage_shows_what_it_was_told(console: Console) -> None:
-    with shown(console).stage("plan") as stage:
+    with shown_progress(console).stage("plan") as stage:
         stage.rows(1234567)
         stage.update(best=2000)
         stage.update(best=1000.5)
@@ -32,20 +32,20 @@ def test_a_finished_stage_shows_what_it_was_told(console: Console) -> None:
 
 
 def test_reused_stages_are_marked(console: Console) -> None:
-    with shown(console).stage("grid") as stage:
+    with shown_progress(console).stage("grid") as stage:
         stage.reused()
     assert lines_of(console) == ["✓ grid 0.0 s reused"]
 
 
 def test_inner_stages_come_before_the_stage_around_them(console: Console) -> None:
-    work = shown(console)
+    work = shown_progress(console)
     with work.stage("regions"), work.stage("start Spark"):
         pass
     assert [line.split(" 0.0")[0] for line in lines_of(console)] == ["✓ start Spark", "✓ regions"]
 
 
 def test_a_failed_stage_is_marked_and_the_error_goes_on(console: Console) -> None:
-    with pytest.raises(KeyError), shown(console).stage("cover"):
+    with pytest.raises(KeyError), shown_progress(console).stage("cover"):
         raise KeyError
     assert lines_of(console) == ["✗ cover 0.0 s"]
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from fanplan.core.errors import StageError
 from fanplan.data import contracts
-from fanplan.data.ingest import audience
+from fanplan.data.ingest import interest as audience
 
 ROWS = [
     (0, [], 5.0, 50.0, [1, 2]),
@@ -37,8 +37,8 @@ def colliding(salts: int):  # type: ignore[no-untyped-def]
 
 def summary(spark: SparkSession) -> tuple[list, list]:
     topics = spark.createDataFrame([("a", 0, 0), ("b", 1, 1), ("c", 2, 0)], contracts.TOPICS)
-    classes = audience.classes(heard(spark))
-    flows = audience.flows(heard(spark), classes, topics)
+    classes = audience.audience_classes(heard(spark))
+    flows = audience.named_flows(heard(spark), classes, topics)
     listed = classes.select("audience_class", "subscribers", "messages", "bytes", "flows")
     return (
         [tuple(row) for row in listed.orderBy("audience_class").collect()],
@@ -67,4 +67,4 @@ def test_a_hash_that_always_collides_stops_the_stage(
 ) -> None:
     monkeypatch.setattr(audience, "signed", colliding(salts=len(audience.SALTS)))
     with pytest.raises(StageError, match="collide"):
-        audience.classes(heard(spark))
+        audience.audience_classes(heard(spark))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
-from fanplan.data.build import from_generated, from_pairs
+from fanplan.data.build import from_pairs, from_workload
 from fanplan.workload.generators import load_kind
 
 FLOWS, USERS = 12, 5
@@ -75,7 +75,7 @@ def test_bad_pairs_are_named(rows, who, messages, match):
 def test_generated_market_has_the_rates_and_interest_of_its_tables():
     kind = load_kind("market")
     generated = kind.generate(kind.params(flows=60, users=20), 3)
-    problem = from_generated(generated, seconds=10.0)
+    problem = from_workload(generated, seconds=10.0)
     table = generated.tables["subscriptions"]
     wanted = set(zip(table["topic"].to_pylist(), table["subscriber"].to_pylist(), strict=True))
     rates = dict(zip(generated.law.topics.to_pylist(), generated.law.rates, strict=True))
@@ -88,4 +88,4 @@ def test_generated_market_has_the_rates_and_interest_of_its_tables():
 def test_generated_filters_need_the_pipeline():
     kind = load_kind("content")
     with pytest.raises(InputError, match="ingest"):
-        from_generated(kind.generate(kind.params(), 1))
+        from_workload(kind.generate(kind.params(), 1))

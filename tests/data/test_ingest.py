@@ -22,7 +22,7 @@ from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.workload.description import load_description
 from fanplan.workload.selector import compile_selector
 from fanplan.workload.space import Space
-from fanplan.workload.topics import matches
+from fanplan.workload.topics import pattern_matches
 
 TOML = """
 topic_syntax = "nats"
@@ -107,7 +107,7 @@ def usable(case: Case) -> list[tuple[str, str, str]]:
 
 
 def applies(case: Case, sub: tuple[str, str, str]) -> bool:
-    reached = [topic for topic in TOPICS if matches(sub[1], topic, "nats")]
+    reached = [topic for topic in TOPICS if pattern_matches(sub[1], topic, "nats")]
     fits = [topic for topic in reached if not missing(sub[2], topic)]
     try:
         for topic in fits:
@@ -131,7 +131,7 @@ def boxes_of(case: Case, sub: tuple[str, str, str]) -> dict[str, tuple]:
     """Boxes by topic; attributes that a topic lacks are neither true nor false."""
     found = {}
     for topic in TOPICS:
-        if matches(sub[1], topic, "nats"):
+        if pattern_matches(sub[1], topic, "nats"):
             with suppress(ValueError):
                 lacking = missing(sub[2], topic)
                 found[topic] = compile_selector(sub[2], space_of(case, topic), 1000, lacking)
@@ -144,7 +144,7 @@ def brute_hits(case: Case) -> dict[tuple[str, str, str], int]:
     db.register("p", pq.read_table(case.folder / "publications.parquet"))
     hits = {}
     for sub in usable(case):
-        topics = [t for t in TOPICS if matches(sub[1], t, "nats")]
+        topics = [t for t in TOPICS if pattern_matches(sub[1], t, "nats")]
         inside = ", ".join(f"'{t}'" for t in topics)
         where = f"topic IN ({inside}) AND ({sub[2] or 'TRUE'})"
         hits[sub] = db.execute(f"SELECT count(*) FROM p WHERE {where}").fetchone()[0]

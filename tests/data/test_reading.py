@@ -22,10 +22,10 @@ from fanplan.data.read.formats import attribute_column
 from fanplan.data.read.rows import (
     as_input_error,
     mark_unknown,
-    packed,
+    packed_splits,
     quarantined_files,
     raw_text,
-    read_table,
+    read_rows,
 )
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, find_sources
 from fanplan.data.read.splits import Split
@@ -57,7 +57,7 @@ def rows_of(
     description: Description = PLAIN,
 ) -> list[Row]:
     table = next(table for table in tables.INPUT_TABLES if table.name == found.table)
-    frame = read_table(spark, found, table, description)
+    frame = read_rows(spark, found, table, description)
     told = frame.withColumn("_raw", raw_text(frame))
     rows = told.orderBy("_source", "_line").collect()
     assert len(rows) == found.rows
@@ -229,7 +229,7 @@ def test_parquet_numbers_stay_numbers(spark: SparkSession, tmp_path: Path) -> No
     table = pa.table({"topic": ["t"], "time": [3], "price": [0.1]})
     pq.write_table(table, tmp_path / "publications.parquet")
     found = source(tmp_path, "publications")
-    rows = read_table(spark, found, tables.PUBLICATIONS, ATTRIBUTES)
+    rows = read_rows(spark, found, tables.PUBLICATIONS, ATTRIBUTES)
     assert dict(rows.dtypes)[attribute_column(0)] == "double"
     assert rows.first()[attribute_column(0)] == 0.1
 
@@ -258,8 +258,8 @@ def test_links_have_no_direction(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("a,b\nx,y\ny,x\nx,x\ny,z\nz,w\n")
     (tmp_path / "brokers.csv").write_text("broker\nx\ny\nz\n")
     found = find_sources(_with_subscriptions(tmp_path))
-    brokers = read_table(spark, found["brokers"], tables.BROKERS, PLAIN).select("broker")
-    rows = read_table(spark, found["links"], tables.LINKS, PLAIN)
+    brokers = read_rows(spark, found["brokers"], tables.BROKERS, PLAIN).select("broker")
+    rows = read_rows(spark, found["links"], tables.LINKS, PLAIN)
     for end in ("a", "b"):
         rows = mark_unknown(rows, end, brokers, "brokers")
     assert reasons(rows.collect()) == {
@@ -301,7 +301,7 @@ def test_a_file_that_fails_in_a_task_is_named(spark: SparkSession, tmp_path: Pat
     content[4:5000] = b"\xff" * 4996
     (tmp_path / "publications.parquet").write_bytes(content)
     with pytest.raises(Exception, match="SplitError") as caught:
-        read_table(spark, found, tables.PUBLICATIONS, PLAIN).collect()
+        read_rows(spark, found, tables.PUBLICATIONS, PLAIN).collect()
     error = as_input_error(caught.value, [found])
     assert error is not None
     assert str(error).startswith("publications.parquet: cannot be read")
@@ -311,7 +311,7 @@ def test_a_file_that_fails_in_a_task_is_named(spark: SparkSession, tmp_path: Pat
 @given(sizes=st.lists(st.integers(0, 50)))
 def test_small_splits_share_a_task(sizes: list[int]) -> None:
     parts = [Split(str(i), "", "csv", (), 0, size, size) for i, size in enumerate(sizes)]
-    shares = list(packed(parts, size=60))
+    shares = list(packed_splits(parts, size=60))
     assert [split for share in shares for split in share] == parts
     loads = [sum(split.size for split in share) for share in shares]
     assert all(load <= 60 for load in loads)

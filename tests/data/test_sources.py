@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, find_sources
-from fanplan.data.read.splits import Split, blocks, measure
+from fanplan.data.read.splits import Split, blocks, measure_lines
 
 GOOD = "subscriber,topic\ns1,t1\n"
 
@@ -202,5 +202,5 @@ def test_blocks_hold_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert b"".join(pieces) == content
     assert len(pieces) > 5
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
-    assert measure(split).longest == 29
-    assert (measure(split).lines, measure(split).rows) == (30, 29)
+    assert measure_lines(split).longest == 29
+    assert (measure_lines(split).lines, measure_lines(split).rows) == (30, 29)

@@ -11,8 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from fanplan.data.ingest import joins as spatial
-from fanplan.data.ingest.joins import Limits, PointFiles, Points
+from fanplan.data.ingest.joins import (
+    JoinLimits,
+    PointFiles,
+    Points,
+    _cuts,
+    _placed_points,
+    _salts,
+    join_audiences,
+    join_hits,
+    join_wants,
+)
 
 DIMS = 3
 # Topic 2 is plain, topic 4 has no boxes, topic 5 is unknown to the boxes' folder altogether.
@@ -26,7 +35,7 @@ BOX_SCHEMA = pa.schema(
         ("hi", pa.list_(pa.float64())),
     ]
 )
-TILED = Limits(replicated_boxes=0, tile_boxes=20, tile_points=50)
+TILED = JoinLimits(replicated_boxes=0, tile_boxes=20, tile_points=50)
 
 
 def make_boxes(random: np.random.Generator, count: int) -> pa.Table:
@@ -120,13 +129,13 @@ def unique(pairs: list) -> dict:
     return result
 
 
-def check_joins(points: Points, case: Case, limits: Limits) -> None:
+def check_joins(points: Points, case: Case, limits: JoinLimits) -> None:
     path = case.boxes_path
-    hits = spatial.count_hits(points, path, DIMS, limits)
+    hits = join_hits(points, path, DIMS, limits)
     assert unique([(r.subscription, r.hits) for r in hits.collect()]) == case.hits()
-    audiences = spatial.audiences(points, path, DIMS, ["point"], limits)
+    audiences = join_audiences(points, path, DIMS, ["point"], limits)
     assert unique([(r.point, r.subscribers) for r in audiences.collect()]) == case.audiences()
-    wants = spatial.wants(points, path, DIMS, ["topic_id", "cell"], limits)
+    wants = join_wants(points, path, DIMS, ["topic_id", "cell"], limits)
     rows = [((r.topic_id, tuple(r.cell), r.subscriber_id), r.messages) for r in wants.collect()]
     assert unique(rows) == case.wants()
 
@@ -135,29 +144,29 @@ SOURCES: dict[str, Callable[[SparkSession, str], Points]] = {
     "frame": lambda spark, path: spark.read.parquet(path),
     "files": PointFiles,
 }
-WAYS = [("frame", Limits()), ("files", Limits()), ("frame", TILED)]
+WAYS = [("frame", JoinLimits()), ("files", JoinLimits()), ("frame", TILED)]
 
 
 @pytest.mark.parametrize(("source", "limits"), WAYS, ids=["replicated", "files", "tiled"])
 @pytest.mark.parametrize(("boxes", "points"), [(150, 400), (0, 20), (20, 0)])
 def test_joins_agree_with_brute_force(
-    spark: SparkSession, tmp_path: Path, source: str, limits: Limits, boxes: int, points: int
+    spark: SparkSession, tmp_path: Path, source: str, limits: JoinLimits, boxes: int, points: int
 ) -> None:
     case = Case(tmp_path, boxes, points, seed=boxes + points)
     check_joins(SOURCES[source](spark, case.points_path), case, limits)
 
 
-@pytest.mark.parametrize("limits", [Limits(), TILED], ids=["replicated", "tiled"])
+@pytest.mark.parametrize("limits", [JoinLimits(), TILED], ids=["replicated", "tiled"])
 def test_plain_topics_need_no_coordinates(
-    spark: SparkSession, tmp_path: Path, limits: Limits
+    spark: SparkSession, tmp_path: Path, limits: JoinLimits
 ) -> None:
     boxes = [(topic, topic, 5 + topic, [], []) for topic in (0, 1)]
     columns = dict(zip(BOX_SCHEMA.names, zip(*boxes, strict=True), strict=True))
     write_folder(pa.table(columns, BOX_SCHEMA), str(tmp_path / "boxes"))
     points = spark.createDataFrame([(0,), (0,), (2,)], "topic_id int")
-    hits = spatial.count_hits(points, str(tmp_path / "boxes"), 0, limits).collect()
+    hits = join_hits(points, str(tmp_path / "boxes"), 0, limits).collect()
     assert [(row.subscription, row.hits) for row in hits] == [(0, 2.0)]
-    found = spatial.audiences(points, str(tmp_path / "boxes"), 0, ["topic_id"], limits).collect()
+    found = join_audiences(points, str(tmp_path / "boxes"), 0, ["topic_id"], limits).collect()
     assert sorted((row.topic_id, row.subscribers) for row in found) == [(0, [5]), (0, [5]), (2, [])]
 
 
@@ -168,16 +177,16 @@ def test_a_folder_written_anew_is_indexed_anew(spark: SparkSession, tmp_path: Pa
         rows = [(0, s, 3, [0.0], [1.0]) for s in subscriptions]
         columns = dict(zip(BOX_SCHEMA.names, zip(*rows, strict=True), strict=True))
         write_folder(pa.table(columns, BOX_SCHEMA), str(path))
-        hits = spatial.count_hits(points, str(path), 1).collect()
+        hits = join_hits(points, str(path), 1).collect()
         assert sorted(row.subscription for row in hits) == subscriptions
 
 
 def test_one_hot_topic_is_dealt_to_many_tiles(spark: SparkSession, tmp_path: Path) -> None:
     case = Case(tmp_path, boxes=150, points=400, seed=3)
     boxes = spark.read.parquet(case.boxes_path)
-    cuts = spatial._cuts(boxes, DIMS, TILED)
-    placed = spatial._placed_points(spark.read.parquet(case.points_path), cuts, DIMS)
-    tiles = {(r.topic_id, r.part): r.salts for r in spatial._salts(placed, TILED).collect()}
+    cuts = _cuts(boxes, DIMS, TILED)
+    placed = _placed_points(spark.read.parquet(case.points_path), cuts, DIMS)
+    tiles = {(r.topic_id, r.part): r.salts for r in _salts(placed, TILED).collect()}
     hot = [salts for (topic, _), salts in tiles.items() if topic == 0]
     assert len(hot) > 1, "boxes of one topic are split by position"
     assert max(hot) > 1, "points at one position are split by salt"

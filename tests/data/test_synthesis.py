@@ -15,7 +15,7 @@ from scipy import stats
 
 from fanplan.core.errors import InputError
 from fanplan.data import synthesis
-from fanplan.data.synthesis import Sample, draw, uniform, write_law, write_publications
+from fanplan.data.synthesis import Sample, draw_publications, uniform, write_law, write_publications
 from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.clients import ClientsParams
 from fanplan.workload.generators.generated import AxisLaw, PublicationLaw
@@ -130,9 +130,11 @@ def test_the_number_of_partitions_does_not_matter(spark: SparkSession, tmp_path:
     shared = tmp_path / "law.parquet"
     write_law(LAW, shared)
     sample = Sample(1000, SECONDS, 7)
-    one = rows(draw(spark, str(shared), LAW, sample, partitions=1))
-    assert one == rows(draw(spark, str(shared), LAW, sample, partitions=3))
-    assert one != rows(draw(spark, str(shared), LAW, Sample(1000, SECONDS, 8), partitions=1))
+    one = rows(draw_publications(spark, str(shared), LAW, sample, partitions=1))
+    assert one == rows(draw_publications(spark, str(shared), LAW, sample, partitions=3))
+    assert one != rows(
+        draw_publications(spark, str(shared), LAW, Sample(1000, SECONDS, 8), partitions=1)
+    )
 
 
 @pytest.mark.parametrize(

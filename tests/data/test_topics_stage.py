@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 from pyspark.sql import SparkSession
 
-from fanplan.data.ingest.topics import number_topics, topics_of_patterns
-from fanplan.workload.topics import TopicSyntax, matches, problem_with_pattern
+from fanplan.data.ingest.regions import number_topics, topics_of_patterns
+from fanplan.workload.topics import TopicSyntax, pattern_matches, problem_with_pattern
 
 CASES: list[tuple[TopicSyntax, str, str, str]] = [("nats", ".", "*", ">"), ("mqtt", "/", "+", "#")]
 
@@ -38,7 +38,7 @@ def test_every_pattern_finds_exactly_the_topics_it_matches(
     found = topics_of_patterns(asked, topics, syntax).collect()
     ids = {row["topic_id"]: row["topic"] for row in topics.collect()}
     pairs = [(row["pattern"], ids[row["topic_id"]]) for row in found]
-    expected = {(p, n) for p, n in product(patterns, names) if matches(p, n, syntax)}
+    expected = {(p, n) for p, n in product(patterns, names) if pattern_matches(p, n, syntax)}
     assert len(pairs) == len(set(pairs))
     assert set(pairs) == expected
 

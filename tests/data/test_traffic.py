@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from fanplan.data import contracts
-from fanplan.data.cells import cells_of_boxes, cells_of_points
-from fanplan.data.ingest import traffic
-from fanplan.data.ingest.grid import quantile_grid, uniform_edges, uniform_grid
-from fanplan.data.ingest.traffic import GridRef
+from fanplan.data.ingest.cells import (
+    GridRef,
+    advertised_traffic,
+    cells_of_boxes,
+    cells_of_points,
+    measured_traffic,
+)
+from fanplan.data.ingest.grid import even_edges, quantile_grid, uniform_grid
 from fanplan.workload.space import PLAIN, CategoryAttribute, NumberAttribute, Space, just_above
 
 PRICE = NumberAttribute("price", 0.0, 100.0)
@@ -35,7 +39,7 @@ def topics(spark: SparkSession):  # type: ignore[no-untyped-def]
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(1, 50))
 def test_uniform_edges_tile_the_domain(low: float, width: float, cells: int) -> None:
-    edges = uniform_edges(NumberAttribute("x", low, low + width), cells)
+    edges = even_edges(NumberAttribute("x", low, low + width), cells)
     assert len(edges) == cells + 1
     assert edges[0] == low
     assert edges[-1] == just_above(low + width)
@@ -74,7 +78,7 @@ def test_every_publication_is_counted_in_its_cell(spark: SparkSession, grid: Gri
     rows = [(0.0, "p", "alerts", 5, np.nan, np.nan)]
     rows += [(0.0, "p", "quotes", 10, x, v) for x in (0.0, 24.9, 25.0, 100.0) for v in (0.0, 2.0)]
     published = spark.createDataFrame(rows, contracts.publications(2))
-    counted = traffic.measured_traffic(published, topics(spark), grid).collect()
+    counted = measured_traffic(published, topics(spark), grid).collect()
     found = {(r["topic_id"], *r["cell"]): (r["messages"], r["bytes"]) for r in counted}
     assert found == {
         (0,): (1.0, 5.0),
@@ -90,7 +94,7 @@ def test_every_publication_is_counted_in_its_cell(spark: SparkSession, grid: Gri
 def test_advertised_rates_are_spread_by_volume(spark: SparkSession, grid: GridRef) -> None:
     rows = [(0, "p", 3.0, [], []), (1, "p", 4.0, [10.0, 0.0], [60.0, 2.0])]
     boxes = spark.createDataFrame(rows, contracts.ADVERTISED)
-    spread = traffic.advertised_traffic(boxes, grid).collect()
+    spread = advertised_traffic(boxes, grid).collect()
     found = {(r["topic_id"], *r["cell"]): r["messages"] for r in spread}
     expected = {(0,): 3.0}
     for cell, share in ((0, 0.3), (1, 0.5), (2, 0.2)):

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.workload.description import (
     Description,
-    Limits,
     TopicEntry,
+    WorkloadLimits,
     load_description,
     parse_description,
     to_toml,
@@ -143,7 +143,7 @@ def test_overrides_share_spaces_that_become_equal() -> None:
 
 
 def test_overrides_are_checked() -> None:
-    small = replace(desk(), limits=Limits(max_cells=100))
+    small = replace(desk(), limits=WorkloadLimits(max_cells=100))
     with pytest.raises(InputError, match=r"3 × 50 cells, more than limits.max_cells = 100"):
         with_overrides(small, cells=50)
     assert with_overrides(small, cells=50, grid="atomic").spaces[1].cells == (3, 50)
@@ -182,7 +182,7 @@ def descriptions(draw: st.DrawFn) -> Description:
         attributes=attributes,
         topics=tuple(topics),
         spaces=tuple(spaces),
-        limits=Limits(draw(st.integers(1, 9)), draw(st.integers(1, 9))),
+        limits=WorkloadLimits(draw(st.integers(1, 9)), draw(st.integers(1, 9))),
     )
 
 

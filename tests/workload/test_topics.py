@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fanplan.workload.topics import (
     TopicSyntax,
     is_pattern,
-    matches,
+    pattern_matches,
     problem_with_pattern,
     problem_with_topic,
     separator,
@@ -36,7 +36,7 @@ from fanplan.workload.topics import (
     ],
 )
 def test_nats_matches(pattern: str, topic: str) -> None:
-    assert matches(pattern, topic, "nats")
+    assert pattern_matches(pattern, topic, "nats")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_nats_matches(pattern: str, topic: str) -> None:
     ],
 )
 def test_nats_does_not_match(pattern: str, topic: str) -> None:
-    assert not matches(pattern, topic, "nats")
+    assert not pattern_matches(pattern, topic, "nats")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_nats_does_not_match(pattern: str, topic: str) -> None:
     ],
 )
 def test_mqtt_matches(pattern: str, topic: str) -> None:
-    assert matches(pattern, topic, "mqtt")
+    assert pattern_matches(pattern, topic, "mqtt")
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_mqtt_matches(pattern: str, topic: str) -> None:
     ],
 )
 def test_mqtt_does_not_match(pattern: str, topic: str) -> None:
-    assert not matches(pattern, topic, "mqtt")
+    assert not pattern_matches(pattern, topic, "mqtt")
 
 
 def test_exact_topics_have_no_wildcards() -> None:
-    assert matches("a.*", "a.*", "exact")
-    assert not matches("a.*", "a.b", "exact")
+    assert pattern_matches("a.*", "a.*", "exact")
+    assert not pattern_matches("a.*", "a.b", "exact")
     assert not is_pattern("a.>", "exact")
     assert separator("exact") is None
     assert tokens("a.b/c", "exact") == ["a.b/c"]
@@ -190,7 +190,7 @@ def test_the_regular_expression_says_the_same(pair: tuple[str, str, TopicSyntax]
     if problem_with_pattern(pattern, syntax) or problem_with_topic(topic, syntax):
         return
     found = re.search(to_regex(pattern, syntax), topic) is not None
-    assert found == matches(pattern, topic, syntax)
+    assert found == pattern_matches(pattern, topic, syntax)
 
 
 @given(pairs())
@@ -198,5 +198,5 @@ def test_a_valid_topic_matches_itself(pair: tuple[str, str, TopicSyntax]) -> Non
     _, topic, syntax = pair
     if problem_with_topic(topic, syntax) is None:
         assert problem_with_pattern(topic, syntax) is None
-        assert matches(topic, topic, syntax)
+        assert pattern_matches(topic, topic, syntax)
         assert not is_pattern(topic, syntax)

@@ -22,7 +22,7 @@ from fanplan.core.progress import Progress
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest import store as stages
-from fanplan.data.ingest.traffic import GridRef
+from fanplan.data.ingest.cells import GridRef
 from fanplan.data.reader import Manifest, read_manifest
 
 

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fanplan.boxes.extents import Extents, make_extents
-from fanplan.data.ingest import cover, regions
-from fanplan.data.ingest import joins as spatial
+from fanplan.data.ingest.cells import cell_points, cover_cells, exact_sum
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.numbering import numbered
+from fanplan.data.ingest.joins import join_audiences
+from fanplan.data.ingest.regions import dense_number, subscription_regions
 from fanplan.data.subscription_cells import padded
 from fanplan.workload.description_schema import CoverMode
 
@@ -38,26 +38,26 @@ class Chunks:
     axes: int
 
     def load(self, number: int) -> Extents:
-        return _load(self.path, number, self.axes)
+        return _load_chunk(self.path, number, self.axes)
 
     def load_all(self, numbers: tuple[int, ...]) -> Extents:
         """Several chunks as one."""
-        return _load_all(self.path, numbers, self.axes)
+        return _load_chunks(self.path, numbers, self.axes)
 
 
 @lru_cache(maxsize=4)
-def _load(path: str, number: int, axes: int) -> Extents:
+def _load_chunk(path: str, number: int, axes: int) -> Extents:
     """A chunk, read once by each worker that needs it."""
-    return _read(path, (number,), axes)
+    return _read_chunks(path, (number,), axes)
 
 
 @lru_cache(maxsize=1)
-def _load_all(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
+def _load_chunks(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
     """Many chunks, kept by a worker from one task to the next."""
-    return _read(path, numbers, axes)
+    return _read_chunks(path, numbers, axes)
 
 
-def _read(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
+def _read_chunks(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
     parts = (pq.read_table(f"{path}/chunk={number}", partitioning=None) for number in numbers)
     table = pa.concat_tables(parts).combine_chunks()
     lists = table["boxes"].combine_chunks()
@@ -114,27 +114,25 @@ def subscription_chunks(source: Derived, owner: DataFrame, measure: Measure, pat
     """Extents of all subscriptions; ``owner`` has subscription and owner."""
     owned = owner.withColumn("weight", F.lit(1.0))
     if not measure.traffic:
-        return write_chunks(owned, source.read("regions"), _axes(source), path)
+        return write_chunks(owned, source.read("regions"), _width(source), path)
     boxes = by_traffic(source, source.read("cover"), path.with_name(path.name + ".boxes"))
     return write_chunks(owned, boxes, 1, path)
 
 
-def advertisements(source: Derived) -> DataFrame:
+def merged_advertisements(source: Derived) -> DataFrame:
     """Advertisements, equal ones as one: subscription (a number), publisher, …, rate, copies."""
     key = ("publisher", "topic", "filter", "broker")
     # Reading comes first: it starts Spark, without which there are no columns.
     rows = source.read("advertisements").groupBy(*key)
-    rate = F.coalesce("rate", F.lit(1.0)).cast("decimal(28,12)")
-    sums = rows.agg(
-        F.sum(rate).cast("double").alias("rate"), F.count(F.lit(1)).cast("double").alias("copies")
-    )
-    return sums.withColumn("subscription", numbered(*key).cast("long"))
+    rate = exact_sum(F.coalesce("rate", F.lit(1.0)))
+    sums = rows.agg(rate.alias("rate"), F.count(F.lit(1)).cast("double").alias("copies"))
+    return sums.withColumn("subscription", dense_number(*key).cast("long"))
 
 
 def advertised_regions(source: Derived, rows: DataFrame) -> DataFrame:
     """The boxes of advertisements, in the columns of the stage `regions`."""
     numbers = rows.select("topic", "filter", "subscription").withColumn("subscriber_id", F.lit(0))
-    return regions.regions(numbers, source.read("patterns"), source.read("filters"))
+    return subscription_regions(numbers, source.read("patterns"), source.read("filters"))
 
 
 def advertisement_chunks(source: Derived, owned: DataFrame, measure: Measure, path: Path) -> Chunks:
@@ -142,14 +140,14 @@ def advertisement_chunks(source: Derived, owned: DataFrame, measure: Measure, pa
     boxes = advertised_regions(source, owned)
     own = owned.select("subscription", "owner", "weight")
     if not measure.traffic:
-        return write_chunks(own, boxes, _axes(source), path)
+        return write_chunks(own, boxes, _width(source), path)
     mode: CoverMode = "full" if source.manifest.cover == "full" else "overlap"
-    cells = cover.cover(boxes, source.grid, mode)
+    cells = cover_cells(boxes, source.grid, mode)
     held = by_traffic(source, cells, path.with_name(path.name + ".boxes"))
     return write_chunks(own, held, 1, path)
 
 
-def _axes(source: Derived) -> int:
+def _width(source: Derived) -> int:
     return max(source.manifest.dimensions, 1)
 
 
@@ -161,16 +159,16 @@ def by_traffic(source: Derived, boxes: DataFrame, path: Path) -> DataFrame:
     """
     flows = source.read("flows").filter("messages > 0")
     cells = flows.select(
-        "topic_id", "cell", "messages", numbered("topic_id", "cell").alias("flow_id")
+        "topic_id", "cell", "messages", dense_number("topic_id", "cell").alias("flow_id")
     )
-    number = numbered("subscription").alias("subscriber_id")
+    number = dense_number("subscription").alias("subscriber_id")
     names = boxes.select("subscription").distinct().select("subscription", number)
     boxes.drop("subscriber_id").join(names, on="subscription", how="inner").select(
         *boxes.columns
     ).write.parquet(str(path))
     dimensions = source.manifest.dimensions
-    points = cover.cell_points(cells, dimensions)
-    held = spatial.audiences(points, str(path), dimensions, ["flow_id", "messages"])
+    points = cell_points(cells, dimensions)
+    held = join_audiences(points, str(path), dimensions, ["flow_id", "messages"])
     rows = held.select("flow_id", "messages", F.explode("subscribers").alias("subscriber_id"))
     return rows.join(names, on="subscriber_id", how="inner").select(
         F.col("flow_id").alias("topic_id"),

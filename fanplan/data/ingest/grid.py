@@ -21,7 +21,7 @@ QUANTILE_BINS = 4096
 _AXES = "space int, axis int, category boolean, lo double, hi double, edges array<double>"
 
 
-def uniform_edges(attribute: Attribute, cells: int) -> list[float]:
+def even_edges(attribute: Attribute, cells: int) -> list[float]:
     """Edges of equal cells; a category has one cell per value."""
     if isinstance(attribute, CategoryAttribute):
         return [float(i) for i in range(len(attribute.values) + 1)]
@@ -30,7 +30,7 @@ def uniform_edges(attribute: Attribute, cells: int) -> list[float]:
     return [attribute.lo, *inner, attribute.hi]
 
 
-def _axes(spark: SparkSession, spaces: Sequence[Space]) -> DataFrame:
+def _space_axes(spark: SparkSession, spaces: Sequence[Space]) -> DataFrame:
     """One row per space and axis, with its domain and its uniform edges."""
     rows = [
         (
@@ -39,7 +39,7 @@ def _axes(spark: SparkSession, spaces: Sequence[Space]) -> DataFrame:
             isinstance(attribute, CategoryAttribute),
             attribute.lo,
             attribute.hi,
-            uniform_edges(attribute, space.cells[axis]),
+            even_edges(attribute, space.cells[axis]),
         )
         for number, space in enumerate(spaces)
         for axis, attribute in enumerate(space.attributes)
@@ -48,7 +48,7 @@ def _axes(spark: SparkSession, spaces: Sequence[Space]) -> DataFrame:
 
 
 def _topic_axes(topics: DataFrame, spaces: Sequence[Space]) -> DataFrame:
-    axes = F.broadcast(_axes(topics.sparkSession, spaces))
+    axes = F.broadcast(_space_axes(topics.sparkSession, spaces))
     return topics.filter("space > 0").join(axes, on="space", how="inner")
 
 

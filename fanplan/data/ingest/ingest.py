@@ -17,10 +17,16 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.progress import Progress
 from fanplan.core.version import __version__
 from fanplan.data import contracts
-from fanplan.data.ingest import regions, topics
-from fanplan.data.ingest.interest import Inputs, Interest, build_interest
+from fanplan.data.ingest.interest import Inputs, InterestStages, build_interest
 from fanplan.data.ingest.points import mark_topics, to_points, with_space
-from fanplan.data.ingest.run import Run
+from fanplan.data.ingest.regions import (
+    check_filters,
+    compile_filters,
+    number_topics,
+    spaces_used,
+    topics_of_patterns,
+)
+from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage, StageStore
 from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.data.read.sources import TableSource, find_sources
@@ -48,7 +54,7 @@ def ingest_workload(
     if is_current(out, inputs_key):
         return
     with StageStore(out, progress) as store, naming_files(sources.values()):
-        run = Run(session(), store, description, sources)
+        run = IngestRun(session(), store, description, sources)
         inputs = read_inputs(run)
         interest = build_interest(run, inputs)
         quarantine(run, inputs)
@@ -77,9 +83,9 @@ def is_current(out: Path, inputs_key: str) -> bool:
         return False
 
 
-def read_inputs(run: Run) -> Inputs:
+def read_inputs(run: IngestRun) -> Inputs:
     """Read every table, quarantining what cannot be understood."""
-    read = publications(run) | networks(run)
+    read = publication_stage(run) | network_stages(run)
     interest = {table.name: rows.persist() for table, rows in interest_rows(run)}
     known = known_topics(run, read, interest)
     meaning = filters_meaning(run, interest, known)
@@ -89,7 +95,7 @@ def read_inputs(run: Run) -> Inputs:
     return Inputs(read, known, *meaning)
 
 
-def interest_rows(run: Run) -> Iterator[tuple[tables.Table, DataFrame]]:
+def interest_rows(run: IngestRun) -> Iterator[tuple[tables.Table, DataFrame]]:
     """Subscriptions and advertisements; no filter is the empty filter."""
     yield tables.SUBSCRIPTIONS, run.rows(tables.SUBSCRIPTIONS).fillna("", "filter")
     if tables.ADVERTISEMENTS.name in run.sources:
@@ -97,21 +103,21 @@ def interest_rows(run: Run) -> Iterator[tuple[tables.Table, DataFrame]]:
         yield tables.ADVERTISEMENTS, mark_topics(rows, run.description.topic_syntax)
 
 
-def publications(run: Run) -> dict[str, Stage]:
+def publication_stage(run: IngestRun) -> dict[str, Stage]:
     """Publications as points of their topics' spaces, in one pass over the files."""
     table = tables.PUBLICATIONS
     if table.name not in run.sources:
         return {}
     schema = contracts.publications(run.description.dimensions)
-    build = partial(_points, run)
+    build = partial(_published_points, run)
     return {table.name: run.table_stage(table.name, table, build, schema)}
 
 
-def _points(run: Run) -> DataFrame:
+def _published_points(run: IngestRun) -> DataFrame:
     return to_points(run.rows(tables.PUBLICATIONS), run.description)
 
 
-def networks(run: Run) -> dict[str, Stage]:
+def network_stages(run: IngestRun) -> dict[str, Stage]:
     """Brokers, and the links and trees between them."""
     found: dict[str, Stage] = {}
     for table, schema, nodes in (
@@ -127,7 +133,7 @@ def networks(run: Run) -> dict[str, Stage]:
 
 
 def _known_nodes(
-    run: Run, table: tables.Table, nodes: Sequence[str], brokers: Sequence[Stage]
+    run: IngestRun, table: tables.Table, nodes: Sequence[str], brokers: Sequence[Stage]
 ) -> DataFrame:
     """Rows of a network table; where there are brokers, its nodes must be among them."""
     rows = run.rows(table)
@@ -137,14 +143,16 @@ def _known_nodes(
     return rows
 
 
-def known_topics(run: Run, read: Mapping[str, Stage], interest: Mapping[str, DataFrame]) -> Stage:
+def known_topics(
+    run: IngestRun, read: Mapping[str, Stage], interest: Mapping[str, DataFrame]
+) -> Stage:
     """Declared topics and those that are sent on; only if there are none, those asked for."""
     senders: list[Stage | TableSource] = [read[n] for n in ("publications",) if n in read]
     senders += [run.sources[n] for n in ("advertisements",) if n in run.sources]
     askers = [] if senders or run.description.topics else [run.sources["subscriptions"]]
     return run.stage(
         "topics",
-        lambda: topics.number_topics(list(_named_topics(run, read, interest, bool(askers)))),
+        lambda: number_topics(list(_named_topics(run, read, interest, bool(askers)))),
         contracts.TOPICS,
         [*senders, *askers],
         params=run.reading,
@@ -152,7 +160,7 @@ def known_topics(run: Run, read: Mapping[str, Stage], interest: Mapping[str, Dat
 
 
 def _named_topics(
-    run: Run, read: Mapping[str, Stage], interest: Mapping[str, DataFrame], asked: bool
+    run: IngestRun, read: Mapping[str, Stage], interest: Mapping[str, DataFrame], asked: bool
 ) -> Iterator[DataFrame]:
     """Tables of (topic, space) that say which topics there are."""
     syntax = run.description.topic_syntax
@@ -169,13 +177,13 @@ def _named_topics(
 
 
 def filters_meaning(
-    run: Run, interest: Mapping[str, DataFrame], known: Stage
+    run: IngestRun, interest: Mapping[str, DataFrame], known: Stage
 ) -> tuple[Stage, Stage]:
     """Which topics each pattern means, and the boxes of each filter in each space it meets."""
     sources = [run.sources[name] for name in interest]
     patterns = run.stage(
         "patterns",
-        lambda: topics.topics_of_patterns(
+        lambda: topics_of_patterns(
             all_of(rows.select(F.col("topic").alias("pattern")) for rows in interest.values()),
             run.read(known),
             run.description.topic_syntax,
@@ -185,8 +193,8 @@ def filters_meaning(
     )
     filters = run.stage(
         "filters",
-        lambda: regions.compile_filters(
-            all_of(regions.spaces_used(rows, run.read(patterns)) for rows in interest.values()),
+        lambda: compile_filters(
+            all_of(spaces_used(rows, run.read(patterns)) for rows in interest.values()),
             run.description,
         ),
         contracts.FILTERS,
@@ -201,9 +209,11 @@ def all_of(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, frames).distinct()
 
 
-def checked_interest(run: Run, name: str, rows: DataFrame, meaning: tuple[Stage, Stage]) -> Stage:
+def checked_interest(
+    run: IngestRun, name: str, rows: DataFrame, meaning: tuple[Stage, Stage]
+) -> Stage:
     """Subscriptions or advertisements whose topic is known and whose filter has boxes."""
-    build = lambda: regions.check_filters(rows, *map(run.read, meaning))  # noqa: E731
+    build = lambda: check_filters(rows, *map(run.read, meaning))  # noqa: E731
     if name == "advertisements":
         table, schema = tables.ADVERTISEMENTS, contracts.ADVERTISEMENTS
         return run.table_stage(name, table, build, schema, meaning)
@@ -217,7 +227,7 @@ def checked_interest(run: Run, name: str, rows: DataFrame, meaning: tuple[Stage,
     return stage
 
 
-def quarantine(run: Run, inputs: Inputs) -> Stage:
+def quarantine(run: IngestRun, inputs: Inputs) -> Stage:
     """What was set aside from all tables, in one table."""
     stages = {name: stage for name, stage in inputs.tables.items() if stage.quarantined}
 
@@ -233,7 +243,7 @@ def quarantine(run: Run, inputs: Inputs) -> Stage:
     return run.stage("quarantine", gather, contracts.QUARANTINE, looked_at)
 
 
-def manifest(run: Run, inputs: Inputs, interest: Interest) -> dict[str, Any]:
+def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[str, Any]:
     """What a dataset says about itself."""
     description = run.description
     planned = [interest.stages[name].key for name in ("flows", "classes", "subscribers")]

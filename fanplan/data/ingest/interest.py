@@ -1,4 +1,9 @@
-"""The stages behind the interest problem: from checked tables to audience classes."""
+"""The stages behind the interest problem: from checked tables to flows and audience classes.
+
+Flows with equal audiences become one class. That is lossless: a plan for classes is a plan for
+their flows. Audiences are compared by a 128-bit hash of the sorted subscriber numbers; that equal
+hashes mean equal audiences is verified, not assumed.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import InputError, Problem, StageError
 from fanplan.data import contracts
-from fanplan.data.ingest import audience, cover, grid, regions, traffic
-from fanplan.data.ingest import joins as spatial
-from fanplan.data.ingest.run import Run
+from fanplan.data.ingest.cells import (
+    GridRef,
+    advertised_traffic,
+    cell_points,
+    cover_cells,
+    exact_sum,
+    measured_traffic,
+    with_quiet_topics,
+    with_topic_ids,
+)
+from fanplan.data.ingest.grid import atomic_grid, quantile_grid, uniform_grid
+from fanplan.data.ingest.joins import join_audiences, join_hits
+from fanplan.data.ingest.regions import (
+    advertised_boxes,
+    assumed_boxes,
+    dense_number,
+    number_subscribers,
+    number_subscriptions,
+    subscription_regions,
+)
+from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage
-from fanplan.data.ingest.traffic import GridRef
+
+SALTS = range(4)
+"""Seeds of the hash, tried in turn until no two audiences share one."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +54,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Interest:
+class InterestStages:
     """The finished stages, where the rates come from, and the window in seconds.
 
     ``exact`` says that no region cuts a cell: topics are plain, or the grid is atomic.
@@ -41,7 +66,7 @@ class Interest:
     exact: bool
 
 
-def build_interest(run: Run, inputs: Inputs) -> Interest:
+def build_interest(run: IngestRun, inputs: Inputs) -> InterestStages:
     """All stages in order."""
     rates = choose_rates(run, inputs)
     exact = run.description.grid == "atomic" or run.description.dimensions == 0
@@ -50,10 +75,10 @@ def build_interest(run: Run, inputs: Inputs) -> Interest:
     built |= audience_stages(run, inputs, built)
     if rates == "measured":
         built["hits"] = hits_stage(run, inputs, built, exact)
-    return Interest(built, rates, window(run, inputs, rates), exact)
+    return InterestStages(built, rates, window(run, inputs, rates), exact)
 
 
-def choose_rates(run: Run, inputs: Inputs) -> str:
+def choose_rates(run: IngestRun, inputs: Inputs) -> str:
     """What the description asks for; else the best that the tables allow."""
     sources = {"measured": "publications", "advertised": "advertisements"}
     asked = run.description.rates
@@ -64,7 +89,7 @@ def choose_rates(run: Run, inputs: Inputs) -> str:
     return asked or next(found, "assumed")
 
 
-def window(run: Run, inputs: Inputs, rates: str) -> float:
+def window(run: IngestRun, inputs: Inputs, rates: str) -> float:
     """The length of the observed time; one second where nothing says how long it was."""
     if run.description.seconds or rates != "measured":
         return run.description.seconds or 1.0
@@ -72,36 +97,38 @@ def window(run: Run, inputs: Inputs, rates: str) -> float:
     return float(times.first()[0] or 1.0)  # type: ignore[index]
 
 
-def region_stages(run: Run, inputs: Inputs) -> dict[str, Stage]:
+def region_stages(run: IngestRun, inputs: Inputs) -> dict[str, Stage]:
     """Numbered subscribers and subscriptions, and the boxes they stand for."""
     checked = inputs.tables["subscriptions"]
     subscribers = run.stage(
         "subscribers",
-        lambda: regions.number_subscribers(run.read(checked)),
+        lambda: number_subscribers(run.read(checked)),
         contracts.SUBSCRIBERS,
         [checked],
     )
     subscriptions = run.stage(
         "subscriptions",
-        lambda: regions.number_subscriptions(run.read(checked), run.read(subscribers)),
+        lambda: number_subscriptions(run.read(checked), run.read(subscribers)),
         contracts.SUBSCRIPTIONS,
         [checked, subscribers],
     )
     boxes = run.stage(
         "regions",
-        lambda: regions.regions(*map(run.read, (subscriptions, inputs.patterns, inputs.filters))),
+        lambda: subscription_regions(
+            *map(run.read, (subscriptions, inputs.patterns, inputs.filters))
+        ),
         contracts.REGIONS,
         [subscriptions, inputs.patterns, inputs.filters],
     )
     return {"subscribers": subscribers, "subscriptions": subscriptions, "regions": boxes}
 
 
-def grid_ref(inputs: Inputs, laid: Stage, run: Run) -> GridRef:
+def grid_ref(inputs: Inputs, laid: Stage, run: IngestRun) -> GridRef:
     return GridRef(str(laid.path), laid.key, inputs.topics.rows, run.description.dimensions)
 
 
 def traffic_stages(
-    run: Run, inputs: Inputs, built: Mapping[str, Stage], rates: str
+    run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], rates: str
 ) -> dict[str, Stage]:
     """The grid, the advertised boxes where rates need them, and the traffic of each cell."""
     laid = grid_stage(run, inputs, built)
@@ -111,25 +138,25 @@ def traffic_stages(
         sources, extra = [published], {}
 
         def build() -> DataFrame:
-            return traffic.measured_traffic(run.read(published), run.read(inputs.topics), ref)
+            return measured_traffic(run.read(published), run.read(inputs.topics), ref)
     else:
         boxes = advertised_stage(run, inputs, rates)
-        require_few_cells(run, laid, inputs)
+        require_cells_within(run, laid, inputs)
         sources, extra = [boxes], {"advertised": boxes}
 
         def build() -> DataFrame:
-            return traffic.advertised_traffic(run.read(boxes), ref)
+            return advertised_traffic(run.read(boxes), ref)
 
     sent = run.stage(
         "traffic",
-        lambda: traffic.with_quiet_topics(build(), run.read(inputs.topics)),
+        lambda: with_quiet_topics(build(), run.read(inputs.topics)),
         contracts.TRAFFIC,
         [*sources, inputs.topics, laid],
     )
     return {"grid": laid, "traffic": sent, **extra}
 
 
-def grid_stage(run: Run, inputs: Inputs, built: Mapping[str, Stage]) -> Stage:
+def grid_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> Stage:
     """The grid the description asks for, from what that kind of grid looks at."""
     spaces, topics = run.description.spaces, inputs.topics
     kind = run.description.grid
@@ -145,11 +172,11 @@ def grid_stage(run: Run, inputs: Inputs, built: Mapping[str, Stage]) -> Stage:
     def lay() -> DataFrame:
         known = run.read(topics)
         if kind == "uniform":
-            return grid.uniform_grid(known, spaces)
+            return uniform_grid(known, spaces)
         looked = run.read(looks_at[0])
         if kind == "atomic":
-            return grid.atomic_grid(known, spaces, looked)
-        return grid.quantile_grid(known, spaces, traffic.with_topic_ids(looked, known))
+            return atomic_grid(known, spaces, looked)
+        return quantile_grid(known, spaces, with_topic_ids(looked, known))
 
     cells = [space.cells for space in spaces]
     return run.stage(
@@ -157,24 +184,24 @@ def grid_stage(run: Run, inputs: Inputs, built: Mapping[str, Stage]) -> Stage:
     )
 
 
-def advertised_stage(run: Run, inputs: Inputs, rates: str) -> Stage:
+def advertised_stage(run: IngestRun, inputs: Inputs, rates: str) -> Stage:
     """Boxes with rates: as advertised, or one message a second on every topic."""
     meaning = (inputs.patterns, inputs.filters)
     if rates == "assumed":
-        build = partial(regions.assumed, run.read(inputs.topics), run.description.spaces)
+        build = partial(assumed_boxes, run.read(inputs.topics), run.description.spaces)
         return run.stage(
             "advertised", build, contracts.ADVERTISED, [inputs.topics], params=run.reading
         )
     table = inputs.tables["advertisements"]
     return run.stage(
         "advertised",
-        lambda: regions.advertised(run.read(table), *map(run.read, meaning)),
+        lambda: advertised_boxes(run.read(table), *map(run.read, meaning)),
         contracts.ADVERTISED,
         [table, *meaning],
     )
 
 
-def require_few_cells(run: Run, laid: Stage, inputs: Inputs) -> None:
+def require_cells_within(run: IngestRun, laid: Stage, inputs: Inputs) -> None:
     """Rates are spread over all cells of a topic, so these must not be too many."""
     sizes = (
         run.read(laid)
@@ -192,13 +219,13 @@ def require_few_cells(run: Run, laid: Stage, inputs: Inputs) -> None:
         raise InputError(Problem(f"topic {worst['topic']}", what, remedy))
 
 
-def audience_stages(run: Run, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
+def audience_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
     """Who wants each cell, and the classes of cells that the same subscribers want."""
     ref = grid_ref(inputs, built["grid"], run)
     mode = run.description.cover
     covered = run.stage(
         "cover",
-        lambda: cover.cover(run.read(built["regions"]), ref, mode),
+        lambda: cover_cells(run.read(built["regions"]), ref, mode),
         contracts.REGIONS,
         [built["regions"], built["grid"]],
         params=mode,
@@ -206,8 +233,8 @@ def audience_stages(run: Run, inputs: Inputs, built: Mapping[str, Stage]) -> dic
     keep = ["topic_id", "cell", "messages", "bytes"]
     heard = run.stage(
         "audiences",
-        lambda: spatial.audiences(
-            cover.cell_points(run.read(built["traffic"]), ref.dimensions),
+        lambda: join_audiences(
+            cell_points(run.read(built["traffic"]), ref.dimensions),
             str(covered.path),
             ref.dimensions,
             keep,
@@ -216,18 +243,18 @@ def audience_stages(run: Run, inputs: Inputs, built: Mapping[str, Stage]) -> dic
         [built["traffic"], covered],
     )
     classes = run.stage(
-        "classes", lambda: audience.classes(run.read(heard)), contracts.CLASSES, [heard]
+        "classes", lambda: audience_classes(run.read(heard)), contracts.CLASSES, [heard]
     )
     flows = run.stage(
         "flows",
-        lambda: audience.flows(*map(run.read, (heard, classes, inputs.topics))),
+        lambda: named_flows(*map(run.read, (heard, classes, inputs.topics))),
         contracts.FLOWS,
         [heard, classes, inputs.topics],
     )
     return {"cover": covered, "audiences": heard, "classes": classes, "flows": flows}
 
 
-def hits_stage(run: Run, inputs: Inputs, built: Mapping[str, Stage], exact: bool) -> Stage:
+def hits_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], exact: bool) -> Stage:
     """How many publications each subscription asked for.
 
     Where no region cuts a cell the cells stand for their publications, and there are fewer of them.
@@ -239,13 +266,85 @@ def hits_stage(run: Run, inputs: Inputs, built: Mapping[str, Stage], exact: bool
         known = run.read(topics)
         uncut = known if exact else known.filter("space = 0")
         cells = run.read(built["traffic"]).join(uncut, on="topic_id", how="left_semi")
-        points = cover.cell_points(cells, dimensions)
-        hits = spatial.count_hits(points, str(built["cover"].path), dimensions)
+        points = cell_points(cells, dimensions)
+        hits = join_hits(points, str(built["cover"].path), dimensions)
         if not exact:
-            cut = traffic.with_topic_ids(run.read(published), known.filter("space > 0"))
-            others = spatial.count_hits(cut, str(built["regions"].path), dimensions)
+            cut = with_topic_ids(run.read(published), known.filter("space > 0"))
+            others = join_hits(cut, str(built["regions"].path), dimensions)
             hits = hits.unionByName(others).groupBy("subscription").agg(F.sum("hits").alias("hits"))
         return hits.select("subscription", F.col("hits").cast("long"))
 
     inputs_ = [built["traffic"], built["cover"], built["regions"], topics, published]
     return run.stage("hits", count, contracts.HITS, inputs_, params=exact)
+
+
+def audience_classes(audiences: DataFrame) -> DataFrame:
+    """One row per audience that somebody is in, heaviest first, with the totals of its flows."""
+    wanted = audiences.filter(F.size("subscribers") > 0)
+    totals = (
+        signed(wanted, find_salt(wanted))
+        .groupBy("high", "low")
+        .agg(
+            F.min("subscribers").alias("subscribers"),
+            exact_sum("messages").alias("messages"),
+            exact_sum("bytes").alias("bytes"),
+            F.count(F.lit(1)).alias("flows"),
+        )
+    )
+    number = dense_number(F.desc("messages"), "high", "low").alias("audience_class")
+    return totals.select(number, "subscribers", "messages", "bytes", "flows")
+
+
+def named_flows(audiences: DataFrame, classes: DataFrame, topics: DataFrame) -> DataFrame:
+    """Every flow with its name, traffic and class, in the order of topics and cells."""
+    salt = find_salt(classes)
+    numbered = signed(classes, salt).select("high", "low", "audience_class")
+    return (
+        signed(audiences, salt)
+        .join(numbered, on=["high", "low"], how="left")
+        .join(topics.select("topic", "topic_id"), on="topic_id", how="inner")
+        .select(
+            flow_name(F.col("topic"), F.col("cell")).alias("flow"),
+            "topic",
+            "topic_id",
+            "cell",
+            "messages",
+            "bytes",
+            # The empty audience has no class, whatever its signature.
+            F.when(F.size("subscribers") > 0, F.col("audience_class"))
+            .otherwise(-1)
+            .alias("audience_class"),
+        )
+        .orderBy("topic_id", "cell")
+    )
+
+
+def signed(audiences: DataFrame, salt: int) -> DataFrame:
+    """Audiences with their signature: two 64-bit hashes chained from different seeds."""
+    return audiences.withColumns(
+        {
+            "high": F.xxhash64(F.lit(2 * salt), "subscribers"),
+            "low": F.xxhash64(F.lit(2 * salt + 1), "subscribers"),
+        }
+    )
+
+
+def collisions(audiences: DataFrame, salt: int) -> int:
+    """How many signatures stand for more than one audience."""
+    grouped = signed(audiences, salt).groupBy("high", "low")
+    differ = F.min("subscribers") != F.max("subscribers")
+    return grouped.agg(differ.alias("differ")).filter("differ").count()
+
+
+def find_salt(audiences: DataFrame) -> int:
+    """The first salt under which no two audiences share a signature."""
+    for salt in SALTS:
+        if collisions(audiences, salt) == 0:
+            return salt
+    raise StageError(f"audience signatures collide under all of {len(SALTS)} salts")
+
+
+def flow_name(topic: Column, cell: Column) -> Column:
+    """`topic`, or `topic[i,j,…]` for a cell."""
+    numbers = F.concat(F.lit("["), F.array_join(cell.cast("array<string>"), ","), F.lit("]"))
+    return F.concat(topic, F.when(F.size(cell) > 0, numbers).otherwise(F.lit("")))

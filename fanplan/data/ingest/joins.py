@@ -58,7 +58,7 @@ MOST_PARTS = 256
 
 
 @dataclass(frozen=True)
-class Limits:
+class JoinLimits:
     """When boxes are too many for every worker, and what a tile may hold; all in rows."""
 
     replicated_boxes: int = 2_000_000
@@ -66,7 +66,7 @@ class Limits:
     tile_points: int = 2_000_000
 
 
-DEFAULT = Limits()
+DEFAULT = JoinLimits()
 
 
 @dataclass(frozen=True)
@@ -87,25 +87,29 @@ class PointFiles:
 Points = DataFrame | PointFiles
 
 
-def count_hits(points: Points, boxes_path: str, dims: int, limits: Limits = DEFAULT) -> DataFrame:
+def join_hits(
+    points: Points, boxes_path: str, dims: int, limits: JoinLimits = DEFAULT
+) -> DataFrame:
     """Weight of the points in each subscription's boxes: subscription, hits.
 
     A subscription without hits has no row. Its boxes are disjoint, so each point counts once.
     """
-    parts = _join(points, boxes_path, dims, [], _hits, "subscription long, hits double", limits)
+    parts = _join(
+        points, boxes_path, dims, [], _hit_batches, "subscription long, hits double", limits
+    )
     return parts.groupBy("subscription").agg(F.sum("hits").alias("hits"))
 
 
-def audiences(
-    points: Points, boxes_path: str, dims: int, keep: list[str], limits: Limits = DEFAULT
+def join_audiences(
+    points: Points, boxes_path: str, dims: int, keep: list[str], limits: JoinLimits = DEFAULT
 ) -> DataFrame:
     """Each point's columns ``keep`` and its sorted distinct ``subscribers``, possibly none."""
     schema = _kept(points, keep).add("subscribers", T.ArrayType(T.IntegerType()))
-    return _join(points, boxes_path, dims, keep, partial(_audiences, keep), schema, limits)
+    return _join(points, boxes_path, dims, keep, partial(_audience_batches, keep), schema, limits)
 
 
-def wants(
-    points: Points, boxes_path: str, dims: int, key: list[str], limits: Limits = DEFAULT
+def join_wants(
+    points: Points, boxes_path: str, dims: int, key: list[str], limits: JoinLimits = DEFAULT
 ) -> DataFrame:
     """Weight of the points of each key that a subscriber wants: key, subscriber_id, messages.
 
@@ -118,7 +122,7 @@ def wants(
         .add("messages", T.ArrayType(T.DoubleType()))
     )
     rows = _kept(points, key).add("subscriber_id", T.IntegerType()).add("messages", T.DoubleType())
-    parts = _join(points, boxes_path, dims, key, partial(_wants, key), lists, limits)
+    parts = _join(points, boxes_path, dims, key, partial(_want_batches, key), lists, limits)
     return parts.repartition(*key).mapInArrow(partial(_merge, key), rows)
 
 
@@ -134,7 +138,7 @@ def _join(
     keep: list[str],
     answer: Answer,
     schema: T.StructType | str,
-    limits: Limits,
+    limits: JoinLimits,
 ) -> DataFrame:
     """Put the points to the boxes' index and return its answers."""
     frame = points.frame if isinstance(points, PointFiles) else points
@@ -249,7 +253,7 @@ def _padded(lists: pa.ListArray, lengths: Ints, dims: int) -> Floats:
     return rows
 
 
-def _points(chunk: pa.Table, dims: int) -> tuple[Longs, Floats, Floats]:
+def _chunk_points(chunk: pa.Table, dims: int) -> tuple[Longs, Floats, Floats]:
     """Topic numbers, coordinates and weights of a chunk of points."""
     topic = chunk["tile" if "tile" in chunk.column_names else "topic_id"]
     x = np.empty((len(chunk), dims))
@@ -262,37 +266,37 @@ def _points(chunk: pa.Table, dims: int) -> tuple[Longs, Floats, Floats]:
 
 def _slices(index: BoxIndex, chunk: pa.Table, pairs: int) -> Chunks:
     """A chunk in pieces of at most that many candidate pairs, but at least one point each."""
-    topic, x, _ = _points(chunk, index.lo.shape[1])
+    topic, x, _ = _chunk_points(chunk, index.lo.shape[1])
     piece = np.cumsum(matching.count_candidates(index, topic, x)) // pairs
     bounds = np.append(np.flatnonzero(np.diff(piece, prepend=-1)), len(chunk))
     for start, end in pairwise(bounds):
         yield chunk.slice(start, end - start)
 
 
-def _hits(index: BoxIndex, chunks: Chunks) -> Batches:
+def _hit_batches(index: BoxIndex, chunks: Chunks) -> Batches:
     """Hits per subscription, summed over all chunks of the task."""
     hits = np.zeros(len(index.owner))
     for chunk in chunks:
-        matching.count_hits(index, *_points(chunk, index.lo.shape[1]), hits)
+        matching.count_hits(index, *_chunk_points(chunk, index.lo.shape[1]), hits)
     sums = np.bincount(index.subscription, hits, len(index.subscriptions))
     found = np.flatnonzero(sums)
     yield pa.record_batch({"subscription": index.subscriptions[found], "hits": sums[found]})
 
 
-def _audiences(keep: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
+def _audience_batches(keep: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
     for chunk in chain.from_iterable(_slices(index, c, AUDIENCE_PAIRS) for c in chunks):
-        topic, x, _ = _points(chunk, index.lo.shape[1])
+        topic, x, _ = _chunk_points(chunk, index.lo.shape[1])
         order, offsets, owners = matching.find_audiences(index, topic, x)
         lists = pa.ListArray.from_arrays(offsets.astype(np.int32), owners)
         table = chunk.select(keep).take(order).append_column("subscribers", lists)
         yield from table.combine_chunks().to_batches()
 
 
-def _wants(key: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
+def _want_batches(key: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
     """One row per chunk and key, with lists of subscribers and messages."""
     for chunk in chain.from_iterable(_slices(index, c, WANTS_PAIRS) for c in chunks):
         codes, first = _codes([chunk[name].combine_chunks() for name in key])
-        points = _points(chunk, index.lo.shape[1])
+        points = _chunk_points(chunk, index.lo.shape[1])
         keys, owners, sums = matching.wants(index, *points, codes, len(first))
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         offsets = np.append(starts, len(keys)).astype(np.int32)
@@ -326,7 +330,7 @@ def _merge(key: list[str], batches: Batches) -> Batches:
 def _codes(columns: list[pa.Array]) -> tuple[Longs, Longs]:
     """Number rows by their values, equal rows alike: (number of each row, first row of each)."""
     codes = np.zeros(len(columns[0]), np.int64)
-    for column in chain.from_iterable(map(_plain, columns)):
+    for column in chain.from_iterable(map(_plain_columns, columns)):
         low, high = column.min(initial=0), column.max(initial=0)
         codes = codes * int(high - low + 1) + column - low
         codes = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)
@@ -335,7 +339,7 @@ def _codes(columns: list[pa.Array]) -> tuple[Longs, Longs]:
     return codes, first
 
 
-def _plain(column: pa.Array) -> Iterator[Longs]:
+def _plain_columns(column: pa.Array) -> Iterator[Longs]:
     """A column of integers; or for lists their lengths and their elements, −1 beyond the end."""
     if not pa.types.is_list(column.type):
         yield column.to_numpy().astype(np.int64)
@@ -360,7 +364,7 @@ def _tiled(
     dims: int,
     answer: Answer,
     schema: T.StructType | str,
-    limits: Limits,
+    limits: JoinLimits,
 ) -> DataFrame:
     """Bring the boxes and points of a tile to one partition, boxes first, and answer there."""
     boxes = points.sparkSession.read.parquet(boxes_path)
@@ -382,7 +386,7 @@ def _tiled(
 _TILE = ["topic_id", "part", "salt"]
 
 
-def _cuts(boxes: DataFrame, dims: int, limits: Limits) -> DataFrame:
+def _cuts(boxes: DataFrame, dims: int, limits: JoinLimits) -> DataFrame:
     """Where each topic's space is cut into tiles: topic_id, axis, edges.
 
     The axis is the one where boxes are narrowest beside their spread, so that few of them reach
@@ -424,7 +428,7 @@ def _placed_points(points: DataFrame, cuts: DataFrame, dims: int) -> DataFrame:
     )
 
 
-def _salts(placed: DataFrame, limits: Limits) -> DataFrame:
+def _salts(placed: DataFrame, limits: JoinLimits) -> DataFrame:
     """Into how many tiles the points of a part are dealt: topic_id, part, salts."""
     salts = F.ceil(F.count(F.lit(1)) / limits.tile_points).cast("int")
     return placed.groupBy("topic_id", "part").agg(salts.alias("salts"))

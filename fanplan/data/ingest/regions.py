@@ -1,32 +1,129 @@
-"""Stages `subscriptions`, `regions` and `advertised`: filters become disjoint boxes."""
+"""What subscriptions and advertisements mean: known topics, and disjoint boxes of their spaces.
+
+Stages `topics` (numbered), `patterns` (the topics of each), `filters` (each compiled once),
+`subscribers`, `subscriptions`, `regions` and `advertised`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from fanplan.data.ingest.traffic import Batches
-from fanplan.data.numbering import numbered
-from fanplan.data.read.rows import mark
+from fanplan.data import contracts
+from fanplan.data.ingest.cells import Batches
+from fanplan.data.read.rows import mark_rows
 from fanplan.workload.description import Description
 from fanplan.workload.selector import SelectorError, attributes_of, compile_selector
-from fanplan.workload.space import Box, Space
+from fanplan.workload.space import Space
+from fanplan.workload.topics import WILDCARDS, TopicSyntax, separator
 
-_BOXES = "array<struct<lo: array<double>, hi: array<double>>>"
-_VERDICT = f"filter string, space int, applies boolean, boxes {_BOXES}, error string"
-_BOX = pa.struct([("lo", pa.list_(pa.float64())), ("hi", pa.list_(pa.float64()))])
-_VERDICT_ARROW = pa.schema(
-    [
-        ("filter", pa.string()),
-        ("space", pa.int32()),
-        ("applies", pa.bool_()),
-        ("boxes", pa.list_(_BOX)),
-        ("error", pa.string()),
-    ]
-)
+# ---- topics
+
+
+def number_topics(named: list[DataFrame]) -> DataFrame:
+    """Topics (topic, space) of several tables, each once, numbered in the order of their names."""
+    distinct = (
+        reduce(DataFrame.unionByName, named).groupBy("topic").agg(F.first("space").alias("space"))
+    )
+    return distinct.select("topic", dense_number("topic").alias("topic_id"), "space")
+
+
+def topics_of_patterns(patterns: DataFrame, topics: DataFrame, syntax: TopicSyntax) -> DataFrame:
+    """(pattern, topic_id, space) for every topic that a pattern matches, without a cross join."""
+    exact = patterns.join(topics, on=patterns["pattern"] == topics["topic"], how="inner")
+    found = exact.select("pattern", "topic_id", "space")
+    if syntax == "exact":
+        return found
+    return found.unionByName(_wildcard_matches(patterns, topics, syntax))
+
+
+def _topic_tokens(column: str, syntax: TopicSyntax) -> Column:
+    return F.split(column, "\\" + str(separator(syntax)))
+
+
+def _wildcard_matches(patterns: DataFrame, topics: DataFrame, syntax: TopicSyntax) -> DataFrame:
+    """Join on what a pattern says literally, then compare token by token."""
+    one, rest = WILDCARDS[syntax].one, WILDCARDS[syntax].rest
+    wild = (
+        patterns.withColumn("p", _topic_tokens("pattern", syntax))
+        .filter(F.array_contains("p", one) | F.array_contains("p", rest))
+        .withColumn("key", _pattern_key(one, rest))
+    )
+    named = topics.withColumn("t", _topic_tokens("topic", syntax)).withColumn(
+        "key", F.explode(_topic_keys())
+    )
+    return (
+        named.join(wild, on="key", how="inner")
+        .filter(_tokens_match(one, rest, syntax))
+        .select("pattern", "topic_id", "space")
+    )
+
+
+def _pattern_key(one: str, rest: str) -> Column:
+    """The literal start of a pattern; failing that its first literal token; else nothing."""
+    literal = F.transform("p", lambda token: ~token.isin(one, rest))
+    start = F.array_position(literal, False) - 1
+    position = F.array_position(literal, True).cast("int")
+    return (
+        F.when(start > 0, F.concat(F.lit("start:"), F.concat_ws("\0", F.slice("p", 1, start))))
+        .when(position > 0, _token_key(position, F.element_at("p", position)))
+        .otherwise(F.lit("any"))
+    )
+
+
+def _token_key(position: Column, token: Column) -> Column:
+    return F.concat(F.lit("token:"), position.cast("string"), F.lit(":"), token)
+
+
+def _topic_keys() -> Column:
+    """All keys under which a pattern that matches the topic may stand."""
+    positions = F.sequence(F.lit(1), F.size("t"))
+    starts = F.transform(
+        positions, lambda n: F.concat(F.lit("start:"), F.concat_ws("\0", F.slice("t", 1, n)))
+    )
+    tokens = F.transform(positions, lambda n: _token_key(n, F.element_at("t", n)))
+    return F.concat(starts, tokens, F.array(F.lit("any")))
+
+
+def _tokens_match(one: str, rest: str, syntax: TopicSyntax) -> Column:
+    """Whether the tokens `t` of a topic match the tokens `p` of a pattern."""
+    open_end = F.element_at("p", -1) == rest
+    fixed = F.size("p") - open_end.cast("int")
+    least = fixed + (1 if syntax == "nats" else 0)
+    long_enough = F.when(open_end, F.size("t") >= least).otherwise(F.size("t") == fixed)
+    same = F.forall(
+        F.slice(F.arrays_zip("p", "t"), F.lit(1), fixed),
+        lambda pair: (pair["p"] == one) | (pair["p"] == pair["t"]),
+    )
+    matches = long_enough & same
+    if syntax == "mqtt":  # A leading wildcard does not reach the server's own `$` topics.
+        first = F.element_at("p", 1)
+        matches &= ~(first.isin(one, rest) & F.element_at("t", 1).startswith("$"))
+    return matches
+
+
+# ---- filters
+
+
+def compile_filters(used: DataFrame, description: Description) -> DataFrame:
+    """Verdicts on the distinct (filter, space) pairs of a table; each is compiled once."""
+    distinct = used.select("filter", "space").distinct()
+    cores = distinct.sparkSession.conf.get("spark.sql.shuffle.partitions")
+    spread = distinct.repartition(int(str(cores)), "filter", "space")
+    return spread.mapInArrow(partial(_compile_batches, description), contracts.FILTERS)
+
+
+def _compile_batches(description: Description, batches: Batches) -> Batches:
+    """Verdicts on distinct (filter, space)."""
+    schema = to_arrow_schema(contracts.FILTERS)
+    for batch in batches:
+        rows = [_verdict(pair["filter"], pair["space"], description) for pair in batch.to_pylist()]
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def _verdict(text: str, number: int, description: Description) -> dict[str, object]:
@@ -41,36 +138,13 @@ def _verdict(text: str, number: int, description: Description) -> dict[str, obje
         missing = attributes_of(text) - space.axes.keys()
         row["applies"] = not missing
         if missing <= description.attributes.keys():
-            row["boxes"] = _listed(compile_selector(text, space, most, missing))
+            boxes = compile_selector(text, space, most, missing)
+            row["boxes"] = [{"lo": box.lo, "hi": box.hi} for box in boxes]
         if missing:
             compile_selector(text, space, most)
     except SelectorError as error:
         row["error"] = str(error)
     return row
-
-
-def _listed(boxes: Iterable[Box]) -> list[dict[str, object]]:
-    return [{"lo": box.lo, "hi": box.hi} for box in boxes]
-
-
-def _compiled(description: Description) -> Callable[[Batches], Batches]:
-    """A batch function over distinct (filter, space)."""
-
-    def compile_batches(batches: Batches) -> Batches:
-        for batch in batches:
-            pairs = batch.to_pylist()
-            rows = [_verdict(pair["filter"], pair["space"], description) for pair in pairs]
-            yield pa.RecordBatch.from_pylist(rows, schema=_VERDICT_ARROW)
-
-    return compile_batches
-
-
-def compile_filters(used: DataFrame, description: Description) -> DataFrame:
-    """Verdicts on the distinct (filter, space) pairs of a table; each is compiled once."""
-    distinct = used.select("filter", "space").distinct()
-    cores = distinct.sparkSession.conf.get("spark.sql.shuffle.partitions")
-    spread = distinct.repartition(int(str(cores)), "filter", "space")
-    return spread.mapInArrow(_compiled(description), _VERDICT)
 
 
 def spaces_used(rows: DataFrame, patterns: DataFrame) -> DataFrame:
@@ -97,9 +171,9 @@ def check_filters(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> 
         )
     )
     judged = rows.join(findings, on=["topic", "filter"], how="left")
-    judged = mark(judged, F.col("_fits").isNull(), _unknown_topic())
-    judged = mark(judged, F.col("_error").isNotNull(), _bad_filter("_error"))
-    judged = mark(judged, ~F.col("_fits"), _bad_filter("_misfit"))
+    judged = mark_rows(judged, F.col("_fits").isNull(), _unknown_topic())
+    judged = mark_rows(judged, F.col("_error").isNotNull(), _bad_filter("_error"))
+    judged = mark_rows(judged, ~F.col("_fits"), _bad_filter("_misfit"))
     return judged.select(*rows.columns)
 
 
@@ -115,10 +189,13 @@ def _bad_filter(error: str) -> Column:
     return F.concat(F.lit("filter: "), F.col(error))
 
 
+# ---- regions
+
+
 def number_subscribers(subscriptions: DataFrame) -> DataFrame:
     """Subscribers in the order of their names."""
     names = subscriptions.select("subscriber").distinct()
-    return names.select("subscriber", numbered("subscriber").alias("subscriber_id"))
+    return names.select("subscriber", dense_number("subscriber").alias("subscriber_id"))
 
 
 def number_subscriptions(subscriptions: DataFrame, subscribers: DataFrame) -> DataFrame:
@@ -139,7 +216,9 @@ def _boxes_of(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> Data
     )
 
 
-def regions(subscriptions: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> DataFrame:
+def subscription_regions(
+    subscriptions: DataFrame, patterns: DataFrame, verdicts: DataFrame
+) -> DataFrame:
     """One row per subscription, topic and box."""
     boxed = _boxes_of(subscriptions, patterns, verdicts)
     return boxed.select(
@@ -147,21 +226,23 @@ def regions(subscriptions: DataFrame, patterns: DataFrame, verdicts: DataFrame) 
     ).select("topic_id", "subscription", "subscriber_id", "box.lo", "box.hi")
 
 
-def advertised(advertisements: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> DataFrame:
+def advertised_boxes(
+    advertisements: DataFrame, patterns: DataFrame, verdicts: DataFrame
+) -> DataFrame:
     """One row per advertisement and box, with the share of the rate that its volume has."""
-    total = F.aggregate("boxes", F.lit(0.0), lambda sum_, box: sum_ + _volume(box))
+    total = F.aggregate("boxes", F.lit(0.0), lambda sum_, box: sum_ + _box_volume(box))
     boxed = _boxes_of(advertisements, patterns, verdicts).withColumn("total", total)
     rows = boxed.select("topic_id", "publisher", "rate", "total", F.explode("boxes").alias("box"))
-    share = F.col("rate") * _volume(F.col("box")) / F.col("total")
+    share = F.col("rate") * _box_volume(F.col("box")) / F.col("total")
     return rows.select("topic_id", "publisher", share.alias("rate"), "box.lo", "box.hi")
 
 
-def _volume(box: Column) -> Column:
+def _box_volume(box: Column) -> Column:
     sides = F.zip_with(box["lo"], box["hi"], lambda low, high: high - low)
     return F.aggregate(sides, F.lit(1.0), lambda volume, side: volume * side)
 
 
-def assumed(topics: DataFrame, spaces: Sequence[Space]) -> DataFrame:
+def assumed_boxes(topics: DataFrame, spaces: Sequence[Space]) -> DataFrame:
     """One message a second on every topic, all over its space: where nothing is known of rates."""
     wholes = [(n, list(space.whole().lo), list(space.whole().hi)) for n, space in enumerate(spaces)]
     schema = "space int, lo array<double>, hi array<double>"
@@ -169,3 +250,13 @@ def assumed(topics: DataFrame, spaces: Sequence[Space]) -> DataFrame:
     return topics.join(F.broadcast(boxes), on="space", how="inner").select(
         "topic_id", F.lit("").alias("publisher"), F.lit(1.0).alias("rate"), "lo", "hi"
     )
+
+
+def dense_number(*order: Column | str) -> Column:
+    """0, 1, 2, … in that order.
+
+    One task does the numbering: it is for what the driver will hold too (names of topics and
+    subscribers, audience classes), not for what grows with traffic.
+    """
+    alone = Window.partitionBy(F.lit(0)).orderBy(*order)
+    return F.row_number().over(alone) - 1

@@ -10,14 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from fanplan.data.ingest.store import Stage, StageStore
-from fanplan.data.read.rows import read_table
+from fanplan.data.read.rows import read_rows
 from fanplan.data.read.sources import TableSource
 from fanplan.workload.description import Description, to_toml
 from fanplan.workload.tables import Table
 
 
 @dataclass(frozen=True)
-class Run:
+class IngestRun:
     """What every step of one ingest shares."""
 
     spark: SparkSession
@@ -82,4 +82,4 @@ class Run:
 
     def rows(self, table: Table) -> DataFrame:
         """The annotated rows of an input table."""
-        return read_table(self.spark, self.sources[table.name], table, self.description)
+        return read_rows(self.spark, self.sources[table.name], table, self.description)

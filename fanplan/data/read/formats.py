@@ -355,7 +355,7 @@ def take_attributes(rows: Rows, layout: Layout) -> None:
     for i, (name, physical) in enumerate(layout.attributes.items()):
         values = None if name in layout.columns else rows.values.get(name)
         if maps is not None:
-            values = merged(name, values, maps, rows)
+            values = merged_values(name, values, maps, rows)
         if values is not None:
             rows.values[attribute_column(i)] = pc.cast(values, ARROW_TYPES[physical])
 
@@ -379,7 +379,9 @@ def attribute_map(text: str | None, position: int, rows: Rows) -> dict[str, Any]
     return {}
 
 
-def merged(name: str, column: pa.Array | None, maps: list[dict[str, Any]], rows: Rows) -> pa.Array:
+def merged_values(
+    name: str, column: pa.Array | None, maps: list[dict[str, Any]], rows: Rows
+) -> pa.Array:
     """The value that is there; two that differ are a fault, since neither can be believed."""
     inner = pa.array([json_text(found.get(name)) for found in maps], pa.string())
     if column is None:

@@ -22,7 +22,7 @@ from fanplan.core.errors import InputError
 from fanplan.data.contracts import QUARANTINE
 from fanplan.data.read import formats
 from fanplan.data.read.formats import Layout, Physical, attribute_column, physical_type
-from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable
+from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable_file
 from fanplan.data.read.splits import Split, SplitError
 from fanplan.workload import tables
 from fanplan.workload.description import Description
@@ -36,12 +36,12 @@ NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 ISO_8601 = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
 
 
-def read_table(
+def read_rows(
     spark: SparkSession, source: TableSource, table: Table, description: Description
 ) -> DataFrame:
     """Annotated rows of a table, checked value by value."""
     layout = layout_of(source, table, description)
-    rows = read_splits(spark, source.splits, layout)
+    rows = read_text(spark, source.splits, layout)
     if table.name == tables.PUBLICATIONS.name:
         return typed(rows, table, layout)
     return checked_keys(typed(rows, table, layout), table)
@@ -86,9 +86,9 @@ def _physical(source: TableSource, name: str, wanted: tables.ColumnType) -> Phys
     return found.pop() if len(found) == 1 else "string"
 
 
-def read_splits(spark: SparkSession, parts: Sequence[Split], layout: Layout) -> DataFrame:
+def read_text(spark: SparkSession, parts: Sequence[Split], layout: Layout) -> DataFrame:
     """Rows as text with their faults. Each task reads its own share of the files."""
-    shares = list(packed(parts))
+    shares = list(packed_splits(parts))
     schema = T.StructType([_spark_field(field) for field in layout.schema])
     if not shares:
         return spark.createDataFrame([], schema)
@@ -101,7 +101,7 @@ def read_splits(spark: SparkSession, parts: Sequence[Split], layout: Layout) -> 
     return spark.range(0, len(shares), 1, len(shares)).mapInArrow(read, schema)
 
 
-def packed(parts: Sequence[Split], size: int = SPLIT_BYTES) -> Iterator[list[Split]]:
+def packed_splits(parts: Sequence[Split], size: int = SPLIT_BYTES) -> Iterator[list[Split]]:
     """Small splits together, in order, so that a task is worth its start."""
     share: list[Split] = []
     for split in parts:
@@ -190,7 +190,7 @@ class Value:
         found = F.lit(None)
         if self.column.type != "string":
             right = F.coalesce(self._in_bounds(), F.lit(False))
-            reason = told(f"{self.column.name}: not {self._expected}", self.given)
+            reason = reason_about(f"{self.column.name}: not {self._expected}", self.given)
             found = F.when(self.given.isNotNull() & ~right, reason)
         if self.column.required:
             missing = F.lit(f"{self.column.name}: no value")
@@ -249,7 +249,7 @@ READERS: Mapping[str, Callable[[Column, Physical], Column]] = {
 }
 
 
-def told(reason: str, value: Column) -> Column:
+def reason_about(reason: str, value: Column) -> Column:
     """A reason with the value it is about, last: `parted` may cut it short.
 
     Kept this small since every check of a job is compiled into one method, and Java runs a method
@@ -261,7 +261,7 @@ def told(reason: str, value: Column) -> Column:
 # ---- checks
 
 
-def mark(rows: DataFrame, condition: Column, reason: Column | str) -> DataFrame:
+def mark_rows(rows: DataFrame, condition: Column, reason: Column | str) -> DataFrame:
     """Set the reason where the condition holds and none is set: the verb of all checks."""
     said = F.lit(reason) if isinstance(reason, str) else reason
     return rows.withColumn("_reason", F.coalesce("_reason", F.when(condition, said)))
@@ -270,10 +270,10 @@ def mark(rows: DataFrame, condition: Column, reason: Column | str) -> DataFrame:
 def checked_keys(rows: DataFrame, table: Table) -> DataFrame:
     """Checks across a table's columns and rows."""
     if table.name == tables.LINKS.name:
-        rows = mark(rows, F.col("a") == F.col("b"), "a link joins a broker to itself")
+        rows = mark_rows(rows, F.col("a") == F.col("b"), "a link joins a broker to itself")
         return mark_duplicates(rows, [F.least("a", "b"), F.greatest("a", "b")])
     if table.name == tables.TREES.name:
-        rows = mark(rows, F.col("parent") == F.col("child"), "a node is its own parent")
+        rows = mark_rows(rows, F.col("parent") == F.col("child"), "a node is its own parent")
     return mark_duplicates(rows, table.key)
 
 
@@ -288,7 +288,7 @@ def mark_duplicates(rows: DataFrame, key: Sequence[Column | str]) -> DataFrame:
     found = rows.withColumn("_first", first)
     is_first = F.col("_first") == F.struct("_source", "_line")
     earlier = F.concat(F.col("_first._source"), F.lit(", line "), F.col("_first._line"))
-    return mark(found, ~is_first, F.concat(F.lit("duplicate of "), earlier)).drop("_first")
+    return mark_rows(found, ~is_first, F.concat(F.lit("duplicate of "), earlier)).drop("_first")
 
 
 def mark_unknown(rows: DataFrame, column: str, known: DataFrame, what: str) -> DataFrame:
@@ -299,8 +299,8 @@ def mark_unknown(rows: DataFrame, column: str, known: DataFrame, what: str) -> D
     listed = known.toDF("_known")
     joined = rows.join(listed, on=rows[column] == listed["_known"], how="left")
     unknown = F.col("_known").isNull() & F.col(column).isNotNull()
-    reason = told(f"{column}: not in {what}", F.col(column))
-    return mark(joined, unknown, reason).drop("_known")
+    reason = reason_about(f"{column}: not in {what}", F.col(column))
+    return mark_rows(joined, unknown, reason).drop("_known")
 
 
 # ---- kept and quarantined
@@ -352,5 +352,7 @@ def as_input_error(error: BaseException, sources: Iterable[TableSource]) -> Inpu
     for file in (file for source in sources for file in source.files):
         told = re.search(rf"{SplitError.__name__}: {re.escape(file.name)}: (.*)", text)
         if told or file.path in text:
-            return InputError(unreadable(file.name, OSError(told[1] if told else text.strip())))
+            return InputError(
+                unreadable_file(file.name, OSError(told[1] if told else text.strip()))
+            )
     return None

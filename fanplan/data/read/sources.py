@@ -30,7 +30,7 @@ from fanplan.data.read.splits import (
     Format,
     Measured,
     Split,
-    measure,
+    measure_lines,
     opened,
 )
 from fanplan.workload.tables import INPUT_TABLES, Table
@@ -143,13 +143,13 @@ def list_files(path: Path, folder: Path, problems: list[Problem]) -> list[Path]:
         if file.is_dir() or ending(file) is None:
             what = "is a folder" if file.is_dir() else "has an unknown ending"
             remedy = f"A table's folder holds files ending in {ENDINGS}: move this one away"
-            problems.append(Problem(label(file, folder), what, remedy))
+            problems.append(Problem(file_label(file, folder), what, remedy))
     if len({FORMATS[end] for file in files if (end := ending(file))}) > 1:
         remedy = "Keep the files of one format"
-        problems.append(Problem(label(path, folder), "has files of several formats", remedy))
+        problems.append(Problem(file_label(path, folder), "has files of several formats", remedy))
     if not files:
         remedy = "Put files there, or remove the folder"
-        problems.append(Problem(label(path, folder), "is an empty folder", remedy))
+        problems.append(Problem(file_label(path, folder), "is an empty folder", remedy))
     return files
 
 
@@ -159,7 +159,7 @@ def ending(path: Path) -> str | None:
     return max(fitting, key=len, default=None)
 
 
-def label(path: Path, folder: Path) -> str:
+def file_label(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix()
 
 
@@ -177,20 +177,22 @@ def nothing_to_read(folder: Path, listed: Collection[str]) -> Problem:
 
 def vet_file(folder: Path, path: Path, table: Table, problems: list[Problem]) -> SourceFile:
     """Look at a file's header or footer; what is wrong with it is added to ``problems``."""
-    file = SourceFile(str(path.resolve()), label(path, folder), FORMATS[ending(path) or ".csv"])
+    file = SourceFile(
+        str(path.resolve()), file_label(path, folder), FORMATS[ending(path) or ".csv"]
+    )
     try:
         if os.path.getsize(path) == 0:
             return replace(file, empty=True)
         file = vet_parquet(file) if file.format == "parquet" else vet_text(file, problems)
     except UNREADABLE as error:
-        problems.append(unreadable(file.name, error))
+        problems.append(unreadable_file(file.name, error))
         return file
     if file.columns:
         problems.extend(problems_with_columns(file, table))
     return file
 
 
-def unreadable(name: str, error: BaseException) -> Problem:
+def unreadable_file(name: str, error: BaseException) -> Problem:
     """The problem for a file that is damaged, missing or forbidden."""
     told = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
     remedy = "Check that the file is whole and may be read, or remove it"
@@ -255,11 +257,11 @@ def remedy_for_missing(name: str, found: list[str], format_: Format) -> str:
     for separator, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if format_ == "csv" and any(name in column.split(separator) for column in found):
             return f"The header is divided by {word}: write the file with commas"
-    near = nearest(name, found)
+    near = nearest_name(name, found)
     return f"Rename {near!r} to {name!r}" if near else f"Add the column {name!r}"
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
     """The most similar name, ignoring case and spaces."""
     plain = {other.strip().lower(): other for other in names}
     close = difflib.get_close_matches(name.strip().lower(), plain, n=1, cutoff=0.7)
@@ -274,7 +276,7 @@ def notes_on(files: Iterable[SourceFile], table: Table, attributes: Collection[s
     for file in files:
         for name in file.columns:
             if name not in known:
-                near = nearest(name, known)
+                near = nearest_name(name, known)
                 hint = f"; did you mean {near!r}?" if near else ""
                 notes.append(f"{file.name}: column {name!r} is not known and is ignored{hint}")
     return notes
@@ -287,7 +289,7 @@ def measured_source(
     table: Table, files: list[SourceFile], attributes: Collection[str], split_bytes: int
 ) -> TableSource:
     """Hash all files and count their rows, many splits at a time."""
-    splits = [split for file in files for split in cut(file, split_bytes)]
+    splits = [split for file in files for split in cut_file(file, split_bytes)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(measure_split, splits))
     key = hashlib.blake2b(digest_size=16)
@@ -298,14 +300,14 @@ def measured_source(
     return TableSource(
         table=table.name,
         files=tuple(files),
-        splits=tuple(placed(splits, found)),
+        splits=tuple(placed_splits(splits, found)),
         rows=sum(measured.rows for measured in found),
         key=key.hexdigest(),
         notes=tuple(notes_on(files, table, attributes)),
     )
 
 
-def cut(file: SourceFile, split_bytes: int) -> list[Split]:
+def cut_file(file: SourceFile, split_bytes: int) -> list[Split]:
     """A file's splits, not yet knowing their first lines."""
     if file.empty:
         return []
@@ -343,9 +345,9 @@ def line_edges(file: SourceFile, split_bytes: int) -> list[int]:
 def measure_split(split: Split) -> Measured:
     """Measure a split; a file that fails halfway, or has no lines, stops the run by its name."""
     try:
-        measured = measure_groups(split) if split.format == "parquet" else measure(split)
+        measured = measure_groups(split) if split.format == "parquet" else measure_lines(split)
     except UNREADABLE as error:
-        raise InputError(unreadable(split.name, error)) from error
+        raise InputError(unreadable_file(split.name, error)) from error
     if measured.longest > LONGEST_LINE:
         what = f"has a line of {measured.longest >> 20} MB"
         raise InputError(Problem(split.name, what, "Check that it is text with one row a line"))
@@ -366,7 +368,7 @@ def measure_groups(split: Split) -> Measured:
     return Measured(digest.digest(), lines=rows, rows=rows, longest=0)
 
 
-def placed(splits: list[Split], found: list[Measured]) -> Iterator[Split]:
+def placed_splits(splits: list[Split], found: list[Measured]) -> Iterator[Split]:
     """The splits with the number of their first line, by counting the lines before."""
     lines: Counter[str] = Counter()
     for split, measured in zip(splits, found, strict=True):

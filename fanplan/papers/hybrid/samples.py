@@ -16,7 +16,7 @@ from fanplan.core.arrays import Floats
 from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.data.build import from_generated
+from fanplan.data.build import from_workload
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
@@ -190,9 +190,7 @@ def draw_traffic(setting: dict[str, Any], seed: int) -> DrawnTraffic:
     names = ("topics", "processes") if kind.name == "websphere" else ("flows", "users")
     sizes = dict(zip(names, (setting["flows"], setting["users"]), strict=True))
     generated = kind.generate(kind.params(**sizes), seed)
-    drawn = DrawnTraffic(
-        from_generated(generated, "flow"), from_generated(generated, "class"), seed
-    )
+    drawn = DrawnTraffic(from_workload(generated, "flow"), from_workload(generated, "class"), seed)
     return equal_rate(drawn) if setting.get("equal_rate") else drawn
 
 

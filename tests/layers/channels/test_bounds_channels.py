@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.data.build import from_generated
+from fanplan.data.build import from_workload
 from fanplan.layers.channels.bounds import best_bounds, dual_bound, lower_bound, spectral_bound
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.published.exact import ExactParams, exact
@@ -57,7 +57,7 @@ def test_both_bounds_lie_above_the_simple_one_on_random_interest():
 def test_best_bound_is_named_and_above_perfect(name):
     kind = load_kind(name)
     sizes = {"market": {"flows": 500, "users": 40}, "websphere": {"topics": 500, "processes": 40}}
-    problem = from_generated(kind.generate(kind.params(**sizes[name]), 1))
+    problem = from_workload(kind.generate(kind.params(**sizes[name]), 1))
     bound, single = best_bounds(problem, Weights(), 10)
     assert single.name in ("dual", "spectral")
     assert single.cost > bound.cost > perfect(problem, Weights())

@@ -15,7 +15,7 @@ from fanplan.core.errors import InputError
 from fanplan.core.ledger import cost, excess_percent
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.data.build import from_generated, from_pairs
+from fanplan.data.build import from_pairs, from_workload
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.published.interest_vectors import (
     batch_pass,
@@ -344,13 +344,13 @@ def test_interior_point_refuses_what_it_cannot_solve():
 @pytest.fixture(scope="module")
 def human():
     """Market of 1,500 symbols and 150 users."""
-    return from_generated(market(MarketParams(flows=1500, users=150), seed=0), "flow")
+    return from_workload(market(MarketParams(flows=1500, users=150), seed=0), "flow")
 
 
 @pytest.fixture(scope="module")
 def mechanical():
     """WebSphere-like cell of 2,000 topics and 79 processes."""
-    return from_generated(websphere(WebsphereParams(topics=2000), seed=0), "flow")
+    return from_workload(websphere(WebsphereParams(topics=2000), seed=0), "flow")
 
 
 @pytest.mark.parametrize("workload", ["human", "mechanical"])
@@ -366,7 +366,7 @@ def test_kmeans_on_the_true_cost_is_the_best_of_five(workload, request):
 
 def test_interior_point_is_not_competitive():
     """Section 4.1, on the paper's small system: 200 flows, 100 users, 10 channels."""
-    problem = from_generated(market(MarketParams(flows=200, users=100), seed=0), "flow")
+    problem = from_workload(market(MarketParams(flows=200, users=100), seed=0), "flow")
     params = FirstStepParams(10)
     rounded = excess(problem, interior_point(problem, params, 0, never))
     assert excess(problem, tock(problem, params, 0, never)) < rounded

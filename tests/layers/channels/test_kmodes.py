@@ -18,7 +18,7 @@ from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.data.build import from_generated, from_pairs
+from fanplan.data.build import from_pairs, from_workload
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
@@ -52,7 +52,7 @@ searching = settings(max_examples=60, deadline=None, suppress_health_check=[Heal
 
 def generated(name: str, **sizes) -> InterestProblem:
     kind = load_kind(name)
-    return from_generated(kind.generate(kind.params(**sizes), 1))
+    return from_workload(kind.generate(kind.params(**sizes), 1))
 
 
 def themed(rows: int, users: int, themes: int, seed: int) -> InterestProblem:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.core.ledger import (
     Ledger,
-    as_markdown,
     channelization_cost,
     cost,
     excess_percent,
+    ledger_markdown,
     unicast_fraction,
 )
 from fanplan.core.prices import Weights
@@ -187,4 +187,4 @@ def test_shares_of_nothing_are_zero():
 
 def test_documentation_has_every_entry():
     text = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text(encoding="utf-8")
-    assert as_markdown() in text
+    assert ledger_markdown() in text

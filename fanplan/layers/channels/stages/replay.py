@@ -15,10 +15,15 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
 from fanplan.core.progress import Progress
 from fanplan.data.contracts import coordinates
-from fanplan.data.ingest.audience import flow_name
-from fanplan.data.ingest.cover import cell_points
-from fanplan.data.ingest.joins import audiences, wants
-from fanplan.data.ingest.traffic import GridRef, measured_traffic, with_cells, with_topic_ids
+from fanplan.data.ingest.cells import (
+    GridRef,
+    cell_points,
+    measured_traffic,
+    with_cells,
+    with_topic_ids,
+)
+from fanplan.data.ingest.interest import flow_name
+from fanplan.data.ingest.joins import join_audiences, join_wants
 from fanplan.data.reader import Manifest, read_manifest
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.registry import load_plan
@@ -57,7 +62,7 @@ def wanted(publications: DataFrame, interest: DatasetInterest) -> DataFrame:
     uncut = topics if interest.exact else topics.filter("space = 0")
     points = cell_points(measured_traffic(publications, uncut, grid), grid.dimensions)
     of_cells = (
-        audiences(points, interest.cover, grid.dimensions, ["topic_id", "cell", "messages"])
+        join_audiences(points, interest.cover, grid.dimensions, ["topic_id", "cell", "messages"])
         .withColumn("subscriber_id", F.explode("subscribers"))
         .select("topic_id", "cell", "subscriber_id", "messages")
     )
@@ -65,7 +70,7 @@ def wanted(publications: DataFrame, interest: DatasetInterest) -> DataFrame:
         return of_cells
     cut = with_topic_ids(publications, topics.filter("space > 0"))
     points = with_cells(cut.select("topic_id", *coordinates(grid.dimensions)), grid)
-    of_points = wants(points, interest.regions, grid.dimensions, ["topic_id", "cell"])
+    of_points = join_wants(points, interest.regions, grid.dimensions, ["topic_id", "cell"])
     return of_cells.unionByName(of_points)
 
 

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import FanplanError, InputError, Problem
 from fanplan.core.ledger import cost
-from fanplan.core.progress import Progress, Stage, quiet
+from fanplan.core.progress import Progress, StageProgress, quiet
 from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, never
 from fanplan.data.interest import Rows, load_interest
 from fanplan.data.tasks import PAYLOAD, run_tasks
@@ -240,7 +240,7 @@ def run_epochs(
     params: GeneticParams,
     islands: int,
     time: float | None,
-    told: Stage,
+    told: StageProgress,
     stop: Stop,
 ) -> tuple[int, tuple[float, ...]]:
     """Epochs until all islands are finished or time is over: the last one, and the costs."""

@@ -20,11 +20,10 @@ from pyspark.sql import functions as F
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
 from fanplan.data.contracts import coordinates
-from fanplan.data.ingest import joins as spatial
 from fanplan.data.ingest import store as stages
-from fanplan.data.ingest.cover import cell_points
+from fanplan.data.ingest.cells import cell_points, with_cells, with_topic_ids
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.ingest.traffic import with_cells, with_topic_ids
+from fanplan.data.ingest.joins import join_audiences, join_wants
 from fanplan.layers.channels.stages.replay import (
     measured_ledger,
     read_tables,
@@ -173,7 +172,7 @@ class Replaying:
         enters = (F.col("source") >= 0).cast("int").alias("enters")
         points = self.points.filter("flow IS NOT NULL").select("*", enters)
         dimensions, key = self.source.manifest.dimensions, [*PLACE, "enters"]
-        found = spatial.wants(points, self.boxes, dimensions, key)
+        found = join_wants(points, self.boxes, dimensions, key)
         named = found.join(self.flows, on=PLACE, how="inner").join(
             self.source.read("subscribers"), on="subscriber_id", how="inner"
         )
@@ -190,7 +189,7 @@ class Replaying:
         points = self.points.filter("flow IS NULL")
         points = points.withColumn("point", F.monotonically_increasing_id())
         keep = ["point", "source", "weight", "bytes"]
-        heard = spatial.audiences(points, self.boxes, self.source.manifest.dimensions, keep)
+        heard = join_audiences(points, self.boxes, self.source.manifest.dimensions, keep)
         each = heard.withColumn("subscriber_id", F.explode("subscribers"))
         at = F.when(F.col("source") >= 0, F.col("home")).alias("at")
         arrived = each.join(self.homes(), on="subscriber_id", how="left").select(*keep, at)

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from fanplan.data.ingest.cells import with_cells
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.ingest.traffic import with_cells
 from fanplan.layers.overlay.stages.routes import (
     advertised_points,
     decimal_sum,

@@ -19,9 +19,8 @@ from pyspark.sql import functions as F
 
 from fanplan.data import contracts
 from fanplan.data.contracts import coordinates
-from fanplan.data.ingest import cover
+from fanplan.data.ingest.cells import GridRef, cover_cells
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.ingest.traffic import GridRef
 from fanplan.layers.groups.problem.cell_marks import PART, CellMarks, mark_part, part_at, parts_met
 from fanplan.layers.groups.problem.grid import (
     GroupGrid,
@@ -201,7 +200,7 @@ def _rates_in_cells(source: Derived, grid: GridStage, folder: Path) -> routes.Se
     columns = ("topic_id", "source", "weight", *coordinates(grid.dimensions))
     schema = points.select(*columns, F.lit(0).cast("long").alias("cell")).schema
     placed = points.select(*columns).mapInArrow(partial(_placed_rates, grid, fine), schema)
-    boxes = cover.cover(source.read("regions"), fine, "overlap")
+    boxes = cover_cells(source.read("regions"), fine, "overlap")
     return routes.SentPoints(placed, boxes, KEEP)
 
 

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fanplan.data import contracts
-from fanplan.data.ingest import joins as spatial
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.numbering import numbered
+from fanplan.data.ingest.joins import join_audiences
+from fanplan.data.ingest.regions import dense_number
 from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.dataset import DEFAULT_CLASS
 from fanplan.layers.groups.stages.cells import (
@@ -80,11 +80,11 @@ def _eligible(source: Derived, grouping: Grouping) -> DataFrame:
 def _classes(source: Derived, grid: GridStage, grouping: Grouping, folder: Path) -> DataFrame:
     """Stage `group_classes`: each set of brokers that marked a cell, taken from its first cell."""
     first = _eligible(source, grouping).groupBy(*SIGNATURE).agg(F.min("cell").alias("cell"))
-    classes = first.select(numbered("cell").alias("cell_class"), *SIGNATURE, "cell")
+    classes = first.select(dense_number("cell").alias("cell_class"), *SIGNATURE, "cell")
     path = str(folder / "boxes")
     cell_boxes(source.read("broker_regions"), grid).write.parquet(path)
     points, keep = cell_places(classes, grid), ["cell_class", *SIGNATURE]
-    found = spatial.audiences(points, path, grid.dimensions, keep)
+    found = join_audiences(points, path, grid.dimensions, keep)
     return found.withColumnRenamed("subscribers", "brokers")
 
 

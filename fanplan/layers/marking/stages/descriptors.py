@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from fanplan.core.arrays import Floats, Longs
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.ingest.extents import advertised_regions, advertisements
+from fanplan.data.ingest.extents import advertised_regions, merged_advertisements
 from fanplan.data.subscription_cells import padded
 from fanplan.layers.marking.problem.covers import PAIRS, REGIONS, covering_nodes, uncovered
 from fanplan.layers.marking.problem.dataset import require_clients
@@ -193,7 +193,7 @@ def different_regions(source: Derived) -> DataFrame:
 
 def _advertised(source: Derived, owner: str = "broker") -> DataFrame:
     """Regions of advertisements with their brokers; equal advertisements are copies."""
-    rows = advertisements(source)
+    rows = merged_advertisements(source)
     owners = rows.select("subscription", owner, "copies")
     boxes = advertised_regions(source, rows).join(owners, on="subscription", how="inner")
     return boxes.select(owner, F.lit(True).alias("publishes"), "topic_id", "lo", "hi", "copies")

@@ -21,12 +21,11 @@ from pyspark.sql import types as T
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.contracts import coordinates
-from fanplan.data.ingest import cover, traffic
-from fanplan.data.ingest import joins as spatial
+from fanplan.data.ingest.cells import GridRef, cell_points, spread_box, with_cells, with_topic_ids
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.ingest.extents import advertised_regions, advertisements
-from fanplan.data.ingest.traffic import GridRef
-from fanplan.data.numbering import numbered
+from fanplan.data.ingest.extents import advertised_regions, merged_advertisements
+from fanplan.data.ingest.joins import join_audiences
+from fanplan.data.ingest.regions import dense_number
 from fanplan.layers.overlay.stages.similarity import broker_numbers, publisher_numbers
 from fanplan.network.dataset import require_homes
 
@@ -94,7 +93,7 @@ def to_brokers(source: Derived, sent: SentPoints, folder: Path) -> DataFrame:
     # A home is a subscriber at a broker. They are numbered broker by broker.
     placed = source.read("subscriptions").join(broker_numbers(source), on="broker")
     homes = placed.select("subscriber_id", "owner").distinct()
-    homes = homes.withColumn("home", numbered("owner", "subscriber_id")).persist()
+    homes = homes.withColumn("home", dense_number("owner", "subscriber_id")).persist()
     starts = _first_homes(homes)
     home = placed.join(homes, on=["subscriber_id", "owner"], how="inner")
     heard = _homes_reached(source, home.select("subscription", "home"), sent, folder)
@@ -169,7 +168,7 @@ def _homes_reached(source: Derived, homes: DataFrame, sent: SentPoints, folder: 
     path, columns = folder / "boxes", sent.boxes.columns
     homed = sent.boxes.drop("subscriber_id").join(homes, on="subscription", how="inner")
     homed.withColumnRenamed("home", "subscriber_id").select(*columns).write.parquet(str(path))
-    return spatial.audiences(sent.points, str(path), source.manifest.dimensions, [*sent.keep])
+    return join_audiences(sent.points, str(path), source.manifest.dimensions, [*sent.keep])
 
 
 def traffic_is_measured(source: Derived) -> bool:
@@ -212,7 +211,7 @@ def published_points(source: Derived, senders: Senders, cells: bool, carried: Ca
 
     ``senders`` has publisher and owner.
     """
-    points = traffic.with_topic_ids(source.read("publications"), source.read("topics"))
+    points = with_topic_ids(source.read("publications"), source.read("topics"))
     points = points.withColumn("publisher", F.coalesce("publisher", F.lit("")))
     sent = points.join(senders(source), on="publisher", how="left")
     lost = sent.filter("owner IS NULL").select("publisher").head(1)
@@ -225,9 +224,9 @@ def published_points(source: Derived, senders: Senders, cells: bool, carried: Ca
     if not cells:
         keep = ("topic_id", "source", *coordinates(dimensions))
         return sent.withColumn("weight", F.lit(1.0)).select(*keep, carried)
-    filled = traffic.with_cells(sent, source.grid).groupBy("topic_id", "cell", "source")
+    filled = with_cells(sent, source.grid).groupBy("topic_id", "cell", "source")
     counted = filled.agg(F.count(F.lit(1)).cast("double").alias("messages"))
-    return cover.cell_points(counted, dimensions)
+    return cell_points(counted, dimensions)
 
 
 def advertised_points(source: Derived, senders: Senders, grid: GridRef) -> DataFrame:
@@ -236,7 +235,7 @@ def advertised_points(source: Derived, senders: Senders, grid: GridRef) -> DataF
         what = "nothing says where traffic enters"
         remedy = "Add publications, or advertisements with rates"
         raise InputError(Problem(str(source.dataset), what, remedy))
-    rows = advertisements(source)
+    rows = merged_advertisements(source)
     boxes = advertised_regions(source, rows)
     volume = F.aggregate(
         F.zip_with("lo", "hi", lambda low, high: high - low), F.lit(1.0), lambda a, b: a * b
@@ -251,7 +250,7 @@ def advertised_points(source: Derived, senders: Senders, grid: GridRef) -> DataF
         .select("topic_id", F.col("owner").alias("source"), "rate", "lo", "hi")
     )
     spread = sent.mapInArrow(partial(_spread_rates, grid), _SPREAD)
-    return cover.cell_points(spread, source.manifest.dimensions)
+    return cell_points(spread, source.manifest.dimensions)
 
 
 def _spread_rates(grid: GridRef, batches: Batches) -> Batches:
@@ -260,7 +259,7 @@ def _spread_rates(grid: GridRef, batches: Batches) -> Batches:
     for batch in batches:
         for row in batch.to_pylist():
             box = (row[name] for name in ("topic_id", "rate", "lo", "hi"))
-            cells, shares = traffic.spread_box(edges, *box)
+            cells, shares = spread_box(edges, *box)
             yield pa.record_batch(
                 {
                     "topic_id": pa.array(np.full(len(cells), row["topic_id"]), pa.int32()),

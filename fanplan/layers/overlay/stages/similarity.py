@@ -23,7 +23,7 @@ from fanplan.data.ingest.extents import (
     Chunks,
     Measure,
     advertisement_chunks,
-    advertisements,
+    merged_advertisements,
     subscription_chunks,
 )
 from fanplan.layers.overlay import problem as metrics
@@ -126,14 +126,16 @@ def _of_subscribers(source: Derived, measure: Measure, path: Path) -> Chunks:
 
 
 def _offers_of_brokers(source: Derived, measure: Measure, path: Path) -> Chunks:
-    rows = advertisements(source).join(broker_numbers(source), on="broker", how="inner")
+    rows = merged_advertisements(source).join(broker_numbers(source), on="broker", how="inner")
     weight = F.col("rate" if measure.rates else "copies")
     return advertisement_chunks(source, rows.withColumn("weight", weight), measure, path)
 
 
 def _offers_of_publishers(source: Derived, measure: Measure, path: Path) -> Chunks:
     """An advertisement counts by its share of its publisher's rate."""
-    rows = advertisements(source).join(publisher_numbers(source), on="publisher", how="inner")
+    rows = merged_advertisements(source).join(
+        publisher_numbers(source), on="publisher", how="inner"
+    )
     total = F.sum("rate").over(Window.partitionBy("owner"))
     weight = F.when(total > 0, F.col("rate") / total).otherwise(0.0)
     return advertisement_chunks(source, rows.withColumn("weight", weight), measure, path)

@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.build import summed
+from fanplan.data.build import group_sums
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.published.genetic.problem import Lists
 from fanplan.layers.channels.published.tock import NOWHERE, Assignment, put_row, reassign
@@ -66,7 +66,7 @@ def row_genes(problem: InterestProblem, which: Longs) -> RowGenes:
         which,
         gene,
         Lists(problem.indptr, problem.audience).take(which[first]),
-        summed(gene, problem.rates[which], len(first)),
+        group_sums(gene, problem.rates[which], len(first)),
         len(problem.subscribers),
     )
 

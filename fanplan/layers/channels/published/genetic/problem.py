@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.build import equal_audiences, from_pairs, summed, take_audiences
+from fanplan.data.build import equal_audiences, from_pairs, group_sums, take_audiences
 from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage
 from fanplan.data.subscription_cells import (
     Boxes,
-    Cells,
+    TrafficCells,
     covered_cells,
     read_boxes,
-    read_cells,
     read_hits,
+    read_traffic_cells,
 )
 from fanplan.workload.generators.generated import Generated
 from fanplan.workload.selector import compile_selector
@@ -108,7 +108,7 @@ def load_subscriptions(dataset: Path) -> SubscriptionProblem:
     manifest = read_manifest(dataset)
     interest = load_interest(dataset, "flow")
     flows = read_stage(dataset, "flows", ("topic_id", "cell", "messages", "audience_class"))
-    cells = read_cells(dataset, flows, manifest.dimensions)
+    cells = read_traffic_cells(dataset, flows, manifest.dimensions)
     wanted = flows["audience_class"].to_numpy() >= 0
     width = max(manifest.dimensions, 1)
     regions, cover = (read_boxes(dataset, stage, width) for stage in ("regions", "cover"))
@@ -119,7 +119,7 @@ def load_subscriptions(dataset: Path) -> SubscriptionProblem:
 def assemble(
     regions: Boxes,
     cover: Boxes,
-    cells: Cells,
+    cells: TrafficCells,
     hits: Longs | None,
     interest: InterestProblem,
     wanted: np.ndarray,
@@ -148,7 +148,7 @@ def assemble(
         interest=interest,
         row_topic=cells.topic[wanted],
         row_volume=cells.volume[wanted],
-        topic_messages=summed(cells.topic, cells.messages, len(cells.volumes)),
+        topic_messages=group_sums(cells.topic, cells.messages, len(cells.volumes)),
         topic_volume=cells.volumes,
         root_hits=messages_in_root(cover, cells),
     )
@@ -215,14 +215,14 @@ def part_hits(parts: Parts, hits: Longs | None, rows: Lists, messages: Floats) -
     return result
 
 
-def messages_in_root(cover: Boxes, cells: Cells) -> Floats:
+def messages_in_root(cover: Boxes, cells: TrafficCells) -> Floats:
     """Traffic of each topic in the smallest box of cells that holds all that is covered."""
     topics, width = len(cells.volumes), cells.cell.shape[1]
     low, high = np.full((topics, width), np.inf), np.full((topics, width), -np.inf)
     np.minimum.at(low, cover.topic, cover.lo)
     np.maximum.at(high, cover.topic, cover.hi)
     inside = (low[cells.topic] <= cells.cell) & (cells.cell < high[cells.topic])
-    return summed(cells.topic, cells.messages * inside.all(axis=1), topics)
+    return group_sums(cells.topic, cells.messages * inside.all(axis=1), topics)
 
 
 def one_per_subscriber(problem: SubscriptionProblem) -> SubscriptionProblem:
@@ -300,7 +300,9 @@ def generated_boxes(generated: Generated, space: Space) -> tuple[Boxes, pa.Array
     return Boxes(topics, owner, who, lo, hi), subscriber.dictionary
 
 
-def elementary(regions: Boxes, topics: int, space: Space, messages: Floats) -> tuple[Boxes, Cells]:
+def elementary(
+    regions: Boxes, topics: int, space: Space, messages: Floats
+) -> tuple[Boxes, TrafficCells]:
     """The intervals between all end points of a topic, and the regions in numbers of these."""
     domain = (space.whole().lo or (0.0,), space.whole().hi or (1.0,))
     ends = np.concatenate((np.repeat(domain[0], topics), np.repeat(domain[1], topics)))
@@ -314,5 +316,5 @@ def elementary(regions: Boxes, topics: int, space: Space, messages: Floats) -> t
     of = pairs[inner, 0].astype(np.int64)
     volume, volumes = pairs[inner + 1, 1] - pairs[inner, 1], ends[topics:] - ends[:topics]
     cell = (inner - position[:topics][of])[:, None]
-    cells = Cells(of, cell, messages[of] * volume / volumes[of], volume, volumes)
+    cells = TrafficCells(of, cell, messages[of] * volume / volumes[of], volume, volumes)
     return replace(regions, lo=lo, hi=hi), cells
