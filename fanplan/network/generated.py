@@ -11,10 +11,10 @@ from fanplan.core.arrays import Floats, Longs, Words
 from fanplan.core.bits import pairs_of_bits, set_bit
 from fanplan.core.kernels import compiled
 from fanplan.network.brokers import Routes
-from fanplan.workload.generators.population import Population, SentPoints
+from fanplan.workload.generators.population import DrawnPublications, Population
 
 
-def broker_routes(population: Population, sent: SentPoints) -> tuple[Routes, Longs]:
+def broker_routes(population: Population, sent: DrawnPublications) -> tuple[Routes, Longs]:
     """Routes between brokers, and the route of each publication.
 
     Time O(publications × subscriptions × attributes), memory a bit per publication and broker.
@@ -23,14 +23,14 @@ def broker_routes(population: Population, sent: SentPoints) -> tuple[Routes, Lon
     return routes_of(population, sent, source, population.subscriptions.broker)
 
 
-def client_routes(population: Population, sent: SentPoints) -> tuple[Routes, Longs]:
+def client_routes(population: Population, sent: DrawnPublications) -> tuple[Routes, Longs]:
     """Routes from publishers to sets of subscribers, and the route of each publication."""
     subscribers = np.arange(len(population.subscriptions))
     return routes_of(population, sent, sent.advertisement, subscribers)
 
 
 def routes_of(
-    population: Population, sent: SentPoints, source: Longs, owner: Longs
+    population: Population, sent: DrawnPublications, source: Longs, owner: Longs
 ) -> tuple[Routes, Longs]:
     """Routes to the owners of matching subscriptions, ordered by source, and each one's route."""
     wanted = population.subscriptions

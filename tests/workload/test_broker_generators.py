@@ -14,7 +14,7 @@ from fanplan.workload.description import parse_description, to_toml
 from fanplan.workload.generators import clients
 from fanplan.workload.generators.clients import BrokersParams, ClientsParams
 from fanplan.workload.generators.generated import WorkloadKind
-from fanplan.workload.generators.population import Population, Regions, SentPoints
+from fanplan.workload.generators.population import DrawnPublications, Population, Regions
 from fanplan.workload.selector import compile_selector
 
 SMALL = BrokersParams(brokers=12, subscriptions=80, advertisements=30)
@@ -123,7 +123,9 @@ def test_publishers_crowd_at_one_third_of_the_brokers() -> None:
         ),
     ],
 )
-def test_publications_lie_in_their_advertisements(population: Population, sent: SentPoints) -> None:
+def test_publications_lie_in_their_advertisements(
+    population: Population, sent: DrawnPublications
+) -> None:
     boxes = population.advertisements
     lo, hi = boxes.lo[sent.advertisement], boxes.hi[sent.advertisement]
     assert ((lo <= sent.point) & (sent.point < hi)).all()

@@ -42,7 +42,7 @@ from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import SimulationResult, simulate_tree
 from fanplan.workload.generators import clients
 from fanplan.workload.generators.draws import names
-from fanplan.workload.generators.population import Regions, SentPoints
+from fanplan.workload.generators.population import DrawnPublications, Regions
 
 PUBLISHING = 1_000_000
 """Between the seeds of clients and of their publications, so that runs share none."""
@@ -61,7 +61,7 @@ def extents_of(regions: Regions, owner: np.ndarray) -> Extents:
     return make_extents(owner, np.arange(len(regions)), regions.topic, regions.lo, regions.hi)
 
 
-def messages_of(sent: SentPoints, route: np.ndarray) -> Messages:
+def messages_of(sent: DrawnPublications, route: np.ndarray) -> Messages:
     """Publications at their times; a second is the thesis' time unit of 1,000 ticks."""
     return as_publications(1000.0 * sent.time, route)
 

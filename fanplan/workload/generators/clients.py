@@ -22,9 +22,9 @@ from fanplan.workload.generators.draws import names, streams, with_mean, zipf
 from fanplan.workload.generators.generated import Generated, GeneratorParams, WorkloadKind
 from fanplan.workload.generators.population import (
     NO_BROKER,
+    DrawnPublications,
     Population,
     Regions,
-    SentPoints,
     as_workload,
 )
 from fanplan.workload.space import just_above
@@ -203,13 +203,13 @@ def broker_chances(params: BrokersParams) -> np.ndarray:
     return np.diff([0.0, *below, 1.0])
 
 
-def publications_by_rate(population: Population, count: int, seed: int) -> SentPoints:
+def publications_by_rate(population: Population, count: int, seed: int) -> DrawnPublications:
     """``count`` publications at even distances in time, each by an advertisement by its rate."""
     choosing, placing = streams(seed, 2)
     share = population.rates / population.rates.sum()
     advertisement = choosing.choice(share.size, size=count, p=share)
     time = np.arange(count) / population.rates.sum()
-    return SentPoints(advertisement, draw_points(placing, population, advertisement), time)
+    return DrawnPublications(advertisement, draw_points(placing, population, advertisement), time)
 
 
 # ---- clients without brokers
@@ -257,7 +257,7 @@ def draw_uniform_regions(params: ClientsParams, rng: np.random.Generator, count:
     return Regions(np.zeros(count, np.int64), lo, hi, np.full(count, NO_BROKER))
 
 
-def publications_at_pace(population: Population, seconds: float, seed: int) -> SentPoints:
+def publications_at_pace(population: Population, seconds: float, seed: int) -> DrawnPublications:
     """Every publisher at its own even pace for ``seconds``, from a random start; by time.
 
     Section 6.4.1: five messages per time unit are one every 200 ticks.
@@ -270,7 +270,7 @@ def publications_at_pace(population: Population, seconds: float, seed: int) -> S
     time = (number + phase[advertisement]) / population.rates[advertisement]
     order = np.argsort(time, kind="stable")
     point = draw_points(placing, population, advertisement)
-    return SentPoints(advertisement[order], point[order], time[order])
+    return DrawnPublications(advertisement[order], point[order], time[order])
 
 
 BROKERS = WorkloadKind(

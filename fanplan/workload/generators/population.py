@@ -50,7 +50,7 @@ class Population:
 
 
 @dataclass(frozen=True, eq=False)
-class SentPoints:
+class DrawnPublications:
     """Publications: the position of the advertisement, the point, and the time in seconds."""
 
     advertisement: np.ndarray
