@@ -41,7 +41,7 @@ def table_rows(table: str) -> Callable[[StoredPlan], float | None]:
     return lambda plan: float(pq.read_metadata(plan.path(table)).num_rows)
 
 
-def ledger_figures(kind: type[SectionRecord], better: dict[str, Better]) -> Iterator[Figure]:
+def figures_of_ledger(kind: type[SectionRecord], better: dict[str, Better]) -> Iterator[Figure]:
     """Entries of the ledger of a section."""
     for name, which in better.items():
         yield Figure(name, recorded_figure(kind, "ledger", name), which)

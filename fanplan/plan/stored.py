@@ -27,7 +27,7 @@ from fanplan.workload.tables import Table
 FORMAT: Literal[4] = 4
 PLAN_AGAIN = "Write the plan again"
 
-Kind = TypeVar("Kind", bound=SectionRecord)
+RecordKind = TypeVar("RecordKind", bound=SectionRecord)
 Records = Mapping[str, type[SectionRecord]]
 """The sections that plan.json may have, in their order there."""
 
@@ -107,7 +107,7 @@ class StoredPlan:
     folder: Path
     record: PlanRecord
 
-    def section(self, kind: type[Kind]) -> Kind:
+    def section(self, kind: type[RecordKind]) -> RecordKind:
         """The section of a layer; an error if the plan has none."""
         found = self.find(kind)
         if found is None:
@@ -115,9 +115,9 @@ class StoredPlan:
             raise InputError(Problem(str(self.folder), what, "Name a plan that has this layer"))
         return found
 
-    def find(self, kind: type[Kind]) -> Kind | None:
+    def find(self, kind: type[RecordKind]) -> RecordKind | None:
         """The section of a layer, None if the plan has none."""
-        return cast("Kind | None", self.record.sections.get(kind.layer))
+        return cast("RecordKind | None", self.record.sections.get(kind.layer))
 
     def has(self, kind: type[SectionRecord]) -> bool:
         """Whether the plan has a layer."""

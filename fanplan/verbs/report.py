@@ -152,7 +152,9 @@ def curves_of(plan: StoredPlan) -> Curves | None:
 
 def write_report(material: Material, out: Path, over: bool = False) -> list[Saving]:
     """Write index.html and report.json into a folder, whole or not at all."""
-    layers = [(planned, layer, told(planned, layer)) for planned, layer in planned_layers(material)]
+    layers = [
+        (planned, layer, told_layer(planned, layer)) for planned, layer in planned_layers(material)
+    ]
     first = [own for planned, layer, own in layers if leads(planned, layer)]
     savings = [own.saving for own in first]
     sections = [section_of(*parts) for parts in layers]
@@ -165,7 +167,7 @@ def write_report(material: Material, out: Path, over: bool = False) -> list[Savi
     return savings
 
 
-def told(planned: Planned, layer: Layer) -> Told:
+def told_layer(planned: Planned, layer: Layer) -> Told:
     return layer.tell(planned, bounds_of(planned.plan)[layer.name])
 
 

@@ -15,14 +15,14 @@ from fanplan.layers.channels.report.curve import has_channels, planned_curve, st
 from fanplan.layers.channels.report.section import tell_channels
 from fanplan.layers.layer import Curves, Layer
 from fanplan.plan.drift import Moved
-from fanplan.plan.figures import Figure, ledger_figures, recorded_figure, table_rows
+from fanplan.plan.figures import Figure, figures_of_ledger, recorded_figure, table_rows
 from fanplan.plan.replayed import Replayed
 
 FIGURES = (
     Figure("cost", recorded_figure(ChannelsRecord, "cost"), "less", weighed=True),
     Figure("excess_percent", recorded_figure(ChannelsRecord, "excess_percent"), "less", True),
     Figure("bound_percent", recorded_figure(ChannelsRecord, "bound_percent"), "", True),
-    *ledger_figures(
+    *figures_of_ledger(
         ChannelsRecord,
         {
             "sent_multicast": "less",

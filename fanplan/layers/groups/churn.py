@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fanplan.layers.groups.problem.groups import GroupsProblem
     from fanplan.plan.stored import StoredPlan
 
-WORDS = {
+CHURN_WORDS = {
     "publications": "publications",
     "in_groups": "of these in a group",
     "deliveries": "arrivals, each exactly once",
@@ -72,12 +72,12 @@ def churn_groups(
         cell = cells_of(problem) if record.params.grouping.cells else None
         run = groups_churn(problem, wishes, lambda p: choose_groups(p, params).selected, cell)
         stage.rows(wishes.events)
-    return told({"events": wishes.events, "seed": wishes.seed} | run.summary())
+    return churned_groups({"events": wishes.events, "seed": wishes.seed} | run.summary())
 
 
-def told(figures: dict[str, Any]) -> Churned:
+def churned_groups(figures: dict[str, Any]) -> Churned:
     """What happened, in words, and the control messages by kind."""
-    facts = {words: figures[name] for name, words in WORDS.items()}
+    facts = {words: figures[name] for name, words in CHURN_WORDS.items()}
     kinds = [
         [kind.replace("_", " "), figures["set_up"][kind], count]
         for kind, count in figures["control"].items()

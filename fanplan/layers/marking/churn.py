@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from fanplan.layers.marking.problem.marking import MarkedNetwork
     from fanplan.plan.stored import StoredPlan
 
-SCHEMES = {
+SCHEME_WORDS = {
     "best": "best",
     "pub_everywhere": "p everywhere",
     "sub_everywhere": "s everywhere",
 }
-COLUMNS = {
+CHURN_COLUMNS = {
     "messages_per_event": "per event",
     "stored_mean": "stored",
     "stored_peak": "most",
@@ -53,20 +53,20 @@ def churn_marking(
         churn = MarkingChurn(**{"trees": kind} | dict(options))
         run = marking_churn(network, churn, given)
         stage.rows(churn.events)
-    return told(run.summary(), run.right)
+    return churned_marking(run.summary(), run.right)
 
 
-def told(figures: dict[str, Any], ok: bool) -> Churned:
+def churned_marking(figures: dict[str, Any], ok: bool) -> Churned:
     """What happened, and the marking beside both ways of broadcasting."""
     names = ("trees", "events", "joins", "leaves", "restarts", "loss", "rests", "seed")
     always = "at every rest: valid, best, every pair found once" if ok else "NOT always right"
     facts = {name: figures[name] for name in names} | {"checked": always}
     rows = [
-        [SCHEMES[scheme], *(found[name] for name in COLUMNS)]
+        [SCHEME_WORDS[scheme], *(found[name] for name in CHURN_COLUMNS)]
         for scheme, found in figures["schemes"].items()
     ]
     what = "Messages per event, descriptors stored on average and at most, cost at the end"
-    listing = ChurnListing(what, ("marking", *COLUMNS.values()), rows)
+    listing = ChurnListing(what, ("marking", *CHURN_COLUMNS.values()), rows)
     return Churned("marking", ok, figures, "Churn of the marking", facts, listing)
 
 

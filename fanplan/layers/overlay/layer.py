@@ -12,7 +12,7 @@ from fanplan.layers.overlay.record import OverlayRecord, write_overlay
 from fanplan.layers.overlay.report.section import tell_overlay
 from fanplan.layers.overlay.simulated import simulate_overlay
 from fanplan.layers.overlay.stages.make import make_overlay_stages
-from fanplan.plan.figures import Figure, ledger_figures, recorded_figure
+from fanplan.plan.figures import Figure, figures_of_ledger, recorded_figure
 from fanplan.plan.findings import Missed
 from fanplan.plan.stored import StoredPlan
 
@@ -38,7 +38,7 @@ FIGURES = (
     Figure("broker cost", broker_cost, "less"),
     Figure("links", recorded_figure(OverlayRecord, "links"), "less"),
     Figure("trees", recorded_figure(OverlayRecord, "trees"), "less"),
-    *ledger_figures(
+    *figures_of_ledger(
         OverlayRecord, {"link_messages": "less", "processed": "less", "forwarded": "less"}
     ),
     Figure("bound", recorded_figure(OverlayRecord, "bound")),
