@@ -47,6 +47,7 @@ from fanplan.layers.channels.published.genetic.problem import (
     load_subscriptions,
 )
 from fanplan.layers.channels.published.params import HybridParams
+from fanplan.layers.delivery.build import marked_overlay, planned_trees
 from fanplan.layers.delivery.design import has_brokers
 from fanplan.layers.delivery.ledger import groups_left
 from fanplan.layers.delivery.problem import (
@@ -61,7 +62,6 @@ from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.in_turn import completed, joined_maps, with_groups
 from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery, without_channels
 from fanplan.layers.delivery.search.params import DeliveryParams
-from fanplan.layers.delivery.sections import marked_overlay, planned_trees
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import flat_steps, flooding
 from fanplan.layers.groups.search.choose import choose_groups

@@ -312,7 +312,6 @@ OTHER_NAMES: set[tuple[str, str]] = {
     ("delivery", "recount"),
     ("delivery", "replay"),
     ("delivery", "replayed"),
-    ("delivery", "sections"),
     ("delivery", "steps"),
     ("groups", "build"),
     ("groups", "carried"),

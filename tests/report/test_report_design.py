@@ -17,17 +17,16 @@ from fanplan.layers.channels.report import curve
 from fanplan.layers.delivery.bound import BoundOverlay
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve
-from fanplan.layers.delivery.report.passages import delivering
-from fanplan.layers.delivery.report.section import class_listing, domain_listing
-from fanplan.layers.delivery.report.steps import stacks_of
+from fanplan.layers.delivery.report.section import class_listing, domain_listing, stacks_of
 from fanplan.layers.delivery.report.ways import (
     CHANNEL,
     DIRECT,
     GROUP,
     HOP,
     NOWHERE,
-    Ways,
-    read_ways,
+    TrafficWays,
+    count_ways,
+    delivering,
 )
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.report.spread import spreads
@@ -42,7 +41,7 @@ class DesignWorld(NamedTuple):
 
     dataset: Path
     plan: StoredPlan
-    ways: Ways
+    ways: TrafficWays
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +49,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> DesignWorld:
     folder = tmp_path_factory.mktemp("design")
     dataset = write_report_dataset(folder / "dataset", SITES)
     plan = load_plan(write_design(dataset, folder / "plan", channels=3, prices={"direct": 1.0}))
-    return DesignWorld(dataset, plan, read_ways(plan, dataset))
+    return DesignWorld(dataset, plan, count_ways(plan, dataset))
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +146,7 @@ def test_channels_spare_the_way_inside_a_site(world: DesignWorld) -> None:
     assert found == pytest.approx(one_by_one(world.ways))
 
 
-def one_by_one(ways: Ways) -> dict[tuple[int, int], float]:
+def one_by_one(ways: TrafficWays) -> dict[tuple[int, int], float]:
     """Deliveries from broker to broker, a subscriber and a parcel at a time."""
     problem = ways.stored.problem
     total: dict[tuple[int, int], float] = defaultdict(float)

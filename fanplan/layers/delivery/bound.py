@@ -15,8 +15,12 @@ from fanplan.layers.delivery.drift import groups_in_delivery
 from fanplan.layers.delivery.read import ChannelReach, delivery_groups
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
-from fanplan.layers.delivery.report.passages import delivering, left_to_brokers, positions
-from fanplan.layers.delivery.report.ways import read_ways
+from fanplan.layers.delivery.report.ways import (
+    count_ways,
+    delivering,
+    overlay_of_rest,
+    positions_in_overlay,
+)
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.record import GroupsRecord
@@ -49,11 +53,11 @@ class BoundOverlay:
     plan: StoredPlan
 
     def left(self, dataset: Path, problem: OverlayProblem) -> LeftTraffic:
-        ways = read_ways(self.plan, dataset)
-        position = positions(ways, problem)
+        ways = count_ways(self.plan, dataset)
+        position = positions_in_overlay(ways, problem)
         passing = delivering(ways, channels=False).renumbered(position)
         fewer = delivering(ways, channels=True).renumbered(position)
-        return LeftTraffic(passing, fewer, left_to_brokers(ways, problem, position))
+        return LeftTraffic(passing, fewer, overlay_of_rest(ways, problem, position))
 
     def channels_inside(self) -> Mapping[str, int]:
         domains = self.plan.section(DeliveryRecord).domains

@@ -1,8 +1,9 @@
-"""The delivery section of a plan from what was decided: its tables and its figures."""
+"""Sections of a design from what was decided, and the trees that it is decided on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,20 @@ from fanplan.layers.delivery.record import (
     DeliverySection,
     StepRecord,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fanplan.core.arrays import Ints
+    from fanplan.layers.channels.map import ChannelsSection
+    from fanplan.layers.delivery.problem import DeliveryProblem
+    from fanplan.layers.delivery.search.joint import JudgedDelivery
+    from fanplan.layers.delivery.search.params import DeliveryParams
+    from fanplan.layers.groups.problem.trees import PartTrees
+    from fanplan.layers.groups.record import GroupsSection
+    from fanplan.layers.marking.problem.dataset import MarkedOverlay
+    from fanplan.layers.overlay.record import OverlaySection
+    from fanplan.network.brokers import OverlayProblem
 
 
 @dataclass(frozen=True)
@@ -71,3 +86,114 @@ def delivery_layer(
         "direct_classes": pa.table({"audience_class": np.flatnonzero(delivery.direct)}),
     }
     return DeliverySection(record, tables, source, seed, version)
+
+
+def channels_layer(
+    problem: DeliveryProblem, judged: JudgedDelivery, params: DeliveryParams, seed: int
+) -> ChannelsSection:
+    """The channels of a delivery as a layer of their own."""
+    from fanplan.core.version import __version__
+    from fanplan.layers.channels.bounds import best_bounds
+    from fanplan.layers.channels.ledger import analytic_ledger, perfect
+    from fanplan.layers.channels.map import ChannelsSection
+    from fanplan.layers.channels.params import DESIGNED, ChannelPrices, ChannelsParams
+
+    interest, map = problem.interest, judged.delivery.map
+    prices = ChannelPrices(params.prices.received, params.prices.sent, 1.0)
+    weights = prices.weights
+    bound, single = best_bounds(interest, weights, map.channels)
+    return ChannelsSection(
+        map=map,
+        rows=interest.rows,
+        source=interest.source,
+        params=ChannelsParams(
+            params.channels,
+            DESIGNED,
+            unicast_limit=params.unicast_limit,
+            options={"swaps": params.swaps},
+            prices=prices,
+        ),
+        seed=seed,
+        ledger=analytic_ledger(interest, map),
+        perfect=perfect(interest, weights),
+        bound=bound,
+        single_bound=single,
+        flows=interest.flow_count,
+        audience_classes=interest.class_count,
+        seconds=interest.seconds,
+        version=__version__,
+    )
+
+
+def groups_section(
+    judged: JudgedDelivery, params: DeliveryParams, dataset: Path, source: str
+) -> GroupsSection:
+    """The groups of a delivery as a layer of their own."""
+    from fanplan.core.version import __version__
+    from fanplan.layers.groups.build import ChosenGroups, groups_layer
+    from fanplan.layers.groups.problem.dataset import FoundGroups
+    from fanplan.layers.groups.search.choose import candidates_of, choose_among
+
+    delivery, told = judged.delivery, params.groups
+    weighed = candidates_of(delivery.groups)
+    if params.fixed_groups is not None:
+        # Fixed groups follow no rule; beside them stands what as many entries could save.
+        entries = int(weighed.entries[delivery.selected].sum())
+        told = replace(told, select=f"budget:{entries}")
+    chosen = choose_among(weighed, told.choice)
+    decided = ChosenGroups(
+        delivery.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound
+    )
+    found = FoundGroups(delivery.groups, dataset)
+    return groups_layer(found, decided, told, source, __version__)
+
+
+def planned_trees(layer: OverlaySection, brokers: pa.Array) -> PartTrees:
+    """The trees of an overlay, over the brokers of the workload that it uses."""
+    from fanplan.layers.groups.problem.trees import PartTrees
+
+    trees = layer.trees
+    edges = tuple(trees.links[own] for own in trees.members)
+    return PartTrees(edges, trees.of, used_brokers(layer, brokers), len(brokers))
+
+
+def random_trees(layer: OverlaySection, brokers: pa.Array, dataset: Path, seed: int) -> PartTrees:
+    """The naive overlay: a random tree of the same brokers, over links there are."""
+    from fanplan.layers.groups.problem.trees import PartTrees
+    from fanplan.layers.overlay.published.similar import random_tree
+
+    used = used_brokers(layer, brokers)
+    tree = random_tree(silent_overlay(dataset, layer), seed)
+    return PartTrees((tree.edges,), np.zeros(len(used), np.int32), used, len(brokers))
+
+
+def silent_overlay(dataset: Path, layer: OverlaySection) -> OverlayProblem:
+    """The brokers of an overlay and links between them, without traffic."""
+    from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
+    from fanplan.network.dataset import read_links
+
+    names = layer.tables["brokers"]["broker"].combine_chunks()
+    empty = np.empty(0, np.int32)
+    nothing = Routes(empty, np.zeros(1, np.int64), empty, np.empty(0), np.empty(0))
+    ones = np.ones(len(names))
+    links = read_links(dataset, names)
+    alike = no_similarity(len(names))
+    return OverlayProblem(names, np.inf * ones, ones, nothing, alike, links, 1.0, layer.source)
+
+
+def used_brokers(layer: OverlaySection, brokers: pa.Array) -> Ints:
+    """Positions of the brokers that an overlay uses, in its own order."""
+    import pyarrow.compute as pc
+
+    names = layer.tables["brokers"]["broker"]
+    found: Ints = pc.index_in(names, brokers).to_numpy().astype(np.int32)
+    return found
+
+
+def marked_overlay(layer: OverlaySection) -> MarkedOverlay:
+    """The tree of an overlay, hung at its first broker, and its clients if they were allocated."""
+    from fanplan.layers.marking.problem.dataset import MarkedOverlay, overlay_tree
+
+    tree = overlay_tree(layer.tables["brokers"]["broker"].combine_chunks(), layer.trees.links)
+    allocated = layer.record.clients == "allocated"
+    return MarkedOverlay(tree, layer.tables["clients"] if allocated else None)

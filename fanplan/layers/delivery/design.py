@@ -11,16 +11,16 @@ import numpy as np
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
-from fanplan.layers.delivery.fixed import fixed_channels, fixed_groups, fixed_marking, fixed_overlay
-from fanplan.layers.delivery.params import DesignParams
-from fanplan.layers.delivery.search.params import DeliveryParams
-from fanplan.layers.delivery.sections import (
+from fanplan.layers.delivery.build import (
     channels_layer,
     groups_section,
     marked_overlay,
     planned_trees,
     random_trees,
 )
+from fanplan.layers.delivery.fixed import fixed_channels, fixed_groups, fixed_marking, fixed_overlay
+from fanplan.layers.delivery.params import DesignParams
+from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import (
     Steps,

@@ -19,14 +19,20 @@ from fanplan.layers.channels.check.evidence import (
     read_channel_truth,
     read_decisions,
 )
-from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on, read_senders
-from fanplan.layers.delivery.changes.world import home_of, sites_of
-from fanplan.layers.delivery.check.check import priced
+from fanplan.layers.delivery.changes.world import (
+    Sites,
+    broker_ledger,
+    dataset_sites,
+    home_of,
+    problem_on,
+    read_senders,
+)
+from fanplan.layers.delivery.check.check import priced_parts
 from fanplan.layers.delivery.read import direct_flows
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.changes import groups_of
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.layers.overlay.changes.shape import Shape, shape_of
+from fanplan.layers.overlay.changes.shape import Shape, overlay_shape
 from fanplan.layers.overlay.drift import clients_now
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import read_brokers
@@ -94,12 +100,12 @@ class DeliveryNow:
         decisions = read_decisions(plan, truth, Findings())
         shape, sites = None, {}
         if plan.has(OverlayRecord):
-            planned = shape_of(plan)
+            planned = overlay_shape(plan)
             clients = {
                 client: places or planned.clients.get(client, set())
                 for client, places in clients_now(plan, dataset).items()
             }
-            shape, sites = replace(planned, clients=clients), sites_of(plan, dataset)
+            shape, sites = replace(planned, clients=clients), dataset_sites(plan, dataset)
         return cls(plan, dataset, truth, decisions, direct_flows(plan, truth), shape, sites)
 
     def outside(self) -> list[tuple[int, int]]:
@@ -154,7 +160,7 @@ def figures(plan: StoredPlan, found: DeliveryNow) -> dict[str, tuple[float, floa
     counted = count_ledger(truth, decisions, find_service(truth, decisions))
     past = float(truth.messages[found.direct] @ np.diff(decisions.unicast.starts)[found.direct])
     total = float(truth.messages.sum())
-    parts = priced(record.params.prices, counted, past, found.ledger(), total)
+    parts = priced_parts(record.params.prices, counted, past, found.ledger(), total)
     now = {"cost": sum(parts.values()), **parts}
     window = truth.manifest.seconds
     return {f"{name}/s": (then[name] / seconds, now[name] / window) for name in then}

@@ -1,13 +1,29 @@
-"""What a layer that binds an overlay leaves to it."""
+"""What a layer that binds an overlay leaves to it, and what passes brokers then."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from fanplan.layers.overlay.report.passages import Passages
-from fanplan.network.brokers import OverlayProblem
+import numpy as np
+from numpy.typing import NDArray
+
+from fanplan.core.arrays import Longs
+from fanplan.network.brokers import OverlayProblem, Routes
+
+
+@dataclass(frozen=True)
+class Passages:
+    """So many ``arrivals`` at broker ``target`` come from broker ``source``."""
+
+    source: Longs
+    target: Longs
+    arrivals: NDArray[np.float64]
+
+    def renumbered(self, position: Longs) -> Passages:
+        return Passages(position[self.source], position[self.target], self.arrivals)
 
 
 class LeftTraffic(NamedTuple):
@@ -26,3 +42,10 @@ class OverlayBound(Protocol):
 
     def channels_inside(self) -> Mapping[str, int]:
         """How many channels each site has; none at all if channels are not those of sites."""
+
+
+def arriving(routes: Routes) -> Passages:
+    """A message arrives once at every broker of its route."""
+    route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
+    source, target = routes.source[route].astype(np.int64), routes.brokers.astype(np.int64)
+    return Passages(source, target, routes.messages[route])

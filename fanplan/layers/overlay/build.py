@@ -59,9 +59,9 @@ def overlay_layer(
         ledger=totals(ledger),
     )
     tables = {
-        "brokers": broker_table(problem, load, decided.client_load),
+        "brokers": brokers_as_table(problem, load, decided.client_load),
         "clients": decided.clients,
-        "links": link_table(problem, trees, weight, ledger.link.sum(axis=1) / problem.seconds),
+        "links": links_as_table(problem, trees, weight, ledger.link.sum(axis=1) / problem.seconds),
         **(tree_tables(problem, trees) if len(trees.members) > 1 else {}),
     }
     return OverlaySection(record, tables, trees, load, problem.source, seed, version)
@@ -99,7 +99,7 @@ def weights(similarity: scipy.sparse.csr_array, trees: Trees) -> Floats:
     return np.maximum(values_at(similarity, a, b), values_at(similarity, b, a))
 
 
-def broker_table(problem: OverlayProblem, load: Floats, client_load: Floats | None) -> pa.Table:
+def brokers_as_table(problem: OverlayProblem, load: Floats, client_load: Floats | None) -> pa.Table:
     limited = np.isfinite(problem.capacity)
     nothing = pa.nulls(problem.size, pa.float64())
     return pa.table(
@@ -112,7 +112,7 @@ def broker_table(problem: OverlayProblem, load: Floats, client_load: Floats | No
     )
 
 
-def link_table(problem: OverlayProblem, trees: Trees, weight: Floats, rate: Floats) -> pa.Table:
+def links_as_table(problem: OverlayProblem, trees: Trees, weight: Floats, rate: Floats) -> pa.Table:
     return pa.table(link_ends(problem, trees.links) | {"weight": weight, "rate": rate})
 
 

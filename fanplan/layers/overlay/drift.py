@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fanplan.layers.overlay.changes.shape import Client, shape_of
-from fanplan.layers.overlay.changes.states import evidence, judge
+from fanplan.layers.overlay.changes.shape import Client, evidence, judge_overlay, overlay_shape
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import given_clients, load_clients
 from fanplan.plan.drift import LayerNow, Moved, came_and_went
@@ -18,7 +17,7 @@ Homes = dict[Client, set[str]]
 
 def overlay_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     """The same trees with the clients and routes of now."""
-    shape, record, found = shape_of(plan), plan.section(OverlayRecord), evidence(plan, dataset)
+    shape, record, found = overlay_shape(plan), plan.section(OverlayRecord), evidence(plan, dataset)
     clients, standing = clients_now(plan, dataset), shape.brokers & found.capacity.keys()
     given = plan.section(OverlayRecord).clients == "given"
     moved = {
@@ -34,7 +33,7 @@ def overlay_now(plan: StoredPlan, dataset: Path) -> LayerNow:
         return LayerNow(
             moved, {name: (value, None) for name, value in then.items()}, missed, (said,)
         )
-    state = judge(shape, record.limits, found)
+    state = judge_overlay(shape, record.limits, found)
     now = {f"{name}/s": state.figures[name] / found.seconds for name in TOLD}
     figures = {name: (value, now[name]) for name, value in then.items()}
     return LayerNow(moved, figures, missed, state.exceeded)

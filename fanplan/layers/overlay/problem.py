@@ -48,7 +48,7 @@ def owner_cover(left: Extents, right: Extents) -> OwnerPairs:
 
 def _added(first: OwnerPairs, second: OwnerPairs, shape: tuple[int, int]) -> OwnerPairs:
     """The sums of two tables of pairs."""
-    total = (pair_matrix(first, shape) + pair_matrix(second, shape)).tocoo()
+    total = (owner_matrix(first, shape) + owner_matrix(second, shape)).tocoo()
     return total.row.astype(np.int64), total.col.astype(np.int64), total.data
 
 
@@ -61,9 +61,9 @@ def broker_similarity(subscriptions: Extents, advertisements: Extents, brokers: 
     """All three metrics between brokers, whose numbers are the owners."""
     shape = (brokers, brokers)
     return Similarity(
-        overlap=pair_matrix(both_ways(owner_overlap(subscriptions, subscriptions)), shape),
-        cover=pair_matrix(different_owners(owner_cover(subscriptions, subscriptions)), shape),
-        interest=pair_matrix(
+        overlap=owner_matrix(both_ways(owner_overlap(subscriptions, subscriptions)), shape),
+        cover=owner_matrix(different_owners(owner_cover(subscriptions, subscriptions)), shape),
+        interest=owner_matrix(
             different_owners(owner_interest(advertisements, subscriptions)), shape
         ),
     )
@@ -77,12 +77,12 @@ def client_similarity(
     Owners are subscribers and publishers. With weights of advertisements that are a publisher's
     shares of its rate, interest is the expected share of its messages that a subscriber wants.
     """
-    shares = pair_matrix(owner_interest(advertisements, subscriptions), (publishers, subscribers))
+    shares = owner_matrix(owner_interest(advertisements, subscriptions), (publishers, subscribers))
     common = both_ways(owner_overlap(subscriptions, subscriptions))
-    return shares, pair_matrix(common, (subscribers, subscribers))
+    return shares, owner_matrix(common, (subscribers, subscribers))
 
 
-def pair_matrix(pairs: OwnerPairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
+def owner_matrix(pairs: OwnerPairs, shape: tuple[int, int]) -> scipy.sparse.csr_array:
     i, j, value = pairs
     return scipy.sparse.coo_array((value, (i, j)), shape=shape).tocsr()
 

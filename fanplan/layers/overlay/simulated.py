@@ -17,7 +17,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
 from fanplan.data.reader import read_manifest, read_stage
-from fanplan.layers.overlay.check.clients import between_brokers
+from fanplan.layers.overlay.check.evidence import between_brokers
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
 from fanplan.network.dataset import publisher_names, read_brokers, read_links, read_routes

@@ -20,15 +20,14 @@ from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, Plan
 from fanplan.layers.channels.map import MapPairs, map_pairs
 from fanplan.layers.delivery.changes import changes as staging
 from fanplan.layers.delivery.changes.changes import Terms, stage
-from fanplan.layers.delivery.changes.cost import Senders
-from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, movers
+from fanplan.layers.delivery.changes.world import BrokerWorld, DeliveryWorld, Senders, movers
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.search.in_turn import completed, with_groups
 from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.changes import Group, GroupWorld, numbers
 from fanplan.layers.groups.problem.build import hung_at
-from fanplan.layers.overlay.changes.shape import Shape, in_order, matched_trees
+from fanplan.layers.overlay.changes.shape import Shape, by_name, matched_trees
 from fanplan.layers.overlay.record import LimitsRecord
 from fanplan.plan.steps import Staged
 
@@ -54,7 +53,7 @@ class Two:
         after = {running[number]: group for number, group in after.items()}
         sites = {name: f"z{z}" for name, z in zip(names_of(old), old.domain, strict=True) if z >= 0}
         channels = world_between(truth_of(old), *(sent(f) for f in self.found), True)
-        brokers = Brokers(
+        brokers = BrokerWorld(
             *shapes,
             matched_trees(*shapes),
             GroupWorld(before, after, {}, True),
@@ -103,7 +102,7 @@ def names_of(problem: DeliveryProblem) -> list[str]:
 
 def shape_of(problem: DeliveryProblem) -> Shape:
     names, parent = names_of(problem), problem.trees.parent[0]
-    links = {in_order(names[p], names[b]) for b, p in enumerate(parent) if p >= 0}
+    links = {by_name(names[p], names[b]) for b, p in enumerate(parent) if p >= 0}
     people = problem.interest.subscribers.to_pylist()
     clients = {(who, "subscriber"): {names[b]} for who, b in zip(people, problem.home, strict=True)}
     clients |= {(f"p{t}", "publisher"): {names[r]} for t, r in enumerate(problem.trees.root)}
@@ -259,8 +258,8 @@ class ByHand:
         """Whether an entry is a shortcut, or over a link that stands."""
         brokers = self.world.brokers
         both = ((brokers.groups.old, brokers.old), (brokers.groups.new, brokers.new))
-        over = all(in_order(a, b) in s.trees[0] for groups, s in both if number in groups)
-        return not over or in_order(a, b) in self.sets["links"]
+        over = all(by_name(a, b) in s.trees[0] for groups, s in both if number in groups)
+        return not over or by_name(a, b) in self.sets["links"]
 
 
 # ---- tests

@@ -14,10 +14,8 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
-from fanplan.layers.overlay.changes.changes import looser, stage_overlay
-from fanplan.layers.overlay.changes.order import ordered
-from fanplan.layers.overlay.changes.shape import Shape, in_order
-from fanplan.layers.overlay.changes.states import Evidence, judge, no_routes
+from fanplan.layers.overlay.changes.changes import looser, ordered_overlay, stage_overlay
+from fanplan.layers.overlay.changes.shape import Evidence, Shape, by_name, judge_overlay, no_routes
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.layers.registry import load_plan
 
@@ -34,7 +32,7 @@ def random_shape(seed: int, names: list[str], trees: int, clients: int) -> Shape
 
     def tree() -> set[tuple[str, str]]:
         order = draw.permutation(names).tolist()
-        return {in_order(order[i], order[int(draw.integers(i))]) for i in range(1, len(order))}
+        return {by_name(order[i], order[int(draw.integers(i))]) for i in range(1, len(order))}
 
     homes = {
         (f"c{i}", role): set(draw.choice(names, size=draw.integers(1, 3)).tolist())
@@ -79,17 +77,17 @@ def test_any_overlay_becomes_any_other(seed, before, after, trees, others):
     new = random_shape(seed + 1, sorted(after), others, 5)
     if not before & after:
         with pytest.raises(InputError, match="no broker in common"):
-            ordered(old, new, {})
+            ordered_overlay(old, new, {})
         return
     now, changes = old.copy(), Counter()
-    for unit in ordered(old, new, {}):
+    for unit in ordered_overlay(old, new, {}):
         for row in unit:
             now.apply(row)
             changes[row["action"]] += 1
         for tree in now.used():
             assert len(now.trees[tree]) == len(now.brokers) - 1
             assert connected(now.trees[tree], now.brokers)
-        assert judge(now, LimitsRecord(), NOTHING).broken == ()
+        assert judge_overlay(now, LimitsRecord(), NOTHING).broken == ()
         assert {home for homes in now.clients.values() for home in homes} <= now.brokers
     assert now.same(new)
     numbers = old.trees.keys() | new.trees.keys()
@@ -105,28 +103,30 @@ def test_degrees_hold_where_they_can():
     path = [("b0", "b1"), ("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
     other = [("b1", "b3"), ("b3", "b0"), ("b0", "b4"), ("b2", "b4")]
     old, new = (
-        Shape(set(names), {0: {in_order(*x) for x in tree}}, dict.fromkeys(names, 0), {})
+        Shape(set(names), {0: {by_name(*x) for x in tree}}, dict.fromkeys(names, 0), {})
         for tree in (path, other)
     )
     limits = LimitsRecord(degree=2)
     now = old.copy()
-    for unit in ordered(old, new, dict.fromkeys(names, 2)):
+    for unit in ordered_overlay(old, new, dict.fromkeys(names, 2)):
         for row in unit:
             now.apply(row)
-        assert judge(now, limits, NOTHING).exceeded == ()
+        assert judge_overlay(now, limits, NOTHING).exceeded == ()
     assert now.same(new)
 
 
 def test_states_that_are_no_trees_are_named():
     names = ["b0", "b1", "b2"]
     apart = Shape(set(names), {0: {("b0", "b1")}}, dict.fromkeys(names, 0), {})
-    assert judge(apart, LimitsRecord(), NOTHING).broken == ("tree 0: cut off (1): 'b2'",)
+    assert judge_overlay(apart, LimitsRecord(), NOTHING).broken == ("tree 0: cut off (1): 'b2'",)
     ring = {("b0", "b1"), ("b1", "b2"), ("b0", "b2")}
     cycle = Shape(set(names), {0: ring}, dict.fromkeys(names, 0), {})
-    assert judge(cycle, LimitsRecord(), NOTHING).broken == ("tree 0: has a cycle (1): 3 links",)
+    assert judge_overlay(cycle, LimitsRecord(), NOTHING).broken == (
+        "tree 0: has a cycle (1): 3 links",
+    )
     path = Shape(set(names), {0: {("b0", "b1"), ("b1", "b2")}}, dict.fromkeys(names, 0), {})
     limits = LimitsRecord(degree=1, diameter=1)
-    assert [text.partition(" (")[0] for text in judge(path, limits, NOTHING).exceeded] == [
+    assert [text.partition(" (")[0] for text in judge_overlay(path, limits, NOTHING).exceeded] == [
         "limit: degree",
         "limit: diameter",
     ]

@@ -16,31 +16,53 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Ints, Longs
 from fanplan.core.prices import LedgerPrices, Weights
 from fanplan.layers.channels.changes.changes import changes_table, renumbered_channels
 from fanplan.layers.channels.changes.order import ACTIONS, ChannelChanges, ordered_changes
+from fanplan.layers.channels.changes.world import ChannelWorld, PlanKeys
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.changes.modes import mode_changes
 from fanplan.layers.delivery.changes.states import DeliveryStanding
-from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, delivery_world
+from fanplan.layers.delivery.changes.world import BrokerWorld, DeliveryWorld, delivery_world
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups import changes as grouping
 from fanplan.layers.groups.changes import Groups
-from fanplan.layers.overlay.changes.changes import degrees, looser
-from fanplan.layers.overlay.changes.order import Unit
-from fanplan.layers.overlay.changes.order import ordered as ordered_units
-from fanplan.layers.overlay.changes.shape import Link, in_order
+from fanplan.layers.overlay.changes.changes import Unit, degrees, looser
+from fanplan.layers.overlay.changes.changes import ordered_overlay as ordered_units
+from fanplan.layers.overlay.changes.shape import Link, by_name
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
+from fanplan.plan.axis import Axis
 from fanplan.plan.changes import Row, of_rows
 from fanplan.plan.findings import TOLERANCE
-from fanplan.plan.steps import Staged, State, cut
+from fanplan.plan.steps import ModeChange, Staged, State, cut
 from fanplan.plan.stored import StoredPlan
 
 CHANNELS, OVERLAY, GROUPS = 0, 1, 2
+
+
 UNICASTS = ACTIONS.index("unicast")
+
+
 CLIENT_ACTIONS = ("attach", "move", "detach")
+
+
 WHY = "an exchange of links is made whole, and so is a move to another domain"
+
+
+MODES = ("not at all", "channel", "last hop", "channel and last hop", "direct")
+
+
+NOTHING, CHANNEL, LAST_HOP, MIXED, DIRECT = range(len(MODES))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What orders channels and prices states, and what must not be exceeded on the way."""
+
+    weights: Weights
+    prices: LedgerPrices
+    limits: LimitsRecord
+    entries: float
 
 
 def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit: int) -> Staged:
@@ -60,29 +82,19 @@ def stage_delivery(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit
     )
     world = delivery_world(old, new, dataset)
     made = stage(world, terms, limit)
-    said = tuple(notes(old, new, world, made.states))
+    said = tuple(delivery_notes(old, new, world, made.states))
     return replace(made, notes=said, modes=tuple(mode_changes(old, new, world.channels)))
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What orders channels and prices states, and what must not be exceeded on the way."""
-
-    weights: Weights
-    prices: LedgerPrices
-    limits: LimitsRecord
-    entries: float
 
 
 def stage(world: DeliveryWorld, terms: Terms, limit: int) -> Staged:
     """All changes in steps, each state checked."""
     changes = ordered_changes(world.channels, terms.weights, world.movers)
-    line = Line(changes)
+    line = ChangeLine(changes)
     for part in lined_up(world, changes, terms):
         line.add(part)
     step = cut(np.array(line.unit, np.int64), limit, WHY)
     standing = DeliveryStanding(world, changes, terms.prices, terms.limits)
-    states = tuple(judged(standing, line, step))
+    states = tuple(delivery_states(standing, line, step))
     running = {"channels": renumbered_channels(world.channels.running)}
     if world.brokers:
         trees = {tree: runs for tree, runs in world.brokers.trees.items() if tree != runs}
@@ -97,7 +109,7 @@ def most_entries(old: StoredPlan, new: StoredPlan) -> float:
     return max(given) if len(given) == len(limits) else np.inf
 
 
-def notes(
+def delivery_notes(
     old: StoredPlan, new: StoredPlan, world: DeliveryWorld, states: tuple[State, ...]
 ) -> Iterator[str]:
     if old.section(DeliveryRecord).params.prices != new.section(DeliveryRecord).params.prices:
@@ -113,11 +125,51 @@ def notes(
         yield f"at its dearest, after step {int(np.argmax(costs)):,}, it costs {max(costs):,.1f}"
 
 
+def mode_changes(old: StoredPlan, new: StoredPlan, world: ChannelWorld) -> Iterator[ModeChange]:
+    """All pairs of modes with flows that change so, most messages first."""
+    modes = [modes_of(plan, world) for plan in (world.old, world.new)]
+    changed = np.flatnonzero(modes[0] != modes[1])
+    kind = modes[0][changed] * len(MODES) + modes[1][changed]
+    classes, messages = classes_of_flows(old, new, world), world.truth.messages
+    found = []
+    for pair in np.unique(kind).tolist():
+        flows = changed[kind == pair]
+        names = (MODES[pair // len(MODES)], MODES[pair % len(MODES)])
+        sent = float(messages[flows].sum())
+        found.append(ModeChange(*names, len(np.unique(classes[flows])), len(flows), sent))
+    yield from sorted(found, key=lambda change: -change.messages)
+
+
+def modes_of(plan: PlanKeys, world: ChannelWorld) -> Ints:
+    """The mode of each flow in a plan."""
+    carried, alone = (np.zeros(len(world.truth.names), bool) for _ in range(2))
+    carried[plan.carried // max(1, world.channels)] = True
+    alone[plan.unicast // world.users] = True
+    modes = CHANNEL * carried + LAST_HOP * alone
+    modes[plan.direct] = DIRECT
+    result: Ints = modes.astype(np.int32)
+    return result
+
+
+def classes_of_flows(old: StoredPlan, new: StoredPlan, world: ChannelWorld) -> Longs:
+    """The audience class of each flow by the new plan, or by the old one if it is gone."""
+    found = np.full(len(world.truth.names), -1, np.int64)
+    shift = 0
+    for plan in (new, old):
+        table = plan.read("flows", ("flow", "audience_class"))
+        at = Axis("flow", world.truth.names).number(pa.table([table["flow"]], names=["flow"]))
+        own = table["audience_class"].to_numpy().astype(np.int64) + shift
+        free = (at >= 0) & (found[at] < 0)
+        found[at[free]] = own[free]
+        shift += int(own.max(initial=0)) + 1
+    return found
+
+
 # ---- parts in a line
 
 
 @dataclass(frozen=True)
-class Part:
+class ChangePart:
     """Changes that follow each other: numbers of those of channels, or rows of one of the others.
 
     ``whole``: they are made together; ``with_last``: together with the last of the part before.
@@ -130,7 +182,7 @@ class Part:
     with_last: bool = False
 
 
-class Line:
+class ChangeLine:
     """All changes in order: of which kind each is, its number among these, and its unit."""
 
     def __init__(self, changes: ChannelChanges) -> None:
@@ -140,7 +192,7 @@ class Line:
         self.number: list[int] = []
         self.unit: list[int] = []
 
-    def add(self, part: Part) -> None:
+    def add(self, part: ChangePart) -> None:
         numbers = part.numbers.tolist()
         if part.kind != CHANNELS:
             rows = self.rows[part.kind]
@@ -163,7 +215,7 @@ class Line:
         return pa.concat_tables(parts).take(pa.array(at))
 
 
-def judged(standing: DeliveryStanding, line: Line, step: Longs) -> Iterator[State]:
+def delivery_states(standing: DeliveryStanding, line: ChangeLine, step: Longs) -> Iterator[State]:
     """The old plan, and what stands after each step."""
     yield standing.judge()
     kind, number = np.array(line.kind, np.int64), np.array(line.number, np.int64)
@@ -179,13 +231,13 @@ def judged(standing: DeliveryStanding, line: Line, step: Longs) -> Iterator[Stat
 # ---- the order of parts
 
 
-def lined_up(world: DeliveryWorld, changes: ChannelChanges, terms: Terms) -> Iterator[Part]:
+def lined_up(world: DeliveryWorld, changes: ChannelChanges, terms: Terms) -> Iterator[ChangePart]:
     """All parts in order."""
     moving = np.flatnonzero(changes.moving >= 0)
     first = int(moving[0]) if len(moving) else len(changes)
     before, after = np.arange(first), np.arange(first + len(moving), len(changes))
     if world.brokers is None:
-        yield Part(CHANNELS, before)
+        yield ChangePart(CHANNELS, before)
         return
     units = Units.of(world, world.brokers, terms.limits)
     cut_off = hanging(world.brokers)
@@ -193,19 +245,19 @@ def lined_up(world: DeliveryWorld, changes: ChannelChanges, terms: Terms) -> Ite
         # A group ends just before the first of its links goes.
         gone = {(r["from_broker"], r["to_broker"]) for r in unit if r["action"] == "unlink"}
         now = [number for number, links in cut_off.items() if links & gone]
-        yield Part(GROUPS, rows=ended(world.brokers, now, cut_off))
-        yield Part(OVERLAY, rows=unit, whole=True)
-    making, leaving = group_rows(world.brokers, hanging(world.brokers), terms.entries)
-    yield Part(GROUPS, rows=ended(world.brokers, list(cut_off), cut_off))
+        yield ChangePart(GROUPS, rows=ended(world.brokers, now, cut_off))
+        yield ChangePart(OVERLAY, rows=unit, whole=True)
+    making, leaving = rows_of_groups(world.brokers, hanging(world.brokers), terms.entries)
+    yield ChangePart(GROUPS, rows=ended(world.brokers, list(cut_off), cut_off))
     # Who is missing something gets it first.
     lead = int(np.argmin(np.append(changes.phase[before] == UNICASTS, False)))
-    yield Part(CHANNELS, before[:lead])
-    yield Part(GROUPS, rows=making)
-    yield Part(CHANNELS, before[lead:])
+    yield ChangePart(CHANNELS, before[:lead])
+    yield ChangePart(GROUPS, rows=making)
+    yield ChangePart(CHANNELS, before[lead:])
     yield from moves(world, changes, units)
-    yield Part(CHANNELS, after)
-    yield from (Part(OVERLAY, rows=unit, whole=True) for unit in units.late)
-    yield Part(GROUPS, rows=leaving)
+    yield ChangePart(CHANNELS, after)
+    yield from (ChangePart(OVERLAY, rows=unit, whole=True) for unit in units.late)
+    yield ChangePart(GROUPS, rows=leaving)
 
 
 @dataclass(frozen=True)
@@ -221,7 +273,7 @@ class Units:
     at_once: Unit
 
     @classmethod
-    def of(cls, world: DeliveryWorld, brokers: Brokers, limits: LimitsRecord) -> Units:
+    def of(cls, world: DeliveryWorld, brokers: BrokerWorld, limits: LimitsRecord) -> Units:
         old, new = brokers.old, brokers.new
         units = ordered_units(old, new, degrees(limits, old.brokers | new.brokers))
         names = world.channels.truth.subscribers.take(pa.array(world.movers)).to_pylist()
@@ -243,21 +295,21 @@ class Units:
             self.early.append(unit)
 
 
-def moves(world: DeliveryWorld, changes: ChannelChanges, units: Units) -> Iterator[Part]:
+def moves(world: DeliveryWorld, changes: ChannelChanges, units: Units) -> Iterator[ChangePart]:
     """Who goes to another domain leaves its channels, goes there and joins others, all together."""
     if units.at_once:
-        yield Part(OVERLAY, rows=units.at_once, whole=True)
-        yield Part(CHANNELS, np.flatnonzero(changes.moving >= 0), whole=True, with_last=True)
+        yield ChangePart(OVERLAY, rows=units.at_once, whole=True)
+        yield ChangePart(CHANNELS, np.flatnonzero(changes.moving >= 0), whole=True, with_last=True)
         return
     for number, name in zip(world.movers.tolist(), units.moving, strict=True):
         own = np.flatnonzero(changes.moving == number)
-        yield Part(OVERLAY, rows=units.moving[name], whole=True)
+        yield ChangePart(OVERLAY, rows=units.moving[name], whole=True)
         glued = bool(units.moving[name])
-        yield Part(CHANNELS, own, whole=True, with_last=glued)
+        yield ChangePart(CHANNELS, own, whole=True, with_last=glued)
 
 
-def group_rows(
-    brokers: Brokers, cut_off: Container[int], most: float
+def rows_of_groups(
+    brokers: BrokerWorld, cut_off: Container[int], most: float
 ) -> tuple[list[Row], list[Row]]:
     """What can begin when the groups that are cut off have ended; and what goes on afterwards.
 
@@ -272,20 +324,20 @@ def group_rows(
     return rows[:first], rows[first:]
 
 
-def hanging(brokers: Brokers) -> dict[int, set[Link]]:
+def hanging(brokers: BrokerWorld) -> dict[int, set[Link]]:
     """Old groups over links or brokers that go, with such links."""
     links = set(brokers.old.links()) - set(brokers.new.links())
     found = {}
     for number in sorted(brokers.groups.old.keys() - brokers.groups.new.keys()):
         entries = brokers.groups.old[number].entries
         gone = {end for entry in entries for end in entry} - brokers.new.brokers
-        own = links & {in_order(*entry) for entry in entries}
+        own = links & {by_name(*entry) for entry in entries}
         if gone or own:
             found[number] = own
     return found
 
 
-def ended(brokers: Brokers, numbers: list[int], cut_off: dict[int, set[Link]]) -> list[Row]:
+def ended(brokers: BrokerWorld, numbers: list[int], cut_off: dict[int, set[Link]]) -> list[Row]:
     """The ends of groups, which are taken out of those to end."""
     for number in numbers:
         del cut_off[number]

@@ -19,13 +19,25 @@ from fanplan.layers.channels.changes.order import ChannelChanges
 from fanplan.layers.channels.changes.world import relation_sides
 from fanplan.layers.channels.check.check import count_ledger, find_service
 from fanplan.layers.channels.check.evidence import Decisions
-from fanplan.layers.delivery.changes.cost import Sites, broker_ledger, problem_on
-from fanplan.layers.delivery.changes.world import Brokers, DeliveryWorld, state_sites
-from fanplan.layers.delivery.check.check import priced
+from fanplan.layers.delivery.changes.world import (
+    BrokerWorld,
+    DeliveryWorld,
+    Sites,
+    broker_ledger,
+    problem_on,
+    state_sites,
+)
+from fanplan.layers.delivery.check.check import priced_parts
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.groups.changes import Group, Setting
-from fanplan.layers.overlay.changes.shape import Link, Shape, in_order
-from fanplan.layers.overlay.changes.states import Evidence, judge, no_routes
+from fanplan.layers.overlay.changes.shape import (
+    Evidence,
+    Link,
+    Shape,
+    by_name,
+    judge_overlay,
+    no_routes,
+)
 from fanplan.layers.overlay.record import LimitsRecord
 from fanplan.plan.changes import Row
 from fanplan.plan.findings import EXAMPLES, Findings
@@ -37,7 +49,7 @@ UNKNOWN = Evidence(lambda shape, names: no_routes(), {}, None, 1.0)
 class BrokersStanding:
     """What stands of brokers, trees, clients and groups: at first the old plan."""
 
-    def __init__(self, brokers: Brokers, limits: LimitsRecord) -> None:
+    def __init__(self, brokers: BrokerWorld, limits: LimitsRecord) -> None:
         self.plans, self.limits = brokers, limits
         self.shape, self.setting = brokers.old.copy(), brokers.groups.setting()
         self._judged: State | None = None
@@ -54,7 +66,7 @@ class BrokersStanding:
     def judge(self) -> State:
         """Trees are trees, groups are whole, and hang on links that stand."""
         if self._judged is None:
-            tree, findings = judge(self.shape, self.limits, UNKNOWN), Findings()
+            tree, findings = judge_overlay(self.shape, self.limits, UNKNOWN), Findings()
             groups = self.setting.judge()
             require_linked(self.plans, self.setting, set(self.shape.links()), findings)
             broken = (*tree.broken, *groups.broken, *findings.violations)
@@ -82,7 +94,7 @@ class BrokersStanding:
 
 
 def require_linked(
-    brokers: Brokers, setting: Setting, links: set[Link], findings: Findings
+    brokers: BrokerWorld, setting: Setting, links: set[Link], findings: Findings
 ) -> None:
     """Groups in use go over links that stand; a shortcut needs none."""
     planned = [set(shape.links()) for shape in (brokers.old, brokers.new)]
@@ -93,7 +105,7 @@ def require_linked(
         own = set.intersection(
             *(p for p, has in zip(planned, groups, strict=True) if number in has)
         )
-        over = {in_order(*entry) for entry in setting.known[number].entries} & own
+        over = {by_name(*entry) for entry in setting.known[number].entries} & own
         cut += [f"group {number}, {a!r} to {b!r}" for a, b in sorted(over - links)]
     findings.violate("group in use over a link that is gone", len(cut), cut)
 
@@ -181,7 +193,7 @@ class DeliveryStanding:
         counted = count_ledger(truth, decisions, find_service(truth, decisions))
         direct = self.channels.direct()
         past = float(truth.messages[direct] @ np.diff(decisions.unicast.starts)[direct])
-        return priced(self.prices, counted, past, far, float(truth.messages.sum()))
+        return priced_parts(self.prices, counted, past, far, float(truth.messages.sum()))
 
     def far(self, decisions: Decisions, direct: Longs) -> dict[str, float]:
         """The ledger of brokers; none without them."""

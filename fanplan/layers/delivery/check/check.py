@@ -37,8 +37,8 @@ def check_delivery(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
         return
     check_domains(stored, findings)
     check_direct(stored, findings)
-    check_limits(plan, stored, findings)
-    check_costs(plan, stored, findings)
+    check_delivery_limits(plan, stored, findings)
+    check_delivery_costs(plan, stored, findings)
 
 
 def check_domains(stored: StoredDelivery, findings: Findings) -> None:
@@ -60,7 +60,7 @@ def check_direct(stored: StoredDelivery, findings: Findings) -> None:
     findings.violate("direct_classes: on a channel too", len(both), [f"class {c}" for c in both])
 
 
-def check_limits(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
+def check_delivery_limits(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
     record = plan.section(DeliveryRecord)
     for domain, count in enumerate(np.bincount(stored.domain, minlength=len(stored.names))):
         if count > record.channels:
@@ -79,9 +79,9 @@ def check_limits(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -
         findings.violate("direct_classes: not allowed", int(stored.direct.sum()), [])
 
 
-def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
+def check_delivery_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
     """Parts from the ledgers of the layers, which their own checks have counted."""
-    record, counted = plan.section(DeliveryRecord), parts(plan, stored)
+    record, counted = plan.section(DeliveryRecord), cost_parts(plan, stored)
     total = sum(counted.values())
     for name in sorted(counted.keys() | record.parts.keys()):
         said, found = record.parts.get(name, np.nan), counted.get(name, np.nan)
@@ -114,13 +114,13 @@ def check_costs(plan: StoredPlan, stored: StoredDelivery, findings: Findings) ->
             findings.violate(f"plan.json: delivery.{name}", 1, [f"{low} is above {high}"])
 
 
-def parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
+def cost_parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
     """What each part of the ledger costs."""
     interest = stored.problem.interest
     far = plan.section(GroupsRecord).ledger if plan.has(GroupsRecord) else {}
     direct = float(interest.messages @ (interest.audience_sizes * stored.direct))
     total = float(interest.messages.sum())
-    return priced(
+    return priced_parts(
         plan.section(DeliveryRecord).params.prices,
         plan.section(ChannelsRecord).ledger,
         direct,
@@ -129,7 +129,7 @@ def parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
     )
 
 
-def priced(
+def priced_parts(
     prices: LedgerPrices,
     near: Mapping[str, float],
     direct: float,

@@ -12,8 +12,8 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture, other_numbers
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.delivery.report.steps import LEAST
-from fanplan.layers.delivery.report.ways import read_ways
+from fanplan.layers.delivery.report.section import LEAST
+from fanplan.layers.delivery.report.ways import count_ways
 from fanplan.layers.delivery.search.joint import joint_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.record import GroupsRecord
@@ -35,7 +35,7 @@ def delivery_curve(
 
     Limits apply as they did. Takes as long as the search of the plan, for each number.
     """
-    params, marks = params_of(plan.section(DeliveryRecord)), marking_cost(plan)
+    params, marks = delivery_params_of(plan.section(DeliveryRecord)), priced_marking(plan)
     points = []
     for number in numbers:
         wished = replace(params, channels=number)
@@ -45,7 +45,7 @@ def delivery_curve(
 
 
 def delivery_curve_picture(name: str, plan: StoredPlan, points: Sequence[CurvePoint]) -> Picture:
-    record, marks = plan.section(DeliveryRecord), marking_cost(plan)
+    record, marks = plan.section(DeliveryRecord), priced_marking(plan)
     chosen = CurvePoint(record.channels, record.cost + marks, (record.layered + marks,))
     each = " on each site" if any(record.domains) else ""
     words = CurveWords(
@@ -58,7 +58,7 @@ def delivery_curve_picture(name: str, plan: StoredPlan, points: Sequence[CurvePo
     return curve_picture(f"{name}-curve", points, chosen, words)
 
 
-def params_of(record: DeliveryRecord) -> DeliveryParams:
+def delivery_params_of(record: DeliveryRecord) -> DeliveryParams:
     """What delivery was planned with."""
     return DeliveryParams(
         channels=record.channels,
@@ -69,7 +69,7 @@ def params_of(record: DeliveryRecord) -> DeliveryParams:
     )
 
 
-def marking_cost(plan: StoredPlan) -> float:
+def priced_marking(plan: StoredPlan) -> float:
     """What descriptors cost as they are marked."""
     marking = plan.find(MarkingRecord)
     return plan.section(DeliveryRecord).params.prices.control * marking.cost if marking else 0.0
@@ -84,6 +84,6 @@ def wants_curve(plan: StoredPlan) -> bool:
 
 def designed_curve(plan: StoredPlan, dataset: Dataset, _: Engine) -> list[CurvePoint]:
     """All layers planned together with other numbers of channels, on the plan's own trees."""
-    problem = read_ways(plan, dataset.path).stored.problem
+    problem = count_ways(plan, dataset.path).stored.problem
     channels, flows = plan.section(DeliveryRecord).channels, plan.section(ChannelsRecord).flows
     return delivery_curve(plan, problem, other_numbers(channels, flows))

@@ -9,21 +9,21 @@ import numpy as np
 
 from fanplan.data.reader import read_stage
 from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.delivery.report.steps import LEAST, UNIT, saving_of, stacks_of
 from fanplan.layers.delivery.report.ways import (
     BETWEEN,
     CHANNEL,
     DIRECT,
     HOP,
     TO_PEOPLE,
-    Ways,
-    read_ways,
+    TrafficWays,
+    count_ways,
 )
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.page.bars import Stack, stacked
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import NEEDS_DATASET, Planned, Told
 from fanplan.page.numbers import number, percent
+from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
 
 LEAD = (
@@ -31,8 +31,40 @@ LEAD = (
     "site, or alone, by a last hop from their broker or directly from where it enters. Between "
     "brokers: matched once where it enters if it is in a group, else at every broker on its way."
 )
+
+
+UNIT = "cost of messages, matches and state"
+
+
+LEAST = "what no plan can undercut"
+
+
+TOGETHER, MARKED = "all together", "marking"
+
+
+SYSTEMS = {
+    "planned tree": "content routing on the planned tree",
+    "channels": "with multicast channels",
+    "layer by layer": "layers planned one by one",
+    TOGETHER: "layers planned together",
+}
+"""What the steps of a plan are called as systems, unless by their own name."""
+
+
+GAINS = {
+    "content routing on a random tree": "routing on interest",
+    "planned tree": "the planned tree",
+    "channels": "multicast channels",
+    "unicast": "sending on interest",
+    TOGETHER: "planning all together",
+    MARKED: "marking links",
+}
+"""What each step is due to; short, as a figure stands beside it, also on a phone."""
+
+
 MOST_CLASSES = 500
 """Audience classes in the table; a plan may have very many small ones."""
+
 
 PARTS = {
     "multicast": "channel",
@@ -46,13 +78,16 @@ PARTS = {
 }
 """The colours of parts of the cost."""
 
+
 PEOPLE = dict(zip(TO_PEOPLE, ("channel", "hop", "direct"), strict=True))
+
+
 BROKERS = dict(zip(BETWEEN, ("group", "matching", "entry", "direct"), strict=True))
 
 
 def tell_delivery(planned: Planned) -> Told:
     plan, dataset = planned.plan, planned.material.dataset
-    ways = None if dataset is None else read_ways(plan, dataset)
+    ways = None if dataset is None else count_ways(plan, dataset)
     steps = stacks_of(plan.section(DeliveryRecord))
     pictures, listings, notes = [], [parts_listing(planned.name, steps)], list(warnings(plan))
     if ways is None or dataset is None:
@@ -64,12 +99,12 @@ def tell_delivery(planned: Planned) -> Told:
         planned.name,
         planned.title,
         LEAD,
-        facts(plan.section(DeliveryRecord)),
+        delivery_facts(plan.section(DeliveryRecord)),
         pictures,
         listings,
         notes,
     )
-    return Told(saving_of(planned), section, (parts_picture(planned.name, steps),))
+    return Told(delivery_saving(planned), section, (parts_picture(planned.name, steps),))
 
 
 def warnings(plan: StoredPlan) -> tuple[str, ...]:
@@ -78,7 +113,7 @@ def warnings(plan: StoredPlan) -> tuple[str, ...]:
     )
 
 
-def facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
+def delivery_facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
     fixed = (
         [("as another plan has them", ", ".join(record.params.fixed))]
         if record.params.fixed
@@ -109,6 +144,41 @@ def limit(record: DeliveryRecord) -> str:
     return told if record.params.direct else f"{told}, none directly"
 
 
+def delivery_saving(planned: Planned) -> Saving:
+    """One cost for all layers, from flooding or broadcast to the plan."""
+    record = planned.plan.section(DeliveryRecord)
+    return Saving(
+        name=planned.name,
+        layer="All layers",
+        plan=planned.folder,
+        unit=UNIT,
+        steps=tuple(
+            Step(words, step.cost)
+            for words, step in zip(words_of(record), record.steps, strict=True)
+        ),
+        gains=tuple(gain(step.name, planned.plan) for step in record.steps[1:]),
+        least=Step(LEAST, record.bound),
+    )
+
+
+def stacks_of(record: DeliveryRecord) -> list[Stack]:
+    """What the cost consists of at every step."""
+    named = zip(words_of(record), record.steps, strict=True)
+    return [Stack(words, step.parts) for words, step in named]
+
+
+def words_of(record: DeliveryRecord) -> list[str]:
+    """The steps as systems; the last is the plan."""
+    return [*(SYSTEMS.get(step.name, step.name) for step in record.steps[:-1]), "this plan"]
+
+
+def gain(name: str, plan: StoredPlan) -> str:
+    """Layer by layer is what groups add to channels, or channels where there are no brokers."""
+    if name == "layer by layer":
+        return "groups matched once" if plan.has(GroupsRecord) else "multicast channels"
+    return GAINS.get(name, name)
+
+
 # ---- what it costs
 
 
@@ -130,7 +200,7 @@ def parts_listing(name: str, steps: list[Stack]) -> Listing:
 # ---- how it travels
 
 
-def way_pictures(planned: Planned, ways: Ways) -> list[Picture]:
+def way_pictures(planned: Planned, ways: TrafficWays) -> list[Picture]:
     """Deliveries by where people are, and messages by where they enter."""
     name = planned.name
     to_people = [
@@ -153,7 +223,7 @@ def way_pictures(planned: Planned, ways: Ways) -> list[Picture]:
     return [*pictures, stacked(f"{name}-brokers", title, "messages", between, BROKERS, brokers)]
 
 
-def domain_listing(name: str, ways: Ways) -> Listing:
+def domain_listing(name: str, ways: TrafficWays) -> Listing:
     """A row for each multicast domain, and one for brokers that are in none."""
     stored, names = ways.stored, ways.names
     problem, count = stored.problem, len(ways.names)
@@ -186,7 +256,7 @@ def domain_listing(name: str, ways: Ways) -> Listing:
     return Listing(f"{name}-sites", "Multicast domains", header, rows, caption)
 
 
-def class_listing(name: str, ways: Ways, dataset: Path) -> Listing:
+def class_listing(name: str, ways: TrafficWays, dataset: Path) -> Listing:
     """The audience classes with most deliveries, and how each reaches its subscribers."""
     interest = ways.stored.problem.interest
     to_people, between = ways.by_class(), ways.class_between()
@@ -220,7 +290,7 @@ def without_last(listing: Listing) -> Listing:
     return Listing(listing.name, listing.title, listing.header[:-1], rows, listing.caption)
 
 
-def sites_reached(ways: Ways) -> np.ndarray:
+def sites_reached(ways: TrafficWays) -> np.ndarray:
     """Of each class the number of domains where somebody wants it."""
     count = len(ways.names)
     pairs = np.unique(ways.row * count + ways.home[ways.person])

@@ -1,12 +1,14 @@
-"""How the traffic of a stored delivery reaches people: counted by way, site and audience class."""
+"""How the traffic of a stored delivery reaches people, and what passes each broker then."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.record import ChannelsRecord
@@ -15,7 +17,8 @@ from fanplan.layers.delivery.recount import reached_by_channels, recounted_route
 from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.read import StoredGroups, read_groups
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.network.brokers import Routes
+from fanplan.layers.overlay.bound import Passages
+from fanplan.network.brokers import OverlayProblem, Routes
 from fanplan.network.dataset import read_brokers
 from fanplan.plan.stored import StoredPlan
 
@@ -32,7 +35,7 @@ EVERYWHERE = "everywhere"
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
+class TrafficWays:
     """Every (audience class, subscriber) pair with its way, and every parcel with its own.
 
     Pair i is subscriber ``person[i]`` of class ``row[i]``. A parcel is the part of a class that
@@ -97,7 +100,7 @@ def table(row: Ints | Longs, column: Longs, weight: Floats, shape: tuple[int, in
     return flat.astype(np.float64).reshape(shape)
 
 
-def read_ways(plan: StoredPlan, dataset: Path) -> Ways:
+def count_ways(plan: StoredPlan, dataset: Path) -> TrafficWays:
     """Count a plan's tables against its dataset; without brokers all enters at one place."""
     groups = read_groups(plan, read_brokers(dataset).names) if plan.has(GroupsRecord) else None
     stored = read_delivery(plan, dataset, groups.trees if groups else None)
@@ -107,7 +110,7 @@ def read_ways(plan: StoredPlan, dataset: Path) -> Ways:
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)
     served = np.asarray(reached_by_channels(*given)[row, interest.audience]).ravel() > 0
     routes = recounted_routes(*given, stored.direct)
-    return Ways(
+    return TrafficWays(
         stored=stored,
         channels=channels,
         row=row,
@@ -130,3 +133,59 @@ def between(stored: StoredDelivery, routes: Routes, groups: StoredGroups | None)
     )
     ways = (stored.direct[stored.problem.row], elsewhere == 0, grouped)
     return np.select(ways, (PAST, ENTRY, GROUP), DEFAULT)
+
+
+def delivering(ways: TrafficWays, channels: bool) -> Passages:
+    """Every delivery to the home broker; with channels to where a channel of the domain begins.
+
+    That is its broker nearest to the entry, or the entry itself if it is in the domain. What is
+    sent directly passes no broker, and is left out then.
+    """
+    problem = ways.stored.problem
+    way = ways.to_person if channels else np.full(len(ways.row), HOP)
+    kept = way != DIRECT
+    home = problem.home[ways.person[kept]].astype(np.int64)
+    brokers = len(problem.brokers)
+    # A place is a home broker, or beyond these the domain whose channel delivers.
+    place = np.where(way[kept] == CHANNEL, brokers + problem.domain[home], home)
+    row, place, people = pairs_counted(ways.row[kept], place, brokers + problem.domains)
+    parcel, at = parcels_of(problem.row, row, problem.interest.size)
+    root = problem.trees.root[problem.tree[parcel]].astype(np.int64)
+    target = place[at]
+    heard = np.flatnonzero(target >= brokers)
+    domain, start = target[heard] - brokers, root[heard]
+    gateway = problem.gateways[problem.tree[parcel[heard]], domain]
+    target[heard] = np.where(problem.domain[start] == domain, start, gateway)
+    return Passages(root, target, problem.messages[parcel] * people[at])
+
+
+def pairs_counted(row: Longs, place: Longs, places: int) -> tuple[Longs, Longs, Longs]:
+    """Different pairs of class and place, ascending, and how often each comes."""
+    key, times = np.unique(row * places + place, return_counts=True)
+    return key // places, key % places, times
+
+
+def parcels_of(parcel_row: NDArray[np.int32], row: Longs, size: int) -> tuple[Longs, Longs]:
+    """Every parcel with each entry of its class: (parcel, position in ``row``)."""
+    starts = np.searchsorted(row, np.arange(size + 1))
+    sizes = np.diff(starts)[parcel_row]
+    parcel = np.repeat(np.arange(len(parcel_row)), sizes)
+    within = np.arange(len(parcel)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return parcel, starts[parcel_row[parcel]] + within
+
+
+def positions_in_overlay(ways: TrafficWays, problem: OverlayProblem) -> NDArray[np.int64]:
+    """Of each broker that delivery numbers its position in the overlay, which may use only some."""
+    found = pc.index_in(ways.stored.problem.brokers, problem.brokers).fill_null(-1)
+    result: NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    return result
+
+
+def overlay_of_rest(
+    ways: TrafficWays, problem: OverlayProblem, position: NDArray[np.int64]
+) -> OverlayProblem:
+    """The same overlay with the traffic that channels and direct unicast do not carry."""
+    at, routes = position.astype(np.int32), ways.routes
+    return replace(
+        problem, routes=replace(routes, source=at[routes.source], brokers=at[routes.brokers])
+    )

@@ -122,7 +122,7 @@ def completed(
 ) -> ChannelMap:
     """The map in which all who are not reached by a channel get unicast."""
     bits = bits_of_pairs(members.left, members.right, channels, len(interest.subscribers))
-    rest = unreached_pairs(
+    rest = reached_by_none(
         interest.indptr, interest.audience, assigned.starts(interest.size), assigned.right, bits
     )
     row = np.repeat(np.arange(interest.size, dtype=np.int32), interest.audience_sizes)
@@ -130,7 +130,7 @@ def completed(
 
 
 @compiled
-def unreached_pairs(
+def reached_by_none(
     indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Words
 ) -> Bools:
     """For each (row, interested subscriber) whether no channel of the row has the subscriber."""

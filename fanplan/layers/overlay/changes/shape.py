@@ -1,20 +1,33 @@
-"""An overlay by names: brokers, the links of trees, which tree takes what, where clients are."""
+"""An overlay by names as it stands between two plans, and how the check judges it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy.optimize import linear_sum_assignment
 
-from fanplan.layers.overlay.record import OverlayRecord
+from fanplan.core.arrays import Floats, Ints
+from fanplan.layers.overlay.check.check import check_crowded, check_tree_limits, count_tree
+from fanplan.layers.overlay.check.evidence import Truth, between_brokers, link_facts
+from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
+from fanplan.network.brokers import ClientProblem, Routes
+from fanplan.network.dataset import load_clients, load_overlay, read_brokers, read_links
+from fanplan.plan.axis import Axis
 from fanplan.plan.changes import Row
+from fanplan.plan.findings import EXAMPLES, Findings
+from fanplan.plan.steps import State
 from fanplan.plan.stored import StoredPlan
+from fanplan.plan.walks import Proved, prove
 
 Link = tuple[str, str]
+
+
 Client = tuple[str, str]
 """name, role"""
 
@@ -72,7 +85,39 @@ class Shape:
         return told(self) == told(other)
 
 
-def shape_of(plan: StoredPlan) -> Shape:
+RoutesOf = Callable[[Shape, pa.Array], Routes]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a dataset says of brokers and traffic; without one nothing is known of either."""
+
+    routes: RoutesOf
+    capacity: dict[str, float]
+    dataset: Path | None
+    seconds: float
+
+    @property
+    def known(self) -> bool:
+        return self.dataset is not None
+
+    def truth(self, shape: Shape) -> Truth:
+        """In the positions of the brokers that stand."""
+        names = pa.array(sorted(shape.brokers), pa.string())
+        capacity = np.array([self.capacity.get(name, np.inf) for name in names.to_pylist()])
+        links = None if self.dataset is None else read_links(self.dataset, names)
+        return Truth(
+            names,
+            capacity,
+            np.zeros(len(names)),
+            self.routes(shape, names),
+            lambda ends: np.zeros(len(ends)),
+            *link_facts(links),
+            self.seconds,
+        )
+
+
+def overlay_shape(plan: StoredPlan) -> Shape:
     """The overlay of a stored plan."""
     brokers = plan.read("brokers", ("broker",))["broker"].to_pylist()
     trees: dict[int, set[Link]] = {
@@ -81,19 +126,19 @@ def shape_of(plan: StoredPlan) -> Shape:
     of = dict.fromkeys(brokers, 0)
     if plan.section(OverlayRecord).trees > 1:
         for row in plan.read("tree_links", ("tree", "a", "b")).to_pylist():
-            trees[row["tree"]].add(in_order(row["a"], row["b"]))
+            trees[row["tree"]].add(by_name(row["a"], row["b"]))
         for row in plan.read("tree_sources", ("broker", "tree")).to_pylist():
             of[row["broker"]] = row["tree"]
     else:
         rows = plan.read("links", ("a", "b")).to_pylist()
-        trees[0] = {in_order(row["a"], row["b"]) for row in rows}
+        trees[0] = {by_name(row["a"], row["b"]) for row in rows}
     clients: dict[Client, set[str]] = {}
     for row in plan.read("clients", ("client", "role", "broker")).to_pylist():
         clients.setdefault((row["client"], row["role"]), set()).add(row["broker"])
     return Shape(set(brokers), trees, of, clients)
 
 
-def in_order(a: str, b: str) -> Link:
+def by_name(a: str, b: str) -> Link:
     return (a, b) if a < b else (b, a)
 
 
@@ -132,6 +177,118 @@ def way(tree: Iterable[Link], one: str, other: str) -> list[Link]:
                 reached.append(far)
     links = []
     while other != one:
-        links.append(in_order(above[other], other))
+        links.append(by_name(above[other], other))
         other = above[other]
     return links
+
+
+def evidence(plan: StoredPlan, dataset: Path | None) -> Evidence:
+    """From the stages that the plan was made from."""
+    record = plan.section(OverlayRecord)
+    if dataset is None:
+        return Evidence(lambda shape, names: no_routes(), {}, None, record.seconds)
+    brokers = read_brokers(dataset)
+    capacity = dict(zip(brokers.names.to_pylist(), brokers.capacity.tolist(), strict=True))
+    if record.clients == "given":
+        problem = load_overlay(dataset)
+        return Evidence(lambda shape, names: problem.routes, capacity, dataset, problem.seconds)
+    clients = load_clients(dataset)
+    routes: RoutesOf = lambda shape, names: routes_where_clients_are(clients, shape, names)  # noqa: E731
+    return Evidence(routes, capacity, dataset, clients.seconds)
+
+
+def no_routes() -> Routes:
+    nothing = np.zeros(0)
+    ints = nothing.astype(np.int32)
+    return Routes(ints, np.zeros(1, np.int64), ints, nothing, nothing)
+
+
+def routes_where_clients_are(problem: ClientProblem, shape: Shape, names: pa.Array) -> Routes:
+    """Routes between brokers, by where clients are; one without a broker sends and gets nothing."""
+    sending = homes_standing(shape, "publisher", problem.publishers, names)
+    wanting = homes_standing(shape, "subscriber", problem.subscribers, names)
+    routes = problem.routes
+    kept = [
+        (row, routes.destinations(row)[wanting[routes.destinations(row)] >= 0])
+        for row in np.flatnonzero(sending[routes.source] >= 0).tolist()
+    ]
+    rows = np.array([row for row, _ in kept], np.int64)
+    some = Routes(
+        routes.source[rows],
+        np.cumsum([0, *(len(ends) for _, ends in kept)]),
+        np.concatenate([np.zeros(0, np.int32), *(ends for _, ends in kept)]),
+        routes.messages[rows],
+        routes.deliveries[rows],
+    )
+    return between_brokers(some, sending, wanting)
+
+
+def homes_standing(shape: Shape, role: str, clients: pa.Array, names: pa.Array) -> Ints:
+    """The position of the broker of each client; -1 if it has none."""
+    places = [min(shape.clients.get((name, role)) or {""}) for name in clients.to_pylist()]
+    return Axis("broker", names).positions(pa.array(places, pa.string()))
+
+
+def judge_overlay(shape: Shape, limits: LimitsRecord, found: Evidence) -> State:
+    """Every tree in use must be one; limits may be exceeded for a while, and are named then."""
+    truth, broken, exceeded = found.truth(shape), Findings(), Findings()
+    links = sorted(shape.links())
+    ends = ends_by_name(links, truth.brokers)
+    row = {link: at for at, link in enumerate(links)}
+    used = {n: np.array([row[x] for x in sorted(shape.trees[n])], int) for n in shape.used()}
+    trees = {n: prove(ends, rows, len(truth.brokers)) for n, rows in used.items()}
+    for number, tree in trees.items():
+        require_proved(number, tree, len(used[number]), truth, broken)
+    figures = {"brokers": float(len(truth.brokers)), "links": float(len(links))}
+    if broken.violations:
+        return State(figures, tuple(broken.violations))
+    hung = list(trees.values())
+    check_tree_limits(limits_among(limits, shape), hung, ends, truth, exceeded)
+    degree = np.bincount(ends.ravel(), minlength=1).max(initial=0)
+    figures |= {"degree": float(degree), "diameter": float(max(tree.diameter for tree in hung))}
+    if found.known:
+        figures |= carried_figures(shape, trees, ends, truth, exceeded)
+    return State(figures, (), (*exceeded.violations, *exceeded.warnings))
+
+
+def ends_by_name(links: list[tuple[str, str]], brokers: pa.Array) -> Ints:
+    if not links:
+        return np.zeros((0, 2), np.int32)
+    ends = pa.array([end for link in links for end in link], pa.string())
+    return Axis("broker", brokers).positions(ends).reshape(-1, 2)
+
+
+def require_proved(number: int, tree: Proved, links: int, truth: Truth, broken: Findings) -> None:
+    apart = tree.apart
+    examples = [repr(truth.names[int(i)]) for i in apart[:EXAMPLES]]
+    broken.violate(f"tree {number}: cut off", len(apart), examples)
+    if not len(apart) and links != len(truth.brokers) - 1:
+        broken.violate(f"tree {number}: has a cycle", 1, [f"{links} links"])
+
+
+def limits_among(limits: LimitsRecord, shape: Shape) -> LimitsRecord:
+    """Limits of hops between brokers that stand."""
+    hops = tuple(x for x in limits.hops if {x[0], x[1]} <= shape.brokers)
+    return limits.model_copy(update={"hops": hops})
+
+
+def carried_figures(
+    shape: Shape, trees: dict[int, Proved], ends: Ints, truth: Truth, exceeded: Findings
+) -> dict[str, float]:
+    """The overlay's ledger, as the check counts it."""
+    of = np.array([shape.of.get(name, min(shape.trees)) for name in truth.names])
+    counts = [count_tree(tree, of == number, ends, truth) for number, tree in trees.items()]
+    processed: Floats = np.sum([found.processed for found in counts], axis=0)
+    crossed = np.zeros(len(ends))
+    for tree, found in zip(trees.values(), counts, strict=True):
+        below = tree.links >= 0
+        crossed[tree.links[below]] += found.crossed[below]
+    check_crowded(truth, processed, crossed, ends, exceeded)
+    arrived = float(sum(found.arrived.sum() for found in counts))
+    delay = float(sum(found.delay for found in counts))
+    return {
+        "link_messages": float(crossed.sum()),
+        "processed": float(processed.sum()),
+        "forwarded": float(processed.sum()) - arrived,
+        "delay": delay,
+    }

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Floats, Ints
-from fanplan.layers.overlay.check.count import Counted, count
+from fanplan.layers.overlay.check.count import CountedTree, count_routes
 from fanplan.layers.overlay.check.evidence import Truth, read_truth
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.plan.axis import Axis, whole
@@ -24,19 +24,19 @@ def check_overlay(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     if truth is None:
         return 0
     links = plan.read("links", ("a", "b", "weight", "rate"))
-    ends = positions(links, truth.brokers, "links", findings)
+    ends = positions_of_ends(links, truth.brokers, "links", findings)
     check_sizes(record, truth, len(links), findings)
     trees = proved_trees(plan, ends, truth, findings)
     if trees is None:
         return int(np.diff(truth.routes.starts).sum())
     of = tree_sources(plan, truth, len(trees), findings)
     check_links(ends, links, truth, findings)
-    check_limits(record.limits, trees, ends, truth, findings)
+    check_tree_limits(record.limits, trees, ends, truth, findings)
     check_carried(plan, trees, of, ends, links, truth, findings)
     return 0
 
 
-def positions(table: pa.Table, names: pa.Array, what: str, findings: Findings) -> Ints:
+def positions_of_ends(table: pa.Table, names: pa.Array, what: str, findings: Findings) -> Ints:
     """Ends of links as positions of brokers; unknown ones become violations."""
     found = [Axis("broker", names).positions(whole(table[end])) for end in ("a", "b")]
     ends = np.stack(found, axis=1)
@@ -46,11 +46,13 @@ def positions(table: pa.Table, names: pa.Array, what: str, findings: Findings) -
     examples = [repr(name.as_py()) for column in unknown for name in column]
     findings.violate(f"{what}: no such broker", len(examples), examples)
     loops = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] >= 0))
-    findings.violate(f"{what}: a broker linked to itself", len(loops), named(loops, ends, names))
+    findings.violate(
+        f"{what}: a broker linked to itself", len(loops), linked_names(loops, ends, names)
+    )
     return ends
 
 
-def named(rows: np.ndarray, ends: Ints, names: pa.Array) -> list[str]:
+def linked_names(rows: np.ndarray, ends: Ints, names: pa.Array) -> list[str]:
     return [
         " and ".join(repr(names[int(end)].as_py()) for end in ends[row]) for row in rows[:EXAMPLES]
     ]
@@ -72,7 +74,9 @@ def proved_trees(
     if plan.section(OverlayRecord).trees > 1:
         member = tree_members(plan, ends, truth, findings)
         unused = np.setdiff1d(np.arange(len(ends)), np.concatenate(member))
-        findings.violate("links: in no tree", len(unused), named(unused, ends, truth.brokers))
+        findings.violate(
+            "links: in no tree", len(unused), linked_names(unused, ends, truth.brokers)
+        )
     trees = [prove(ends, rows, len(truth.brokers)) for rows in member]
     sound = True
     for number, (tree, rows) in enumerate(zip(trees, member, strict=True)):
@@ -92,11 +96,11 @@ def tree_members(
 ) -> list[np.ndarray]:
     """The links of each tree, as rows of the table of links."""
     table = plan.read("tree_links", ("tree", "a", "b"))
-    own = positions(table, truth.brokers, "tree_links", findings)
+    own = positions_of_ends(table, truth.brokers, "tree_links", findings)
     row = {tuple(pair): at for at, pair in enumerate(np.sort(ends, axis=1).tolist())}
     at = np.array([row.get(tuple(pair), -1) for pair in np.sort(own, axis=1).tolist()], int)
     lost = np.flatnonzero((at < 0) & (own >= 0).all(axis=1))
-    findings.violate("tree_links: not a link", len(lost), named(lost, own, truth.brokers))
+    findings.violate("tree_links: not a link", len(lost), linked_names(lost, own, truth.brokers))
     tree = table["tree"].to_numpy()
     return [at[(tree == number) & (at >= 0)] for number in range(plan.section(OverlayRecord).trees)]
 
@@ -123,18 +127,20 @@ def check_links(ends: Ints, links: pa.Table, truth: Truth, findings: Findings) -
     keys = np.sort(ends, axis=1)
     _, first = np.unique(keys, axis=0, return_index=True)
     twice = np.setdiff1d(np.arange(len(keys)), first)
-    findings.violate("links: given twice", len(twice), named(twice, ends, truth.brokers))
+    findings.violate("links: given twice", len(twice), linked_names(twice, ends, truth.brokers))
     if truth.latency is not None:
         strange = [i for i, pair in enumerate(keys.tolist()) if tuple(pair) not in truth.latency]
         where = np.array(strange, int)
-        findings.violate("links: not a given link", len(where), named(where, ends, truth.brokers))
+        findings.violate(
+            "links: not a given link", len(where), linked_names(where, ends, truth.brokers)
+        )
     counted, stated = truth.weights(ends), links["weight"].to_numpy()
     scale = max(1.0, float(np.abs(counted).max(initial=0.0)))
     wrong = np.flatnonzero(~np.isclose(stated, counted, TOLERANCE, TOLERANCE * scale))
-    findings.violate("links: weight", len(wrong), named(wrong, ends, truth.brokers))
+    findings.violate("links: weight", len(wrong), linked_names(wrong, ends, truth.brokers))
 
 
-def check_limits(
+def check_tree_limits(
     limits: LimitsRecord, trees: list[Proved], ends: Ints, truth: Truth, findings: Findings
 ) -> None:
     """Degrees over all links, diameter and hops in every tree."""
@@ -169,7 +175,7 @@ def check_carried(
     findings: Findings,
 ) -> None:
     """Loads, rates of links and the ledger must be those counted here."""
-    counts = [counted(tree, of == number, ends, truth) for number, tree in enumerate(trees)]
+    counts = [count_tree(tree, of == number, ends, truth) for number, tree in enumerate(trees)]
     processed = np.sum([c.processed for c in counts], axis=0)
     crossed = np.zeros(len(ends))
     for tree, found in zip(trees, counts, strict=True):
@@ -178,7 +184,7 @@ def check_carried(
     check_ledger(plan.section(OverlayRecord), truth, processed, crossed, counts, findings)
     seconds = truth.seconds
     wrong = np.flatnonzero(~close(links["rate"].to_numpy(), crossed / seconds))
-    findings.violate("links: rate", len(wrong), named(wrong, ends, truth.brokers))
+    findings.violate("links: rate", len(wrong), linked_names(wrong, ends, truth.brokers))
     differing = np.flatnonzero(~close(truth.load, processed / seconds))
     examples = [repr(truth.names[int(i)]) for i in differing[:EXAMPLES]]
     findings.violate("brokers: load", len(differing), examples)
@@ -190,7 +196,7 @@ def close(stated: Floats, own: Floats) -> np.ndarray:
     return np.isclose(stated, own, rtol=TOLERANCE, atol=TOLERANCE * scale)
 
 
-def counted(tree: Proved, taken: np.ndarray, ends: Ints, truth: Truth) -> Counted:
+def count_tree(tree: Proved, taken: np.ndarray, ends: Ints, truth: Truth) -> CountedTree:
     """What one tree carries of the messages that enter where it is taken."""
     latency = np.zeros(len(tree.parent))
     for broker in np.flatnonzero(tree.links >= 0):
@@ -198,7 +204,9 @@ def counted(tree: Proved, taken: np.ndarray, ends: Ints, truth: Truth) -> Counte
         latency[broker] = 1.0 if truth.latency is None else truth.latency.get(pair, 0.0)
     r = truth.routes
     mine = taken[r.source]
-    return count(tree.parent, tree.depth, latency, r.source, r.starts, r.brokers, r.messages, mine)
+    return count_routes(
+        tree.parent, tree.depth, latency, r.source, r.starts, r.brokers, r.messages, mine
+    )
 
 
 def check_ledger(
@@ -206,7 +214,7 @@ def check_ledger(
     truth: Truth,
     processed: Floats,
     crossed: Floats,
-    counts: list[Counted],
+    counts: list[CountedTree],
     findings: Findings,
 ) -> None:
     arrived = float(sum(c.arrived.sum() for c in counts))
@@ -234,7 +242,9 @@ def check_crowded(
     if truth.bandwidth is not None:
         most = np.array([truth.bandwidth.get(tuple(p), np.inf) for p in np.sort(ends).tolist()])
         full = np.flatnonzero(crossed / truth.seconds > most * (1 + TOLERANCE))
-        findings.violate("links: over their bandwidth", len(full), named(full, ends, truth.brokers))
+        findings.violate(
+            "links: over their bandwidth", len(full), linked_names(full, ends, truth.brokers)
+        )
     over = np.flatnonzero(processed / truth.seconds > truth.capacity * (1 + TOLERANCE))
     examples = [
         f"{truth.names[i]!r} processes {processed[i] / truth.seconds:g} of {truth.capacity[i]:g}/s"

@@ -14,7 +14,7 @@ from fanplan.core.kernels import compiled
 from fanplan.plan.walks import way_length
 
 
-class Counted(NamedTuple):
+class CountedTree(NamedTuple):
     """Per broker: messages processed, arrived, and on the link to its parent; summed delays."""
 
     processed: Floats
@@ -24,7 +24,7 @@ class Counted(NamedTuple):
 
 
 @compiled
-def count(
+def count_routes(
     parent: Ints,
     depth: Ints,
     latency: Floats,
@@ -33,7 +33,7 @@ def count(
     brokers: Ints,
     messages: Floats,
     mine: np.ndarray,
-) -> Counted:
+) -> CountedTree:
     """Count the routes in ``mine``; ``latency`` is that of the link to the parent.
 
     O(ends of routes × depth).
@@ -63,7 +63,7 @@ def count(
         for end in wanted:
             arrived[end] += weight
             delay += weight * way_length(parent, depth, latency, own, end)
-    return Counted(processed, arrived, crossed, delay)
+    return CountedTree(processed, arrived, crossed, delay)
 
 
 @compiled

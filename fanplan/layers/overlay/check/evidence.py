@@ -1,4 +1,4 @@
-"""What the check of an overlay goes by: the dataset's problem in the plan's brokers."""
+"""What the check of an overlay goes by: the dataset's problem in the plan's brokers and clients."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse
 
 from fanplan.core.arrays import Floats, Ints
-from fanplan.layers.overlay.check.clients import between_brokers, check_client_loads, homes
-from fanplan.layers.overlay.record import OverlayRecord
+from fanplan.layers.overlay.record import AllocationRecord, OverlayRecord
 from fanplan.network.brokers import ClientProblem, Links, Routes, values_at
 from fanplan.network.dataset import given_clients, load_clients, load_overlay, read_links
 from fanplan.plan.axis import Axis, whole
-from fanplan.plan.findings import EXAMPLES, Findings
+from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings
 from fanplan.plan.stored import StoredPlan
 
 Weigh = Callable[[Ints], Floats]
+
+
 Pair = tuple[int, ...]
 
 
@@ -50,15 +52,15 @@ def read_truth(plan: StoredPlan, dataset: Path, findings: Findings) -> Truth | N
     """The problem in the plan's brokers; None if brokers or clients are too wrong to go on."""
     table = plan.read("brokers", ("broker", "capacity", "load", "client_load"))
     known = len(findings.violations)
-    truth = allocated if plan.section(OverlayRecord).clients == "allocated" else given
+    truth = allocated_truth if plan.section(OverlayRecord).clients == "allocated" else given_truth
     found = truth(plan, table, dataset, findings)
     return found if len(findings.violations) == known else None
 
 
-def given(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) -> Truth:
+def given_truth(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) -> Truth:
     """Clients stay where the workload has them: all brokers, and nobody moved."""
     problem = load_overlay(dataset)
-    require_brokers(table, problem.brokers, problem.brokers, problem.capacity, findings)
+    require_used_brokers(table, problem.brokers, problem.brokers, problem.capacity, findings)
     require_same_clients(plan, given_clients(dataset), findings)
     matrix = metric_matrix(plan, problem.similarity.overlap, problem.similarity.interest)
     if plan.section(OverlayRecord).params.weighed_by == "cover":
@@ -70,6 +72,38 @@ def given(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) 
         problem.routes,
         lambda ends: heavier(matrix, ends),
         *link_facts(problem.links),
+        problem.seconds,
+    )
+
+
+def allocated_truth(
+    plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings
+) -> Truth | None:
+    """Every client is at exactly one broker, and no broker holds more than its share."""
+    problem = load_clients(dataset)
+    sending = stated_homes(plan, "publisher", problem.publishers, problem, findings)
+    wanting = stated_homes(plan, "subscriber", problem.subscribers, problem, findings)
+    if (sending < 0).any() or (wanting < 0).any():
+        return None
+    used = np.unique(np.concatenate((sending, wanting)))
+    brokers = problem.brokers.take(pa.array(used))
+    require_used_brokers(table, problem.brokers, brokers, problem.capacity, findings)
+    number = np.full(len(problem.brokers), -1, np.int32)
+    number[used] = np.arange(len(used))
+    sending, wanting = number[sending], number[wanting]
+    capacity = problem.capacity[used]
+    allocation = plan.section(OverlayRecord).allocation
+    if allocation is None:
+        findings.violate("plan.json: overlay.allocation", 1, ["is missing"])
+        return None
+    check_client_loads(plan, table, problem, brokers, capacity, sending, wanting, findings)
+    return Truth(
+        brokers,
+        capacity,
+        loads(table, brokers),
+        between_brokers(problem.routes, sending, wanting),
+        lambda ends: client_weights(plan, problem, len(used), sending, wanting, ends),
+        *link_facts(read_links(dataset, brokers)),
         problem.seconds,
     )
 
@@ -99,6 +133,21 @@ def heavier(matrix: scipy.sparse.csr_array, ends: Ints) -> Floats:
     return np.maximum(*both)
 
 
+def client_weights(
+    plan: StoredPlan, problem: ClientProblem, brokers: int, sending: Ints, wanting: Ints, ends: Ints
+) -> Floats:
+    """Weights of pairs of brokers: sums over their clients (Tajuddin 2011, Eq. 4.2 and 4.7)."""
+    shape = (brokers, brokers)
+    sums = []
+    for matrix, rows in ((problem.common, wanting), (problem.interest, sending)):
+        pairs = matrix.tocoo()
+        at = (rows[pairs.row], wanting[pairs.col])
+        apart = at[0] != at[1]
+        kept = (pairs.data[apart], (at[0][apart], at[1][apart]))
+        sums.append(scipy.sparse.coo_array(kept, shape=shape).tocsr())
+    return heavier(metric_matrix(plan, *sums), ends)
+
+
 def link_facts(links: Links | None) -> tuple[dict[Pair, float] | None, dict[Pair, float] | None]:
     if links is None:
         return None, None
@@ -107,7 +156,7 @@ def link_facts(links: Links | None) -> tuple[dict[Pair, float] | None, dict[Pair
     return latency, dict(zip(pairs, links.bandwidth.tolist(), strict=True))
 
 
-def require_brokers(
+def require_used_brokers(
     table: pa.Table, all_names: pa.Array, used: pa.Array, capacity: Floats, findings: Findings
 ) -> None:
     """The table of brokers must be the used ones, each once, with the dataset's capacity."""
@@ -140,46 +189,102 @@ def require_same_clients(plan: StoredPlan, expected: pa.Table, findings: Finding
         findings.violate("clients: given twice", 1, [f"{len(stated)} rows"])
 
 
-def allocated(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) -> Truth | None:
-    """Every client is at exactly one broker, and no broker holds more than its share."""
-    problem = load_clients(dataset)
-    sending = homes(plan, "publisher", problem.publishers, problem, findings)
-    wanting = homes(plan, "subscriber", problem.subscribers, problem, findings)
-    if (sending < 0).any() or (wanting < 0).any():
-        return None
-    used = np.unique(np.concatenate((sending, wanting)))
-    brokers = problem.brokers.take(pa.array(used))
-    require_brokers(table, problem.brokers, brokers, problem.capacity, findings)
-    number = np.full(len(problem.brokers), -1, np.int32)
-    number[used] = np.arange(len(used))
-    sending, wanting = number[sending], number[wanting]
-    capacity = problem.capacity[used]
-    allocation = plan.section(OverlayRecord).allocation
-    if allocation is None:
-        findings.violate("plan.json: overlay.allocation", 1, ["is missing"])
-        return None
-    check_client_loads(plan, table, problem, brokers, capacity, sending, wanting, findings)
-    return Truth(
-        brokers,
-        capacity,
-        loads(table, brokers),
-        between_brokers(problem.routes, sending, wanting),
-        lambda ends: client_weights(plan, problem, len(used), sending, wanting, ends),
-        *link_facts(read_links(dataset, brokers)),
-        problem.seconds,
-    )
+def stated_homes(
+    plan: StoredPlan, role: str, names: pa.Array, problem: ClientProblem, findings: Findings
+) -> Ints:
+    """The broker of every client of a role; -1 where the plan has none or several."""
+    table = plan.read("clients", ("client", "role", "broker"))
+    table = table.filter(pc.equal(table["role"], role))
+    at = Axis("client", names).number(table)
+    broker = Axis("broker", problem.brokers).number(table)
+    strange = (at < 0) | (broker < 0)
+    odd = [repr(name.as_py()) for name in whole(table["client"]).filter(pa.array(strange))]
+    findings.violate(f"clients: no such {role} or broker", len(odd), odd)
+    times = np.bincount(at[~strange], minlength=len(names))
+    home = np.full(len(names), -1, np.int32)
+    home[at[~strange]] = broker[~strange]
+    home[times != 1] = -1
+    wrong = np.flatnonzero(times != 1)
+    examples = [repr(names[int(i)].as_py()) for i in wrong[:EXAMPLES]]
+    findings.violate(f"clients: {role} not at exactly one broker", len(wrong), examples)
+    return home
 
 
-def client_weights(
-    plan: StoredPlan, problem: ClientProblem, brokers: int, sending: Ints, wanting: Ints, ends: Ints
-) -> Floats:
-    """Weights of pairs of brokers: sums over their clients (Tajuddin 2011, Eq. 4.2 and 4.7)."""
-    shape = (brokers, brokers)
-    sums = []
-    for matrix, rows in ((problem.common, wanting), (problem.interest, sending)):
-        pairs = matrix.tocoo()
-        at = (rows[pairs.row], wanting[pairs.col])
-        apart = at[0] != at[1]
-        kept = (pairs.data[apart], (at[0][apart], at[1][apart]))
-        sums.append(scipy.sparse.coo_array(kept, shape=shape).tocsr())
-    return heavier(metric_matrix(plan, *sums), ends)
+def between_brokers(routes: Routes, sending: Ints, wanting: Ints) -> Routes:
+    """Routes of clients as routes of brokers, each destination once."""
+    lists = [np.unique(wanting[routes.destinations(i)]) for i in range(len(routes))]
+    starts = np.concatenate(([0], np.cumsum([len(found) for found in lists]))).astype(np.int64)
+    brokers = np.concatenate(lists).astype(np.int32) if lists else np.empty(0, np.int32)
+    source = sending[routes.source].astype(np.int32)
+    return Routes(source, starts, brokers, routes.messages, routes.deliveries)
+
+
+def check_client_loads(
+    plan: StoredPlan,
+    table: pa.Table,
+    problem: ClientProblem,
+    brokers: pa.Array,
+    capacity: Floats,
+    sending: Ints,
+    wanting: Ints,
+    findings: Findings,
+) -> None:
+    """Loads by the rule of the allocation, and none above its room but that of a lone client."""
+    record = plan.section(OverlayRecord).allocation
+    assert record is not None
+    exact = plan.section(OverlayRecord).allocating.load == "exact"
+    rule = exact_loads if exact else estimated_loads
+    load = rule(problem, len(brokers), sending, wanting)
+    at = Axis("broker", brokers).number(table)
+    stated = np.full(len(brokers), np.nan)
+    stated[at[at >= 0]] = table["client_load"].fill_null(np.nan).to_numpy()[at >= 0]
+    scale = TOLERANCE * float(np.abs(load).max(initial=1.0))
+    wrong = np.flatnonzero(~np.isclose(stated, load, TOLERANCE, scale))
+    names = brokers.to_pylist()
+    examples = [f"{names[i]!r}: {stated[i]:g}, counted {load[i]:g}" for i in wrong[:EXAMPLES]]
+    findings.violate("brokers: client_load", len(wrong), examples)
+    check_room(record, problem, names, capacity, load, (sending, wanting), findings)
+
+
+def check_room(
+    record: AllocationRecord,
+    problem: ClientProblem,
+    names: list[str],
+    capacity: Floats,
+    load: Floats,
+    home: tuple[Ints, Ints],
+    findings: Findings,
+) -> None:
+    reserved = np.array([record.reserved.get(name, 0.0) for name in names])
+    room = np.maximum(record.lcf * capacity - reserved, 0.0)
+    clients = np.bincount(np.concatenate(home), minlength=len(names))
+    lone = set(record.lone)
+    people = problem.publishers.to_pylist() + problem.subscribers.to_pylist()
+    alone = {
+        int(broker)
+        for name, broker in zip(people, np.concatenate(home).tolist(), strict=True)
+        if name in lone and clients[broker] == 1
+    }
+    over = [i for i in np.flatnonzero(load > room * (1 + TOLERANCE) + TOLERANCE) if i not in alone]
+    examples = [f"{names[i]!r} has {load[i]:g} of {room[i]:g} messages/s" for i in over[:EXAMPLES]]
+    findings.violate("brokers: over their share", len(over), examples)
+
+
+def exact_loads(problem: ClientProblem, brokers: int, sending: Ints, wanting: Ints) -> Floats:
+    """Each message once at every broker with its publisher or a subscriber who wants it."""
+    load = np.zeros(brokers)
+    routes = problem.routes
+    for i, rate in enumerate((routes.messages / problem.seconds).tolist()):
+        ends = np.append(wanting[routes.destinations(i)], sending[routes.source[i]])
+        load[np.unique(ends)] += rate
+    return load
+
+
+def estimated_loads(problem: ClientProblem, brokers: int, sending: Ints, wanting: Ints) -> Floats:
+    """Tajuddin (2011), Eq. 6.2: impacts of all clients, less what is published and wanted there."""
+    load = np.bincount(sending, problem.rates, brokers).astype(np.float64)
+    pairs = problem.interest.tocoo()
+    wanted = pairs.data * problem.rates[pairs.row]
+    load += np.bincount(wanting[pairs.col], wanted, brokers)
+    here = sending[pairs.row] == wanting[pairs.col]
+    return load - np.bincount(wanting[pairs.col[here]], wanted[here], brokers)

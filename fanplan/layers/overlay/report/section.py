@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from fanplan.core.arrays import NONE
 from fanplan.layers.overlay.bound import OverlayBound
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report.spread import Spread, Spreads, spreads
-from fanplan.layers.overlay.report.tree import drawn_load, tree_picture
 from fanplan.network.dataset import sites_of
 from fanplan.page.charts import ChartLine, Frame, chart, chart_lines, share_steps
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import NEEDS_DATASET, Planned, Told
-from fanplan.page.numbers import percent, ticks
+from fanplan.page.network import DrawnBroker, DrawnLink, network
+from fanplan.page.numbers import number, percent, ticks
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
 
@@ -27,12 +28,37 @@ LEAD = (
     "Which brokers are linked. A message crosses the smallest part of the tree that joins where it "
     "enters with all brokers that want it; fewer messages on links and shorter ways are better."
 )
+
+
 ALL_TRAFFIC = (
     "Figures of this section are of all traffic on the tree alone, unless they are said to be with "
     "channels: then of what channels and direct unicast leave to brokers. Shortcuts of groups are "
     "not counted. The delay of a delivery is that of its way from broker to broker: up to where "
     "the subscriber is, or where a channel of its site begins. Direct unicast passes no brokers."
 )
+
+
+COLUMNS = {
+    "broker": "broker",
+    "site": "site",
+    "load": "load, messages/s",
+    "left": "with channels, messages/s",
+    "capacity": "capacity, messages/s",
+    "used": "used %",
+    "links": "links",
+    "clients": "clients",
+}
+"""Columns of the table of brokers; those that no broker has are left out."""
+
+
+COLOURS = 8
+"""Sites that are told apart; with more, colours come again."""
+
+
+CAPTION = "Brokers are as large as their load, links as wide as their traffic. Hover for figures."
+
+
+LEFT = "Load and traffic are what channels leave to brokers. "
 
 
 def tell_overlay(planned: Planned, bound: OverlayBound | None) -> Told:
@@ -44,21 +70,21 @@ def tell_overlay(planned: Planned, bound: OverlayBound | None) -> Told:
         name,
         planned.title,
         LEAD,
-        facts(record),
+        overlay_facts(record),
         [tree_picture(name, plan, brokers, links, bound), *spread_pictures(planned, found)],
         [broker_listing(name, brokers), link_listing(name, links)],
-        notes(found, bound),
+        section_notes(found, bound),
     )
-    return Told(saving_of(planned, record, found.random if found else None), section)
+    return Told(overlay_saving(planned, record, found.random if found else None), section)
 
 
-def notes(found: Spreads | None, bound: OverlayBound | None) -> tuple[str, ...]:
+def section_notes(found: Spreads | None, bound: OverlayBound | None) -> tuple[str, ...]:
     if found is None:
         return (NEEDS_DATASET.format("loads and delays beside those of a random tree"),)
     return (ALL_TRAFFIC,) if bound else ()
 
 
-def saving_of(planned: Planned, record: OverlayRecord, random: Spread | None) -> Saving:
+def overlay_saving(planned: Planned, record: OverlayRecord, random: Spread | None) -> Saving:
     """From flooding over routing on a random tree, where it is known, to the plan."""
     flooded = record.ledger["publications"] * max(record.brokers - 1, 0)
     by_chance = (Step(random.words, random.ledger.link_messages),) if random else ()
@@ -78,7 +104,7 @@ def saving_of(planned: Planned, record: OverlayRecord, random: Spread | None) ->
     )
 
 
-def facts(record: OverlayRecord) -> list[tuple[str, Any]]:
+def overlay_facts(record: OverlayRecord) -> list[tuple[str, Any]]:
     ledger = record.ledger
     told: list[tuple[str, Any]] = [
         ("tree", record.params.metric),
@@ -87,9 +113,12 @@ def facts(record: OverlayRecord) -> list[tuple[str, Any]]:
         ("trees", record.trees),
         ("clients", "where the workload has them" if record.clients == "given" else "allocated"),
         ("messages on links", ledger["link_messages"]),
-        ("per publication", ratio(ledger["link_messages"], ledger["publications"])),
-        (f"mean delay, {record.latency}", ratio(ledger["delay"], ledger["arrivals"])),
-        ("processed only to forward", percent(ratio(ledger["forwarded"], ledger["processed"]))),
+        ("per publication", part_of_whole(ledger["link_messages"], ledger["publications"])),
+        (f"mean delay, {record.latency}", part_of_whole(ledger["delay"], ledger["arrivals"])),
+        (
+            "processed only to forward",
+            percent(part_of_whole(ledger["forwarded"], ledger["processed"])),
+        ),
     ]
     if record.allocation:
         told += [("ranking of clients", record.allocating.ranking)]
@@ -97,7 +126,7 @@ def facts(record: OverlayRecord) -> list[tuple[str, Any]]:
     return told
 
 
-def ratio(part: float, whole: float) -> float:
+def part_of_whole(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
@@ -141,19 +170,6 @@ def link_rows(plan: StoredPlan, found: Spreads | None) -> list[dict[str, Any]]:
             left[pair] += rate
         links = [link | {"left": left[frozenset((link["a"], link["b"]))]} for link in links]
     return sorted(links, key=lambda link: -link["rate"])
-
-
-COLUMNS = {
-    "broker": "broker",
-    "site": "site",
-    "load": "load, messages/s",
-    "left": "with channels, messages/s",
-    "capacity": "capacity, messages/s",
-    "used": "used %",
-    "links": "links",
-    "clients": "clients",
-}
-"""Columns of the table of brokers; those that no broker has are left out."""
 
 
 def broker_listing(name: str, brokers: list[dict[str, Any]]) -> Listing:
@@ -219,3 +235,85 @@ def shares_chart(
     ]
     content = chart(frame, title, *chart_lines(frame, drawn[::-1]))
     return Picture(name, title, content, "The further to the left, the better.", legend)
+
+
+def tree_picture(
+    name: str,
+    plan: StoredPlan,
+    brokers: list[dict[str, Any]],
+    links: list[dict[str, Any]],
+    bound: OverlayBound | None,
+) -> Picture:
+    """The network of brokers and links, as `broker_rows` and `link_rows` tell them."""
+    rows = sorted(brokers, key=lambda row: row["broker"])
+    at = {row["broker"]: i for i, row in enumerate(rows)}
+    sites = sorted({row["site"] for row in rows if row.get("site")})
+    site = {row["broker"]: site_class(row.get("site"), sites) for row in rows}
+    inside, trees = bound.channels_inside() if bound else {}, plan.section(OverlayRecord).trees
+    content = network(
+        f"{len(rows)} brokers and {len(links)} links",
+        [DrawnBroker(r["broker"], drawn_load(r), tip(r, inside), class_of(r, site)) for r in rows],
+        [drawn_link(at, link, site) for link in links],
+    )
+    over = [("broker over", "over its capacity")] if any(map(overloaded, rows)) else []
+    return Picture(
+        f"{name}-tree",
+        "The tree" if trees == 1 else f"The links of {trees} trees",
+        content,
+        f"{LEFT if bound and 'left' in rows[0] else ''}{CAPTION}",
+        [*(legend(sites, inside) or [("broker", "broker")]), *over, *link_legend(sites)],
+        zoom=True,
+        wide=True,
+    )
+
+
+def legend(sites: list[str], inside: Mapping[str, int]) -> list[tuple[str, str]]:
+    """The colours of sites with the channels inside, or that they are too many."""
+    if len(sites) > COLOURS:
+        return [("broker", f"brokers of {len(sites)} sites; colours come again")]
+    told = [f"{site}, {inside[site]} channels inside" if inside else site for site in sites]
+    return [(f"broker site{i}", words) for i, words in enumerate(told)]
+
+
+def link_legend(sites: list[str]) -> list[tuple[str, str]]:
+    return [("link", "link between sites" if sites else "link")]
+
+
+def site_class(site: str | None, sites: list[str]) -> str:
+    return f"site{sites.index(site) % COLOURS}" if site else ""
+
+
+def class_of(row: dict[str, Any], site: dict[str, str]) -> str:
+    return f"{site[row['broker']]} {'over' if overloaded(row) else ''}".strip()
+
+
+def overloaded(row: dict[str, Any]) -> bool:
+    return bool(row["capacity"] and drawn_load(row) > row["capacity"] * (1 + 1e-9))
+
+
+def drawn_load(row: dict[str, Any]) -> float:
+    """What channels leave, where that is known."""
+    load: float = row.get("left", row["load"])
+    return load
+
+
+def tip(row: dict[str, Any], inside: Mapping[str, int]) -> str:
+    limit = f" of {number(row['capacity'])}" if row["capacity"] else ""
+    lines = [row["broker"] + (f", {row['site']}" if row.get("site") else "")]
+    lines.append(f"load {number(drawn_load(row))}{limit} messages/s")
+    if "left" in row:
+        lines.append(f"without channels {number(row['load'])} messages/s")
+    lines.append(f"{row['links']} links, {number(row['clients'])} clients")
+    if row.get("site") in inside:
+        lines.append(f"{inside[row['site']]} multicast channels inside {row['site']}")
+    return "\n".join(lines)
+
+
+def drawn_link(at: dict[str, int], link: dict[str, Any], site: dict[str, str]) -> DrawnLink:
+    """A link inside a site has its colour."""
+    start, end = link["a"], link["b"]
+    class_ = site[start] if site[start] == site[end] else ""
+    carried = link.get("left", link["rate"])
+    more = f"\nwithout channels {number(link['rate'])} messages/s" if "left" in link else ""
+    told = f"{start} – {end}\n{number(carried)} messages/s{more}"
+    return DrawnLink(at[start], at[end], carried, told, class_)

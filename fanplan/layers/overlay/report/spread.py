@@ -10,10 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats
-from fanplan.layers.overlay.bound import OverlayBound
+from fanplan.layers.overlay.bound import OverlayBound, Passages, arriving
 from fanplan.layers.overlay.build import trees_ledger
 from fanplan.layers.overlay.published.similar import random_tree
-from fanplan.layers.overlay.report.passages import Passages, arriving
 from fanplan.layers.overlay.simulated import read_overlay
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import OverlayLedger
@@ -63,13 +62,13 @@ def spreads(plan: StoredPlan, dataset: Path, bound: OverlayBound | None = None) 
         passing, left = arriving(problem.routes), None
     else:
         passing, fewer, less = bound.left(dataset, problem)
-        left = spread("this plan", less, trees, fewer)
-    own = spread("this tree", problem, trees, passing)
-    random = spread("a random tree", problem, chance, passing)
+        left = spread_of("this plan", less, trees, fewer)
+    own = spread_of("this tree", problem, trees, passing)
+    random = spread_of("a random tree", problem, chance, passing)
     return Spreads(problem.brokers, trees.links, own, random, left)
 
 
-def spread(words: str, problem: OverlayProblem, trees: Trees, passing: Passages) -> Spread:
+def spread_of(words: str, problem: OverlayProblem, trees: Trees, passing: Passages) -> Spread:
     ledger = trees_ledger(problem, trees)
     delay, arrivals = delays(problem, trees, passing)
     load, rates = ledger.processed / problem.seconds, ledger.link.sum(axis=1) / problem.seconds

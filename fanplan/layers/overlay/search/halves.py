@@ -46,7 +46,7 @@ class Halves(NamedTuple):
     hop: tuple[float, float]
 
 
-class Reach(NamedTuple):
+class HopReach(NamedTuple):
     """``span`` is the most hops to any other broker of the same half and ``widest`` the largest
     span, both 0 if the diameter is not limited. For the pairs that the cut divides, ``away`` has
     hops to the pair's broker in the same half, and ``most`` the pair's limit.
@@ -210,7 +210,7 @@ def count_halves(
 
 
 @compiled
-def reach_of(hung: Movable, rules: TreeRules, halves: Halves) -> Reach:
+def reach_of(hung: Movable, rules: TreeRules, halves: Halves) -> HopReach:
     """What the limits need to know of the halves. O(brokers × pairs), or O(1) without limits."""
     limited = rules.diameter < NO_LIMIT or len(rules.hops) > 0
     size = len(hung.parent) if limited else 0
@@ -222,7 +222,7 @@ def reach_of(hung: Movable, rules: TreeRules, halves: Halves) -> Reach:
     for k in range(len(divided)):
         for end in (rules.near[divided[k]], rules.far[divided[k]]):
             hops_from(hung, end, away[k])
-    return Reach(limited, span, widest, away, rules.hops[divided])
+    return HopReach(limited, span, widest, away, rules.hops[divided])
 
 
 @compiled
@@ -270,7 +270,7 @@ def spans(hung: Movable, halves: Halves) -> tuple[Ints, int]:
 
 
 @compiled
-def too_far(rules: TreeRules, reach: Reach, x: int, y: int) -> float:
+def too_far(rules: TreeRules, reach: HopReach, x: int, y: int) -> float:
     """By how much diameter and hops are exceeded if (x, y) joins the halves."""
     if not reach.limited:
         return 0.0
@@ -282,7 +282,7 @@ def too_far(rules: TreeRules, reach: Reach, x: int, y: int) -> float:
 
 
 @compiled
-def ends_to_try(hung: Movable, halves: Halves, side: int, reach: Reach) -> Longs:
+def ends_to_try(hung: Movable, halves: Halves, side: int, reach: HopReach) -> Longs:
     """Brokers of a half that may end a new link: the cheapest for each span, ties by position.
 
     With hops limited also the next cheapest of all.

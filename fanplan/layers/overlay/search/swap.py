@@ -10,7 +10,7 @@ from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.overlay.search.halves import (
     Halves,
-    Reach,
+    HopReach,
     cut_halves,
     ends_to_try,
     extra_at,
@@ -121,7 +121,7 @@ def best_offer(
     prices: SwapPrices,
     offers: Offers,
     halves: Halves,
-    reach: Reach,
+    reach: HopReach,
     link: int,
     may_add: bool,
 ) -> Swap:
@@ -150,7 +150,7 @@ def best_pair(
     prices: SwapPrices,
     offers: Offers,
     halves: Halves,
-    reach: Reach,
+    reach: HopReach,
     best: Swap,
 ) -> Swap:
     """The best of all pairs between the halves, if it is better than the best offer."""
