@@ -20,3 +20,8 @@ Position = int | np.integer[Any]
 
 NONE = -1
 """In an array of positions: no position."""
+
+
+def starts_of(sizes: NDArray[Any]) -> Longs:
+    """Where parts of these sizes start that lie one after the other, with the end appended."""
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)

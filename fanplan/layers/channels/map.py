@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs, Words
+from fanplan.core.arrays import Ints, Longs, Words, starts_of
 from fanplan.core.bits import bits_of_pairs, no_bits, pairs_of_bits, set_bit
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger, cost, excess_percent, unicast_fraction
@@ -42,7 +42,7 @@ class MapPairs:
 
     def starts(self, size: int) -> Longs:
         """Where the pairs of each left number start, with the end appended."""
-        return np.concatenate(([0], np.cumsum(self.counts(size)))).astype(np.int64)
+        return starts_of(self.counts(size))
 
 
 def map_pairs(left: Any, right: Any) -> MapPairs:

@@ -28,6 +28,7 @@ from fanplan.layers.channels.published.exact import ExactParams, exact
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
 from fanplan.layers.channels.published.second_step.two_step import MOVES
 from fanplan.layers.channels.published.tock import tock
+from fanplan.layers.channels.search.effort import Effort
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.channels.search.model.assign import assign_rows, total_gain
 from fanplan.layers.channels.search.model.cover import empty_cover, from_map, to_map
@@ -236,10 +237,12 @@ def test_seeding_stops_between_channels_and_reports_what_it_has(monkeypatch):
     problem = themed(400, 40, 10, seed=3)
     task = make_task(problem, KmodesParams(8))
     heard = []
-    members = seed.seed_members(
-        task.demand, 8, np.random.default_rng(1), 4, lambda c: bool(heard.append(c)), 0.0
+    told, ended = (
+        Effort(task.params, np.random.default_rng(1), stop, 0.0)
+        for stop in (lambda c: bool(heard.append(c)), lambda c: True)
     )
-    part = seed.seed_members(task.demand, 8, np.random.default_rng(1), 4, lambda c: True, 0.0)
+    members = seed.seed_members(task.demand, 8, told)
+    part = seed.seed_members(task.demand, 8, ended)
     assert len(heard) == 8
     assert heard == sorted(heard, reverse=True)
     assert heard[-1] == pytest.approx(-total_gain(task.demand, assign_rows(task.demand, members)))

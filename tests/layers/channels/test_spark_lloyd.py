@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 from fanplan.core.errors import InputError
 from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
-from fanplan.core.stop import never
 from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.channels.search.effort import Effort
 from fanplan.layers.channels.search.free.lloyd import lloyd
 from fanplan.layers.channels.search.free.search import search_free
 from fanplan.layers.channels.search.model.cover import one_channel, to_map
@@ -72,7 +72,7 @@ def in_memory(problem: InterestProblem, params: KmodesParams) -> ChannelMap:
     demand = make_demand(problem, params.weights, np.full(problem.size, params.weights.unicast))
     heavy = heaviest_demand(demand, 0.0, CORESET)
     random = np.random.default_rng([SEED, 0])
-    found, _ = search_free(heavy, params.channels, replace(params, heavy=1.0), random, never, 0.0)
+    found, _ = search_free(heavy, params.channels, Effort(replace(params, heavy=1.0), random))
     members, choice = lloyd(demand, found, params.passes)
     assert not np.array_equal(members, found)
     cover = one_channel(members, choice.best)

@@ -21,8 +21,8 @@ from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moves import greedy
 from fanplan.layers.channels.published.second_step.moving_pairs import flow_items, user_items
 from fanplan.layers.channels.published.tock import tock
-from fanplan.layers.channels.search.free.seed import CANDIDATES
-from fanplan.layers.channels.search.model.cover import Cover, from_map, to_map
+from fanplan.layers.channels.search.effort import CANDIDATES, Effort
+from fanplan.layers.channels.search.model.cover import Cover, from_map, keep_rows, to_map
 from fanplan.layers.channels.search.model.rules import channel_traffic
 from fanplan.layers.channels.search.replan import replan
 from fanplan.layers.channels.search.ruled.obey import (
@@ -77,7 +77,7 @@ def plan_once(
     later = task.params.unicast_limit or task.params.max_changes is not None
     cost = unknown_cost if later else task.cost
     known = () if papers is None else papers.multicast()
-    solver = Solver(task.params, random, stop, reported, candidates, cost, known)
+    solver = Solver(Effort(task.params, random, stop, reported, candidates), cost, known)
     if task.params.change_price or task.params.max_changes is not None:
         return replan(task, solver)
     covers = raise_price(
@@ -155,9 +155,7 @@ class Papers:
         """The cover of a map, without the rows that must not go by multicast."""
         demand = self.task.demand
         cover = from_map(map, demand.size, demand.users, self.task.params.channels)
-        keep = np.repeat(demand.price > 0, np.diff(cover.starts))
-        kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int64)
-        return Cover(cover.members, kept[cover.starts], cover.channels[keep])
+        return keep_rows(cover, demand.price > 0)
 
     def keeps(self, cover: Cover) -> bool:
         """Whether a cover keeps the limits on users, channels and rows."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.layers.channels.search.model.cover import Cover, unserved_pairs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
+from fanplan.layers.channels.search.model.cover import Cover, keep_rows, unserved_pairs
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import CoverRules, count_changes, improve_cover
 from fanplan.layers.channels.search.ruled.exchange import exchange
@@ -65,7 +65,7 @@ def few_enough(task: Task, covers: list[Cover], most: int) -> bool:
 def abide(task: Task, rules: CoverRules) -> Cover:
     """The start map with as little changed as keeps the limits on channels, users and rows."""
     demand = task.priced(rules.hard)
-    cover = obey_limits(demand, without_rows(rules.start, demand.price == 0), rules)
+    cover = obey_limits(demand, keep_rows(rules.start, demand.price != 0), rules)
     if not rules.hard.any():
         return cover
     tries = [serve_by_packing(demand, cover, rules)]
@@ -81,13 +81,6 @@ def abide(task: Task, rules: CoverRules) -> Cover:
     return served
 
 
-def without_rows(cover: Cover, out: np.ndarray) -> Cover:
-    """The cover with some rows taken off all channels."""
-    keep = np.repeat(~out, np.diff(cover.starts))
-    kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int64)
-    return Cover(cover.members, kept[cover.starts], cover.channels[keep])
-
-
 def at_change_price(task: Task, solver: Solver, base: Cover, price: float) -> list[Cover]:
     """Covers improved from the base with each change at that price, unicast dearer if need be."""
     rules, most = task.rules._replace(change=price), task.params.max_changes
@@ -99,9 +92,7 @@ def at_change_price(task: Task, solver: Solver, base: Cover, price: float) -> li
         demand = task.priced(rules.hard, more)
         cover = improve_cover(demand, base, rules, task.params.passes)
         trials = solver.params.swaps if swaps else 0
-        return exchange(
-            demand, cover, rules, trials, solver.random, solver.stop, solver.all_unicast, allowed
-        )
+        return exchange(demand, cover, rules, trials, solver.effort, allowed)
 
     return [base, *raise_price(task, at_price(0.0, base, True), at_price, solver.stop)]
 
@@ -192,5 +183,4 @@ def with_channel(cover: Cover, channel: int, users: Ints, rows: Longs) -> Cover:
     row = np.concatenate((np.repeat(np.arange(size), np.diff(cover.starts)), rows))
     channels = np.concatenate((cover.channels, np.full(len(rows), channel, dtype=np.int32)))
     order = np.lexsort((channels, row))
-    starts = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=size)))).astype(np.int64)
-    return Cover(members, starts, channels[order])
+    return Cover(members, starts_of(np.bincount(row, minlength=size)), channels[order])

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fanplan.core.arrays import Bytes
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.method_params import KmodesParams
+from fanplan.layers.channels.search.effort import Effort
 from fanplan.layers.channels.search.free.search import search_free
-from fanplan.layers.channels.search.free.seed import CANDIDATES
-from fanplan.layers.channels.search.model.assign import Choice
 from fanplan.layers.channels.search.model.cover import Cover, empty_cover, one_channel
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import (
@@ -48,41 +47,29 @@ def unknown_cost(cover: Cover) -> float:
     return math.inf
 
 
+@dataclass(frozen=True)
 class Solver:
     """Holds what stays the same while demand prices and rules vary.
 
-    ``all_unicast`` is what the gains are subtracted from for the ears of ``stop``; infinite if
-    gains are not those of a plan that keeps all limits. ``cost`` is what a cover that obeys costs,
-    as far as that is known. ``known`` are covers that obey
-    and serve everybody, beside those found.
+    ``cost`` is what a cover that obeys costs, as far as that is known. ``known`` are covers that
+    obey and serve everybody, beside those found.
     """
 
-    def __init__(
-        self,
-        params: KmodesParams,
-        random: np.random.Generator,
-        stop: Stop,
-        all_unicast: float,
-        candidates: int = CANDIDATES,
-        cost: Callable[[Cover], float] = unknown_cost,
-        known: tuple[Cover, ...] = (),
-    ) -> None:
-        self.params, self.random, self.stop = params, random, stop
-        self.all_unicast, self.candidates, self.cost = all_unicast, candidates, cost
-        self.known = known
+    effort: Effort
+    cost: Callable[[Cover], float] = unknown_cost
+    known: tuple[Cover, ...] = ()
+
+    @property
+    def params(self) -> KmodesParams:
+        return self.effort.params
+
+    @property
+    def stop(self) -> Stop:
+        return self.effort.stop
 
     def with_swaps(self, most: int) -> Solver:
         """The same with at most so many swaps: quicker, for looking around."""
-        params = replace(self.params, swaps=min(most, self.params.swaps))
-        return Solver(
-            params,
-            self.random,
-            self.stop,
-            self.all_unicast,
-            self.candidates,
-            self.cost,
-            self.known,
-        )
+        return replace(self, effort=self.effort.with_swaps(most))
 
     def solve(
         self,
@@ -104,27 +91,11 @@ class Solver:
         if best is None:
             return None
         self.stop(self.cost(best))
-        params = self.params
-        return exchange(demand, best, rules, params.swaps, self.random, self.stop, self.all_unicast)
-
-    def search(
-        self, demand: Demand, channels: int, params: KmodesParams, members: Bytes | None
-    ) -> tuple[Bytes, Choice]:
-        return search_free(
-            demand,
-            channels,
-            params,
-            self.random,
-            self.stop,
-            self.all_unicast,
-            members,
-            self.candidates,
-        )
+        return exchange(demand, best, rules, self.params.swaps, self.effort)
 
     def free_cover(self, demand: Demand, rules: CoverRules, members: Bytes | None) -> Cover:
         """Search with one channel per row, then obey."""
-        channels = self.params.channels
-        found, choice = self.search(demand, channels, self.params, members)
+        found, choice = search_free(demand, self.params.channels, self.effort, members)
         return obey_limits(demand, one_channel(found, choice.best), rules)
 
     def hard_covers(
@@ -133,9 +104,7 @@ class Solver:
         """Covers that serve all hard rows: packed, by clusters alone, by modes and clusters."""
         channels = self.params.channels
         nothing = empty_cover(demand.size, demand.users, channels)
-        found, choice = self.search(demand, channels, self.params, members)
-        packed = obey_limits(demand, one_channel(found, choice.best), rules)
-        for start in (packed, nothing):
+        for start in (self.free_cover(demand, rules, members), nothing):
             cover = serve_by_packing(demand, start, rules)
             if cover is not None:
                 yield improve_cover(demand, cover, rules, LOOK, self.stop)
@@ -173,7 +142,7 @@ class Solver:
         """A better cover by reopened channels, other user clusters and flips."""
         cover = self.improved(demand, cover, rules)
         trials = REOPENED * self.params.swaps // (1 if len(demand.audience) < LARGE else 4)
-        cover = reopen(demand, cover, rules, trials, self.random, self.stop, self.all_unicast)
+        cover = reopen(demand, cover, rules, trials, self.effort)
         others = self.reclustered(demand, cover, rules)
         return best_of(demand, rules, (cover, *others), self.enough) or cover
 
@@ -200,7 +169,7 @@ class Solver:
     ) -> Cover | None:
         """Some channels found as if unicast were possible, the others as user clusters."""
         modes = self.params.channels - groups
-        found, choice = self.search(soft, modes, self.params, None)
+        found, choice = search_free(soft, modes, self.effort)
         members = np.zeros((demand.users, self.params.channels), dtype=np.uint8)
         members[:, :modes] = found
         free = rules._replace(hard=np.zeros_like(rules.hard))

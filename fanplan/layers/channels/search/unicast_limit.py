@@ -16,8 +16,14 @@ from fanplan.core.arrays import Bytes, Floats
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.search.model.assign import channel_costs
-from fanplan.layers.channels.search.model.cover import Cover, row_audience, served_by
-from fanplan.layers.channels.search.model.demand import Demand, demand_of
+from fanplan.layers.channels.search.model.cover import (
+    Cover,
+    cover_of_table,
+    row_audience,
+    served_by,
+    table_of_cover,
+)
+from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import CoverRules, channel_traffic, improve_cover
 from fanplan.layers.channels.search.ruled.exchange import exchange
 from fanplan.layers.channels.search.solve import Solver
@@ -101,9 +107,7 @@ def released(task: Task, solver: Solver) -> list[Cover]:
         demand = task.priced(rules.hard, more)
         cover = improve_cover(demand, alone, rules, task.params.passes)
         trials = solver.params.swaps if swaps else 0
-        return exchange(
-            demand, cover, rules, trials, solver.random, solver.stop, solver.all_unicast
-        )
+        return exchange(demand, cover, rules, trials, solver.effort)
 
     return [alone, *raise_price(task, at_price(0.0, alone, False), at_price, solver.stop)]
 
@@ -156,19 +160,15 @@ def filled_by_savings(demand: Demand, cover: Cover, rules: CoverRules, limit: fl
         least *= FALL
     rows_leave(demand, rules.hard, state, 0.0)
     users_leave(demand, rules.hard, state, 0.0)
-    rows, channels = np.nonzero(state.on)
-    starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=demand.size))))
-    return Cover(state.members, starts.astype(np.int64), channels.astype(np.int32))
+    return cover_of_table(state.members, state.on)
 
 
 def filling(demand: Demand, cover: Cover, limit: float) -> Filling:
-    on = np.zeros((demand.size, cover.members.shape[1]), dtype=np.uint8)
-    on[np.repeat(np.arange(demand.size), np.diff(cover.starts)), cover.channels] = 1
     return Filling(
         cover.members.copy(),
-        on,
+        table_of_cover(cover),
         channel_costs(demand, cover.members),
-        channel_traffic(demand, cover, on.shape[1]),
+        channel_traffic(demand, cover, cover.members.shape[1]),
         messages_sent(demand, cover),
         limit * (1 - SURE),
     )
@@ -191,18 +191,9 @@ def improve_carried(
     """
     carried = served_pairs(demand, cover) != 0
     rows = np.repeat(np.arange(demand.size), demand.audience_sizes)[carried]
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=demand.size))))
     channels = cover.members.shape[1]
     forbidding = demand.price + channels * (demand.w2 + demand.w1 * demand.users)
-    rest = demand_of(
-        indptr.astype(np.int64),
-        demand.audience[carried],
-        demand.rate,
-        forbidding,
-        demand.users,
-        demand.w1,
-        demand.w2,
-    )
+    rest = demand.with_audiences(rows, demand.audience[carried]).with_price(forbidding)
     hard = np.ones(demand.size, dtype=np.uint8)
     after = improve_cover(rest, cover, rules._replace(hard=hard), passes)
     sent = messages_sent(demand, after)

@@ -23,12 +23,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from fanplan.core.arrays import Bytes, Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.core.progress import Progress
 from fanplan.core.stop import Stop
-from fanplan.layers.channels.search.free.lloyd import SETTLED
+from fanplan.layers.channels.search.effort import SETTLED
 from fanplan.layers.channels.search.model.assign import assign_rows
 from fanplan.layers.channels.search.model.demand import Demand, demand_of
 
@@ -135,7 +135,7 @@ def rows_demand(rows: pa.RecordBatch | pa.Table, setting: LloydSetting) -> Deman
     audiences = rows["subscribers"]
     if isinstance(audiences, pa.ChunkedArray):
         audiences = audiences.combine_chunks()
-    indptr = np.concatenate(([0], np.cumsum(audiences.value_lengths().to_numpy()))).astype(np.int64)
+    indptr = starts_of(audiences.value_lengths().to_numpy())
     audience = audiences.flatten().to_numpy().astype(np.int32)
     messages = rows["messages"].to_numpy().astype(np.float64)
     weights = setting.weights

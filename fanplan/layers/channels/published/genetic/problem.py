@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.build import equal_audiences, from_pairs, group_sums, take_audiences
 from fanplan.data.interest import InterestProblem, load_interest
@@ -51,7 +51,7 @@ class Lists:
         """The lists at these positions."""
         sizes = np.diff(self.starts)[which]
         return Lists(
-            np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+            starts_of(sizes),
             take_audiences(self.starts, self.values, which),
         )
 
@@ -60,8 +60,7 @@ def lists(left: Any, right: Any, size: int) -> Lists:
     """From pairs (list, value) in any order; a pair given twice counts once."""
     keys = np.unique((np.asarray(left, dtype=np.int64) << 32) | np.asarray(right, dtype=np.int64))
     counts = np.bincount(keys >> 32, minlength=size)
-    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return Lists(starts, (keys & 0xFFFFFFFF).astype(np.int32))
+    return Lists(starts_of(counts), (keys & 0xFFFFFFFF).astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +286,7 @@ def generated_boxes(generated: Generated, space: Space) -> tuple[Boxes, pa.Array
     codes = pc.dictionary_encode(table["filter"].combine_chunks(), null_encoding="encode")
     compiled_ = [compile_selector(t, space, most) for t in codes.dictionary.to_pylist()]
     counts = np.array([len(boxes) for boxes in compiled_], dtype=np.int64)
-    first = np.concatenate(([0], np.cumsum(counts)))
+    first = starts_of(counts)
     code = codes.indices.to_numpy()
     owner = np.repeat(np.arange(len(code)), counts[code])
     rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts[code]) - counts[code], counts[code])

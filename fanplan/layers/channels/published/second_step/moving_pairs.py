@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs, Words
+from fanplan.core.arrays import Floats, Ints, Longs, Words, starts_of
 from fanplan.core.bits import has_bit
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
@@ -96,8 +96,7 @@ def user_items(problem: InterestProblem) -> Items:
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
     weight = np.bincount(problem.audience, problem.messages[row], users).astype(np.float64)
     counts = np.bincount(problem.audience, minlength=users)
-    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return Items(USER, starts, np.argsort(problem.audience, kind="stable"), weight)
+    return Items(USER, starts_of(counts), np.argsort(problem.audience, kind="stable"), weight)
 
 
 def pair_items(problem: InterestProblem) -> Items:

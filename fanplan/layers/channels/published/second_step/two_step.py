@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Longs
+from fanplan.core.arrays import Bools, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.data.interest import InterestProblem
@@ -212,7 +212,7 @@ def restricted_problem(
     rows = np.flatnonzero(sizes)
     rest = replace(
         problem,
-        indptr=np.concatenate(([0], np.cumsum(sizes[rows]))).astype(np.int64),
+        indptr=starts_of(sizes[rows]),
         audience=problem.audience[carried],
         messages=problem.messages[rows],
         bytes=problem.bytes[rows],

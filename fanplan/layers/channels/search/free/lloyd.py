@@ -7,7 +7,7 @@ chosen anew, as in Hartigan's method for k-means (1975), which leaves fewer loca
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numba
@@ -15,7 +15,8 @@ import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.core.stop import Stop, never
+from fanplan.core.stop import never
+from fanplan.layers.channels.search.effort import NOISE, SETTLED
 from fanplan.layers.channels.search.model.assign import (
     Choice,
     assign_rows,
@@ -29,14 +30,10 @@ from fanplan.layers.channels.search.model.demand import Demand
 
 TASKS = 64
 """Tasks of the parallel Y-step."""
-SETTLED = 1e-4
-"""Lloyd ends when a pass adds less than this part of the gain: swaps find more in the time."""
 LOOK = 3
 """Channels whose exact change is computed for a row: those with the best members as they are."""
 OPERATIONS = 1e9
 """Most steps of the inner loop in one polish: under a second. Rows that lack most come first."""
-NOISE = 1e-12
-"""A move must gain more than this part of the row's traffic at its price: less may be rounding."""
 
 
 class Channels(NamedTuple):
@@ -54,26 +51,21 @@ class Channels(NamedTuple):
 
 
 def lloyd(
-    demand: Demand,
-    members: Bytes,
-    passes: int,
-    settled: float = SETTLED,
-    stop: Stop = never,
-    all_unicast: float = math.inf,
+    demand: Demand, members: Bytes, passes: int, enough: Callable[[float], bool] = never
 ) -> tuple[Bytes, Choice]:
     """Alternate until settled, stopped or for a number of passes; the gain never falls.
 
-    ``stop`` hears ``all_unicast`` less the gain.
+    ``enough`` hears the gain.
     """
     choice = assign_rows(demand, members)
     gain = total_gain(demand, choice)
     for _ in range(passes):
-        if stop(all_unicast - gain):
+        if enough(gain):
             break
         members = majority(demand, choice.best, members.shape[1])
         choice = assign_rows(demand, members)
         before, gain = gain, total_gain(demand, choice)
-        if gain <= before * (1 + settled):
+        if gain <= before * (1 + SETTLED):
             break
     return members, choice
 

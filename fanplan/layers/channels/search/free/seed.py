@@ -5,7 +5,6 @@ A new channel has the members that would add most to what the rows already have.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +12,12 @@ import numpy as np
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.bits import bits_of, common
 from fanplan.core.kernels import compiled
-from fanplan.core.stop import Stop, never
+from fanplan.layers.channels.search.effort import Effort
 from fanplan.layers.channels.search.model.assign import weighted_sum
 from fanplan.layers.channels.search.model.demand import Demand
 
 ROWS_AT_A_TIME = 3_000_000
 """Rows × channels opened between two questions whether to stop: some tenths of a second."""
-CANDIDATES = 4
-"""Rows drawn as starts of a new channel; the best one is kept."""
 REFINEMENTS = 2
 """Lloyd steps of the best candidate."""
 
@@ -43,27 +40,19 @@ def make_scratch(demand: Demand) -> Scratch:
     )
 
 
-def seed_members(
-    demand: Demand,
-    channels: int,
-    random: np.random.Generator,
-    candidates: int = CANDIDATES,
-    stop: Stop = never,
-    all_unicast: float = math.inf,
-) -> Bytes:
+def seed_members(demand: Demand, channels: int, effort: Effort) -> Bytes:
     """Members of all channels, users × channels; O(channels × (rows + audiences met)).
 
-    Fewer candidates give more different members for different draws. After ``stop``, which hears
-    ``all_unicast`` less the gain, the remaining channels stay empty.
+    When it must stop, the remaining channels stay empty.
     """
     members = np.zeros((demand.users, channels), dtype=np.uint8)
-    draws = random.random((channels, candidates))
+    draws = effort.random.random((channels, effort.candidates))
     gain, ideal, scratch = np.zeros(demand.size), demand.ideal_gain, make_scratch(demand)
     step = 1 + ROWS_AT_A_TIME // (demand.size + 1)
     for begin in range(0, channels, step):
         end = min(channels, begin + step)
         open_channels(demand, ideal, draws, members, gain, begin, end, scratch)
-        if stop(all_unicast - weighted_sum(demand.rate, gain)):
+        if effort.enough(weighted_sum(demand.rate, gain)):
             break
     return members
 

@@ -12,9 +12,8 @@ import numpy as np
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs, Position
 from fanplan.core.bits import bits_of, common
 from fanplan.core.kernels import compiled
-from fanplan.core.stop import Stop
+from fanplan.layers.channels.search.effort import CANDIDATES, NOISE, Effort
 from fanplan.layers.channels.search.free.seed import (
-    CANDIDATES,
     Scratch,
     best_column,
     bits_are_quicker,
@@ -39,8 +38,6 @@ ROWS_AT_A_TIME = 1_000_000
 """Rows × trials between them: some tenths of a second."""
 IDLE = 96
 """Trials without a success after which swaps end."""
-NOISE = 1e-12
-"""A swap must add more than this part of the gain: less may be rounding."""
 
 
 class SwapState(NamedTuple):
@@ -90,23 +87,17 @@ def make_trial(demand: Demand, channels: int, choice: Choice) -> Trial:
 
 
 def swap(
-    demand: Demand,
-    members: Bytes,
-    choice: Choice,
-    trials: int,
-    random: np.random.Generator,
-    stop: Stop,
-    all_unicast: float,
+    demand: Demand, members: Bytes, choice: Choice, trials: int, effort: Effort
 ) -> tuple[Bytes, Choice]:
-    """Try swaps; keep those that raise the gain. ``stop`` hears ``all_unicast`` less the gain."""
+    """Try swaps; keep those that raise the gain."""
     search = SwapState(members.copy(), channel_costs(demand, members), choice.copy())
     scratch, local = make_scratch(demand), make_trial(demand, members.shape[1], choice)
     ideal, idle = demand.ideal_gain, 0
     batch = min(BATCH, 1 + ROWS_AT_A_TIME // (demand.size + 1))
     for begin in range(0, trials, batch):
-        if idle >= IDLE or stop(all_unicast - total_gain(demand, search.choice)):
+        if idle >= IDLE or effort.enough(total_gain(demand, search.choice)):
             break
-        draws = random.random((min(batch, trials - begin), CANDIDATES))
+        draws = effort.random.random((min(batch, trials - begin), CANDIDATES))
         kept = try_swaps(demand, ideal, search, draws, scratch, local)
         idle = 0 if kept else idle + len(draws)
     return search.members, search.choice

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.search.model.assign import (
@@ -21,7 +21,7 @@ from fanplan.layers.channels.search.model.assign import (
     weighted_sum,
     worth_threads,
 )
-from fanplan.layers.channels.search.model.demand import Demand, demand_of
+from fanplan.layers.channels.search.model.demand import Demand
 
 
 class Cover(NamedTuple):
@@ -37,8 +37,32 @@ class Cover(NamedTuple):
 
 def one_channel(members: Bytes, best: Ints) -> Cover:
     """The cover that gives each row its best channel alone."""
-    starts = np.concatenate(([0], np.cumsum(best >= 0))).astype(np.int64)
-    return Cover(members, starts, best[best >= 0])
+    return Cover(members, starts_of(best >= 0), best[best >= 0])
+
+
+def cover_of_table(members: Bytes, on: Bytes) -> Cover:
+    """The cover of a table, rows × channels, that has 1 where a row goes to a channel."""
+    rows, channels = np.nonzero(on)
+    starts = starts_of(np.bincount(rows, minlength=len(on)))
+    return Cover(members, starts, channels.astype(np.int32))
+
+
+def table_of_cover(cover: Cover, spare: int = 0) -> Bytes:
+    """The same table from a cover, with room for so many channels more."""
+    rows = len(cover.starts) - 1
+    on = np.zeros((rows, cover.members.shape[1] + spare), dtype=np.uint8)
+    on[np.repeat(np.arange(rows), np.diff(cover.starts)), cover.channels] = 1
+    return on
+
+
+def keep_places(cover: Cover, keep: Bools) -> Cover:
+    """The cover with some of its (row, channel) places and all of its members."""
+    return Cover(cover.members, starts_of(keep)[cover.starts], cover.channels[keep])
+
+
+def keep_rows(cover: Cover, keep: Bools) -> Cover:
+    """The cover with only some rows on channels."""
+    return keep_places(cover, np.repeat(keep, np.diff(cover.starts)))
 
 
 def empty_cover(rows: int, users: int, channels: int) -> Cover:
@@ -150,11 +174,7 @@ def unserved_demand(demand: Demand, cover: Cover, among: Bytes) -> Demand:
     """The demand that the cover leaves, of the rows marked in ``among``."""
     rows, users = unserved_pairs(demand, cover)
     keep = among[rows] != 0
-    counts = np.bincount(rows[keep], minlength=demand.size)
-    indptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return demand_of(
-        indptr, users[keep], demand.rate, demand.price, demand.users, demand.w1, demand.w2
-    )
+    return demand.with_audiences(rows[keep], users[keep])
 
 
 @compiled
@@ -177,9 +197,7 @@ def close_channels(cover: Cover, closed: Ints | Longs) -> Cover:
     """The cover without the members and the rows of some channels, which stay as empty ones."""
     members = cover.members.copy()
     members[:, closed] = 0
-    keep = ~np.isin(cover.channels, closed)
-    kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int64)
-    return Cover(members, kept[cover.starts], cover.channels[keep])
+    return keep_places(cover._replace(members=members), ~np.isin(cover.channels, closed))
 
 
 @compiled

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs, Words
+from fanplan.core.arrays import Floats, Ints, Longs, Words, starts_of
 from fanplan.core.bits import bits_of_lists, no_bits
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
@@ -46,6 +46,11 @@ class Demand(NamedTuple):
 
     def with_price(self, price: Floats) -> Demand:
         return self._replace(price=read_only(price))
+
+    def with_audiences(self, rows: Ints, users: Ints) -> Demand:
+        """The same rows with other audiences: ascending pairs of row and user."""
+        indptr = starts_of(np.bincount(rows, minlength=self.size))
+        return demand_of(indptr, users, self.rate, self.price, self.users, self.w1, self.w2)
 
     @property
     def size(self) -> int:
@@ -114,7 +119,7 @@ def heaviest_demand(demand: Demand, fraction: float, least: int) -> Demand:
         return demand
     weight = demand.rate * demand.audience_sizes
     rows = np.sort(np.argsort(-weight, kind="stable")[:count])
-    indptr = np.concatenate(([0], np.cumsum(demand.audience_sizes[rows]))).astype(np.int64)
+    indptr = starts_of(demand.audience_sizes[rows])
     audience = take_rows(demand.indptr, demand.audience, rows, indptr)
     rate, price = demand.rate[rows], demand.price[rows]
     return demand_of(indptr, audience, rate, price, demand.users, demand.w1, demand.w2)

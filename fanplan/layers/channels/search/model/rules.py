@@ -15,6 +15,7 @@ import numpy as np
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
+from fanplan.layers.channels.search.effort import SETTLED
 from fanplan.layers.channels.search.model.assign import channel_costs, worth_threads
 from fanplan.layers.channels.search.model.cover import (
     Cover,
@@ -33,8 +34,6 @@ CHUNK_CELLS = 4_000_000
 """Rows × channels that are worked on at a time: bounds the memory of their lists."""
 BLOCK = 256
 """Rows per task of a parallel loop."""
-SETTLED = 1e-4
-"""Improving ends when a pass adds less than this part of the cost of perfect multicast."""
 
 
 class CoverRules(NamedTuple):
@@ -103,6 +102,8 @@ def improve_cover(
     demand: Demand, cover: Cover, rules: CoverRules, passes: int, stop: Stop = never
 ) -> Cover:
     """Alternate both steps until settled, stopped or for a number of passes; it never gets worse.
+
+    Settled: a pass adds little beside the cost of perfect multicast, a scale for whatever prices.
 
     ``stop`` hears nothing new: what a cover costs depends on who asks.
     """

@@ -13,6 +13,7 @@ import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.layers.channels.search.effort import NOISE
 from fanplan.layers.channels.search.model.demand import Demand
 
 PASSES = 6
@@ -21,8 +22,6 @@ MOST_MERGED = 512
 """Groups that are compared pair by pair when they are merged."""
 MOST_SWAPPED = 1e9
 """Users² × audiences up to which every two users are tried in each other's place."""
-NOISE = 1e-12
-"""Two users must save more than this part of the cost: less may be rounding."""
 
 
 class UserGroups(NamedTuple):

@@ -11,25 +11,28 @@ find the cheapest others. It may be any channel, also one that many users have o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
-from fanplan.core.stop import Stop
-from fanplan.layers.channels.search.free.seed import CANDIDATES, best_column, make_scratch
+from fanplan.layers.channels.search.effort import CANDIDATES, NOISE, Effort
+from fanplan.layers.channels.search.free.seed import best_column, make_scratch
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import (
     Cover,
     channel_losses,
     close_channels,
     cover_gains,
+    cover_of_table,
     drop_useless,
     greedy_cover,
     row_audience,
     served_by,
+    table_of_cover,
     unserved_demand,
 )
 from fanplan.layers.channels.search.model.demand import Demand
@@ -46,8 +49,6 @@ CHEAPEST = 3
 """The channel to close is drawn from this many that would be missed least."""
 MOST_FLIPS = 4
 """Most users that join or leave a channel in a random exchange."""
-NOISE = 1e-12
-"""An exchange must add more than this part of the objective: less may be rounding."""
 REOPEN_WORK = 4e8
 """Audiences × channels × trials that may be spent: a few seconds."""
 SLACK = 1e-3
@@ -63,19 +64,32 @@ def exchange(
     cover: Cover,
     rules: CoverRules,
     trials: int,
-    random: np.random.Generator,
-    stop: Stop,
-    all_unicast: float,
+    effort: Effort,
     allowed: Callable[[Cover], bool] = always,
 ) -> Cover:
     """Close a channel, open another, improve; keep what raises the objective and is allowed."""
     work = WORK if has_limits(rules, cover) else FREE_WORK
     trials = min(trials, int(work / (len(demand.audience) * cover.members.shape[1] + 1)))
+    others = (partial(neighbour, demand, rules, trial, effort.random) for trial in range(trials))
+    return best_met(demand, cover, rules, others, effort, allowed)
+
+
+def best_met(
+    demand: Demand,
+    cover: Cover,
+    rules: CoverRules,
+    others: Iterable[Callable[[Cover], Cover | None]],
+    effort: Effort,
+    allowed: Callable[[Cover], bool] = always,
+) -> Cover:
+    """Let each of ``others`` change the best cover so far; what raises the objective is kept."""
     value = objective(demand, cover, rules)
-    for trial in range(trials):
-        if stop(all_unicast - value):
+    for change in others:
+        if effort.enough(value):
             break
-        other = neighbour(demand, cover, rules, trial, random)
+        other = change(cover)
+        if other is None:
+            continue
         other = improve_cover(demand, other, rules, PASSES)
         after = objective(demand, other, rules)
         better = after > value + NOISE * abs(value)
@@ -91,7 +105,7 @@ def has_limits(rules: CoverRules, cover: Cover) -> bool:
 
 
 def neighbour(
-    demand: Demand, cover: Cover, rules: CoverRules, trial: int, random: np.random.Generator
+    demand: Demand, rules: CoverRules, trial: int, random: np.random.Generator, cover: Cover
 ) -> Cover:
     """A cover with other members, in turn: for whole audiences, for the rest, or at random."""
     if trial % 3 == 2:
@@ -148,36 +162,20 @@ class Tables(NamedTuple):
     """What a message on each channel costs."""
 
 
-def reopen(
-    demand: Demand,
-    cover: Cover,
-    rules: CoverRules,
-    trials: int,
-    random: np.random.Generator,
-    stop: Stop,
-    all_unicast: float,
-) -> Cover:
+def reopen(demand: Demand, cover: Cover, rules: CoverRules, trials: int, effort: Effort) -> Cover:
     """Open and close channels of a cover that serves everybody; the objective never falls."""
     work = len(demand.audience) * cover.members.shape[1] + 1
     trials = min(trials, demand.size, int(REOPEN_WORK / work))
-    value = objective(demand, cover, rules)
-    for draw in random.random(trials):
-        if stop(all_unicast - value):
-            break
-        other = reopened(demand, cover, rules, draw)
-        if other is None:
-            continue
-        other = improve_cover(demand, other, rules, PASSES)
-        after = objective(demand, other, rules)
-        if after > value + NOISE * abs(value) and is_served(demand, other, rules.hard):
-            cover, value = other, after
-    return cover
+    draws = effort.random.random(trials)
+    return best_met(
+        demand, cover, rules, (partial(reopened, demand, rules, draw) for draw in draws), effort
+    )
 
 
-def reopened(demand: Demand, cover: Cover, rules: CoverRules, draw: float) -> Cover | None:
+def reopened(demand: Demand, rules: CoverRules, draw: float, cover: Cover) -> Cover | None:
     """The cover with a channel for the audience drawn, or None if that is not worth a look."""
     state = cover_tables(demand, cover)
-    excess = demand.rate * (all_row_costs(state) - demand.w2 - demand.w1 * demand.audience_sizes)
+    excess = demand.rate * (state.on @ state.costs - demand.w2 - demand.w1 * demand.audience_sizes)
     total = np.cumsum(np.maximum(excess, 0.0))
     row = int(np.searchsorted(total, draw * total[-1], side="right"))
     if row == demand.size:
@@ -196,25 +194,14 @@ def reopened(demand: Demand, cover: Cover, rules: CoverRules, draw: float) -> Co
 
 
 def cover_tables(demand: Demand, cover: Cover) -> Tables:
-    users, channels = cover.members.shape
-    on = np.zeros((demand.size, channels + 1), dtype=np.uint8)
-    on[np.repeat(np.arange(demand.size), np.diff(cover.starts)), cover.channels] = 1
-    members = np.hstack((cover.members, np.zeros((users, 1), dtype=np.uint8)))
-    return Tables(members, on, channel_costs(demand, members))
-
-
-def all_row_costs(state: Tables) -> Floats:
-    """What a message of each row costs."""
-    return state.on @ state.costs
+    members = np.hstack((cover.members, np.zeros((demand.users, 1), dtype=np.uint8)))
+    return Tables(members, table_of_cover(cover, spare=1), channel_costs(demand, members))
 
 
 def from_tables(state: Tables, closed: int) -> Cover:
     """The cover with the last channel in the place of the closed one."""
     state.members[:, closed], state.on[:, closed] = state.members[:, -1], state.on[:, -1]
-    rows, channels = np.nonzero(state.on[:, :-1])
-    starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=len(state.on)))))
-    members = np.ascontiguousarray(state.members[:, :-1])
-    return Cover(members, starts.astype(np.int64), channels.astype(np.int32))
+    return cover_of_table(np.ascontiguousarray(state.members[:, :-1]), state.on[:, :-1])
 
 
 @compiled

@@ -14,7 +14,12 @@ import numpy as np
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.model.assign import channel_costs
-from fanplan.layers.channels.search.model.cover import Cover, row_audience, row_channels
+from fanplan.layers.channels.search.model.cover import (
+    Cover,
+    cover_of_table,
+    row_audience,
+    row_channels,
+)
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import CoverRules
 
@@ -63,9 +68,7 @@ def flip_members(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     )
     place_rows(demand, cover, state)
     flip_users(demand, rules.limit, state)
-    rows, channels = np.nonzero(state.on)
-    starts = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=demand.size))))
-    return Cover(state.members, starts.astype(np.int64), channels.astype(np.int32))
+    return cover_of_table(state.members, state.on)
 
 
 @compiled

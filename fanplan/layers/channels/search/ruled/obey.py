@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InfeasibleError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import InterestProblem
@@ -19,6 +19,8 @@ from fanplan.layers.channels.search.model.cover import (
     channel_losses,
     close_channels,
     empty_cover,
+    keep_places,
+    keep_rows,
     row_audience,
     row_channels,
     served_by,
@@ -45,8 +47,7 @@ def obey_limits(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     if np.isinf(rules.cap):
         return cover
     keep = rows_that_fit(demand, cover, rules.cap, channel_costs(demand, cover.members))
-    kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int64)
-    return Cover(cover.members, kept[cover.starts], cover.channels[keep])
+    return keep_places(cover, keep)
 
 
 def leave_beyond(demand: Demand, cover: Cover, rules: CoverRules, limit: Longs) -> Cover:
@@ -121,13 +122,13 @@ def serve_by_packing(demand: Demand, cover: Cover, rules: CoverRules) -> Cover |
     members = cover.members.copy()
     own = np.where(np.diff(cover.starts) > 0, first_channels(cover), -1).astype(np.int32)
     own[rules.hard == 0] = -1
-    traffic = channel_traffic(demand, hard_dropped(cover, rules.hard), members.shape[1])
+    rest = keep_rows(cover, rules.hard == 0)
+    traffic = channel_traffic(demand, rest, members.shape[1])
     order = np.argsort(-demand.rate, kind="stable")
     order = order[(rules.hard[order] != 0) & (demand.audience_sizes[order] > 0)]
     home = np.full(demand.size, -1, dtype=np.int32)
     if not pack_rows(demand, rules, order, own, members, traffic, home):
         return None
-    rest = hard_dropped(cover, rules.hard)
     return merge_covers(members, rest, home)
 
 
@@ -137,19 +138,12 @@ def first_channels(cover: Cover) -> Ints:
     return cover.channels[places] if len(cover.channels) else np.zeros(len(places), np.int32)
 
 
-def hard_dropped(cover: Cover, hard: Bytes) -> Cover:
-    """The cover without the channels of hard rows."""
-    keep = np.repeat(hard == 0, np.diff(cover.starts))
-    kept = np.concatenate(([0], np.cumsum(keep))).astype(np.int64)
-    return Cover(cover.members, kept[cover.starts], cover.channels[keep])
-
-
 def merge_covers(members: Bytes, cover: Cover, home: Ints) -> Cover:
     """The cover with one channel more for each row that has a home; such rows had none."""
     added = np.diff(cover.starts) + (home >= 0)
     channels = np.repeat(home, added)
     channels[channels < 0] = cover.channels
-    return Cover(members, np.concatenate(([0], np.cumsum(added))).astype(np.int64), channels)
+    return Cover(members, starts_of(added), channels)
 
 
 @compiled
@@ -248,8 +242,7 @@ def add_clusters(cover: Cover, rest: Demand, freed: Longs, group: Ints) -> Cover
             (rows * width + freed[group[rest.audience]], old_rows * width + cover.channels)
         )
     )
-    counts = np.bincount(keys // width, minlength=rest.size)
-    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    starts = starts_of(np.bincount(keys // width, minlength=rest.size))
     return Cover(members, starts, (keys % width).astype(np.int32))
 
 
