@@ -7,7 +7,7 @@ import numpy as np
 from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.bits import has_bit
 from fanplan.core.kernels import compiled
-from fanplan.core.ledger import Ledger
+from fanplan.core.ledger import Ledger, cost
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
@@ -32,6 +32,11 @@ def analytic_ledger(problem: InterestProblem, map: ChannelMap) -> Ledger:
         sent_bytes=total_messages(problem.bytes, channels + unicast),
         received_bytes=total_messages(problem.bytes, received),
     )
+
+
+def map_cost(problem: InterestProblem, map: ChannelMap, weights: Weights) -> float:
+    """C′ of Eq. 1, counted from scratch."""
+    return cost(analytic_ledger(problem, map), weights)
 
 
 def perfect(problem: InterestProblem, weights: Weights) -> float:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs, Words, starts_of
+from fanplan.core.arrays import Bytes, Ints, Longs, Words, starts_of
 from fanplan.core.bits import bits_of_pairs, no_bits, pairs_of_bits, set_bit
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger, cost, excess_percent, unicast_fraction
@@ -111,6 +111,23 @@ def join(bits: Words, indptr: Longs, audience: Ints, rows: Ints, channels: Ints)
     for i in range(len(rows)):
         for subscriber in audience[indptr[rows[i]] : indptr[rows[i] + 1]]:
             set_bit(bits[channels[i]], subscriber)
+
+
+@compiled
+def count_overlaps(audience: Ints, members: Bytes, partial: Bytes, overlap: Ints) -> None:
+    """How many of an audience each channel has, by adding the users' rows of bytes.
+
+    Bytes are added 32 at a time by the machine; they hold sums up to 255, hence the rounds.
+    """
+    overlap[:] = 0
+    for start in range(0, len(audience), 255):
+        partial[:] = 0
+        for user in audience[start : start + 255]:
+            own = members[user]
+            for channel in range(len(partial)):
+                partial[channel] += own[channel]
+        for channel in range(len(partial)):
+            overlap[channel] += partial[channel]
 
 
 @dataclass(frozen=True, order=True)

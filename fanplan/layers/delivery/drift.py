@@ -10,7 +10,6 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.layers.channels.changes.changes import fed
-from fanplan.layers.channels.changes.world import relation_sides
 from fanplan.layers.channels.check.check import UNWANTED, count_ledger, find_service
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
@@ -114,7 +113,7 @@ class DeliveryNow:
             return []
         table = self.plan.read("channel_domains", ("channel", "domain")).sort_by("channel")
         domain, names = table["domain"].to_pylist(), self.truth.subscribers.to_pylist()
-        channel, member = (side.tolist() for side in relation_sides(self.decisions.members))
+        channel, member = (side.tolist() for side in self.decisions.members.sides())
         site = {m: self.sites.get(home_of(self.shape, names[m]) or "") for m in set(member)}
         return [
             (c, m) for c, m in zip(channel, member, strict=True) if domain[c] not in ("", site[m])
@@ -122,7 +121,7 @@ class DeliveryNow:
 
     def sent(self) -> Decisions:
         """What reaches somebody: no channel another site, and none a flow that goes directly."""
-        channel, member = relation_sides(self.decisions.members)
+        channel, member = self.decisions.members.sides()
         width = len(self.truth.subscribers)
         lost = np.array([c * width + m for c, m in self.outside()], np.int64)
         kept = ~np.isin(channel * width + member, lost)
@@ -195,7 +194,7 @@ def flow_sets(names: list[str], classes: np.ndarray) -> set[frozenset[str]]:
 def differing_flows(truth: ChannelTruth, decisions: Decisions) -> Longs:
     """Flows with somebody who is not reached, or who gets a unicast and does not want it."""
     service = find_service(truth, decisions)
-    flow, _ = relation_sides(decisions.unicast)
+    flow, _ = decisions.unicast.sides()
     wanted = np.diff(truth.audience_starts)[truth.classes]
     missed = np.flatnonzero(wanted > service.reached)
     return np.union1d(missed, flow[service.unicast_use == UNWANTED])

@@ -44,14 +44,13 @@ from fanplan.layers.channels.published.merge import (
 )
 from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
 from fanplan.layers.channels.published.plain import random_map
-from fanplan.layers.channels.published.second_step.two_step import two_step
+from fanplan.layers.channels.published.second_step.two_step import hybrid
 from fanplan.layers.channels.published.tock import (
     assignment_cost,
     member_overlaps,
     nothing_assigned,
     reassign,
     tock,
-    tock_from_random,
 )
 from fanplan.workload.generators.plain_topics import MarketParams, WebsphereParams
 from fanplan.workload.generators.plain_topics import generate_market as market
@@ -61,7 +60,6 @@ FIRST_STEPS = {
     step.__name__: step
     for step in (
         tock,
-        tock_from_random,
         two_phase_means,
         bmd,
         interior_point,
@@ -380,14 +378,8 @@ def test_bmd_on_a_large_sparse_system_is_no_better_than_random(human):
     assert math.isclose(excess(human, bmd(human, params, 0, never)), random)
 
 
-def test_tock_stalls_from_a_random_start_on_mechanical_interest(mechanical):
-    params = FirstStepParams(20)
-    started = excess(mechanical, tock_from_random(mechanical, params, 0, never))
-    assert excess(mechanical, tock(mechanical, params, 0, never)) < 0.6 * started
-
-
 def second(problem, name, **options):
-    return excess(problem, two_step(problem, tock, name, HybridParams(20, **options), 0, never))
+    return excess(problem, hybrid(tock, name)(problem, HybridParams(20, **options), 0, never))
 
 
 @pytest.mark.parametrize("workload", ["human", "mechanical"])

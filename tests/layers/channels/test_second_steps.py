@@ -41,7 +41,6 @@ from fanplan.layers.channels.published.second_step.two_step import (
     MOVES,
     SECOND_STEPS,
     hybrid,
-    two_step,
 )
 from fanplan.layers.channels.published.tock import tock
 
@@ -218,7 +217,7 @@ def test_ordered_steps_end_at_the_cheapest_map_on_the_way(seed, items, heaviest)
 def test_every_second_step_serves_all_within_the_limit(seed, w, second, limit, forced):
     problem = drawn_problem(seed)
     params = HybridParams(2, w, unicast_limit=limit, forced=forced)
-    map = two_step(problem, random_map, second, params, seed, never)
+    map = hybrid(random_map, second)(problem, params, seed, never)
     after = assert_serves(problem, map, w)
     assert unicast_fraction(analytic_ledger(problem, map)) <= limit
     if not forced:
@@ -232,7 +231,7 @@ def test_every_second_step_serves_all_within_the_limit(seed, w, second, limit, f
 def test_forced_steps_use_up_the_limit(seed, limit, second):
     problem = drawn_problem(seed)
     params = HybridParams(2, unicast_limit=limit, forced=True)
-    map = two_step(problem, random_map, second, params, seed, never)
+    map = hybrid(random_map, second)(problem, params, seed, never)
     state = served_by_map(problem, map, params.weights)
     items = ITEMS[second.removeprefix("greedy-")](problem)
     for item in range(len(items.weight)):
@@ -246,7 +245,7 @@ def test_forced_steps_use_up_the_limit(seed, limit, second):
 def test_a_limit_of_nothing_moves_only_what_sends_nothing():
     problem = make_problem([{0, 1}, {2}, {0, 3}], [3.0, 2.0, 0.0], 4)
     params = HybridParams(1, unicast_limit=0.0, forced=True)
-    map = two_step(problem, random_map, "greedy-flow", params, 0, never)
+    map = hybrid(random_map, "greedy-flow")(problem, params, 0, never)
     assert set(map.unicast.left.tolist()) == {2}
     assert unicast_fraction(analytic_ledger(problem, map)) == 0.0
 
@@ -360,7 +359,7 @@ def test_iterative_solves_after_each_batch():
         return tock(problem, params, seed, stop)
 
     params = HybridParams(2, batch=3, forced=True)
-    map = two_step(problem, counted, "lightest-flow-iterative", params, 0, never)
+    map = hybrid(counted, "lightest-flow-iterative")(problem, params, 0, never)
     assert solved == [12, 9, 6, 3]
     assert len(map.unicast) == problem.nnz
 
@@ -379,4 +378,4 @@ def test_params_are_checked(field, value):
 
 def test_an_unknown_second_step_is_named():
     with pytest.raises(InputError, match=r"'best' is not known.*greedy-flow"):
-        two_step(drawn_problem(0), random_map, "best", HybridParams(2), 0, never)
+        hybrid(random_map, "best")(drawn_problem(0), HybridParams(2), 0, never)

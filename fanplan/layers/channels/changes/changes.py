@@ -25,7 +25,6 @@ from fanplan.layers.channels.changes.world import (
     PlanKeys,
     Reaches,
     channel_world,
-    relation_sides,
 )
 from fanplan.layers.channels.check.check import costs, count_ledger, find_service, name_flows
 from fanplan.layers.channels.check.evidence import Decisions, PlanRelation
@@ -161,7 +160,7 @@ class ChannelStanding:
 
 def fed(decisions: Decisions, direct: Longs) -> Decisions:
     """Decisions without channels of flows that go past the brokers: nobody sends those there."""
-    flow, _ = relation_sides(decisions.channels)
+    flow, _ = decisions.channels.sides()
     kept = ~np.isin(flow, direct)
     starts = np.searchsorted(flow[kept], np.arange(len(decisions.channels.starts)))
     return replace(decisions, channels=PlanRelation(starts, decisions.channels.right[kept]))

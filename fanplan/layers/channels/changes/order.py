@@ -54,7 +54,7 @@ NOBODY = np.zeros(0, np.int64)
 class ChannelChanges:
     """Changes in order: ``phase`` tells the action, ``key`` the pair, ``cost`` is that afterwards.
 
-    Keys are those of ``Pairs``. Costs are by Eq. 1 of Bickson et al. (2010). ``moving`` has the
+    Keys are those of ``PlanKeys``. Costs are by Eq. 1 of Bickson et al. (2010). ``moving`` has the
     subscriber with whose move to another domain a change is made, else −1.
     """
 

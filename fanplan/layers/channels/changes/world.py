@@ -193,21 +193,15 @@ def with_flows(truth: ChannelTruth, flows: pa.Table) -> ChannelTruth:
 def plan_keys(plan: SentByPlan, running: Longs, channels: int, subscribers: int) -> PlanKeys:
     """Keys of all pairs, channels under their running numbers."""
     found = plan.decisions
-    flows, carried = relation_sides(found.channels)
-    channel, member = relation_sides(found.members)
-    flow, receiver = relation_sides(found.unicast)
+    flows, carried = found.channels.sides()
+    channel, member = found.members.sides()
+    flow, receiver = found.unicast.sides()
     return PlanKeys(
         np.sort(flows * channels + running[carried]),
         np.sort(running[channel] * subscribers + member),
         np.sort(flow * subscribers + receiver),
         plan.direct,
     )
-
-
-def relation_sides(relation: PlanRelation) -> tuple[Longs, Longs]:
-    """Left and right numbers of all pairs."""
-    left = np.repeat(np.arange(len(relation.starts) - 1), np.diff(relation.starts))
-    return left.astype(np.int64), relation.right.astype(np.int64)
 
 
 def pair_matrix(relation: PlanRelation, width: int) -> scipy.sparse.csr_array:

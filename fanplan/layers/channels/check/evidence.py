@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,13 @@ class ChannelTruth:
     subscribers: pa.Array
 
 
+class Sides(NamedTuple):
+    """The left and the right numbers of all pairs of a relation."""
+
+    left: Longs
+    right: Longs
+
+
 @dataclass(frozen=True)
 class PlanRelation:
     """Ascending (left, right) pairs: those of left number ``i`` lie from ``starts[i]`` on."""
@@ -46,6 +54,11 @@ class PlanRelation:
     def left(self, positions: Longs) -> Longs:
         """The left numbers of the pairs at these positions."""
         return np.searchsorted(self.starts, positions, side="right") - 1
+
+    def sides(self) -> Sides:
+        """All pairs, ascending."""
+        left = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        return Sides(left, self.right.astype(np.int64))
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap, one_channel_per_row
+from fanplan.layers.channels.ledger import map_cost
+from fanplan.layers.channels.map import ChannelMap, count_overlaps, one_channel_per_row
 from fanplan.layers.channels.method_params import require_enough_flows
+from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
-from fanplan.layers.channels.published.tock import NOWHERE, map_cost, member_overlaps
+from fanplan.layers.channels.published.tock import NOWHERE
 
 
 class Clusters(NamedTuple):
@@ -229,7 +231,7 @@ def move_nearest(indptr: Longs, audience: Ints, joined: Bytes, channel: Ints) ->
         sizes += joined[h]
     moved = 0
     for row in range(len(channel)):
-        member_overlaps(joined, audience[indptr[row] : indptr[row + 1]], partial, members)
+        count_overlaps(audience[indptr[row] : indptr[row + 1]], joined, partial, members)
         best = channel[row]
         for j in range(len(sizes)):
             if sizes[j] - 2 * members[j] < sizes[best] - 2 * members[best]:

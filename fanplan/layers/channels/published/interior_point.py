@@ -9,7 +9,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.ledger import perfect
+from fanplan.layers.channels.ledger import map_cost, perfect
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
 from fanplan.layers.channels.method_params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
@@ -19,7 +19,6 @@ from fanplan.layers.channels.published.second_step.moving_pairs import (
     served_map,
     user_items,
 )
-from fanplan.layers.channels.published.tock import map_cost
 
 LARGEST = 20_000
 """Most variables: (rows + subscribers) · channels. The paper's small system has 3,000."""

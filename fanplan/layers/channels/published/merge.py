@@ -238,6 +238,7 @@ def merge_cheapest(state: MergeGroups, left: int, until: int, groups: int) -> in
     when it comes up as the least (Müllner 2011, "generic" algorithm).
     """
     while left > until or left <= groups:
+        # Stored changes are lower bounds, so the least one that is confirmed is the least of all.
         a = np.argmin(state.change)
         b = state.near[a]
         if b == NOBODY or (left <= groups and state.change[a] >= 0):

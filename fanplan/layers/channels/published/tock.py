@@ -8,20 +8,19 @@ import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.ledger import analytic_ledger
-from fanplan.layers.channels.map import ChannelMap, one_channel_per_row
+from fanplan.layers.channels.map import ChannelMap, count_overlaps, one_channel_per_row
 from fanplan.layers.channels.method_params import require_enough_flows
+from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
 
 NOWHERE = -1
 
 
 class Assignment(NamedTuple):
-    """Rows on channels, and what follows from it; changed in place by ``put`` and ``take``.
+    """Rows on channels, and what follows from it; changed in place by ``put_row`` and ``take_row``.
 
     Matrices are subscriber × channel: the channels of one subscriber lie together, so that one
     row can be compared with all channels at once. Memory: 5 bytes per subscriber and channel.
@@ -48,41 +47,15 @@ def tock(problem: InterestProblem, params: FirstStepParams, seed: int, stop: Sto
     The pass follows an order drawn from the seed. Time O(t · audiences · channels).
     """
     require_enough_flows(problem, params.channels)
+    # From a random map it stalls where nearly everyone is then a member of every channel (the
+    # WebSphere cell): all moves cost the same.
     state = nothing_assigned(problem, params.channels)
-    return improved(problem, state, params, seed, stop)
-
-
-def tock_from_random(
-    problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop
-) -> ChannelMap:
-    """Tock et al. (2005) from a random map.
-
-    It stalls where a random map makes nearly everyone a member of every channel (the WebSphere
-    cell): all moves then cost the same.
-    """
-    require_enough_flows(problem, params.channels)
-    state = nothing_assigned(problem, params.channels)
-    draws = np.random.default_rng((seed, 1)).integers(params.channels, size=problem.size)
-    put_all(state, draws)
-    return improved(problem, state, params, seed, stop)
-
-
-def improved(
-    problem: InterestProblem, state: Assignment, params: FirstStepParams, seed: int, stop: Stop
-) -> ChannelMap:
-    """Passes over all rows until none moves, ``iterations`` are done or ``stop`` says so."""
     order = np.random.default_rng(seed).permutation(problem.size)
     for _ in range(params.iterations):
         moved = reassign(state, order)
         if moved == 0 or stop(assignment_cost(state, params.weights)):
             break
     return one_channel_per_row(problem, state.channel, params.channels)
-
-
-@compiled
-def put_all(state: Assignment, channels: Longs) -> None:
-    for row in range(len(channels)):
-        put_row(state, row, channels[row])
 
 
 @compiled
@@ -96,7 +69,7 @@ def reassign(state: Assignment, order: Longs) -> int:
         if before != NOWHERE:
             take_row(state, row)
         audience = state.audience[state.indptr[row] : state.indptr[row + 1]]
-        member_overlaps(state.joined, audience, partial, members)
+        count_overlaps(audience, state.joined, partial, members)
         after = cheapest_channel(state, row, members, before)
         put_row(state, row, after)
         moved += after != before
@@ -121,11 +94,6 @@ def nothing_assigned(problem: InterestProblem, channels: int) -> Assignment:
 def assignment_cost(state: Assignment, weights: Weights) -> float:
     """C of Bickson et al. (2010), section 3.1, for the rows that are placed."""
     return float(np.dot(state.loads, weights.w2 + weights.w1 * state.sizes))
-
-
-def map_cost(problem: InterestProblem, map: ChannelMap, weights: Weights) -> float:
-    """C′ of Eq. 1, counted from scratch."""
-    return cost(analytic_ledger(problem, map), weights)
 
 
 @compiled
@@ -154,25 +122,6 @@ def take_row(state: Assignment, row: int) -> None:
 
 
 @compiled
-def member_overlaps(joined: Bytes, audience: Ints, partial: Bytes, result: Ints) -> None:
-    """How many of the audience each channel has as members, into ``result``.
-
-    Sums of up to 255 bytes stay in a byte (``partial``), which the processor adds 32 at a time.
-    """
-    channels = joined.shape[1]
-    for j in range(channels):
-        result[j] = 0
-    for start in range(0, len(audience), 255):
-        for j in range(channels):
-            partial[j] = 0
-        for subscriber in audience[start : start + 255]:
-            for j in range(channels):
-                partial[j] += joined[subscriber, j]
-        for j in range(channels):
-            result[j] += partial[j]
-
-
-@compiled
 def cheapest_channel(state: Assignment, row: int, members: Ints, preferred: int) -> int:
     """The channel on which a row that is nowhere raises the cost least. O(channels).
 
@@ -183,6 +132,7 @@ def cheapest_channel(state: Assignment, row: int, members: Ints, preferred: int)
     size = state.indptr[row + 1] - state.indptr[row]
     rate = state.rate[row]
     best, least = preferred, np.inf
+    # Staying wins a tie: otherwise rows could move to and fro for ever.
     if preferred != NOWHERE:
         missing = size - members[preferred]
         least = rate * (state.sizes[preferred] + missing) + state.loads[preferred] * missing

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Longs
 from fanplan.data.interest import repeat_audiences
-from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
+from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation, Sides
 from fanplan.page.content import Picture
 from fanplan.page.numbers import number
 from fanplan.page.png import inline, png
@@ -32,13 +31,6 @@ PASSES = 30
 Counts = NDArray[np.float64]
 
 
-class ReportPairs(NamedTuple):
-    """Pairs of numbers: flow and subscriber, flow and channel, channel and member."""
-
-    left: Longs
-    right: Longs
-
-
 @dataclass(frozen=True)
 class Pixels:
     """Which pixel each flow and each subscriber falls into, and how many pixels there are."""
@@ -48,7 +40,7 @@ class Pixels:
     width: int
     height: int
 
-    def count(self, pairs: ReportPairs) -> Counts:
+    def count(self, pairs: Sides) -> Counts:
         """Pairs of flow and subscriber in each pixel."""
         places = self.row[pairs.right] * self.width + self.column[pairs.left]
         counted = np.bincount(places, minlength=self.width * self.height)
@@ -57,7 +49,7 @@ class Pixels:
     def received(self, decisions: Decisions) -> Counts:
         """The same for what channels bring: a block for each channel, never its single pairs."""
         total = np.zeros((self.height, self.width))
-        flows, members = pairs_of(decisions.channels), pairs_of(decisions.members)
+        flows, members = decisions.channels.sides(), decisions.members.sides()
         order = np.argsort(flows.right, kind="stable")
         carried = np.searchsorted(flows.right[order], np.arange(len(decisions.members.starts)))
         for channel in range(len(decisions.members.starts) - 1):
@@ -72,7 +64,7 @@ class Pixels:
 def matrix_pictures(name: str, truth: ChannelTruth, decisions: Decisions) -> list[Picture]:
     """As flows and subscribers come, and in the order of channels with what the plan does."""
     flows, people = len(truth.names), len(truth.subscribers)
-    wanted, unicast = audience_pairs(truth), pairs_of(decisions.unicast)
+    wanted, unicast = audience_pairs(truth), decisions.unicast.sides()
     before = cells(np.arange(flows), np.arange(people))
     after = cells(*matrix_order(decisions, flows, people))
     counted, direct = after.count(wanted), after.count(unicast)
@@ -121,7 +113,7 @@ def matrix_order(decisions: Decisions, flows: int, people: int) -> tuple[Longs, 
     Channels and subscribers are moved to the mean place of those they belong to, again and again
     (reciprocal averaging). Subscribers without a channel come last, as do flows without one.
     """
-    members = pairs_of(decisions.members)
+    members = decisions.members.sides()
     channels = len(decisions.members.starts) - 1
     place = np.arange(people, dtype=np.float64)
     for _ in range(PASSES):
@@ -186,15 +178,9 @@ def palette() -> NDArray[np.uint8]:
     return result
 
 
-def pairs_of(relation: PlanRelation) -> ReportPairs:
-    """Ascending pairs."""
-    left = np.repeat(np.arange(len(relation.starts) - 1), np.diff(relation.starts))
-    return ReportPairs(left, relation.right.astype(np.int64))
-
-
-def audience_pairs(truth: ChannelTruth) -> ReportPairs:
+def audience_pairs(truth: ChannelTruth) -> Sides:
     """Every flow with each subscriber who wants it."""
     sizes = np.diff(truth.audience_starts)[truth.classes]
     starts = np.append(0, np.cumsum(sizes))
     audience = repeat_audiences(truth.audience_starts, truth.audience, truth.classes, starts)
-    return ReportPairs(np.repeat(np.arange(len(truth.classes)), sizes), audience.astype(np.int64))
+    return Sides(np.repeat(np.arange(len(truth.classes)), sizes), audience.astype(np.int64))

@@ -18,7 +18,7 @@ from fanplan.layers.channels.check.evidence import (
 )
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
-from fanplan.layers.channels.report.matrix import audience_pairs, matrix_pictures, pairs_of
+from fanplan.layers.channels.report.matrix import audience_pairs, matrix_pictures
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import NEEDS_DATASET, CurvePoint, Planned, Told
 from fanplan.page.numbers import percent
@@ -154,7 +154,7 @@ def plain_listing(name: str, plan: StoredPlan) -> Listing:
 def channel_listing(name: str, truth: ChannelTruth, decisions: Decisions) -> Listing:
     """A row per channel with what it brings that is wanted, and what is not."""
     channels = len(decisions.members.starts) - 1
-    flows = pairs_of(decisions.channels)
+    flows = decisions.channels.sides()
     rates = truth.messages / truth.manifest.seconds
     count = np.bincount(flows.right, minlength=channels)
     sent = np.bincount(flows.right, rates[flows.left], channels)
@@ -184,7 +184,7 @@ def wanted_rates(
     A second copy is not wanted: with several channels per flow the first that brings it counts.
     """
     people = max(len(truth.subscribers), 1)
-    members = pairs_of(decisions.members)
+    members = decisions.members.sides()
     joined = members.left * people + members.right
     pairs = audience_pairs(truth)
     served = np.zeros(len(pairs.left), bool)

@@ -110,6 +110,7 @@ class Solver:
                 yield improve_cover(demand, cover, rules, LOOK, self.stop)
         for cover in self.known:
             yield improve_cover(demand, cover, rules, LOOK, self.stop)
+        # Clusters serve a row by one channel per group, so they need several channels per row.
         if rules.width == 1:
             return
         everything = serve_by_clusters(demand, nothing, rules, np.arange(channels))

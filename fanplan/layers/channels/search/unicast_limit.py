@@ -72,6 +72,7 @@ def raise_price(task: Task, cover: Cover, at_price: AtPrice, stop: Stop) -> list
         low, high = high, 2 * high
     if len(covers) == 1 or not keeps_limit(task, covers[-1]):
         return covers
+    # The last price keeps the limit; the one before, half of it, does not.
     low, high = low / 2, low
     for _ in range(BISECTIONS):
         if stop(min(task.cost(other) for other in covers if keeps_limit(task, other))):

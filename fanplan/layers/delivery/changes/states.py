@@ -16,7 +16,6 @@ from fanplan.layers.channels.changes.changes import (
     require_still_served,
 )
 from fanplan.layers.channels.changes.order import ChannelChanges
-from fanplan.layers.channels.changes.world import relation_sides
 from fanplan.layers.channels.check.check import count_ledger, find_service
 from fanplan.layers.channels.check.evidence import Decisions
 from fanplan.layers.delivery.changes.world import (
@@ -152,7 +151,7 @@ class DeliveryStanding:
     def require_domains(self, brokers: BrokersStanding, findings: Findings) -> None:
         """Members of a channel are where it reaches, and nobody is in two domains."""
         world = self.world.channels
-        channel, member = relation_sides(self.channels.decisions().members)
+        channel, member = self.channels.decisions().members.sides()
         names = world.truth.subscribers.to_pylist()
         pairs = sorted({(m, world.domains[c]) for c, m in zip(channel, member, strict=True)})
         pairs = [(m, domain) for m, domain in pairs if domain]

@@ -17,7 +17,7 @@ from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.data.build import take_audiences
 from fanplan.data.interest import InterestProblem
 from fanplan.data.reader import read_stage
-from fanplan.layers.channels.changes.world import ChannelWorld, channel_world, relation_sides
+from fanplan.layers.channels.changes.world import ChannelWorld, channel_world
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.problem import DeliveryProblem
@@ -253,7 +253,7 @@ def broker_ledger(
     past[direct] = True
     channels = len(decisions.members.starts) - 1
     assigned, members = (
-        map_pairs(*relation_sides(r)) for r in (decisions.channels, decisions.members)
+        map_pairs(*r.sides()) for r in (decisions.channels, decisions.members)
     )
     routes = recounted_routes(problem, assigned, members, channels, past)
     groups = exact_groups(problem.brokers, problem.trees, routes)

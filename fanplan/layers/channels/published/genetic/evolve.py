@@ -200,7 +200,7 @@ def mutate(map: Ints, channels: int, mask: float, rng: Generator, changed: Bools
     if channels < 2:
         return
     a, b = rng.integers(0, channels), rng.integers(0, channels - 1)
-    b += b >= a
+    b += b >= a  # two different channels, all pairs equally likely
     for gene in range(len(map)):
         if (map[gene] == a or map[gene] == b) and rng.random() < mask:
             map[gene] = a + b - map[gene]

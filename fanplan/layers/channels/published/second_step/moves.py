@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
+from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moving_pairs import (
     BY_UNICAST,
     COST,
@@ -29,11 +30,6 @@ from fanplan.layers.channels.published.second_step.moving_pairs import (
     served_by_map,
     served_map,
 )
-
-if TYPE_CHECKING:
-    from fanplan.core.stop import Stop
-    from fanplan.layers.channels.published.params import HybridParams
-
 
 ROUNDS = 10
 """How often ``stop`` is asked while all items move; the heap is built anew each time."""

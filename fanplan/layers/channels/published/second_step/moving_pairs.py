@@ -278,6 +278,7 @@ def share_after(state: Served, moving: Longs) -> float:
             state.receivers[e] -= 1
             if state.receivers[e] == 0:
                 multicast -= rate
+    # Put back what was counted down to find rows that nobody would get by multicast any more.
     for p in moving:
         if state.entry[p] != BY_UNICAST:
             state.receivers[state.entry[p]] += 1

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs, Position
 from fanplan.core.kernels import compiled
+from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, map_pairs
+from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moving_pairs import (
     BY_UNICAST,
     COST,
@@ -18,16 +20,12 @@ from fanplan.layers.channels.published.second_step.moving_pairs import (
     user_items,
 )
 
-if TYPE_CHECKING:
-    from fanplan.core.stop import Stop
-    from fanplan.layers.channels.published.params import HybridParams
-
 ROUNDS = 20
 """How often ``stop`` is asked while all rows move."""
 
 
 class Gathering(NamedTuple):
-    """Channels that flows gather on; changed in place by ``gather``.
+    """Channels that flows gather on; changed in place by ``gather_rows``.
 
     Memory: 4 bytes per row and channel, 1 per subscriber and channel.
     """

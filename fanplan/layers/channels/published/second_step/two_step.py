@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from fanplan.core.arrays import Bools, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import cost, unicast_fraction
+from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.ledger import analytic_ledger, map_cost
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
+from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moves import (
     greedy,
     heaviest_first,
@@ -31,29 +32,32 @@ from fanplan.layers.channels.published.second_step.moving_pairs import (
     user_items,
 )
 
-if TYPE_CHECKING:
-    from fanplan.core.stop import Stop
-    from fanplan.layers.channels.published.params import HybridParams
-
-
-First = Callable[[InterestProblem, "HybridParams", int, "Stop"], ChannelMap]
-"""A channel planner, which a second step follows."""
-
-Move = Callable[[InterestProblem, ChannelMap, "HybridParams", "Stop"], ChannelMap]
+Planner = Callable[[InterestProblem, HybridParams, int, Stop], ChannelMap]
+"""A channel planner, which a second step may follow."""
+Move = Callable[[InterestProblem, ChannelMap, HybridParams, Stop], ChannelMap]
 """A second step that takes the map as it is."""
 
 
-class Solve(Protocol):
-    """Runs a first step, once or more often, and moves a part of its traffic to unicast."""
+@dataclass(frozen=True)
+class FirstStep:
+    """A channel planner with all that it is told but the problem, which gets smaller."""
 
-    def __call__(
-        self,
-        problem: InterestProblem,
-        first: First,
-        params: HybridParams,
-        seed: int,
-        stop: Stop,
-    ) -> ChannelMap: ...
+    planner: Planner
+    params: HybridParams
+    seed: int
+    stop: Stop
+
+    def solve(self, problem: InterestProblem) -> ChannelMap:
+        return self.planner(problem, self.params, self.seed, self.stop)
+
+    def solve_part(self, problem: InterestProblem) -> ChannelMap:
+        """The same for what is left of a problem, which may have fewer flows than channels."""
+        params = replace(self.params, channels=min(self.params.channels, problem.flow_count))
+        return replace(self, params=params).solve(problem)
+
+
+Solve = Callable[[InterestProblem, FirstStep], ChannelMap]
+"""Runs a first step, once or more often, and moves a part of its traffic to unicast."""
 
 
 @dataclass(frozen=True)
@@ -65,26 +69,14 @@ class SecondStep:
     meaning: str
 
 
-def two_step(
-    problem: InterestProblem,
-    first: First,
-    second: str,
-    params: HybridParams,
-    seed: int,
-    stop: Stop,
-) -> ChannelMap:
-    """Section 4: channels by ``first``, then what the second step of that name moves to unicast."""
-    return find_second_step(second).solve(problem, first, params, seed, stop)
-
-
-def hybrid(first: First, second: str) -> First:
-    """A first and a second step as one planner."""
+def hybrid(first: Planner, second: str) -> Planner:
+    """Section 4: channels by ``first``, then the second step of that name moves some to unicast."""
     solve = find_second_step(second).solve
 
     def planner(
         problem: InterestProblem, params: HybridParams, seed: int, stop: Stop
     ) -> ChannelMap:
-        return solve(problem, first, params, seed, stop)
+        return solve(problem, FirstStep(first, params, seed, stop))
 
     return planner
 
@@ -97,46 +89,39 @@ def find_second_step(name: str) -> SecondStep:
     return SECOND_STEPS[name]
 
 
-def solved_once(move: Move) -> Solve:
+def solved_once(move: Move, problem: InterestProblem, first: FirstStep) -> ChannelMap:
     """Solve the first step once, then move."""
-
-    def solve(
-        problem: InterestProblem, first: First, params: HybridParams, seed: int, stop: Stop
-    ) -> ChannelMap:
-        return move(problem, first(problem, params, seed, stop), params, stop)
-
-    return solve
+    return move(problem, first.solve(problem), first.params, first.stop)
 
 
 def iterative(
     items: Callable[[InterestProblem], Items],
     ranking: Callable[[Items], Longs],
     problem: InterestProblem,
-    first: First,
-    params: HybridParams,
-    seed: int,
-    stop: Stop,
+    first: FirstStep,
 ) -> ChannelMap:
     """Section 4.2, "iterative": solve, remove ``batch`` items from W, solve again, and so on.
 
     Ends at the limit of unicast, when everything is removed, or, unless ``forced``, after
     ``patience`` solutions that are no cheaper than the best. Time: one first step per solution.
     """
-    movable = items(problem)
+    movable, params = items(problem), first.params
     order = ranking(movable)
-    best = first(problem, params, seed, stop)
-    least = cost(analytic_ledger(problem, best), params.weights)
+    best = first.solve(problem)
+    least = map_cost(problem, best, params.weights)
     failures, removed = 0, 0
     size = params.batch or max(1, len(order) // 100)
     carried = np.ones(problem.nnz, dtype=np.bool_)
-    while removed < len(order) and failures < params.patience and not stop(least):
+    while removed < len(order) and failures < params.patience and not first.stop(least):
         batch = order[removed : removed + size]
         removed += len(batch)
-        mark_moved(carried, movable, batch)
-        map = solve_rest(problem, carried, first, params, seed, stop)
+        for item in batch:
+            carried[movable.pairs[movable.starts[item] : movable.starts[item + 1]]] = False
+        map = solve_rest(problem, carried, first)
         ledger = analytic_ledger(problem, map)
         if unicast_fraction(ledger) > params.unicast_limit:
             break
+        # A cost that rises may fall again further on (Figure 9), so a failure ends nothing yet.
         if params.forced or cost(ledger, params.weights) < least:
             best, least, failures = map, cost(ledger, params.weights), 0
         else:
@@ -144,24 +129,18 @@ def iterative(
     return best
 
 
-def solve_repeatedly(
-    move: Move,
-    problem: InterestProblem,
-    first: First,
-    params: HybridParams,
-    seed: int,
-    stop: Stop,
-) -> ChannelMap:
+def solve_repeatedly(move: Move, problem: InterestProblem, first: FirstStep) -> ChannelMap:
     """Section 4, "this process can be repeated": solve, move, solve for the rest, move again.
 
     Ends after ``patience`` rounds that are no cheaper than the best. What has moved stays moved.
     """
-    best = map = move(problem, first(problem, params, seed, stop), params, stop)
-    least = cost(analytic_ledger(problem, best), params.weights)
+    params = first.params
+    best = map = solved_once(move, problem, first)
+    least = map_cost(problem, best, params.weights)
     failures = 0
-    while failures < params.patience and not stop(least):
-        map = solve_rest(problem, carried_pairs(problem, map), first, params, seed, stop)
-        map = move(problem, map, params, stop)
+    while failures < params.patience and not first.stop(least):
+        map = solve_rest(problem, carried_pairs(problem, map), first)
+        map = move(problem, map, params, first.stop)
         ledger = analytic_ledger(problem, map)
         within = unicast_fraction(ledger) <= params.unicast_limit
         if within and cost(ledger, params.weights) < least:
@@ -178,30 +157,16 @@ def carried_pairs(problem: InterestProblem, map: ChannelMap) -> Bools:
     return ~np.isin((row << 32) | problem.audience, unicast, assume_unique=True)
 
 
-def mark_moved(carried: Bools, items: Items, batch: Longs) -> None:
-    """Mark the pairs of the items as no longer carried by channels."""
-    for item in batch:
-        carried[items.pairs[items.starts[item] : items.starts[item + 1]]] = False
-
-
-def solve_rest(
-    problem: InterestProblem,
-    carried: Bools,
-    first: First,
-    params: HybridParams,
-    seed: int,
-    stop: Stop,
-) -> ChannelMap:
+def solve_rest(problem: InterestProblem, carried: Bools, first: FirstStep) -> ChannelMap:
     """The first step for the pairs that are carried; all others go by unicast."""
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
     unicast = map_pairs(row[~carried], problem.audience[~carried])
     rest, rows = restricted_problem(problem, carried, row)
     if rest.size == 0:
-        return ChannelMap(params.channels, NO_PAIRS, NO_PAIRS, unicast)
-    channels = min(params.channels, rest.flow_count)
-    map = first(rest, replace(params, channels=channels), seed, stop)
+        return ChannelMap(first.params.channels, NO_PAIRS, NO_PAIRS, unicast)
+    map = first.solve_part(rest)
     assigned = map_pairs(rows[map.assigned.left], map.assigned.right)
-    return ChannelMap(params.channels, assigned, map.members, unicast)
+    return ChannelMap(first.params.channels, assigned, map.members, unicast)
 
 
 def restricted_problem(
@@ -228,11 +193,7 @@ ORDERS = {
     "lightest-user": (user_items, lightest_first),
     "heaviest-user": (user_items, heaviest_first),
 }
-
-
 GREEDY = {"greedy-flow": flow_items, "greedy-user": user_items, "greedy-pair": pair_items}
-
-
 MOVES: dict[str, Move] = {
     **{name: partial(move_by_weight, *order) for name, order in ORDERS.items()},
     **{name: partial(greedy, items) for name, items in GREEDY.items()},
@@ -244,12 +205,12 @@ def every_second_step() -> Iterator[SecondStep]:
     """Each heuristic twice: for the first step's channels as they are, and with new ones."""
     for name, order in ORDERS.items():
         meaning = f"{name.replace('-', ' ')} first"
-        yield SecondStep(name, solved_once(MOVES[name]), meaning)
+        yield SecondStep(name, partial(solved_once, MOVES[name]), meaning)
         again = f"{meaning}, channels planned anew after each batch"
         yield SecondStep(f"{name}-iterative", partial(iterative, *order), again)
     for name in GREEDY:
         meaning = f"the {name.removeprefix('greedy-')} that lowers the cost most, while one does"
-        yield SecondStep(name, solved_once(MOVES[name]), meaning)
+        yield SecondStep(name, partial(solved_once, MOVES[name]), meaning)
         again = f"{meaning}, repeated with channels planned anew"
         yield SecondStep(f"{name}-iterative", partial(solve_repeatedly, MOVES[name]), again)
 

@@ -16,11 +16,11 @@ import numpy as np
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import never
+from fanplan.layers.channels.map import count_overlaps
 from fanplan.layers.channels.search.effort import NOISE, SETTLED
 from fanplan.layers.channels.search.model.assign import (
     Choice,
     assign_rows,
-    count_overlaps,
     rows_by_channel,
     total_gain,
     worth_threads,
@@ -177,6 +177,7 @@ def move_row(
         add_row(demand, row, -1.0, state, home)
         without = channel_value(state.wanted[home], state.traffic[home], demand.w1, demand.w2)
         base = state.value[home] - without
+    # To stay is worth what home has from the row, at least 0: unicast is always there.
     base = max(base, 0.0) + NOISE * demand.rate[row] * demand.price[row]
     best, gain = home, base
     count_overlaps(row_audience(demand, row), state.members, partial, overlap)

@@ -102,6 +102,7 @@ def best_column(
     best = 0.0
     if total <= 0.0:
         return column
+    # Drawn by what they lack, rows that are served well hardly get a second channel.
     for draw in draws:
         row = min(np.searchsorted(scratch.cumulated, draw * total, side="right"), len(gain) - 1)
         candidate = demand.audience[demand.indptr[row] : demand.indptr[row + 1]]

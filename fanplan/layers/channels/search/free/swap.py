@@ -116,6 +116,7 @@ def try_swaps(
         column = best_column(demand, search.choice.gain, ideal, drawn, scratch)
         if len(column) == 0:
             continue
+        # The number of channels is fixed, so only closing and opening together can be judged.
         remember(search, local)
         channel = cheapest_removal(demand, search, column, scratch)
         replace_column(demand, search, channel, column, scratch, local)
@@ -319,6 +320,7 @@ def save_column(search: SwapState, channel: Position, local: Trial) -> None:
 @compiled
 def undo(demand: Demand, search: SwapState, local: Trial) -> None:
     """Go back to the state before the trial."""
+    # Costs are computed anew and not subtracted: sums of floats would not come back exactly.
     for k in range(local.saved_count[0]):
         channel = local.saved[k]
         search.members[:, channel] = local.saved_members[k]

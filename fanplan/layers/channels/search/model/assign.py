@@ -9,6 +9,7 @@ import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.layers.channels.map import count_overlaps
 from fanplan.layers.channels.search.model.demand import Demand
 
 UNICAST = -1
@@ -112,23 +113,6 @@ def choose(
                 second, second_gain = channel, here
     choice.best[row], choice.gain[row] = best, gain
     choice.second[row], choice.second_gain[row] = second, second_gain
-
-
-@compiled
-def count_overlaps(audience: Ints, members: Bytes, partial: Bytes, overlap: Ints) -> None:
-    """How many of an audience each channel has, by adding the users' rows of bytes.
-
-    Bytes are added 32 at a time by the machine; they hold sums up to 255, hence the rounds.
-    """
-    overlap[:] = 0
-    for start in range(0, len(audience), 255):
-        partial[:] = 0
-        for user in audience[start : start + 255]:
-            own = members[user]
-            for channel in range(len(partial)):
-                partial[channel] += own[channel]
-        for channel in range(len(partial)):
-            overlap[channel] += partial[channel]
 
 
 def total_gain(demand: Demand, choice: Choice) -> float:

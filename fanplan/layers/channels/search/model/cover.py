@@ -13,11 +13,10 @@ import numpy as np
 
 from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.map import ChannelMap, map_pairs
+from fanplan.layers.channels.map import ChannelMap, count_overlaps, map_pairs
 from fanplan.layers.channels.search.model.assign import (
     BLOCK,
     channel_costs,
-    count_overlaps,
     weighted_sum,
     worth_threads,
 )

@@ -160,17 +160,13 @@ def recover_blocks(
     count: Longs,
     found: Ints,
 ) -> None:
-    """Rows decide on their own: there is room for all."""
+    """Blocks of rows decide on their own: without a cap, loads do not matter."""
     for task in numba.prange((len(count) + BLOCK - 1) // BLOCK):
-        partial = np.empty(len(costs), dtype=np.uint8)
-        overlap = np.empty(len(costs), dtype=np.int32)
-        own = np.empty(len(costs))
-        for place in range(task * BLOCK, min(len(count), (task + 1) * BLOCK)):
-            row = begin + place
-            row_costs(demand, cover, rules, costs, load, row, own)
-            count[place] = recover_row(
-                demand, cover, rules, row, own, partial, overlap, found[place]
-            )
+        first, end = task * BLOCK, min(len(count), (task + 1) * BLOCK)
+        unused = np.zeros(len(load))
+        recover_in_turn(
+            demand, cover, rules, costs, unused, begin + first, count[first:end], found[first:end]
+        )
 
 
 @compiled
@@ -213,6 +209,7 @@ def row_costs(
     own[:] = costs
     rate = demand.rate[row]
     if rules.change > 0.0 and rate > 0.0:
+        # Changes are paid once, messages as often as they come: hence the division.
         own += rules.change / rate
         for channel in rules.start_channels[rules.start_starts[row] : rules.start_starts[row + 1]]:
             own[channel] -= 2.0 * rules.change / rate
@@ -310,6 +307,7 @@ def rejoin_channels(
             cost = demand.w1 * traffic + rules.change
             if rules.change > 0.0 and rules.start_members[user, channel]:
                 cost -= 2.0 * rules.change
+            # Who needs a hard row stays, whatever it costs: nobody may be left to unicast there.
             joins = wanted[user] > cost or needed[user] != 0
             if joins and not was and joined[user] >= rules.limit[user]:
                 joins = False

@@ -101,6 +101,7 @@ def leave_group(demand: Demand, user: int, state: UserGroups) -> None:
             state.traffic[g] -= demand.rate[row]
     state.size[g] -= 1
     state.group[user] = -1
+    # An empty group carries nothing at all; what is left of the sum is rounding.
     if state.size[g] == 0:
         state.traffic[g] = 0.0
 

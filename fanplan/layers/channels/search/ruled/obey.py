@@ -99,6 +99,7 @@ def rows_that_fit(demand: Demand, cover: Cover, cap: float, costs: Floats) -> Bo
             row_of[place] = row
     keep = np.zeros(len(gain), dtype=np.bool_)
     load = np.zeros(len(costs))
+    # A stable sort: of rows that gain alike the first ones stay, on every machine.
     for place in np.argsort(-gain, kind="mergesort"):
         channel, rate = cover.channels[place], demand.rate[row_of[place]]
         if load[channel] + rate <= cap:
