@@ -47,7 +47,6 @@ from fanplan.layers.channels.published.plain import random_map
 from fanplan.layers.channels.published.second_step.two_step import hybrid
 from fanplan.layers.channels.published.tock import (
     assignment_cost,
-    member_overlaps,
     nothing_assigned,
     reassign,
     tock,
@@ -203,7 +202,7 @@ def test_overlaps_count_beyond_a_byte():
     joined = np.ones((700, 3), dtype=np.uint8)
     joined[::2, 1] = 0
     members = np.empty(3, dtype=np.int32)
-    member_overlaps(joined, np.arange(700, dtype=np.int32), np.empty(3, dtype=np.uint8), members)
+    count_overlaps(np.arange(700, dtype=np.int32), joined, np.empty(3, dtype=np.uint8), members)
     assert members.tolist() == [700, 350, 700]
 
 

@@ -204,7 +204,7 @@ def plan_keys(plan: SentByPlan, running: Longs, channels: int, subscribers: int)
     )
 
 
-def pair_matrix(relation: PlanRelation, width: int) -> scipy.sparse.csr_array:
+def relation_matrix(relation: PlanRelation, width: int) -> scipy.sparse.csr_array:
     """1 for each pair."""
     shape = (len(relation.starts) - 1, width)
     ones = np.ones(len(relation.right), np.int64)
@@ -219,8 +219,8 @@ def match_channels(old: SentByPlan, new: SentByPlan, subscribers: int) -> Longs:
     """
     both = (old, new)
     sizes = [len(plan.domains) for plan in both]
-    members = [pair_matrix(plan.decisions.members, subscribers) for plan in both]
-    carried = [pair_matrix(plan.decisions.channels, len(plan.domains)) for plan in both]
+    members = [relation_matrix(plan.decisions.members, subscribers) for plan in both]
+    carried = [relation_matrix(plan.decisions.channels, len(plan.domains)) for plan in both]
     common = (members[0] @ members[1].T + carried[0].T @ carried[1]).toarray()
     # A number alone counts too: so as many as can be are taken over in each domain.
     saved = (common.astype(np.float64) + 1) * (max(sizes) + 1)
@@ -242,9 +242,11 @@ def with_common_audience(truth: ChannelTruth, old: SentByPlan, new: SentByPlan) 
     reached = []
     for plan in (old, new):
         found = plan.decisions
-        members = pair_matrix(found.members, len(truth.subscribers))
-        copies = pair_matrix(found.channels, len(plan.domains)) @ members
-        reached.append((copies + pair_matrix(found.unicast, len(truth.subscribers))).astype(bool))
+        members = relation_matrix(found.members, len(truth.subscribers))
+        copies = relation_matrix(found.channels, len(plan.domains)) @ members
+        reached.append(
+            (copies + relation_matrix(found.unicast, len(truth.subscribers))).astype(bool)
+        )
     common = scipy.sparse.csr_array(reached[0].multiply(reached[1]))
     common.sort_indices()
     return replace(

@@ -112,13 +112,13 @@ def with_unicast_rest(
     map = ChannelMap(channels, sent, joined, NO_PAIRS)
     bits = map.member_bits(len(problem.subscribers))
     starts = sent.starts(problem.size)
-    missing = unreached_pairs(problem.indptr, problem.audience, starts, sent.right, bits)
+    missing = pairs_without_channel(problem.indptr, problem.audience, starts, sent.right, bits)
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
     return ChannelMap(channels, sent, joined, map_pairs(row[missing], problem.audience[missing]))
 
 
 @compiled
-def unreached_pairs(
+def pairs_without_channel(
     indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Words
 ) -> np.ndarray:
     """Whether each (row, interested subscriber) pair is served by none of the row's channels."""
