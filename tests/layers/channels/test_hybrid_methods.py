@@ -17,6 +17,7 @@ from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs, from_workload
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.map import count_overlaps
 from fanplan.layers.channels.published.interest_vectors import (
     batch_pass,
     best_members,

@@ -13,7 +13,6 @@ from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, count_overlaps, one_channel_per_row
 from fanplan.layers.channels.method_params import require_enough_flows
-from fanplan.layers.channels.params import require_enough_flows
 from fanplan.layers.channels.published.params import FirstStepParams
 
 NOWHERE = -1

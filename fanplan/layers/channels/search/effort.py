@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fanplan.core.stop import Stop, never
-from fanplan.layers.channels.params import KmodesParams
+from fanplan.layers.channels.method_params import KmodesParams
 
 CANDIDATES = 4
 """Rows drawn as starts of a new channel; the best one is kept."""
