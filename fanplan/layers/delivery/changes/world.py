@@ -252,9 +252,7 @@ def broker_ledger(
     past = np.zeros(problem.interest.size, bool)
     past[direct] = True
     channels = len(decisions.members.starts) - 1
-    assigned, members = (
-        map_pairs(*r.sides()) for r in (decisions.channels, decisions.members)
-    )
+    assigned, members = (map_pairs(*r.sides()) for r in (decisions.channels, decisions.members))
     routes = recounted_routes(problem, assigned, members, channels, past)
     groups = exact_groups(problem.brokers, problem.trees, routes)
     known = {(group.root, group.members) for group in used}
