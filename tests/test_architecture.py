@@ -204,61 +204,8 @@ def test_the_package_and_its_help_load_nothing_heavy(start: str) -> None:
 
 # What does not hold yet, pair by pair. The names of files in OTHER_NAMES are those that only one or
 # two layers need.
-UPWARDS: set[tuple[str, str]] = {
-    ("layers.channels.command", "verbs.save"),
-    ("layers.delivery.command", "verbs.save"),
-    ("layers.groups.command", "verbs.save"),
-    ("layers.marking.command", "verbs.save"),
-    ("layers.overlay.command", "verbs.save"),
-}
-CYCLES: set[tuple[str, str]] = {
-    ("api", ""),
-    ("data.engine", ""),
-    ("data.ingest.derived", ""),
-    ("data.ingest.extents", ""),
-    ("data.spark", ""),
-    ("fanplan", ""),
-    ("layers.channels.command", ""),
-    ("layers.channels.curves", ""),
-    ("layers.channels.limits", ""),
-    ("layers.channels.running", ""),
-    ("layers.delivery.command", ""),
-    ("layers.delivery.design", ""),
-    ("layers.delivery.fixed", ""),
-    ("layers.delivery.stages.make", ""),
-    ("layers.delivery.stages.senders", ""),
-    ("layers.groups.bound", ""),
-    ("layers.groups.command", ""),
-    ("layers.groups.stages.cell_marks", ""),
-    ("layers.groups.stages.cell_routes", ""),
-    ("layers.groups.stages.grid", ""),
-    ("layers.groups.stages.groups", ""),
-    ("layers.groups.stages.make", ""),
-    ("layers.layer", ""),
-    ("layers.marking.command", ""),
-    ("layers.marking.replayed", ""),
-    ("layers.marking.stages.covers", ""),
-    ("layers.marking.stages.descriptors", ""),
-    ("layers.marking.stages.make", ""),
-    ("layers.overlay.allocate", ""),
-    ("layers.overlay.command", ""),
-    ("layers.overlay.rankings", ""),
-    ("layers.overlay.simulated", ""),
-    ("layers.overlay.stages.make", ""),
-    ("layers.overlay.stages.routes", ""),
-    ("layers.overlay.stages.similarity", ""),
-    ("layers.registry", ""),
-    ("verbs.check", ""),
-    ("verbs.churn", ""),
-    ("verbs.compare", ""),
-    ("verbs.datasets", ""),
-    ("verbs.diff", ""),
-    ("verbs.drift", ""),
-    ("verbs.replay", ""),
-    ("verbs.report", ""),
-    ("verbs.save", ""),
-    ("verbs.simulate", ""),
-}
+UPWARDS: set[tuple[str, str]] = set()
+CYCLES: set[tuple[str, str]] = set()
 STRAY_LIBRARIES: set[tuple[str, str]] = set()
 CHECKS_IMPORT: set[tuple[str, str]] = set()
 CHECKS_CALL: set[tuple[str, str]] = {
@@ -271,21 +218,7 @@ CHECKS_CALL: set[tuple[str, str]] = {
     ("network.trees", "near_of"),
     ("network.trees", "sums_below"),
 }
-PARAMS_IMPORT: set[tuple[str, str]] = {
-    ("layers.channels.params", "data.interest"),
-    ("layers.channels.params", "layers.channels.map"),
-    ("layers.channels.params", "numpy"),
-    ("layers.delivery.params", "layers.groups.carried"),
-    ("layers.delivery.params", "layers.groups.params"),
-    ("layers.groups.params", "layers.groups.build"),
-    ("layers.groups.params", "layers.groups.problem.dataset"),
-    ("layers.groups.params", "layers.groups.record"),
-    ("layers.marking.params", "numpy"),
-    ("layers.overlay.params", "data.dataset"),
-    ("layers.overlay.params", "layers.overlay.record"),
-    ("layers.overlay.params", "pyarrow"),
-    ("layers.overlay.params", "pyarrow.compute"),
-}
+PARAMS_IMPORT: set[tuple[str, str]] = set()
 LAYERS_NAMED: set[tuple[str, str]] = {
     ("layers.delivery.changes.changes", "channels"),
     ("layers.delivery.command", "groups"),
