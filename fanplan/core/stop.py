@@ -99,8 +99,6 @@ class Watch:
     """Ends a search by time or when asked; remembers which, and tells the best cost."""
 
     def __init__(self, time: float | None, stop: Stop | None) -> None:
-        from fanplan.core.stop import TimeLimit, never
-
         if time is not None and not time > 0:
             raise InputError(Problem("time", f"{time} seconds is no time", "Use a positive number"))
         self.time = time

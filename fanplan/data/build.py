@@ -14,7 +14,7 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.bits import mix
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.data.interest import InterestProblem, Rows, per_flow
+from fanplan.data.interest import InterestProblem, Rows, per_flow, take_audiences
 from fanplan.workload.generators.generated import Generated
 
 Hashes = NDArray[np.uint64]
@@ -204,18 +204,3 @@ def same_audience(indptr: Longs, audience: Ints, a: int, b: int) -> bool:
         if audience[indptr[a] + k] != audience[indptr[b] + k]:
             return False
     return True
-
-
-@compiled
-def take_audiences(indptr: Longs, audience: Ints, rows: Longs) -> Ints:
-    """The audiences of ``rows`` one after the other."""
-    size = 0
-    for row in rows:
-        size += indptr[row + 1] - indptr[row]
-    result = np.empty(size, dtype=np.int32)
-    end = 0
-    for row in rows:
-        for subscriber in audience[indptr[row] : indptr[row + 1]]:
-            result[end] = subscriber
-            end += 1
-    return result

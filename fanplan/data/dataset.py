@@ -31,9 +31,9 @@ class Dataset:
 
     def interest(self, rows: Literal["class", "flow"] = "class") -> InterestProblem:
         """The interest problem, with a row per audience class or per flow."""
-        from fanplan.data.interest import load_interest, load_interest_per_flow
+        from fanplan.data.interest import load_interest
 
-        return load_interest_per_flow(self.path) if rows == "flow" else load_interest(self.path)
+        return load_interest(self.path, rows)
 
     def table(self, stage: str) -> Table:
         """A stage's table, read whole: fit for `quarantine` or `classes`, not for publications."""

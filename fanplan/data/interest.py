@@ -76,7 +76,7 @@ class InterestProblem:
 
 def load_interest(dataset: Path, rows: Rows = "class") -> InterestProblem:
     """One row per audience class, or per flow that somebody wants in stored order."""
-    return load_classes(dataset) if rows == "class" else load_interest_per_flow(dataset)
+    return load_classes(dataset) if rows == "class" else load_flow_rows(dataset)
 
 
 def load_classes(dataset: Path) -> InterestProblem:
@@ -105,12 +105,7 @@ def load_classes(dataset: Path) -> InterestProblem:
     )
 
 
-def load_flows(dataset: Path) -> pa.Table:
-    """All flows in stored order; one that nobody wants has audience class −1."""
-    return read_stage(dataset, "flows", FLOW_COLUMNS)
-
-
-def load_interest_per_flow(dataset: Path) -> InterestProblem:
+def load_flow_rows(dataset: Path) -> InterestProblem:
     """One row per flow that somebody wants, in stored order."""
     flows = read_stage(dataset, "flows", ("messages", "bytes", "audience_class"))
     flow_class = flows["audience_class"].to_numpy().astype(np.int32)
@@ -133,7 +128,7 @@ def per_flow(
     return replace(
         problem,
         indptr=indptr,
-        audience=repeat_audiences(problem.indptr, problem.audience, flow_class, indptr),
+        audience=take_audiences(problem.indptr, problem.audience, flow_class),
         messages=np.array(messages, dtype=np.float64),
         bytes=np.array(bytes, dtype=np.float64),
         flows=np.ones(len(flow_class), dtype=np.int64),
@@ -149,11 +144,10 @@ def per_class(problem: InterestProblem) -> InterestProblem:
     classes, first, group = np.unique(problem.classes, return_index=True, return_inverse=True)
     sizes = problem.audience_sizes[first]
     indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    rows = first.astype(np.int32)
     return replace(
         problem,
         indptr=indptr,
-        audience=repeat_audiences(problem.indptr, problem.audience, rows, indptr),
+        audience=take_audiences(problem.indptr, problem.audience, first),
         messages=np.bincount(group, problem.messages, len(first)).astype(np.float64),
         bytes=np.bincount(group, problem.bytes, len(first)).astype(np.float64),
         flows=np.bincount(group, problem.flows, len(first)).astype(np.int64),
@@ -201,11 +195,15 @@ def first_unsorted(indptr: Longs, audience: Ints) -> int:
 
 
 @compiled
-def repeat_audiences(indptr: Longs, audience: Ints, rows: Ints, repeated: Longs) -> Ints:
-    """The audiences of ``rows`` one after the other; ``repeated`` says where each one starts."""
-    result = np.empty(repeated[-1], dtype=np.int32)
-    for i in range(len(rows)):
-        start = indptr[rows[i]]
-        for j in range(repeated[i + 1] - repeated[i]):
-            result[repeated[i] + j] = audience[start + j]
+def take_audiences(indptr: Longs, audience: Ints, rows: Longs | Ints) -> Ints:
+    """The audiences of ``rows`` one after the other."""
+    size = 0
+    for row in rows:
+        size += indptr[row + 1] - indptr[row]
+    result = np.empty(size, dtype=np.int32)
+    end = 0
+    for row in rows:
+        for subscriber in audience[indptr[row] : indptr[row + 1]]:
+            result[end] = subscriber
+            end += 1
     return result

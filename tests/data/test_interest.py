@@ -12,7 +12,7 @@ from datasets import Flow, World, unhurried, worlds, write_dataset
 from hypothesis import given
 
 from fanplan.core.errors import InputError
-from fanplan.data.interest import InterestProblem, load_flows, load_interest, per_flow
+from fanplan.data.interest import InterestProblem, load_interest, per_flow
 
 WORLD = World(
     (
@@ -44,12 +44,6 @@ def test_classes_of_a_dataset(dataset):
     assert problem.subscribers.to_pylist() == ["s0", "s1", "s2"]
     assert (problem.nnz, problem.flow_count, problem.class_count) == (3, 3, 2)
     assert problem.source == "key-1"
-
-
-def test_flows_keep_stored_order_and_those_nobody_wants(dataset):
-    flows = load_flows(dataset)
-    assert flows["flow"].to_pylist() == ["t0", "t1", "t2[0,1]", "t3"]
-    assert flows["audience_class"].to_pylist() == [0, -1, 1, 0]
 
 
 @unhurried

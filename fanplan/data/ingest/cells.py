@@ -132,13 +132,13 @@ def advertised_traffic(advertised: DataFrame, grid: GridRef) -> DataFrame:
         F.lit(0.0).alias("bytes"),
     )
     boxed = advertised.filter(F.size("lo") > 0).select("topic_id", "rate", "lo", "hi")
-    parts = plain.unionByName(boxed.mapInArrow(partial(_spread_rates, grid), TRAFFIC))
+    parts = plain.unionByName(boxed.mapInArrow(partial(_spread_advertised, grid), TRAFFIC))
     return parts.groupBy("topic_id", "cell").agg(
-        exact_sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
+        unordered_sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
     )
 
 
-def _spread_rates(grid: GridRef, batches: Batches) -> Batches:
+def _spread_advertised(grid: GridRef, batches: Batches) -> Batches:
     """Advertised rates, spread over the cells of their boxes."""
     edges = grid.load()
     for batch in batches:
@@ -195,7 +195,7 @@ def _no_cell() -> Column:
     return F.array().cast("array<int>").alias("cell")
 
 
-def exact_sum(column: Column | str) -> Column:
+def unordered_sum(column: Column | str) -> Column:
     """A sum that does not depend on the order of the tasks, as one of floats would."""
     column = F.col(column) if isinstance(column, str) else column
     return F.sum(column.cast("decimal(28,12)")).cast("double")

@@ -98,6 +98,5 @@ class Derived:
 
 
 def derived(dataset: Dataset, engine: Engine) -> Derived:
-    from fanplan.data.ingest.derived import Derived
-
+    """The dataset, ready for further stages; Spark starts when one is made."""
     return Derived(engine.session, dataset.path.absolute(), engine.progress)

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fanplan.boxes.extents import Extents, make_extents
-from fanplan.data.ingest.cells import cell_points, cover_cells, exact_sum
+from fanplan.data.ingest.cells import cell_points, cover_cells, unordered_sum
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences
 from fanplan.data.ingest.regions import dense_number, subscription_regions
@@ -124,7 +124,7 @@ def merged_advertisements(source: Derived) -> DataFrame:
     key = ("publisher", "topic", "filter", "broker")
     # Reading comes first: it starts Spark, without which there are no columns.
     rows = source.read("advertisements").groupBy(*key)
-    rate = exact_sum(F.coalesce("rate", F.lit(1.0)))
+    rate = unordered_sum(F.coalesce("rate", F.lit(1.0)))
     sums = rows.agg(rate.alias("rate"), F.count(F.lit(1)).cast("double").alias("copies"))
     return sums.withColumn("subscription", dense_number(*key).cast("long"))
 

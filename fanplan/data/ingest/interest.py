@@ -21,8 +21,8 @@ from fanplan.data.ingest.cells import (
     advertised_traffic,
     cell_points,
     cover_cells,
-    exact_sum,
     measured_traffic,
+    unordered_sum,
     with_quiet_topics,
     with_topic_ids,
 )
@@ -286,8 +286,8 @@ def audience_classes(audiences: DataFrame) -> DataFrame:
         .groupBy("high", "low")
         .agg(
             F.min("subscribers").alias("subscribers"),
-            exact_sum("messages").alias("messages"),
-            exact_sum("bytes").alias("bytes"),
+            unordered_sum("messages").alias("messages"),
+            unordered_sum("bytes").alias("bytes"),
             F.count(F.lit(1)).alias("flows"),
         )
     )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from fanplan.data.contracts import coordinates
 from fanplan.data.read.formats import attribute_column
-from fanplan.data.read.rows import ANNOTATIONS, as_number, mark_rows, reason_about
+from fanplan.data.read.rows import ANNOTATIONS, as_number, mark_where, reason_about
 from fanplan.workload.description import Description
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
 from fanplan.workload.topics import MQTT_MAX_BYTES, TopicSyntax, is_pattern, to_regex
@@ -29,7 +29,7 @@ def to_points(publications: DataFrame, description: Description) -> DataFrame:
     rows = mark_topics(publications, description.topic_syntax)
     rows = with_space(rows, description)
     undeclared = reason_about("topic: not declared in workload.toml", F.col("topic"))
-    rows = mark_rows(rows, F.col("space").isNull(), undeclared)
+    rows = mark_where(rows, F.col("space").isNull(), undeclared)
     rows = reduce(
         lambda rows, position: with_coordinate(rows, position, description),
         range(len(description.attributes)),
@@ -48,11 +48,11 @@ def mark_topics(rows: DataFrame, syntax: TopicSyntax) -> DataFrame:
     topic = F.col("topic")
     if syntax == "nats":
         reason = "topic: has white space, an empty token or a wildcard"
-        return mark_rows(rows, topic.rlike(NOT_NATS), reason_about(reason, topic))
+        return mark_where(rows, topic.rlike(NOT_NATS), reason_about(reason, topic))
     if syntax == "mqtt":
         wrong = topic.rlike(NOT_MQTT) | (F.octet_length(topic) > MQTT_MAX_BYTES)
         reason = f"topic: has a wildcard, a null character or more than {MQTT_MAX_BYTES} bytes"
-        return mark_rows(rows, wrong, reason_about(reason, topic))
+        return mark_where(rows, wrong, reason_about(reason, topic))
     return rows
 
 
@@ -89,7 +89,7 @@ def with_coordinate(rows: DataFrame, position: int, description: Description) ->
     name, attribute = list(description.attributes.items())[position]
     given = F.col(attribute_column(position))
     needed = F.col("space").isin(spaces_with(name, description))
-    rows = mark_rows(rows, needed & given.isNull(), f"{name}: no value")
+    rows = mark_where(rows, needed & given.isNull(), f"{name}: no value")
     if isinstance(attribute, CategoryAttribute):
         return with_category(rows, position, attribute, needed)
     return with_number(rows, position, attribute, needed)
@@ -107,7 +107,7 @@ def with_category(
     places = {value: place for place, value in enumerate(attribute.values)}
     rows = looked_up(rows, column, places, found)
     reason = reason_about(f"{attribute.name}: not one of its values", F.col(column))
-    return mark_rows(rows, needed & F.col(found).isNull(), reason)
+    return mark_where(rows, needed & F.col(found).isNull(), reason)
 
 
 def with_number(
@@ -119,7 +119,7 @@ def with_number(
     inside = F.coalesce(F.col(found).between(attribute.min, attribute.max), F.lit(False))
     domain = f"a number from {attribute.min!r} to {attribute.max!r}"
     reason = reason_about(f"{attribute.name}: not {domain}", F.col(column))
-    return mark_rows(rows.withColumn(found, number), needed & ~inside, reason)
+    return mark_where(rows.withColumn(found, number), needed & ~inside, reason)
 
 
 def number_in(given: Column, type_: str) -> Column:

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from fanplan.data import contracts
 from fanplan.data.ingest.cells import Batches
-from fanplan.data.read.rows import mark_rows
+from fanplan.data.read.rows import mark_where
 from fanplan.workload.description import Description
 from fanplan.workload.selector import SelectorError, attributes_of, compile_selector
 from fanplan.workload.space import Space
@@ -171,9 +171,9 @@ def check_filters(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> 
         )
     )
     judged = rows.join(findings, on=["topic", "filter"], how="left")
-    judged = mark_rows(judged, F.col("_fits").isNull(), _unknown_topic())
-    judged = mark_rows(judged, F.col("_error").isNotNull(), _bad_filter("_error"))
-    judged = mark_rows(judged, ~F.col("_fits"), _bad_filter("_misfit"))
+    judged = mark_where(judged, F.col("_fits").isNull(), _unknown_topic())
+    judged = mark_where(judged, F.col("_error").isNotNull(), _bad_filter("_error"))
+    judged = mark_where(judged, ~F.col("_fits"), _bad_filter("_misfit"))
     return judged.select(*rows.columns)
 
 

@@ -261,7 +261,7 @@ def reason_about(reason: str, value: Column) -> Column:
 # ---- checks
 
 
-def mark_rows(rows: DataFrame, condition: Column, reason: Column | str) -> DataFrame:
+def mark_where(rows: DataFrame, condition: Column, reason: Column | str) -> DataFrame:
     """Set the reason where the condition holds and none is set: the verb of all checks."""
     said = F.lit(reason) if isinstance(reason, str) else reason
     return rows.withColumn("_reason", F.coalesce("_reason", F.when(condition, said)))
@@ -270,10 +270,10 @@ def mark_rows(rows: DataFrame, condition: Column, reason: Column | str) -> DataF
 def checked_keys(rows: DataFrame, table: Table) -> DataFrame:
     """Checks across a table's columns and rows."""
     if table.name == tables.LINKS.name:
-        rows = mark_rows(rows, F.col("a") == F.col("b"), "a link joins a broker to itself")
+        rows = mark_where(rows, F.col("a") == F.col("b"), "a link joins a broker to itself")
         return mark_duplicates(rows, [F.least("a", "b"), F.greatest("a", "b")])
     if table.name == tables.TREES.name:
-        rows = mark_rows(rows, F.col("parent") == F.col("child"), "a node is its own parent")
+        rows = mark_where(rows, F.col("parent") == F.col("child"), "a node is its own parent")
     return mark_duplicates(rows, table.key)
 
 
@@ -288,7 +288,7 @@ def mark_duplicates(rows: DataFrame, key: Sequence[Column | str]) -> DataFrame:
     found = rows.withColumn("_first", first)
     is_first = F.col("_first") == F.struct("_source", "_line")
     earlier = F.concat(F.col("_first._source"), F.lit(", line "), F.col("_first._line"))
-    return mark_rows(found, ~is_first, F.concat(F.lit("duplicate of "), earlier)).drop("_first")
+    return mark_where(found, ~is_first, F.concat(F.lit("duplicate of "), earlier)).drop("_first")
 
 
 def mark_unknown(rows: DataFrame, column: str, known: DataFrame, what: str) -> DataFrame:
@@ -300,7 +300,7 @@ def mark_unknown(rows: DataFrame, column: str, known: DataFrame, what: str) -> D
     joined = rows.join(listed, on=rows[column] == listed["_known"], how="left")
     unknown = F.col("_known").isNull() & F.col(column).isNotNull()
     reason = reason_about(f"{column}: not in {what}", F.col(column))
-    return mark_rows(joined, unknown, reason).drop("_known")
+    return mark_where(joined, unknown, reason).drop("_known")
 
 
 # ---- kept and quarantined

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.data.build import equal_audiences, take_audiences
-from fanplan.data.interest import InterestProblem, load_classes
+from fanplan.data.build import equal_audiences
+from fanplan.data.interest import InterestProblem, load_classes, take_audiences
 from fanplan.data.reader import read_stage
 from fanplan.layers.groups.problem.build import NOWHERE
 from fanplan.layers.groups.problem.groups import BrokerTrees

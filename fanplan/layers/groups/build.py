@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Bools, Floats, Longs
-from fanplan.data.build import take_audiences
+from fanplan.data.interest import take_audiences
 from fanplan.layers.groups.cells import cell_tables, topic_names
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.params import GroupsParams

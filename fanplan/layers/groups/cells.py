@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.build import take_audiences
+from fanplan.data.interest import take_audiences
 from fanplan.data.reader import read_stage
 from fanplan.layers.groups.problem.dataset import CellMap
 from fanplan.layers.groups.problem.grid import GroupGrid, edges_of, grid_of, numbers_of, places_of

@@ -9,10 +9,10 @@ import numpy as np
 
 from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.build import take_audiences
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
+from fanplan.data.interest import take_audiences
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.subtrees import shortcuts_of
 from fanplan.layers.groups.record import GroupsRecord

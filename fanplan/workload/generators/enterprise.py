@@ -20,9 +20,9 @@ from fanplan.workload.generators.generated import (
     Generated,
     InterestPairs,
     WorkloadKind,
-    broker_table,
     describe,
-    link_table,
+    generated_brokers,
+    generated_links,
     subscribed,
 )
 from fanplan.workload.generators.plain_topics import (
@@ -90,7 +90,7 @@ def generate_enterprise(params: EnterpriseParams, seed: int) -> Generated:
     tables = {
         "subscriptions": wanted.append_column("broker", brokers.take(pa.array(home[who]))),
         "advertisements": sent.append_column("broker", brokers.take(pa.array(entry))),
-        "brokers": broker_table(brokers, params.capacity).append_column("site", sites),
+        "brokers": generated_brokers(brokers, params.capacity).append_column("site", sites),
         "links": draw_site_links(params, brokers, timing),
     }
     return replace(made, tables=tables)
@@ -155,7 +155,9 @@ def draw_site_links(
     ]
     wide = np.round(params.wide_ms * rng.uniform(0.5, 1.5, len(between)), 3)
     a, b = np.array(inside + between, np.int64).reshape(-1, 2).T
-    return link_table(brokers, a, b, np.concatenate((np.full(len(inside), params.site_ms), wide)))
+    return generated_links(
+        brokers, a, b, np.concatenate((np.full(len(inside), params.site_ms), wide))
+    )
 
 
 ENTERPRISE = WorkloadKind(

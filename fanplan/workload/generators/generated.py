@@ -157,12 +157,14 @@ def _mention(positions: np.ndarray, names: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(positions.astype(np.int32)), names)
 
 
-def broker_table(brokers: pa.Array, capacity: float) -> pa.Table:
+def generated_brokers(brokers: pa.Array, capacity: float) -> pa.Table:
     """Brokers that can all do the same, in messages/s."""
     return pa.table({"broker": brokers, "capacity": pa.array(np.full(len(brokers), capacity))})
 
 
-def link_table(brokers: pa.Array, a: np.ndarray, b: np.ndarray, latency_ms: np.ndarray) -> pa.Table:
+def generated_links(
+    brokers: pa.Array, a: np.ndarray, b: np.ndarray, latency_ms: np.ndarray
+) -> pa.Table:
     """Links between positions of brokers."""
     ends = {"a": brokers.take(pa.array(a)), "b": brokers.take(pa.array(b))}
     return pa.table(ends | {"latency_ms": pa.array(latency_ms)})

@@ -25,7 +25,7 @@ from fanplan.workload.generators.generated import (
     Generated,
     GeneratorParams,
     WorkloadKind,
-    link_table,
+    generated_links,
 )
 from fanplan.workload.generators.population import Population, Regions, as_workload
 from fanplan.workload.space import just_above
@@ -109,7 +109,7 @@ def generate_transit_stub(params: TransitStubParams, seed: int) -> Generated:
         rates=np.full(len(advertisements), params.rate),
     )
     made = as_workload("transit-stub", population, params.capacity, params.message_bytes)
-    links = link_table(network.nodes, network.a, network.b, network.latency_ms)
+    links = generated_links(network.nodes, network.a, network.b, network.latency_ms)
     return replace(made, tables={**made.tables, "links": links})
 
 
@@ -267,7 +267,7 @@ def generate_tree_grid(params: TreeGridParams, seed: int) -> Generated:
     )
     made = as_workload("tree-grid", population, params.capacity, params.message_bytes, params.cells)
     child = np.arange(1, params.brokers)
-    links = link_table(brokers, world.parent[child], child, np.full(len(child), params.hop_ms))
+    links = generated_links(brokers, world.parent[child], child, np.full(len(child), params.hop_ms))
     return replace(made, tables={**made.tables, "links": links})
 
 

@@ -12,8 +12,8 @@ from fanplan.workload.generators.generated import (
     AxisLaw,
     Generated,
     PublicationLaw,
-    broker_table,
     describe,
+    generated_brokers,
 )
 from fanplan.workload.space import NumberAttribute
 
@@ -81,17 +81,19 @@ def as_workload(
         population.advertisements.lo,
         population.advertisements.hi,
     )
-    advertised = client_table("publisher", publishers, population, population.advertisements)
-    wanted = client_table("subscriber", subscribers, population, population.subscriptions)
+    advertised = generated_clients("publisher", publishers, population, population.advertisements)
+    wanted = generated_clients("subscriber", subscribers, population, population.subscriptions)
     tables = {
         "subscriptions": wanted,
         "advertisements": advertised.append_column("rate", pa.array(population.rates)),
-        "brokers": broker_table(population.brokers, capacity),
+        "brokers": generated_brokers(population.brokers, capacity),
     }
     return Generated(describe(name, axes, (cells,) * dimensions), tables, law)
 
 
-def client_table(role: str, who: pa.Array, population: Population, regions: Regions) -> pa.Table:
+def generated_clients(
+    role: str, who: pa.Array, population: Population, regions: Regions
+) -> pa.Table:
     """One row per client: its name, topic, filter and broker."""
     columns = {
         role: who,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from fanplan.core.arrays import Longs
-from fanplan.data.interest import repeat_audiences
+from fanplan.data.interest import take_audiences
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation, Sides
 from fanplan.page.content import Picture
 from fanplan.page.numbers import number
@@ -181,6 +181,5 @@ def palette() -> NDArray[np.uint8]:
 def audience_pairs(truth: ChannelTruth) -> Sides:
     """Every flow with each subscriber who wants it."""
     sizes = np.diff(truth.audience_starts)[truth.classes]
-    starts = np.append(0, np.cumsum(sizes))
-    audience = repeat_audiences(truth.audience_starts, truth.audience, truth.classes, starts)
+    audience = take_audiences(truth.audience_starts, truth.audience, truth.classes)
     return Sides(np.repeat(np.arange(len(truth.classes)), sizes), audience.astype(np.int64))

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
-from fanplan.data.build import take_audiences
-from fanplan.data.interest import InterestProblem
+from fanplan.data.interest import InterestProblem, take_audiences
 from fanplan.data.reader import read_stage
 from fanplan.layers.channels.changes.world import ChannelWorld, channel_world
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.build import equal_audiences, take_audiences
+from fanplan.data.build import equal_audiences
+from fanplan.data.interest import take_audiences
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.network.brokers import Routes
 from fanplan.network.trees import breadth_first, near_of

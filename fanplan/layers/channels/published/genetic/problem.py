@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.build import equal_audiences, from_pairs, group_sums, take_audiences
-from fanplan.data.interest import InterestProblem, load_interest
+from fanplan.data.build import equal_audiences, from_pairs, group_sums
+from fanplan.data.interest import InterestProblem, load_interest, take_audiences
 from fanplan.data.reader import INGEST_AGAIN, read_manifest, read_stage
 from fanplan.data.subscription_cells import (
     Boxes,
