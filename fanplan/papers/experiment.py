@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from fanplan.data.tasks import run_tasks
 
-Setting = Mapping[str, Any]
-Sample = Callable[[dict[str, Any], int], dict[str, float]]
+PaperSetting = Mapping[str, Any]
+Sampler = Callable[[dict[str, Any], int], dict[str, float]]
 Samples = Mapping[tuple[str, str], NDArray[np.float64]]
 """The measured numbers of all runs, by setting and key."""
 
@@ -93,7 +93,7 @@ class Item:
 class Study:
     """What is sampled, how often, and the items it fills in. The longest settings come first."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[PaperSetting, ...]
     items: tuple[Item, ...]
     runs: int
 
@@ -107,7 +107,7 @@ class Experiment:
 
     name: str
     paper: str
-    sample: Sample
+    sample: Sampler
     full: Study
     quick: Study
 
@@ -148,7 +148,7 @@ class Judgement:
 # ---- running
 
 
-def take_sample(sample: Sample, item: dict[str, Any]) -> dict[str, Any]:
+def take_sample(sample: Sampler, item: dict[str, Any]) -> dict[str, Any]:
     """One task: a sample of a setting with a seed of its own."""
     return sample(item["setting"], item["seed"])
 
