@@ -261,11 +261,11 @@ PURPOSES = {
 def signalling(setting: dict[str, Any], seed: int) -> dict[str, float]:
     """Means over a few networks, each with events of its own."""
     many = setting["networks"]
-    runs = [dict(churned(setting, seed * many + i)) for i in range(many)]
+    runs = [dict(churn_figures(setting, seed * many + i)) for i in range(many)]
     return {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
 
 
-def churned(setting: dict[str, Any], seed: int) -> Iterator[tuple[str, float]]:
+def churn_figures(setting: dict[str, Any], seed: int) -> Iterator[tuple[str, float]]:
     """Messages for each event, and descriptors stored on average whenever the network rests."""
     network = drawn_network(setting, seed)
     trees = f"shared:{network.name(CORE)}" if setting["trees"] == "shared" else setting["trees"]
