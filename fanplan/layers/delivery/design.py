@@ -19,7 +19,7 @@ from fanplan.layers.delivery.build import (
     random_trees,
 )
 from fanplan.layers.delivery.fixed import fixed_channels, fixed_groups, fixed_marking, fixed_overlay
-from fanplan.layers.delivery.params import DesignParams
+from fanplan.layers.delivery.params import CHANNELS, GROUPS, MARKING, OVERLAY, DesignParams
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import (
@@ -86,7 +86,7 @@ class Designing:
 
     def design(self) -> Designed:
         """All layers, delivery by itself too; without brokers if they are none or left out."""
-        if has_brokers(self.dataset) and "overlay" not in self.asked.without:
+        if has_brokers(self.dataset) and OVERLAY not in self.asked.without:
             return self.with_brokers()
         return self.flat()
 
@@ -94,14 +94,14 @@ class Designing:
         """Channels and unicast alone."""
         from fanplan.layers.delivery.problem import load_flat
 
-        for name in ("overlay", "groups", "marking"):
+        for name in (OVERLAY, GROUPS, MARKING):
             if name in self.fixed:
                 what = f"{name} cannot be fixed: the workload has no brokers"
                 raise InputError(Problem("fixed", what, "Leave it out"))
         if self.asked.multicast == "site":
             what = "without brokers there are no sites"
             raise InputError(Problem("multicast", what, "Use everywhere"))
-        if not self.params.channels and "channels" not in self.fixed:
+        if not self.params.channels and CHANNELS not in self.fixed:
             what = "there are no brokers, and no multicast is allowed"
             remedy = "Say how many channels there are, or give brokers"
             raise InputError(Problem("channels", what, remedy))
@@ -126,16 +126,16 @@ class Designing:
         problem = on(planned_trees(tree, brokers))
         naive = on(random_trees(tree, brokers, self.dataset.path, self.job.seed))
         params = self.params
-        if "groups" in self.fixed:
-            params = replace(params, fixed_groups=fixed_groups(self.fixed["groups"], problem))
+        if GROUPS in self.fixed:
+            params = replace(params, fixed_groups=fixed_groups(self.fixed[GROUPS], problem))
         return self.delivered(problem, params, names, broker_steps(naive, problem, params), tree)
 
     def overlay_layer(self) -> OverlaySection:
         """The brokers and trees of a plan; or planned ones, with clients allocated if need be."""
         from fanplan.network.dataset import distinct
 
-        if "overlay" in self.fixed:
-            return fixed_overlay(self.fixed["overlay"])
+        if OVERLAY in self.fixed:
+            return fixed_overlay(self.fixed[OVERLAY])
         homes = distinct(self.dataset.path, "subscriptions", "broker")
         # The limits on time and the stop are for delivery.
         job = replace(self.job, watch=Watch(None, None))
@@ -206,9 +206,9 @@ class Designing:
         """
         from fanplan.layers.delivery.search.joint import delivery_on_channels, joint_delivery, keeps
 
-        if "channels" not in self.fixed:
+        if CHANNELS not in self.fixed:
             return *joint_delivery(problem, params, self.job.seed, stop), params
-        plan = self.fixed["channels"]
+        plan = self.fixed[CHANNELS]
         map, domain = fixed_channels(plan, self.dataset.path, problem)
         params = replace(params, channels=int(np.bincount(domain, minlength=1).max()))
         best, first = delivery_on_channels(problem, params, map, domain, stop)
@@ -219,10 +219,10 @@ class Designing:
 
     def marking(self, tree: OverlaySection | None) -> tuple[MarkingSection | None, tuple[str, ...]]:
         """Marks on the overlay, unless they are not wished for or cannot be; and why."""
-        if tree is None or "marking" in self.asked.without:
+        if tree is None or MARKING in self.asked.without:
             return None, ()
-        if "marking" in self.fixed:
-            return fixed_marking(self.fixed["marking"], tree), ()
+        if MARKING in self.fixed:
+            return fixed_marking(self.fixed[MARKING], tree), ()
         if tree.record.trees > 1:
             return None, ("no marking: the overlay has several trees",)
         if not len(tree.trees.links):

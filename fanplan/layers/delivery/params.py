@@ -11,8 +11,9 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.options import Command, Options, option
 from fanplan.core.prices import LedgerPrices, priced
 
-OPTIONAL = ("overlay", "channels", "groups", "direct", "marking")
-"""What can be left out."""
+OVERLAY, CHANNELS, GROUPS, DIRECT, MARKING = "overlay", "channels", "groups", "direct", "marking"
+OPTIONAL = (OVERLAY, CHANNELS, GROUPS, DIRECT, MARKING)
+"""What can be left out: the layers that a design binds, and sending past the brokers."""
 
 Reach = Literal["site", "everywhere"]
 Fixed = Mapping[str, Path | str]
@@ -75,25 +76,25 @@ class DesignParams(Options):
             elif name in self.fixed:
                 what = f"{name} cannot be left out and fixed too"
                 yield Problem("without", what, "Do one of both")
-        limits = (("channels", self.channels, "channels"), ("entries", self.entries, "groups"))
+        limits = (("channels", self.channels, CHANNELS), ("entries", self.entries, GROUPS))
         for name, amount, layer in limits:
             if amount and (layer in self.without or layer in self.fixed):
                 what = f"{amount} are given, but {layer} are left out or fixed"
                 yield Problem(name, what, "Give one of both")
-        brokers = [name for name in ("groups", "marking", "overlay") if name in self.fixed]
-        if "overlay" in self.without and brokers:
+        brokers = [name for name in (GROUPS, MARKING, OVERLAY) if name in self.fixed]
+        if OVERLAY in self.without and brokers:
             what = f"{brokers[0]} cannot be fixed without an overlay"
             yield Problem("without", what, "Leave in the overlay")
 
     @property
     def direct(self) -> bool:
         """Whether messages may be sent past the brokers."""
-        return "direct" not in self.without
+        return DIRECT not in self.without
 
     @property
     def most_entries(self) -> int | None:
         """Entries that groups may have; None: as many as pay."""
-        return 0 if "groups" in self.without else self.entries
+        return 0 if GROUPS in self.without else self.entries
 
 
 COMMANDS = (

@@ -17,6 +17,7 @@ Mark = Literal["cover", "overlap"]
 TreeKind = Literal["links", "per-publisher", "given", "overlay"]
 """Trees of the links, of shortest paths, of the table trees, or of an overlay."""
 
+OVERLAY_TREES: TreeKind = "overlay"
 RULES = "Use such as top:10%, threshold:0 or budget:100"
 
 
@@ -70,13 +71,13 @@ class GroupsParams(Options):
             rule_of(self.select)
         except InputError as error:
             yield from error.problems
-        if self.overlay and self.trees not in (None, "overlay"):
+        if self.overlay and self.trees not in (None, OVERLAY_TREES):
             yield Problem("overlay", "trees come from there", "Leave out trees, or overlay")
 
     @property
     def tree_kind(self) -> TreeKind:
         """Where the trees come from."""
-        return "overlay" if self.overlay else self.trees or "links"
+        return OVERLAY_TREES if self.overlay else self.trees or "links"
 
     @property
     def choice(self) -> Choice:
