@@ -92,7 +92,8 @@ def test_record_says_what_was_decided(dataset, tmp_path):
     plan = plan_dataset(dataset, "random", seed=7)
     stored = save_plan(plan, dataset, tmp_path / "plan")
     record, section = stored.record, stored.section(ChannelsRecord)
-    assert (section.method, section.params, record.seed) == ("random", {"channels": 2}, 7)
+    asked = section.params
+    assert (section.method, asked.channels, asked.options, record.seed) == ("random", 2, {}, 7)
     assert (section.channels, section.flows, section.audience_classes) == (2, 3, 2)
     assert (section.seconds, record.input.key) == (2.0, "key-1")
     assert record.input.parameters == {"grid": "atomic"}
@@ -163,7 +164,7 @@ def test_missing_parts_are_named(stored, tmp_path):
         ({"format": 3}, "format 3 is not the format 4"),
         ({"seed": "x"}, "seed"),
         ({"channels": {"cost": None}}, r"channels\.cost"),
-        ({"channels": {"weights": {"w1": 1, "w2": 0, "w3": 1}}}, r"weights\.w2"),
+        ({"channels": {"params": {"channels": 2, "prices": {"sent": 0}}}}, "sent: 0 is out of range"),
         ({"colour": "red"}, "colour"),
         ({"layers": ["overlay"]}, "are not the sections"),
     ],
