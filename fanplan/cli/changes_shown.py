@@ -9,7 +9,6 @@ import typer
 
 from fanplan.cli.show import show_table
 from fanplan.layers.registry import all_layers, load_layer
-from fanplan.plan.changes import ACTIONS
 from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.made import plain_number
 from fanplan.plan.steps import Staged
@@ -83,7 +82,7 @@ def show_diff(found: Diff) -> None:
         (of[action], action, done[action], meaning)
         for layer in found.layers
         for done in (layer.counts(),)
-        for action, meaning in ACTIONS.items()
+        for action, meaning in meanings().items()
         if action in done
     ]
     show_table("Changes", ("layer", "action", "changes", "meaning"), rows)
@@ -99,6 +98,11 @@ def show_diff(found: Diff) -> None:
         typer.echo(f"A state on the way does not hold: {text}")
     if found.ok:
         typer.echo("Every step holds. To go back, undo the steps from the last to the first.")
+
+
+def meanings() -> dict[str, str]:
+    """What is done by each action, layer by layer."""
+    return {action: said for layer in all_layers() for action, said in layer.actions.items()}
 
 
 def show_modes(layer: Staged) -> None:
@@ -145,10 +149,10 @@ def show_steps(layer: Staged, steps: list[dict[str, Any]]) -> None:
 def columns_of(layer: Staged) -> dict[str, tuple[str, ...]]:
     """A column for each action; for each layer, if there would be too many."""
     done = layer.counts()
-    actions = [action for action in ACTIONS if action in done]
+    actions = [action for action in meanings() if action in done]
     if len(actions) <= MOST_COLUMNS:
         return {spaced(action): (action,) for action in actions}
-    own = {layer.name: layer.actions for layer in all_layers()}
+    own = {layer.name: tuple(layer.actions) for layer in all_layers()}
     return {name: those for name, those in own.items() if any(a in done for a in those)}
 
 

@@ -59,10 +59,10 @@ class Layer:
     ``recorded`` and ``write`` give the section of plan.json and the tables of what was planned.
     ``make_stages`` makes what the layer was planned from, unless it is there. ``now`` counts it on
     a dataset that it was not made for, and ``unreached`` says what is missed then; ``moved`` counts
-    what came and went between two datasets. ``actions`` are those of its changes. ``weights`` are
-    fields that its costs are weighed by. ``own_unit``: it has a picture of what it saves
-    also where another layer has the headline. ``binds`` are the layers that it binds together.
-    What a layer cannot do is None.
+    what came and went between two datasets. ``actions`` has those of its changes, each with its
+    meaning. ``weights`` are fields that its costs are weighed by. ``own_unit``: it has a picture of
+    what it saves also where another layer has the headline. ``binds`` are the layers that it binds
+    together. What a layer cannot do is None.
     """
 
     record: type[SectionRecord]
@@ -71,7 +71,7 @@ class Layer:
     make_stages: Callable[[StoredPlan, Dataset, Engine, Bound], None]
     check: Callable[[StoredPlan, Path, Findings, Bound], Missed]
     changes: Callable[[StoredPlan, StoredPlan, Path | None, int, tuple[Bound, Bound]], Staged]
-    actions: tuple[str, ...]
+    actions: Mapping[str, str]
     now: Callable[[StoredPlan, Path, Bound], LayerNow]
     unreached: str
     tell: Callable[[Planned, Bound], Told]

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import fanplan.layers
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers import LAYERS
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.stored import StoredPlan, read_plan
 
@@ -21,8 +21,11 @@ Able = TypeVar("Able")
 
 @cache
 def records() -> dict[str, type[SectionRecord]]:
-    """The sections that plan.json may have."""
-    return {name: import_module(f"fanplan.layers.{name}.record").RECORD for name in LAYERS}
+    """The sections that plan.json may have, in their order there."""
+    return {
+        name: import_module(f"fanplan.layers.{name}.record").RECORD
+        for name in fanplan.layers.LAYERS
+    }
 
 
 def load_plan(folder: Path) -> StoredPlan:
@@ -38,7 +41,7 @@ def load_layer(name: str) -> Layer:
 
 def all_layers() -> list[Layer]:
     """Every layer; one that binds others comes before them."""
-    return binding_first(map(load_layer, LAYERS))
+    return binding_first(map(load_layer, records()))
 
 
 def layers_of(plan: StoredPlan) -> list[Layer]:

@@ -31,31 +31,6 @@ CHANGES = Table(
     ),
 )
 
-ACTIONS = {
-    "join": "a subscriber joins a channel",
-    "carry": "a flow is also sent to a channel",
-    "unicast": "a flow is sent to a subscriber by unicast",
-    "direct": "a flow goes to its unicasts past the brokers",
-    "end_direct": "a flow goes through brokers again",
-    "end_unicast": "a unicast ends",
-    "drop": "a flow is no longer sent to a channel",
-    "leave": "a subscriber leaves a channel",
-    "start": "a broker starts",
-    "link": "two brokers are linked, in a tree",
-    "unlink": "a link of a tree ends",
-    "source": "what enters at a broker takes another tree",
-    "attach": "a client comes to a broker",
-    "move": "a client goes from a broker to another",
-    "detach": "a client leaves a broker",
-    "stop": "a broker stops",
-    "entry": "a broker will forward the messages of a group",
-    "use_group": "messages of a group are matched once, where they enter",
-    "end_group": "they go by default routing again",
-    "end_entry": "a broker forgets a group",
-    "mark": "a directed link gets a mark",
-    "unmark": "a directed link is in no tree any more",
-}
-
 Row = dict[str, Any]
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from fanplan.core.errors import CheckError, InputError, Problem
 from fanplan.core.folder import PLAN, whole_folder
 from fanplan.data.reader import Manifest, read_manifest
-from fanplan.layers import LAYERS
-from fanplan.layers.registry import load_layer, load_plan
+from fanplan.layers.registry import load_layer, load_plan, records
 from fanplan.plan.seal import file_hashes, write_record
 from fanplan.plan.section import PlannedSection
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord
@@ -65,7 +64,7 @@ def plan_record(
         input=input_record(manifest),
         seed=max(layer.seed for layer in layers),
         files=files,
-        sections={name: sections[name] for name in LAYERS if name in sections},
+        sections={name: sections[name] for name in records() if name in sections},
     )
 
 

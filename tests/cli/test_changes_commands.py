@@ -10,7 +10,8 @@ import pytest
 from commands import answer, run
 from datasets import Flow, World, plan_dataset, write_dataset, write_manifest
 
-from fanplan.plan.changes import ACTIONS, CHANGES
+from fanplan.cli.changes_shown import meanings
+from fanplan.plan.changes import CHANGES
 from fanplan.verbs.save import save_plan
 from fanplan.workload.tables import as_markdown
 
@@ -136,5 +137,5 @@ def test_a_dataset_of_another_window_is_drift(
 def test_documentation_has_the_table_and_every_action() -> None:
     text = (Path(__file__).parents[2] / "docs" / "changes.md").read_text(encoding="utf-8")
     assert as_markdown(CHANGES) in text
-    for action, meaning in ACTIONS.items():
+    for action, meaning in meanings().items():
         assert f"| `{action}` | {meaning} |" in text

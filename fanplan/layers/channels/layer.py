@@ -53,6 +53,15 @@ def replay_channels(plan: Path, dataset: Dataset, engine: Engine) -> Replayed:
     return replay_plan(engine.session, plan, dataset.path, engine.progress)
 
 
+ACTIONS = {
+    "join": "a subscriber joins a channel",
+    "carry": "a flow is also sent to a channel",
+    "unicast": "a flow is sent to a subscriber by unicast",
+    "end_unicast": "a unicast ends",
+    "drop": "a flow is no longer sent to a channel",
+    "leave": "a subscriber leaves a channel",
+}
+
 LAYER = Layer(
     record=ChannelsRecord,
     recorded=channels_record,
@@ -60,7 +69,7 @@ LAYER = Layer(
     make_stages=lambda *_: None,
     check=lambda plan, dataset, findings, _: check_channels(plan, dataset, findings),
     changes=stage_channels,
-    actions=("join", "carry", "unicast", "end_unicast", "drop", "leave"),
+    actions=ACTIONS,
     now=lambda plan, dataset, _: channels_now(plan, dataset),
     unreached="pairs of a flow and a subscriber who wants it",
     tell=tell_channels,

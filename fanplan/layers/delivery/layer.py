@@ -64,6 +64,11 @@ def check_bond(plan: StoredPlan, dataset: Path, findings: Findings, _: Bound) ->
     return Missed()
 
 
+ACTIONS = {
+    "direct": "a flow goes to its unicasts past the brokers",
+    "end_direct": "a flow goes through brokers again",
+}
+
 LAYER = Layer(
     record=DeliveryRecord,
     recorded=attrgetter("record"),
@@ -71,7 +76,7 @@ LAYER = Layer(
     make_stages=lambda *_: None,
     check=check_bond,
     changes=lambda old, new, dataset, limit, _: stage_delivery(old, new, dataset, limit),
-    actions=("direct", "end_direct"),
+    actions=ACTIONS,
     now=lambda plan, dataset, _: delivery_now(plan, dataset),
     unreached="pairs of a flow and a subscriber who is at another site now",
     tell=lambda planned, _: tell_delivery(planned),

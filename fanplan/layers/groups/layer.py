@@ -24,6 +24,13 @@ FIGURES = (
     Figure("shortcuts", table_rows("shortcuts")),
 )
 
+ACTIONS = {
+    "entry": "a broker will forward the messages of a group",
+    "use_group": "messages of a group are matched once, where they enter",
+    "end_group": "they go by default routing again",
+    "end_entry": "a broker forgets a group",
+}
+
 LAYER = Layer(
     record=GroupsRecord,
     recorded=attrgetter("record"),
@@ -31,7 +38,7 @@ LAYER = Layer(
     make_stages=make_plan_stages,
     check=check_groups,
     changes=lambda old, new, dataset, limit, _: stage_groups(old, new, dataset, limit),
-    actions=("entry", "use_group", "end_group", "end_entry"),
+    actions=ACTIONS,
     now=groups_now,
     unreached="pairs of a route and a broker that it must reach",
     tell=lambda planned, _: tell_groups(planned),

@@ -28,6 +28,11 @@ FIGURES = (
     ),
 )
 
+ACTIONS = {
+    "mark": "a directed link gets a mark",
+    "unmark": "a directed link is in no tree any more",
+}
+
 LAYER = Layer(
     record=MarkingRecord,
     recorded=attrgetter("record"),
@@ -35,7 +40,7 @@ LAYER = Layer(
     make_stages=lambda plan, dataset, engine, _: make_marking_stages(plan, dataset, engine),
     check=lambda plan, data, findings, _: Missed(check_marking(plan, data, findings)),
     changes=lambda old, new, dataset, limit, _: stage_marking(old, new, dataset, limit),
-    actions=("mark", "unmark"),
+    actions=ACTIONS,
     now=lambda plan, dataset, _: marking_now(plan, dataset),
     unreached="links where both sides do not meet",
     tell=lambda planned, _: tell_marking(planned),

@@ -46,6 +46,17 @@ FIGURES = (
     Figure("greatest load", greatest_load, "less"),
 )
 
+ACTIONS = {
+    "start": "a broker starts",
+    "link": "two brokers are linked, in a tree",
+    "unlink": "a link of a tree ends",
+    "source": "what enters at a broker takes another tree",
+    "attach": "a client comes to a broker",
+    "move": "a client goes from a broker to another",
+    "detach": "a client leaves a broker",
+    "stop": "a broker stops",
+}
+
 LAYER = Layer(
     record=OverlayRecord,
     recorded=attrgetter("record"),
@@ -53,7 +64,7 @@ LAYER = Layer(
     make_stages=lambda plan, dataset, engine, _: make_overlay_stages(plan, dataset, engine),
     check=lambda plan, data, findings, _: Missed(check_overlay(plan, data, findings)),
     changes=lambda old, new, dataset, limit, _: stage_overlay(old, new, dataset, limit),
-    actions=("start", "link", "unlink", "source", "attach", "move", "detach", "stop"),
+    actions=ACTIONS,
     now=lambda plan, dataset, _: overlay_now(plan, dataset),
     unreached="clients without a broker that is linked",
     tell=tell_overlay,

@@ -1,0 +1,1 @@
+"""A toy layer: it counts, for each topic, how many subscribers want it."""
