@@ -319,7 +319,8 @@ def test_the_tables_and_the_summary_add_up() -> None:
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        (lambda p, m: simulate_tree(p, chain(3), m, SimulationParams()), "2 links are no tree"),
+        (lambda p, m: simulate_tree(p, chain(3), m, SimulationParams()),
+         "2 links are no tree of 2"),
         (lambda p, m: simulate_tree(p, chain(2) + 1, m, SimulationParams()), "no tree"),
         (lambda p, m: simulate_tree(problem(p.routes, 2, 0.0), chain(2), m, SimulationParams()),
          "broker 'b0': has no capacity"),
