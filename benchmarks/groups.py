@@ -30,7 +30,7 @@ from rtree import index as rtree_index
 from fanplan.core.kernels import compiled
 from fanplan.data.spark import session
 from fanplan.layers.groups.ledger import groups_ledger
-from fanplan.layers.groups.problem.build import exact_groups, hung_at
+from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.grid import grid_of
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.matchers import (
@@ -40,6 +40,7 @@ from fanplan.layers.groups.problem.matchers import (
     match_exact,
 )
 from fanplan.layers.groups.problem.regions import BrokerRegions, broker_words
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.search.choose import candidates_of
 from fanplan.layers.groups.stages.cells import GridStage, marked_cells
 from fanplan.network.brokers import Routes

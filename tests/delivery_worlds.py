@@ -10,7 +10,7 @@ from fanplan.core.prices import LedgerPrices
 from fanplan.data.build import from_pairs
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import Delivery
-from fanplan.layers.groups.problem.build import hung_at
+from fanplan.layers.groups.problem.trees import hung_at
 
 
 def delivery_world(

@@ -7,11 +7,13 @@ import pyarrow as pa
 from overlays import routes_of
 
 from fanplan.layers.groups.params import Choice, Top
-from fanplan.layers.groups.problem.build import exact_groups, hung_at
+from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.problem.matchers import DEFAULT
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.protocol.churn import GroupsChurn, stir
 from fanplan.layers.groups.protocol.links import TreeLink
-from fanplan.layers.groups.protocol.messages import DEFAULT, KINDS, Message, Publication
+from fanplan.layers.groups.protocol.messages import KINDS, Message, Publication
 from fanplan.layers.groups.protocol.system import System
 from fanplan.layers.groups.search.choose import choose_groups
 

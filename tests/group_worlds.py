@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.layers.groups.problem.build import MarkedCells, hung_at
+from fanplan.layers.groups.problem.build import MarkedCells
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.network.brokers import Routes
 
 EDGES = np.array([0.0, 2.0, 4.0, 6.0])

@@ -20,7 +20,7 @@ from fanplan.data.build import from_pairs
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.search.joint import joint_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
-from fanplan.layers.groups.problem.build import hung_at
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.marking.problem.covers import uncovered
 from fanplan.layers.marking.problem.dataset import overlay_tree
 from fanplan.layers.marking.problem.marking import MarkedNetwork

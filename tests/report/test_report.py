@@ -19,7 +19,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.section import channel_listing, plain_listing
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
-from fanplan.layers.marking.report import mark_rows
+from fanplan.layers.marking.report import rows_of_marks
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.report.spread import spreads
 from fanplan.layers.registry import load_plan
@@ -126,7 +126,7 @@ def test_loads_and_delays_are_those_of_the_ledger(world: ReportWorld) -> None:
 
 def test_marks_add_up_to_the_cost(world: ReportWorld) -> None:
     plan = load_plan(world.plans[3])
-    assert sum(row["cost"] for row in mark_rows(plan)) == pytest.approx(
+    assert sum(row["cost"] for row in rows_of_marks(plan)) == pytest.approx(
         plan.section(MarkingRecord).cost
     )
 

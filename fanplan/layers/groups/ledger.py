@@ -6,12 +6,20 @@ Counted route by route, without the figures that groups were chosen by.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.problem.subtrees import (
+    Hanging,
+    Sent,
+    hanging_of,
+    sent_groups,
+    sent_routes,
+)
 from fanplan.network.carried import ratio
 
 
@@ -91,32 +99,20 @@ def groups_ledger(
     by default all it visits but ends of the tree, in a group the root alone. O(visits of all
     routes × depth).
     """
-    trees, routes = problem.trees, problem.routes
-    inner = trees.inner
+    trees, routes = hanging_of(problem.trees), problem.routes
     # A route without a group has the position -1, which is that of the last entry.
     covered = np.append(selected, False)[problem.group]
     carrier = np.where(covered, problem.group, -1).astype(np.int32)
-    received, matched, arrived, unwanted, delay = account_routes(
-        trees.root, trees.parent, inner, problem.tree, carrier, routes.starts, routes.brokers,
-        routes.messages, problem.starts, problem.members, shortcuts, hop, match,
-    )  # fmt: skip
-    control, entries, bypassed = set_up(
-        trees.root, trees.parent, problem.span, problem.starts, problem.members,
-        problem.messages, np.flatnonzero(selected), shortcuts,
-    )  # fmt: skip
+    sent, groups = sent_routes(problem), sent_groups(problem)
+    pace = Pace(shortcuts, hop, match)
+    counts = account_routes(trees, sent, groups, carrier, routes.messages, pace)
+    chosen = np.flatnonzero(selected)
+    control, entries, bypassed = set_up(trees, groups, problem.messages, chosen, shortcuts)
+    inner = trees.inner
     inner[np.arange(len(trees.root)), trees.root] = False
-    return GroupsLedger(
-        publications=float(routes.messages.sum()),
-        received=received,
-        matched=matched,
-        arrived=arrived,
-        unwanted=unwanted,
-        delay=delay,
-        inner=np.asarray(inner.any(axis=0)),
-        control=int(control),
-        entries=int(entries),
-        bypassed=float(bypassed),
-    )
+    middle = np.asarray(inner.any(axis=0))
+    total = float(routes.messages.sum())
+    return GroupsLedger(total, *counts, middle, int(control), int(entries), float(bypassed))
 
 
 @compiled
@@ -137,43 +133,40 @@ def is_end(ends: Ints, broker: int) -> bool:
     return bool(at < len(ends) and ends[at] == broker)
 
 
+class Pace(NamedTuple):
+    """Whether groups take shortcuts, and how long a hop and a match take."""
+
+    shortcuts: bool
+    hop: float
+    match: float
+
+
 @compiled
 def account_routes(
-    root: Ints,
-    parent: Ints,
-    inner: Bools,
-    tree: Ints,
-    carrier: Ints,
-    starts: Longs,
-    destinations: Ints,
-    messages: Floats,
-    group_starts: Longs,
-    members: Ints,
-    shortcuts: bool,
-    hop: float,
-    match: float,
+    trees: Hanging, sent: Sent, groups: Sent, carrier: Ints, messages: Floats, pace: Pace
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Follow every route to its ends, counting each broker on the way once."""
-    size = parent.shape[1]
+    size = trees.parent.shape[1]
     received, matched, arrived, unwanted, delay = np.zeros((5, size))
     seen, told = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
     below = np.zeros(size, np.int32)
-    for i in range(len(tree)):
-        t, g, count = tree[i], carrier[i], messages[i]
-        wanted = destinations[starts[i] : starts[i + 1]]
-        ends = wanted if g < 0 else members[group_starts[g] : group_starts[g + 1]]
-        mark_ways(i, root[t], parent[t], ends, seen, below)
+    for i in range(len(sent.tree)):
+        t, g, count = sent.tree[i], carrier[i], messages[i]
+        root, parent = trees.root[t], trees.parent[t]
+        wanted = sent.ends[sent.starts[i] : sent.starts[i + 1]]
+        ends = wanted if g < 0 else groups.ends[groups.starts[g] : groups.starts[g + 1]]
+        mark_ways(i, root, parent, ends, seen, below)
         for end in ends:
-            here, time = end, match
-            while here != root[t]:
-                if g < 0 or not shortcuts or below[here] != 1 or is_end(ends, here):
-                    matching = g < 0 and inner[t, here]
-                    time += hop + (match if matching else 0.0)
+            here, time = end, pace.match
+            while here != root:
+                if g < 0 or not pace.shortcuts or below[here] != 1 or is_end(ends, here):
+                    matching = g < 0 and trees.inner[t, here]
+                    time += pace.hop + (pace.match if matching else 0.0)
                     if told[here] != i:
                         told[here] = i
                         received[here] += count
                         matched[here] += count * matching
-                here = parent[t, here]
+                here = parent[here]
             if is_end(wanted, end):
                 arrived[end] += count
                 delay[end] += count * time
@@ -184,14 +177,7 @@ def account_routes(
 
 @compiled
 def set_up(
-    root: Ints,
-    parent: Ints,
-    span: Ints,
-    starts: Longs,
-    members: Ints,
-    messages: Floats,
-    selected: Longs,
-    shortcuts: bool,
+    trees: Hanging, groups: Sent, messages: Floats, selected: Longs, shortcuts: bool
 ) -> tuple[int, int, float]:
     """Control messages, entries of forwarding tables, and what shortcuts spare.
 
@@ -199,26 +185,26 @@ def set_up(
     message goes up each link. Figure 7: a Probe goes down each link, a Reply up each shortcut. A
     broker has an entry for each broker that it sends to.
     """
-    size = parent.shape[1]
+    size = trees.parent.shape[1]
     seen, told = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
     below = np.zeros(size, np.int32)
     control, entries, bypassed = 0, 0, 0.0
     for g in selected:
-        t = span[g]
-        ends = members[starts[g] : starts[g + 1]]
-        mark_ways(g, root[t], parent[t], ends, seen, below)
+        root, parent = trees.root[groups.tree[g]], trees.parent[groups.tree[g]]
+        ends = groups.ends[groups.starts[g] : groups.starts[g + 1]]
+        mark_ways(g, root, parent, ends, seen, below)
         for end in ends:
             here = end
-            control += here != root[t]
-            while here != root[t] and told[here] != g:
+            control += here != root
+            while here != root and told[here] != g:
                 told[here] = g
                 control += 1 + shortcuts
-                above = parent[t, here]
+                above = parent[here]
                 if shortcuts and below[here] == 1 and not is_end(ends, here):
                     bypassed += messages[g]
                 else:
                     entries += 1
                     forwards = below[above] == 1 and not is_end(ends, above)
-                    control += shortcuts and above != root[t] and forwards
+                    control += shortcuts and above != root and forwards
                 here = above
     return control, entries, bypassed

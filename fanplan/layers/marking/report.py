@@ -22,7 +22,7 @@ WORDS = {"p": "advertisements travel", "s": "subscriptions travel"}
 
 
 def tell_marking(planned: Planned) -> Told:
-    record, marks = planned.plan.section(MarkingRecord), mark_rows(planned.plan)
+    record, marks = planned.plan.section(MarkingRecord), rows_of_marks(planned.plan)
     section = Section(
         planned.name,
         planned.title,
@@ -71,7 +71,7 @@ def marking_facts(record: MarkingRecord) -> list[tuple[str, Any]]:
     ]
 
 
-def mark_rows(plan: StoredPlan) -> list[dict[str, Any]]:
+def rows_of_marks(plan: StoredPlan) -> list[dict[str, Any]]:
     """Directed links with what their mark costs."""
     columns = ("from_node", "to_node", "mark", "sigma", "tau", "price")
     rows: list[dict[str, Any]] = plan.read("marks", columns).to_pylist()

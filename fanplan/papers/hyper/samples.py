@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
 from fanplan.layers.groups.params import Choice, EntryBudget, GroupPrices, Rank, Top
-from fanplan.layers.groups.problem.build import exact_groups, hung_at
+from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.search.choose import Candidates, candidates_of, choose_among
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.draws import names

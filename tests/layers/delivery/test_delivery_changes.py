@@ -26,7 +26,7 @@ from fanplan.layers.delivery.search.in_turn import completed, with_groups
 from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.changes import Group, GroupWorld, numbers
-from fanplan.layers.groups.problem.build import hung_at
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.overlay.changes.shape import Shape, by_name, matched_trees
 from fanplan.layers.overlay.record import LimitsRecord
 from fanplan.plan.steps import Staged

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from overlays import routes_of
 
 from fanplan.core.arrays import NONE
-from fanplan.layers.groups.problem.build import exact_groups, hung_at
+from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.matchers import exact_matcher, match_exact
 from fanplan.layers.groups.problem.regions import regions_of
+from fanplan.layers.groups.problem.trees import hung_at
 
 AXES = (2, 1, 0)
 """Of three topics; the last is plain."""

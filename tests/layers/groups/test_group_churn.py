@@ -144,13 +144,13 @@ def test_who_held_what() -> None:
     runs = {
         hold: groups_churn(problem, GroupsChurn(400, 1, 0.05, 1, hold), choose) for hold in HOLD
     }
-    assert {hold: len(run.held_ms) > 0 for hold, run in runs.items()} == {
+    assert {hold: len(run.tally.held_ms) > 0 for hold, run in runs.items()} == {
         "all": True,
         "affected": True,
         "none": False,
     }
-    assert len(runs["all"].held_ms) > len(runs["affected"].held_ms)
-    assert runs["none"].grouped < runs["affected"].grouped
+    assert len(runs["all"].tally.held_ms) > len(runs["affected"].tally.held_ms)
+    assert runs["none"].tally.grouped < runs["affected"].tally.grouped
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
@@ -170,7 +170,7 @@ def test_figures_of_a_run() -> None:
     assert summary["control"]["confirmations"] <= summary["updates"]
     assert summary["matches"] >= summary["publications"]
     assert summary["rebuilds"] >= 1
-    assert (run.entries_most >= run.entries).all()
+    assert (run.tally.entries_most >= run.tally.entries).all()
     assert run.broker_table(problem.brokers)["arrived"].to_numpy().sum() == summary["deliveries"]
 
 

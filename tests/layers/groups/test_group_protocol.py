@@ -12,8 +12,9 @@ from overlays import routes_of as routes_from
 
 from fanplan.core.errors import InputError
 from fanplan.layers.groups.ledger import groups_ledger
-from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups, hung_at
+from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.protocol.links import LinkParams, TreeLink
 from fanplan.layers.groups.protocol.messages import (
     Acknowledgement,

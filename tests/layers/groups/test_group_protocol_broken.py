@@ -11,7 +11,8 @@ from group_churn_worlds import churned, slow_down
 from overlays import routes_of
 
 from fanplan.core.errors import CheckError
-from fanplan.layers.groups.problem.build import exact_groups, hung_at
+from fanplan.layers.groups.problem.build import exact_groups
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.protocol.broker import Broker, RouteInterest
 from fanplan.layers.groups.protocol.churn import GroupsChurn
 from fanplan.layers.groups.protocol.links import LinkParams, OrderedLinks, TreeLink

@@ -18,8 +18,8 @@ from fanplan.core.progress import quiet
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.layers.groups.params import Grouping
-from fanplan.layers.groups.problem.build import hung_at
 from fanplan.layers.groups.problem.dataset import FoundGroups, load_groups
+from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.stages.groups import group_stages
 from fanplan.network.dataset import read_brokers
 from fanplan.workload.generators.draws import names

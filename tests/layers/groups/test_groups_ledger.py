@@ -10,7 +10,8 @@ import pytest
 from overlays import routes_of
 
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
-from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups, hung_at
+from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups
+from fanplan.layers.groups.problem.trees import hung_at
 
 # R over K0 and K1, which have L0, L1 and L2, L3.
 NAMES = pa.array(["R", "K0", "K1", "L0", "L1", "L2", "L3"])

@@ -23,11 +23,12 @@ from overlays import routes_of as routes_from
 
 from fanplan.core.arrays import NONE
 from fanplan.core.errors import InputError
-from fanplan.layers.groups.problem.build import cell_groups, exact_groups, given_trees, hung_at
+from fanplan.layers.groups.problem.build import cell_groups, exact_groups
 from fanplan.layers.groups.problem.grid import grid_of
 from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.problem.matchers import DEFAULT, match_groups, matcher_of
 from fanplan.layers.groups.problem.subtrees import shortcuts_of
+from fanplan.layers.groups.problem.trees import given_trees, hung_at
 
 FOUR = pa.array(["b0", "b1", "b2", "b3"])
 STAR = np.array([(0, 1), (0, 2), (3, 0)])

@@ -8,15 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.data.build import equal_audiences
 from fanplan.data.interest import take_audiences
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.network.brokers import Routes
-from fanplan.network.trees import breadth_first, near_of
-
-NAMED = 3
-"""Roots that an error names."""
 
 NOWHERE = ""
 """The one place where all traffic enters, in a workload without brokers."""
@@ -103,36 +99,3 @@ def eligible(tree: Ints, messages: Floats, cells: MarkedCells, least: float) -> 
     marked = np.diff(cells.starts)[cells.route] > 0
     may: Bools = marked & (density > least)
     return may if cells.whole is None else may & cells.whole[cells.route]
-
-
-def hung_at(links: Ints, roots: Ints, brokers: int) -> BrokerTrees:
-    """One tree of links, hung at each of the roots: a delivery tree per publisher (section 2.4).
-
-    Row l of ``links`` has two positions of brokers. Memory O(roots × brokers).
-    """
-    links = np.asarray(links).reshape(-1, 2)
-    if len(links) != brokers - 1:
-        what = f"{len(links)} links are no tree of {brokers} brokers"
-        raise InputError(Problem("links", what, "Give one link less than there are brokers"))
-    near = near_of(links, brokers)
-    parent = np.empty((len(roots), brokers), np.int32)
-    for tree, root in enumerate(roots):
-        hung = breadth_first(near, root)
-        if len(hung.order) < brokers:
-            what = f"they join only {len(hung.order)} of {brokers} brokers with broker {root}"
-            remedy = "Give links that form one tree, without a cycle"
-            raise InputError(Problem("links", what, remedy))
-        parent[tree] = hung.parent
-    return BrokerTrees(np.asarray(roots, np.int32), parent)
-
-
-def given_trees(root: Ints, parent: Ints, child: Ints, brokers: int) -> BrokerTrees:
-    """Trees from a table of links with a root each; a broker without a link is in no tree."""
-    roots, tree = np.unique(root, return_inverse=True)
-    entered, times = np.unique(tree.astype(np.int64) * brokers + child, return_counts=True)
-    for twice in entered[times > 1][:1]:
-        what = f"broker {twice % brokers} has two parents in the tree of {roots[twice // brokers]}"
-        raise InputError(Problem("trees", what, "Give one way to each broker"))
-    above = np.full((len(roots), brokers), NONE, np.int32)
-    above[tree, child] = parent
-    return BrokerTrees(roots.astype(np.int32), above)

@@ -11,6 +11,22 @@ from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 
 
+class Hanging(NamedTuple):
+    """Trees as kernels take them: those of `BrokerTrees`, and who has a broker below."""
+
+    root: Ints
+    parent: Ints
+    inner: Bools
+
+
+class Sent(NamedTuple):
+    """Routes or groups: number i goes on ``tree[i]`` to ``ends[starts[i]:starts[i + 1]]``."""
+
+    tree: Ints
+    starts: Longs
+    ends: Ints
+
+
 class Spans(NamedTuple):
     """Sizes of subtrees: ``links`` in each, ``inner`` brokers besides the root that match."""
 
@@ -44,12 +60,21 @@ class Room(NamedTuple):
     nodes: Ints
 
 
-def spans_of(trees: BrokerTrees, tree: Ints, starts: Longs, ends: Ints) -> Spans:
-    """Sizes of the subtrees that lead from the root of ``tree[i]`` to ``ends`` of i.
+def hanging_of(trees: BrokerTrees) -> Hanging:
+    return Hanging(trees.root, trees.parent, trees.inner)
 
-    O(size of all these subtrees).
-    """
-    return Spans(*measure_subtrees(trees.root, trees.parent, trees.inner, tree, starts, ends))
+
+def sent_routes(problem: GroupsProblem) -> Sent:
+    return Sent(problem.tree, problem.routes.starts, problem.routes.brokers)
+
+
+def sent_groups(problem: GroupsProblem) -> Sent:
+    return Sent(problem.span, problem.starts, problem.members)
+
+
+def spans_of(trees: BrokerTrees, sent: Sent) -> Spans:
+    """Sizes of the subtrees that lead from roots to ends. O(size of all these subtrees)."""
+    return Spans(*measure_subtrees(hanging_of(trees), sent))
 
 
 def shortcuts_of(problem: GroupsProblem) -> Shortcuts:
@@ -58,11 +83,10 @@ def shortcuts_of(problem: GroupsProblem) -> Shortcuts:
     A shortcut ends at members and where ways part; both, and the root, are never bypassed. A group
     with a single leaf becomes one link from the root.
     """
-    trees = problem.trees
-    about = (trees.root, trees.parent, problem.span, problem.starts, problem.members)
-    sizes = count_kept(*about)
+    trees, sent = hanging_of(problem.trees), sent_groups(problem)
+    sizes = count_kept(trees, sent)
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return Shortcuts(starts, *contract_ways(*about, starts))
+    return Shortcuts(starts, *contract_ways(trees, sent, starts))
 
 
 @compiled
@@ -101,49 +125,49 @@ def does_more(room: Room, number: int, broker: int) -> bool:
 
 
 @compiled
-def measure_subtrees(
-    root: Ints, parent: Ints, inner: Bools, tree: Ints, starts: Longs, ends: Ints
-) -> tuple[Longs, Longs]:
-    room = room_for(parent.shape[1])
-    links, matching = np.zeros(len(tree), np.int64), np.zeros(len(tree), np.int64)
-    for i in range(len(tree)):
-        t = tree[i]
-        links[i] = collect_ways(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
+def collect_sent(room: Room, trees: Hanging, sent: Sent, i: int) -> int:
+    """List the brokers on the ways of one route or group; how many, the root left out."""
+    t, ends = sent.tree[i], sent.ends[sent.starts[i] : sent.starts[i + 1]]
+    return collect_ways(room, i, trees.root[t], trees.parent[t], ends)
+
+
+@compiled
+def measure_subtrees(trees: Hanging, sent: Sent) -> tuple[Longs, Longs]:
+    room = room_for(trees.parent.shape[1])
+    links, matching = np.zeros(len(sent.tree), np.int64), np.zeros(len(sent.tree), np.int64)
+    for i in range(len(sent.tree)):
+        links[i] = collect_sent(room, trees, sent, i)
         for node in room.nodes[: links[i]]:
-            matching[i] += inner[t, node]
+            matching[i] += trees.inner[sent.tree[i], node]
     return links, matching
 
 
 @compiled
-def count_kept(root: Ints, parent: Ints, tree: Ints, starts: Longs, ends: Ints) -> Longs:
+def count_kept(trees: Hanging, sent: Sent) -> Longs:
     """How many brokers of each subtree, but its root, do more than forward."""
-    room = room_for(parent.shape[1])
-    counts = np.zeros(len(tree), np.int64)
-    for i in range(len(tree)):
-        t = tree[i]
-        size = collect_ways(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
-        for node in room.nodes[:size]:
+    room = room_for(trees.parent.shape[1])
+    counts = np.zeros(len(sent.tree), np.int64)
+    for i in range(len(sent.tree)):
+        for node in room.nodes[: collect_sent(room, trees, sent, i)]:
             counts[i] += does_more(room, i, node)
     return counts
 
 
 @compiled
-def contract_ways(
-    root: Ints, parent: Ints, tree: Ints, starts: Longs, ends: Ints, places: Longs
-) -> tuple[Ints, Ints, Ints]:
+def contract_ways(trees: Hanging, sent: Sent, places: Longs) -> tuple[Ints, Ints, Ints]:
     """A link to each broker that is kept, from the nearest one above it that is kept."""
-    room = room_for(parent.shape[1])
+    room = room_for(trees.parent.shape[1])
     tail, head, bypassed = np.zeros((3, places[-1]), np.int32)
-    for i in range(len(tree)):
-        t, at = tree[i], places[i]
-        size = collect_ways(room, i, root[t], parent[t], ends[starts[i] : starts[i + 1]])
-        for node in room.nodes[:size]:
+    for i in range(len(sent.tree)):
+        t, at = sent.tree[i], places[i]
+        root, parent = trees.root[t], trees.parent[t]
+        for node in room.nodes[: collect_sent(room, trees, sent, i)]:
             if not does_more(room, i, node):
                 continue
-            above = parent[t, node]
-            while above != root[t] and not does_more(room, i, above):
+            above = parent[node]
+            while above != root and not does_more(room, i, above):
                 bypassed[at] += 1
-                above = parent[t, above]
+                above = parent[above]
             tail[at], head[at] = above, node
             at += 1
     return tail, head, bypassed

@@ -15,15 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.core.arrays import NONE, Ints
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.data.reader import read_manifest, read_stage, require_understood
 from fanplan.layers.groups.params import Grouping
-from fanplan.layers.groups.problem.build import NAMED, given_trees, hung_at
 from fanplan.layers.groups.problem.groups import BrokerTrees, first_astray
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import read_brokers, read_links
 from fanplan.network.paths import shortest_tree, ways_of
-from fanplan.network.trees import hang
+from fanplan.network.trees import breadth_first, hang, near_of
 from fanplan.workload.tables import TREES
 
 READ = ("links", "per-publisher", "given")
@@ -203,3 +202,36 @@ def require_ways(root: Ints, parent: Ints, child: Ints, names: pa.Array) -> None
             what = f"that of {names[int(own)].as_py()!r} has not just one way to {broker!r}"
             remedy = "Give links that form one tree, without a cycle"
             raise InputError(Problem("trees", what, remedy))
+
+
+def hung_at(links: Ints, roots: Ints, brokers: int) -> BrokerTrees:
+    """One tree of links, hung at each of the roots: a delivery tree per publisher (section 2.4).
+
+    Row l of ``links`` has two positions of brokers. Memory O(roots × brokers).
+    """
+    links = np.asarray(links).reshape(-1, 2)
+    if len(links) != brokers - 1:
+        what = f"{len(links)} links are no tree of {brokers} brokers"
+        raise InputError(Problem("links", what, "Give one link less than there are brokers"))
+    near = near_of(links, brokers)
+    parent = np.empty((len(roots), brokers), np.int32)
+    for tree, root in enumerate(roots):
+        hung = breadth_first(near, root)
+        if len(hung.order) < brokers:
+            what = f"they join only {len(hung.order)} of {brokers} brokers with broker {root}"
+            remedy = "Give links that form one tree, without a cycle"
+            raise InputError(Problem("links", what, remedy))
+        parent[tree] = hung.parent
+    return BrokerTrees(np.asarray(roots, np.int32), parent)
+
+
+def given_trees(root: Ints, parent: Ints, child: Ints, brokers: int) -> BrokerTrees:
+    """Trees from a table of links with a root each; a broker without a link is in no tree."""
+    roots, tree = np.unique(root, return_inverse=True)
+    entered, times = np.unique(tree.astype(np.int64) * brokers + child, return_counts=True)
+    for twice in entered[times > 1][:1]:
+        what = f"broker {twice % brokers} has two parents in the tree of {roots[twice // brokers]}"
+        raise InputError(Problem("trees", what, "Give one way to each broker"))
+    above = np.full((len(roots), brokers), NONE, np.int32)
+    above[tree, child] = parent
+    return BrokerTrees(roots.astype(np.int32), above)

@@ -10,10 +10,10 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.protocol.audit import Audit, Tally
 from fanplan.layers.groups.protocol.links import OrderedLinks
 from fanplan.layers.groups.protocol.messages import (
-    DEFAULT,
     Acceptance,
     Acknowledgement,
     Completion,

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-DEFAULT = -1
-"""In the place of a group: default routing."""
-
 
 @dataclass(frozen=True, slots=True)
 class Publication:

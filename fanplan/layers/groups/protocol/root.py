@@ -14,9 +14,9 @@ from fanplan.core.arrays import Bools, Floats, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.groups.problem.build import MarkedCells, cell_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
 from fanplan.layers.groups.protocol.messages import (
-    DEFAULT,
     Acceptance,
     Confirmation,
     Message,

@@ -13,7 +13,7 @@ import numpy as np
 from fanplan.core.arrays import Bools, Floats, Longs
 from fanplan.layers.groups.params import Choice, EntryBudget, GroupPrices, Rank, Threshold, Top
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.problem.subtrees import shortcuts_of, spans_of
+from fanplan.layers.groups.problem.subtrees import sent_groups, sent_routes, shortcuts_of, spans_of
 from fanplan.layers.groups.search.knapsack import pack
 
 
@@ -90,8 +90,8 @@ def best_share(worth: Floats, share: float) -> Bools:
 def candidates_of(problem: GroupsProblem, shortcuts: bool = True) -> Candidates:
     """Weigh all groups from their induced subtrees. O(size of all subtrees)."""
     routes, messages = problem.routes, problem.messages
-    default = spans_of(problem.trees, problem.tree, routes.starts, routes.brokers)
-    own = spans_of(problem.trees, problem.span, problem.starts, problem.members)
+    default = spans_of(problem.trees, sent_routes(problem))
+    own = spans_of(problem.trees, sent_groups(problem))
     used, replies = own.links, np.zeros(problem.size, np.int64)
     if shortcuts:
         short = shortcuts_of(problem)

@@ -6,7 +6,6 @@ cells of these at once; no pair of a cell and a broker is ever a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -21,6 +20,7 @@ from fanplan.data import contracts
 from fanplan.data.contracts import coordinates
 from fanplan.data.ingest.cells import GridRef, cover_cells
 from fanplan.data.ingest.derived import Derived
+from fanplan.data.tasks import Batches
 from fanplan.layers.groups.problem.cell_marks import PART, CellMarks, mark_part, part_at, parts_met
 from fanplan.layers.groups.problem.grid import (
     GroupGrid,
@@ -35,8 +35,6 @@ from fanplan.layers.groups.problem.grid import (
 from fanplan.layers.groups.problem.regions import regions_of
 from fanplan.layers.overlay.stages import routes
 from fanplan.network.dataset import require_homes
-
-Batches = Iterator[pa.RecordBatch]
 
 STAGE = "group_grid"
 
@@ -224,7 +222,7 @@ def _placed_rates(grid: GridStage, fine: GridRef, batches: Batches) -> Batches:
             at = batch.column(name).to_numpy()
             own = ~np.isnan(at)
             corner[own, axis] = edges.values[edges.start[topic[own], axis] + at[own].astype(int)]
-        yield batch.append_column("cell", pa.array(numbers_at(grid, topic, corner)))
+        yield batch.append_column("cell", pa.array(cells_at(grid.load(), topic, corner)))
 
 
 def with_cell(points: DataFrame, grid: GridStage) -> DataFrame:
@@ -237,13 +235,8 @@ def _located(grid: GridStage, batches: Batches) -> Batches:
     for batch in batches:
         axes = [batch.column(name).to_numpy() for name in coordinates(grid.dimensions)]
         point = np.column_stack(axes) if axes else np.empty((batch.num_rows, 0))
-        cell = numbers_at(grid, batch.column("topic_id").to_numpy(), point)
+        cell = cells_at(grid.load(), batch.column("topic_id").to_numpy(), point)
         yield batch.append_column("cell", pa.array(cell))
-
-
-def numbers_at(grid: GridStage, topic: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """The number of the cell at each point."""
-    return cells_at(grid.load(), topic, point)
 
 
 # ---- cells as boxes and points, to be matched with each other

@@ -13,7 +13,6 @@ from fanplan.layers.marking.protocol.messages import (
     MARK,
     SUBSCRIPTION,
     UP,
-    Key,
     Mark,
     MarkingClient,
     Subscription,
@@ -271,7 +270,3 @@ class DataPathLayer(NodeLayer):
     def on_way(self, match: Match) -> bool:
         lacking = self.descriptors.lacking[match.side][match.subscriber.name]
         return match.publisher.node not in lacking and self.trees.on_way(*match)
-
-    def say(self, neighbour: Origin, key: Key, value: Any) -> None:
-        if neighbour is not None:
-            self.says.setdefault(neighbour, {})[key] = value

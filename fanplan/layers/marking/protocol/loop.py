@@ -68,7 +68,7 @@ class ProtocolLoop:
         self.notice(node, CLIENT)
         for neighbour in self.nodes[node].local.sending:
             link = self.links[node, neighbour]
-            self.count("hello", 1)
+            self.sent["hello"] += 1
             self.transmit(link, link.restart(self.now))
 
     def after(self, delay_ms: float, act: Callable[[], None]) -> None:
@@ -126,11 +126,8 @@ class ProtocolLoop:
     def tell(self, link: LossyLink, entries: dict[Key, Any]) -> None:
         for key, value in entries.items():
             old = link.told.get(key)
-            self.count(message_kind(key, old, value), 1 if old else weight(key, value))
+            self.sent[message_kind(key, old, value)] += 1 if old else weight(key, value)
         self.transmit(link, link.tell(entries))
-
-    def count(self, kind: str, messages: int) -> None:
-        self.sent[kind] += messages
 
     def lost(self) -> bool:
         return self.loss > 0 and self.rng.random() < self.loss
@@ -146,13 +143,13 @@ class ProtocolLoop:
         if packet.birth == link.birth and packet.number in link.open.values():
             again = link.again(packet.number)
             for key, value in again.entries.items():
-                self.count("resend", weight(key, value))
+                self.sent["resend"] += weight(key, value)
             self.transmit(link, again)
 
     def arrive(self, packet: Packet) -> None:
         back = self.links[packet.receiver, packet.sender]
         if self.loss:
-            self.count("acknowledge", 1)
+            self.sent["acknowledge"] += 1
             if not self.lost():
                 link = self.links[packet.sender, packet.receiver]
                 answer = packet.birth, packet.number
@@ -175,7 +172,7 @@ class ProtocolLoop:
             self.notice(packet.receiver, kind)
         everything = back.everything()
         for key, value in everything.entries.items():
-            self.count(message_kind(key, None, value), weight(key, value))
+            self.sent[message_kind(key, None, value)] += weight(key, value)
         self.transmit(back, everything)
 
 

@@ -103,3 +103,8 @@ class NodeLayer(ABC):
     @abstractmethod
     def work(self) -> bool:
         """See above."""
+
+    def say(self, neighbour: int | None, key: Key, value: object) -> None:
+        """Put an entry for a neighbour; None is the node itself, which needs no telling."""
+        if neighbour is not None:
+            self.says.setdefault(neighbour, {})[key] = value

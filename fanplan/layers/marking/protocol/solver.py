@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from fanplan.layers.marking.protocol.messages import EXPLORE, SOLUTION, TABLE, Key, Mark
+from fanplan.layers.marking.protocol.messages import EXPLORE, SOLUTION, TABLE, Mark
 from fanplan.layers.marking.protocol.node_layer import WAKE, Heard, LocalView, NodeLayer
 from fanplan.layers.marking.protocol.trees import GainTable, TreeLayer
 from fanplan.layers.marking.search.marking import as_whole_numbers, best_links
@@ -169,9 +169,6 @@ class SolverLayer(NodeLayer):
         theirs = tuple(item for item in marks if item[0][0] in there)
         if theirs:
             self.say(step[0], (SOLUTION, solver), theirs)
-
-    def say(self, neighbour: int, key: Key, value: object) -> None:
-        self.says.setdefault(neighbour, {})[key] = value
 
 
 # ---- the links around a violation

@@ -252,7 +252,7 @@ class SourceTreesLayer(TreeLayer):
     def say_roots(self) -> None:
         for x, count in self.roots.items():
             for n in self.routing.way(x).after.get(self.local.node, ()):
-                self.says.setdefault(n, {})[SOURCE, x] = count
+                self.say(n, (SOURCE, x), count)
 
     def all_behind(self) -> dict[Origin, Grafts]:
         """Grafts by the neighbour they came from, for trees that are known; the node's own too."""

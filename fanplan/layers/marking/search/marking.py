@@ -188,7 +188,4 @@ def kept_marking(
     gain += weight * np.where(known, np.where(publish, -1, 1), 0)
     relation = requirements_of(problem)
     full = np.concatenate((gain, np.zeros(relation.size - problem.size, np.int64)))
-    found, knots = untangled(relation, full)
-    closed = largest_closure(knots.relation, full[knots.items], knots.starts)
-    found[knots.items] = ~closed
-    return found[: problem.size]
+    return best_links(relation, full)[0][: problem.size]

@@ -6,7 +6,7 @@ same broker covers. Advertisements cover advertisements only, and subscriptions 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -20,10 +20,9 @@ from fanplan.core.arrays import Floats, Longs
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import advertised_regions, merged_advertisements
 from fanplan.data.subscription_cells import padded
+from fanplan.data.tasks import Batches
 from fanplan.layers.marking.problem.covers import PAIRS, REGIONS, covering_nodes, uncovered
 from fanplan.layers.marking.problem.dataset import require_clients
-
-Batches = Iterator[pa.RecordBatch]
 
 COUNTS = ("published", "subscribed", "raw_published", "raw_subscribed")
 
