@@ -363,7 +363,7 @@ def run(names: list[str], seeds: list[int], large: Large) -> tuple[list[Run], li
     for job, what in jobs:
         for seed in seeds:
             print(f"{getattr(what, 'name', what)}, seed {seed}", file=sys.stderr)
-            runs += job(what, seed)  # type: ignore[operator]
+            runs += job(what, seed)
     table = medians(runs)
     goals = [goal for w in chosen for goal in hybrid_goals(w, table[w.name])]
     goals += [g for name in SCENARIOS if name in names for g in genetic_goals(name, table[name])]

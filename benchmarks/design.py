@@ -279,7 +279,7 @@ def paper_genetic(world: World) -> Row:
     return Row("genetic", cost, total.ledger.unicast_fraction)
 
 
-def one_channel(problem: DeliveryProblem, params: DeliveryParams) -> Delivery:
+def one_channel(problem: DeliveryProblem, _params: DeliveryParams) -> Delivery:
     """One channel in each domain that has all subscribers there and carries all they want."""
     segments, where = problem.segments, problem.domain[problem.home]
     inside, who = np.flatnonzero(segments.domain >= 0), np.flatnonzero(where >= 0)

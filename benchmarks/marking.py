@@ -68,7 +68,7 @@ def transit_stub(domains: int, publishers: int, seed: int) -> MarkedNetwork:
     """Domains of 8 transit nodes, 10 stubs of 10 nodes at each; half of those subscribe."""
     sizes = {"domains": domains, "transit": 8, "stubs": 10, "stub_nodes": 10}
     many = {"publishers": publishers, "subscribers": domains * 8 * 50}
-    world = draw_transit_stub(TransitStubParams(**sizes, **many), seed)  # type: ignore[arg-type]
+    world = draw_transit_stub(TransitStubParams(**sizes, **many), seed)
     ends = world.a, world.b, world.latency_ms
     return network_of(world.nodes, *ends, world.published, world.subscribed)
 

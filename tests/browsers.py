@@ -47,7 +47,7 @@ def ways_to_install() -> list[list[list[str]]]:
 def succeeded(command: list[str]) -> bool:
     print("$", *command, flush=True)
     try:
-        return subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+        return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
     except OSError:
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def run(*words: object) -> int:
     return int(exit_.value.code or 0)
 
 
-def answer(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict]:
+def answer(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict[Any, Any]]:
     """Exit code and JSON answer; nothing else may stand on stdout."""
     capsys.readouterr()
     code = run(*words, "--json")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -104,7 +105,7 @@ def write_manifest(folder: Path, world: World) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
-def write_stage(folder: Path, schema: pa.Schema, parts: Sequence[list[dict]]) -> None:
+def write_stage(folder: Path, schema: pa.Schema, parts: Sequence[list[dict[Any, Any]]]) -> None:
     folder.mkdir(parents=True)
     for number, rows in enumerate(parts):
         table = pa.Table.from_pylist(rows, schema=schema)

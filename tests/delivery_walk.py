@@ -94,7 +94,8 @@ class Walk:
 
     def way(self, source: str, end: str) -> list[str]:
         """Brokers after the source on the way to the end."""
-        ways, waiting = {source: []}, [source]
+        ways: dict[Any, list[Any]] = {source: []}
+        waiting = [source]
         while end not in ways:
             here = waiting.pop(0)
             for a, b in [*self.links, *((b, a) for a, b in self.links)]:

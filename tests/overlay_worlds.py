@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -87,10 +88,10 @@ def write_overlay_dataset(folder: Path, world: OverlayWorld) -> Path:
     return folder
 
 
-def routes(world: OverlayWorld) -> dict[str, dict]:
+def routes(world: OverlayWorld) -> dict[str, dict[Any, Any]]:
     """The stages of routes: between clients, and the same between brokers."""
-    clients: dict[tuple, float] = {}
-    brokers: dict[tuple, list[float]] = {}
+    clients: dict[tuple[Any, ...], float] = {}
+    brokers: dict[tuple[Any, ...], list[float]] = {}
     for publisher, wanting, messages in world.sent:
         clients[publisher, wanting] = clients.get((publisher, wanting), 0.0) + messages
         homes = tuple(sorted({world.subscribers[s] for s in wanting}))
@@ -101,7 +102,7 @@ def routes(world: OverlayWorld) -> dict[str, dict]:
     return {"client_routes": route_table(own), "routes": route_table(brokers)}
 
 
-def route_table(totals: dict) -> dict:
+def route_table(totals: dict[Any, Any]) -> dict[Any, Any]:
     return {
         "source": pa.array([source for source, _ in totals], pa.int32()),
         "destinations": pa.array([list(ends) for _, ends in totals], pa.list_(pa.int32())),
@@ -110,7 +111,7 @@ def route_table(totals: dict) -> dict:
     }
 
 
-def similarity(world: OverlayWorld) -> dict[str, dict]:
+def similarity(world: OverlayWorld) -> dict[str, dict[Any, Any]]:
     """Random similarity of brokers and clients."""
     random = np.random.default_rng((world.seed, 1))
     brokers, people = len(world.capacity), len(world.subscribers)
@@ -130,5 +131,5 @@ def similarity(world: OverlayWorld) -> dict[str, dict]:
     }
 
 
-def pairs(i: np.ndarray, j: np.ndarray) -> dict:
+def pairs(i: np.ndarray, j: np.ndarray) -> dict[Any, Any]:
     return {"i": pa.array(i, pa.int32()), "j": pa.array(j, pa.int32())}

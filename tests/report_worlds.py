@@ -119,7 +119,7 @@ def write_interest(
     return [row["messages"] for row in classes]
 
 
-def quarantine() -> dict:
+def quarantine() -> dict[Any, Any]:
     return {
         "table": ["subscriptions"] * 3,
         "source": ["a.csv", "a.csv", HOSTILE],

@@ -219,8 +219,8 @@ def _visit(grids: Grids, cover_at: Longs, cut_at: Longs, cover: Ints, cut: Ints)
                 ends = edges[first : first + n + 1]
                 low[axis] = np.searchsorted(ends, lo[box, axis], side="right") - 1
                 high[axis] = np.searchsorted(ends, hi[box, axis])
-            at = low.copy()
-            while True:
+            at, more = low.copy(), True
+            while more:
                 cell, inside = 0, True
                 for axis in range(size):
                     first = first_edge[t, axis] + at[axis]
@@ -235,13 +235,19 @@ def _visit(grids: Grids, cover_at: Longs, cut_at: Longs, cover: Ints, cut: Ints)
                     if len(cut):
                         cut[cut_at[cell]] = box
                     cut_at[cell] += 1
-                axis = size - 1
-                while axis >= 0 and at[axis] + 1 == high[axis]:
-                    at[axis] = low[axis]
-                    axis -= 1
-                if axis < 0:
-                    break
-                at[axis] += 1
+                more = _step(at, low, high, size)
+
+
+@compiled
+def _step(at: Longs, low: Longs, high: Longs, size: int) -> bool:
+    """Go to the next cell between two corners, the last axis first; false after the last cell."""
+    axis = size - 1
+    while axis >= 0 and at[axis] + 1 == high[axis]:
+        at[axis] = low[axis]
+        axis -= 1
+    if axis >= 0:
+        at[axis] += 1
+    return axis >= 0
 
 
 @compiled

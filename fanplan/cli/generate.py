@@ -20,10 +20,10 @@ from fanplan.workload.generators import KINDS, load_kind
 class Kinds(TyperGroup):
     """Kinds are imported when they are asked for, so that `fanplan --help` answers at once."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, _ctx: Any) -> list[str]:
         return list(KINDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         return _command(cmd_name) if cmd_name in KINDS else None
 
 

@@ -75,10 +75,10 @@ def bits_of(elements: Ints | Longs, width: int) -> Words:
 
 
 @intrinsic
-def popcount(typing_context: Any, word: Any) -> Any:
+def popcount(_typing_context: Any, _word: Any) -> Any:
     """How many bits of a word are set: one machine instruction."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate

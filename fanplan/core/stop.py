@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class Stop(Protocol):
     """Asked with the best cost so far; true ends the search."""
 
-    def __call__(self, best_cost: float) -> bool: ...
+    def __call__(self, best_cost: float, /) -> bool: ...
 
 
-def never(best_cost: float) -> bool:
+def never(_best_cost: float) -> bool:
     """Let the planner run to its own end."""
     return False
 
@@ -34,7 +34,7 @@ class TimeLimit:
         self.seconds = seconds
         self.deadline: float | None = None
 
-    def __call__(self, best_cost: float) -> bool:
+    def __call__(self, _best_cost: float) -> bool:
         now = time.monotonic()
         if self.deadline is None:
             self.deadline = now + self.seconds
@@ -47,7 +47,7 @@ class FileStop:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def __call__(self, best_cost: float) -> bool:
+    def __call__(self, _best_cost: float) -> bool:
         return self.path.exists()
 
 
@@ -62,7 +62,7 @@ class Interrupt:
         self.asked = False
         self.previous: Any = None
 
-    def __call__(self, best_cost: float) -> bool:
+    def __call__(self, _best_cost: float) -> bool:
         here = threading.current_thread() is threading.main_thread()
         if here and not self.asked and signal.getsignal(signal.SIGINT) != self.ask:
             signal.signal(signal.SIGINT, self.ask)
@@ -80,7 +80,7 @@ class Interrupt:
     ) -> None:
         signal.signal(signal.SIGINT, self.previous)
 
-    def ask(self, number: int, frame: FrameType | None) -> None:
+    def ask(self, number: int, _frame: FrameType | None) -> None:
         self.asked = True
         signal.signal(number, self.previous)
 

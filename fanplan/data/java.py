@@ -63,7 +63,9 @@ def java_candidates() -> Iterator[Path]:
 def version(java: Path) -> int | None:
     """The main version a Java reports, such as 17; None if it does not run."""
     try:
-        result = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+        result = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.search(r'version "(\d+)', result.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -69,7 +70,9 @@ def test_diff_of_a_plan_with_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Nothing changes." in capsys.readouterr().out
 
 
-def test_many_steps_are_shortened(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_many_steps_are_shortened(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fanplan.cli.changes_shown.SHOWN", 4)
     assert run("diff", "broadcast", "unicast", "--steps-of", 1) == 0
     assert "7 more steps in between" in capsys.readouterr().out
@@ -83,7 +86,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("words", "named"), WRONG.values(), ids=WRONG.keys())
-def test_wrong_use_is_named(words, named, folder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_named(
+    words: Any, named: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     later(folder)
     assert run(*words) == 2
     assert named in capsys.readouterr().err

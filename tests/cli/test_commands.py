@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -179,7 +180,7 @@ BAD = {
 
 @pytest.mark.parametrize(("words", "named"), BAD.values(), ids=BAD.keys())
 def test_bad_usage_is_exit_2_with_the_item_named_and_nothing_written(
-    words: tuple,
+    words: tuple[Any, ...],
     named: str,
     desk: Path,
     dataset: Path,

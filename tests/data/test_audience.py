@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,7 +25,7 @@ def heard(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(ROWS, contracts.AUDIENCES)
 
 
-def colliding(salts: int):  # type: ignore[no-untyped-def]
+def colliding(salts: int) -> Any:
     """A signature that is the same for all audiences under the first salts."""
     true = audience.signed
 
@@ -35,7 +37,7 @@ def colliding(salts: int):  # type: ignore[no-untyped-def]
     return signed
 
 
-def summary(spark: SparkSession) -> tuple[list, list]:
+def summary(spark: SparkSession) -> tuple[list[Any], list[Any]]:
     topics = spark.createDataFrame([("a", 0, 0), ("b", 1, 1), ("c", 2, 0)], contracts.TOPICS)
     classes = audience.audience_classes(heard(spark))
     flows = audience.named_flows(heard(spark), classes, topics)

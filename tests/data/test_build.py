@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,20 +13,21 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.data.build import from_pairs, from_workload
+from fanplan.data.interest import InterestProblem
 from fanplan.workload.generators import load_kind
 
 FLOWS, USERS = 12, 5
 some_pairs = st.lists(st.tuples(st.integers(0, FLOWS - 1), st.integers(0, USERS - 1)), max_size=40)
 
 
-def audiences_of(problem):
+def audiences_of(problem: InterestProblem) -> Any:
     return [
         frozenset(problem.audience[problem.indptr[i] : problem.indptr[i + 1]].tolist())
         for i in range(problem.size)
     ]
 
 
-def build(wanted, kind="class"):
+def build(wanted: Any, kind: str = "class") -> Any:
     flow, who = zip(*wanted, strict=True) if wanted else ((), ())
     messages = np.arange(1, FLOWS + 1)
     names = [f"s{i}" for i in range(USERS)]
@@ -34,8 +36,10 @@ def build(wanted, kind="class"):
 
 @unhurried
 @given(some_pairs)
-def test_classes_are_the_different_audiences_with_all_their_traffic(wanted):
-    audience, total, count = defaultdict(set), defaultdict(float), defaultdict(int)
+def test_classes_are_the_different_audiences_with_all_their_traffic(wanted: Any) -> None:
+    audience: dict[Any, set[Any]] = defaultdict(set)
+    total: dict[Any, float] = defaultdict(float)
+    count: dict[Any, int] = defaultdict(int)
     for flow, user in wanted:
         audience[flow].add(user)
     for flow in sorted(audience):
@@ -51,7 +55,7 @@ def test_classes_are_the_different_audiences_with_all_their_traffic(wanted):
 
 @unhurried
 @given(some_pairs)
-def test_flows_keep_their_order_and_know_their_class(wanted):
+def test_flows_keep_their_order_and_know_their_class(wanted: Any) -> None:
     flows, classes = build(wanted, "flow"), build(wanted)
     assert flows.messages.tolist() == [flow + 1 for flow in sorted({flow for flow, _ in wanted})]
     assert audiences_of(flows) == [audiences_of(classes)[c] for c in flows.classes]
@@ -67,12 +71,12 @@ def test_flows_keep_their_order_and_know_their_class(wanted):
         ([0], [0], [-1.0], "messages"),
     ],
 )
-def test_bad_pairs_are_named(rows, who, messages, match):
+def test_bad_pairs_are_named(rows: Any, who: Any, messages: Any, match: str) -> None:
     with pytest.raises(InputError, match=match):
         from_pairs(rows, who, messages)
 
 
-def test_generated_market_has_the_rates_and_interest_of_its_tables():
+def test_generated_market_has_the_rates_and_interest_of_its_tables() -> None:
     kind = load_kind("market")
     generated = kind.generate(kind.params(flows=60, users=20), 3)
     problem = from_workload(generated, seconds=10.0)
@@ -85,7 +89,7 @@ def test_generated_market_has_the_rates_and_interest_of_its_tables():
     assert problem.bytes.sum() == pytest.approx(200 * problem.messages.sum())
 
 
-def test_generated_filters_need_the_pipeline():
+def test_generated_filters_need_the_pipeline() -> None:
     kind = load_kind("content")
     with pytest.raises(InputError, match="ingest"):
         from_workload(kind.generate(kind.params(), 1))

@@ -133,10 +133,12 @@ def answers(
         capture_output=True,
         text=True,
         timeout=SECONDS,
+        check=False,
     )
     assert (result.returncode, result.stderr) == (0, ""), result.stdout
     assert list(folder.iterdir()) == []
-    told, rest = [], result.stdout.strip()
+    told: list[Any] = []
+    rest = result.stdout.strip()
     while rest:
         answer, end = json.JSONDecoder().raw_decode(rest)
         told, rest = [*told, answer], rest[end:].strip()

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -82,7 +83,7 @@ class Case:
     publications: list[tuple[str, float, float, str]]
 
 
-def write_case(folder: Path, subs: list, pubs: list) -> Case:
+def write_case(folder: Path, subs: list[Any], pubs: list[Any]) -> Case:
     folder.mkdir()
     (folder / "workload.toml").write_text(TOML)
     who, topic, filter_ = zip(*subs, strict=True)
@@ -127,7 +128,7 @@ def space_of(case: Case, topic: str) -> Space:
     return description.spaces[description.space_of(topic)]
 
 
-def boxes_of(case: Case, sub: tuple[str, str, str]) -> dict[str, tuple]:
+def boxes_of(case: Case, sub: tuple[str, str, str]) -> dict[str, tuple[Any, ...]]:
     """Boxes by topic; attributes that a topic lacks are neither true nor false."""
     found = {}
     for topic in TOPICS:
@@ -147,7 +148,7 @@ def brute_hits(case: Case) -> dict[tuple[str, str, str], int]:
         topics = [t for t in TOPICS if pattern_matches(sub[1], t, "nats")]
         inside = ", ".join(f"'{t}'" for t in topics)
         where = f"topic IN ({inside}) AND ({sub[2] or 'TRUE'})"
-        hits[sub] = db.execute(f"SELECT count(*) FROM p WHERE {where}").fetchone()[0]
+        hits[sub] = db.execute(f"SELECT count(*) FROM p WHERE {where}").fetchall()[0][0]
     return hits
 
 
@@ -161,7 +162,9 @@ def stored_hits(dataset: Path) -> dict[tuple[str, str, str], int]:
     return {(who, topic, filter_): hits for who, topic, filter_, hits in rows}
 
 
-def brute_flows(case: Case, dataset: Path, cover: str) -> dict[str, tuple[float, float, frozenset]]:
+def brute_flows(
+    case: Case, dataset: Path, cover: str
+) -> dict[str, tuple[float, float, frozenset[Any]]]:
     """Messages, bytes and audience of every cell with traffic, by nested loops in DuckDB."""
     db = duckdb.connect()
     topics = {row["topic"]: row["topic_id"] for row in Dataset(dataset).table("topics").to_pylist()}
@@ -170,7 +173,7 @@ def brute_flows(case: Case, dataset: Path, cover: str) -> dict[str, tuple[float,
         for row in Dataset(dataset).table("grid").to_pylist()
     }
     cells: dict[str, list[float]] = {name: [0, 0] for name, own in TOPICS.items() if not own}
-    bounds: dict[str, tuple[str, list, list]] = {name: (name, [], []) for name in cells}
+    bounds: dict[str, tuple[str, list[Any], list[Any]]] = {name: (name, [], []) for name in cells}
     for i, (topic, price, size, venue) in enumerate(case.publications):
         values = {"price": price, "size": size, "venue": float("NQZ".index(venue))}
         numbers, lo, hi = [], [], []
@@ -189,7 +192,9 @@ def brute_flows(case: Case, dataset: Path, cover: str) -> dict[str, tuple[float,
     return {flow: (*totals, wanted.get(flow, frozenset())) for flow, totals in cells.items()}
 
 
-def overlapping(db, case: Case, bounds: dict, cover: str) -> dict[str, frozenset]:
+def overlapping(
+    db: Any, case: Case, bounds: dict[Any, Any], cover: str
+) -> dict[str, frozenset[Any]]:
     """Cells and boxes joined on every pair of axes: the nested loop that Fanplan avoids."""
     boxes = [
         (sub[0], topic, list(box.lo), list(box.hi))
@@ -218,7 +223,7 @@ def overlapping(db, case: Case, bounds: dict, cover: str) -> dict[str, frozenset
     return {flow: frozenset(who) for flow, who in found}
 
 
-def stored_flows(dataset: Path) -> dict[str, tuple[float, float, frozenset]]:
+def stored_flows(dataset: Path) -> dict[str, tuple[float, float, frozenset[Any]]]:
     names = Dataset(dataset).table("subscribers").sort_by("subscriber_id")["subscriber"].to_pylist()
     classes = Dataset(dataset).table("classes").to_pylist()
     who = {c["audience_class"]: frozenset(names[s] for s in c["subscribers"]) for c in classes}

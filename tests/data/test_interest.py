@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +28,7 @@ WORLD = World(
 
 
 @pytest.fixture
-def dataset(tmp_path):
+def dataset(tmp_path: Path) -> Any:
     return write_dataset(tmp_path / "dataset", WORLD)
 
 
@@ -34,7 +36,7 @@ def audiences(problem: InterestProblem) -> list[frozenset[int]]:
     return [frozenset(part.tolist()) for part in np.split(problem.audience, problem.indptr[1:-1])]
 
 
-def test_classes_of_a_dataset(dataset):
+def test_classes_of_a_dataset(dataset: Any) -> None:
     problem = load_interest(dataset)
     assert audiences(problem) == [{0, 2}, {1}]
     assert problem.messages.tolist() == [10.0, 1.0]
@@ -48,7 +50,7 @@ def test_classes_of_a_dataset(dataset):
 
 @unhurried
 @given(worlds())
-def test_one_row_per_wanted_flow(tmp_path_factory, world):
+def test_one_row_per_wanted_flow(tmp_path_factory: pytest.TempPathFactory, world: Any) -> None:
     dataset = write_dataset(tmp_path_factory.mktemp("world") / "dataset", world)
     problem = load_interest(dataset, "flow")
     assert audiences(problem) == [flow.audience for flow in world.wanted]
@@ -57,17 +59,17 @@ def test_one_row_per_wanted_flow(tmp_path_factory, world):
     assert problem.flow_count == len(world.wanted) == load_interest(dataset).flow_count
 
 
-def test_problems_cannot_be_written_to(dataset):
+def test_problems_cannot_be_written_to(dataset: Any) -> None:
     with pytest.raises(ValueError, match="read-only"):
         load_interest(dataset).messages[0] = 1.0
 
 
-def test_flow_of_an_unknown_class_is_refused(dataset):
+def test_flow_of_an_unknown_class_is_refused(dataset: Any) -> None:
     with pytest.raises(InputError, match="outside 0 to 1"):
         per_flow(load_interest(dataset), np.array([0, 2], np.int32), np.ones(2), np.ones(2))
 
 
-def change(path, **columns):
+def change(path: Any, **columns: Any) -> None:
     """Rewrite a table with other columns."""
     table = pq.read_table(path).to_pydict() | columns
     schema = pq.read_schema(path)
@@ -86,41 +88,41 @@ def change(path, **columns):
         ({"bytes": [-1.0, 1.0]}, "has bytes -1.0"),
     ],
 )
-def test_broken_classes_are_named(dataset, columns, message):
+def test_broken_classes_are_named(dataset: Any, columns: Any, message: str) -> None:
     change(dataset / "classes" / "part-00000.parquet", **columns)
     with pytest.raises(InputError, match=message):
         load_interest(dataset)
 
 
-def test_missing_manifest(dataset):
+def test_missing_manifest(dataset: Any) -> None:
     (dataset / "manifest.json").unlink()
     with pytest.raises(InputError, match=r"no manifest\.json"):
         load_interest(dataset)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"key": "k"}'])
-def test_manifest_that_cannot_be_understood(dataset, content):
+def test_manifest_that_cannot_be_understood(dataset: Any, content: str) -> None:
     (dataset / "manifest.json").write_text(content)
     with pytest.raises(InputError, match="cannot be understood"):
         load_interest(dataset)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf")])
-def test_window_must_be_positive(dataset, seconds):
+def test_window_must_be_positive(dataset: Any, seconds: Any) -> None:
     path = dataset / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": seconds}))
     with pytest.raises(InputError, match="seconds"):
         load_interest(dataset)
 
 
-def test_truncated_table_is_named(dataset):
+def test_truncated_table_is_named(dataset: Any) -> None:
     path = dataset / "classes" / "part-00000.parquet"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match="part-00000"):
         load_interest(dataset)
 
 
-def test_missing_stage_and_column_are_named(dataset):
+def test_missing_stage_and_column_are_named(dataset: Any) -> None:
     path = dataset / "classes" / "part-00000.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["messages"]), path)
     with pytest.raises(InputError, match="no column messages"):

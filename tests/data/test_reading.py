@@ -231,7 +231,7 @@ def test_parquet_numbers_stay_numbers(spark: SparkSession, tmp_path: Path) -> No
     found = source(tmp_path, "publications")
     rows = read_rows(spark, found, tables.PUBLICATIONS, ATTRIBUTES)
     assert dict(rows.dtypes)[attribute_column(0)] == "double"
-    assert rows.first()[attribute_column(0)] == 0.1
+    assert rows.collect()[0][attribute_column(0)] == 0.1
 
 
 def test_parquet_files_of_different_types_and_maps(spark: SparkSession, tmp_path: Path) -> None:

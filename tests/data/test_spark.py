@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -34,7 +36,7 @@ def test_times_are_utc(spark: SparkSession) -> None:
 
 
 def test_batches_are_large(spark: SparkSession) -> None:
-    def size(batches):  # type: ignore[no-untyped-def]
+    def size(batches: Any) -> Iterator[Any]:
         yield from (pa.RecordBatch.from_pydict({"rows": [batch.num_rows]}) for batch in batches)
 
     rows = spark.range(200_000, numPartitions=1).mapInArrow(size, "rows long").collect()
@@ -68,17 +70,17 @@ def test_a_setting_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, text: 
     "address", [{"master": "spark://127.0.0.1:{port}"}, {"remote": "sc://127.0.0.1:{port}"}]
 )
 def test_nobody_at_the_address_is_an_error_and_keeps_the_running_session(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, address: dict[str, str]
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, address: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(sparks, "REACH_SECONDS", 1)
-    where = {key: text.format(port=free_port()) for key, text in address.items()}
+    where: dict[str, Any] = {key: text.format(port=free_port()) for key, text in address.items()}
     with pytest.raises(InputError, match=next(iter(where.values()))):
         sparks.session(**where)
     assert spark.range(3).count() == 3
 
 
 @pytest.mark.parametrize("address", [{"master": "127.0.0.1"}, {"remote": "spark://127.0.0.1"}])
-def test_an_address_of_another_kind_is_an_error(address: dict[str, str]) -> None:
+def test_an_address_of_another_kind_is_an_error(address: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"is no Spark.*Write s"):
         sparks.session(**address)
 

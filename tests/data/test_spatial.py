@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -109,20 +110,20 @@ class Case:
         )
 
 
-def holds(box: dict, point: dict) -> bool:
+def holds(box: dict[Any, Any], point: dict[Any, Any]) -> bool:
     ends = enumerate(zip(box["lo"], box["hi"], strict=True))
     same = box["topic_id"] == point["topic_id"]
     return same and all(lo <= point[f"x{axis}"] < hi for axis, (lo, hi) in ends)
 
 
-def summed(pairs) -> dict:  # type: ignore[no-untyped-def, type-arg]
-    sums: dict = {}
+def summed(pairs: Any) -> dict:
+    sums: dict[Any, Any] = {}
     for key, value in pairs:
         sums[key] = sums.get(key, 0.0) + value
     return sums
 
 
-def unique(pairs: list) -> dict:
+def unique(pairs: list[Any]) -> dict[Any, Any]:
     """A dict of pairs, none of which may hide another."""
     result = dict(pairs)
     assert len(result) == len(pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def grid(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> GridR
     return GridRef(str(path), "uniform", topics=2, dimensions=2)
 
 
-def topics(spark: SparkSession):  # type: ignore[no-untyped-def]
+def topics(spark: SparkSession) -> Any:
     return spark.createDataFrame([("alerts", 0, 0), ("quotes", 1, 1)], contracts.TOPICS)
 
 

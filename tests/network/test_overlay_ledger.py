@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -53,7 +55,7 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, Routes]:
 
 
 @given(cases())
-def test_the_ledger_is_what_a_slow_count_finds(case: tuple) -> None:
+def test_the_ledger_is_what_a_slow_count_finds(case: tuple[Any, ...]) -> None:
     edges, latency, table = case
     pairs = [tuple(pair) for pair in edges.tolist()]
     link, processed = np.zeros((len(edges), 2)), np.zeros(len(edges) + 1)

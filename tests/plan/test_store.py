@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -43,15 +44,15 @@ WORLD = World(
 
 
 @pytest.fixture
-def dataset(tmp_path):
+def dataset(tmp_path: Path) -> Any:
     return write_dataset(tmp_path / "dataset", WORLD)
 
 
-def rows(folder, table: str) -> list[tuple]:
+def rows(folder: Path, table: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in pq.read_table(folder / f"{table}.parquet").to_pylist()]
 
 
-def test_tables_of_a_per_flow_plan(dataset, tmp_path):
+def test_tables_of_a_per_flow_plan(dataset: Any, tmp_path: Path) -> None:
     folder = save_plan(plan_dataset(dataset, "round-robin"), dataset, tmp_path / "plan").folder
     assert rows(folder, "flows") == [
         ("t0", "t0", None, 2.0, 20.0, 0),
@@ -65,8 +66,8 @@ def test_tables_of_a_per_flow_plan(dataset, tmp_path):
 
 @pytest.mark.parametrize("batch", [1, 2, 1000])
 def test_classes_are_expanded_to_flows_in_batches_of_any_size(
-    dataset, tmp_path, batch, monkeypatch
-):
+    dataset: Any, tmp_path: Path, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(write, "BATCH_ROWS", batch)
     folder = save_plan(plan_dataset(dataset, "unicast"), dataset, tmp_path / "plan").folder
     assert rows(folder, "unicast") == [
@@ -79,7 +80,7 @@ def test_classes_are_expanded_to_flows_in_batches_of_any_size(
     assert rows(folder, "channel_flows") == rows(folder, "channel_subscribers") == []
 
 
-def test_tables_have_their_described_columns(dataset, tmp_path):
+def test_tables_have_their_described_columns(dataset: Any, tmp_path: Path) -> None:
     plan = save_plan(plan_dataset(dataset, "broadcast"), dataset, tmp_path / "plan")
     for table in CHANNEL_TABLES:
         found = pq.read_schema(plan.path(table.name))
@@ -88,7 +89,7 @@ def test_tables_have_their_described_columns(dataset, tmp_path):
             assert found.field(column.name).nullable != column.required
 
 
-def test_record_says_what_was_decided(dataset, tmp_path):
+def test_record_says_what_was_decided(dataset: Any, tmp_path: Path) -> None:
     plan = plan_dataset(dataset, "random", seed=7)
     stored = save_plan(plan, dataset, tmp_path / "plan")
     record, section = stored.record, stored.section(ChannelsRecord)
@@ -105,7 +106,7 @@ def test_record_says_what_was_decided(dataset, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["round-robin", "random", "unicast", "broadcast"])
-def test_same_plan_same_bytes(dataset, tmp_path, method):
+def test_same_plan_same_bytes(dataset: Any, tmp_path: Path, method: str) -> None:
     folders = [
         save_plan(plan_dataset(dataset, method), dataset, tmp_path / name).folder
         for name in ("one", "two")
@@ -115,7 +116,7 @@ def test_same_plan_same_bytes(dataset, tmp_path, method):
     assert len(files[0]) == 1 + len(CHANNEL_TABLES)
 
 
-def test_only_a_plan_is_replaced_and_only_when_asked(dataset, tmp_path):
+def test_only_a_plan_is_replaced_and_only_when_asked(dataset: Any, tmp_path: Path) -> None:
     plan, out = plan_dataset(dataset, "broadcast"), tmp_path / "plan"
     save_plan(plan, dataset, out)
     with pytest.raises(InputError, match="is a plan already"):
@@ -127,7 +128,9 @@ def test_only_a_plan_is_replaced_and_only_when_asked(dataset, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset", "plan"]
 
 
-def test_failure_leaves_nothing_behind_and_the_old_plan_in_place(dataset, tmp_path):
+def test_failure_leaves_nothing_behind_and_the_old_plan_in_place(
+    dataset: Any, tmp_path: Path
+) -> None:
     out = tmp_path / "plan"
     plan = plan_dataset(dataset, "unicast")
     before = save_plan(plan, dataset, out).record
@@ -139,18 +142,18 @@ def test_failure_leaves_nothing_behind_and_the_old_plan_in_place(dataset, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset", "plan"]
 
 
-def test_plan_of_another_dataset_is_not_saved(dataset, tmp_path):
+def test_plan_of_another_dataset_is_not_saved(dataset: Any, tmp_path: Path) -> None:
     plan = replace(plan_dataset(dataset, "broadcast"), source="other")
     with pytest.raises(InputError, match="was made for other"):
         save_plan(plan, dataset, tmp_path / "plan")
 
 
 @pytest.fixture
-def stored(dataset, tmp_path):
+def stored(dataset: Any, tmp_path: Path) -> Any:
     return save_plan(plan_dataset(dataset, "broadcast"), dataset, tmp_path / "plan").folder
 
 
-def test_missing_parts_are_named(stored, tmp_path):
+def test_missing_parts_are_named(stored: Any, tmp_path: Path) -> None:
     (stored / "unicast.parquet").unlink()
     with pytest.raises(InputError, match="no table unicast"):
         load_plan(stored)
@@ -164,12 +167,15 @@ def test_missing_parts_are_named(stored, tmp_path):
         ({"format": 3}, "format 3 is not the format 4"),
         ({"seed": "x"}, "seed"),
         ({"channels": {"cost": None}}, r"channels\.cost"),
-        ({"channels": {"params": {"channels": 2, "prices": {"sent": 0}}}}, "sent: 0 is out of range"),
+        (
+            {"channels": {"params": {"channels": 2, "prices": {"sent": 0}}}},
+            "sent: 0 is out of range",
+        ),
         ({"colour": "red"}, "colour"),
         ({"layers": ["overlay"]}, "are not the sections"),
     ],
 )
-def test_wrong_records_are_named(stored, change, message):
+def test_wrong_records_are_named(stored: Any, change: Any, message: str) -> None:
     change = dict(change)
     path = stored / "plan.json"
     content = json.loads(path.read_text())
@@ -179,7 +185,7 @@ def test_wrong_records_are_named(stored, change, message):
         load_plan(stored)
 
 
-def test_what_was_edited_is_named(stored, dataset):
+def test_what_was_edited_is_named(stored: Any, dataset: Any) -> None:
     assert edited(load_plan(stored)) == []
     path = stored / "plan.json"
     content = json.loads(path.read_text())
@@ -194,20 +200,20 @@ def test_what_was_edited_is_named(stored, dataset):
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "\x00"])
-def test_record_that_is_not_one(stored, content):
+def test_record_that_is_not_one(stored: Any, content: str) -> None:
     (stored / "plan.json").write_text(content)
     with pytest.raises(InputError, match=r"plan\.json"):
         load_plan(stored)
 
 
-def test_truncated_table_is_named(stored):
+def test_truncated_table_is_named(stored: Any) -> None:
     path = stored / "flows.parquet"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"flows\.parquet"):
         load_plan(stored).read("flows", ("flow",))
 
 
-def test_pairs_are_ascending_and_each_once():
+def test_pairs_are_ascending_and_each_once() -> None:
     assert map_pairs([1, 0, 1, 0], [0, 5, 0, 2]) == map_pairs([0, 0, 1], [2, 5, 0])
     assert map_pairs([1, 0], [0, 5]) != NO_PAIRS
     assert map_pairs([0, 2, 2], [1, 0, 3]).starts(4).tolist() == [0, 1, 1, 3, 3]
@@ -218,6 +224,6 @@ ALL_TABLES += GROUPS_TABLES + CELL_TABLES + DELIVERY_TABLES
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
-def test_documentation_has_every_table(table):
+def test_documentation_has_every_table(table: str) -> None:
     text = (Path(__file__).parents[2] / "docs" / "plan.md").read_text(encoding="utf-8")
     assert as_markdown(table) in text

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -33,7 +35,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> ReportWorld:
 
 
 @pytest.fixture(autouse=True)
-def _no_spark():
+def _no_spark() -> Iterator[None]:
     with stages_are_there():
         yield
 
@@ -237,7 +239,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 def test_wrong_use_is_answered_and_nothing_is_written(
-    world: ReportWorld, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong
+    world: ReportWorld, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: Any
 ) -> None:
     words, said = wrong
     content = json.loads((copy / "plan.json").read_text())

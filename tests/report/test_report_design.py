@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> DesignWorld:
 
 
 @pytest.fixture(autouse=True)
-def _no_spark():
+def _no_spark() -> Iterator[None]:
     with stages_are_there():
         yield
 
@@ -184,7 +185,9 @@ EXTREMES = {
 
 
 @pytest.mark.parametrize("wishes", EXTREMES.values(), ids=EXTREMES.keys())
-def test_designs_with_less_are_reported(world: DesignWorld, tmp_path: Path, wishes: dict) -> None:
+def test_designs_with_less_are_reported(
+    world: DesignWorld, tmp_path: Path, wishes: dict[Any, Any]
+) -> None:
     plan = load_plan(write_design(world.dataset, tmp_path / "plan", **wishes))
     made = fanplan.report(plan.folder, tmp_path / "out", workload=world.dataset, curve=False)
     assert made.savings[0]["steps"][-1]["value"] == plan.section(DeliveryRecord).steps[-1].cost

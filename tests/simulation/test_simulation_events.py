@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +17,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_events_come_out_in_order_and_none_is_lost(steps: list) -> None:
+def test_events_come_out_in_order_and_none_is_lost(steps: list[Any]) -> None:
     queue = empty_queue(lines=3, room=1)
     waiting: list[tuple[float, int, int]] = []
     for number, step in enumerate([*steps, *[None] * len(steps)]):

@@ -100,7 +100,7 @@ class Plain:
         self, network: SimulatedNetwork, table: Routes, capacity: np.ndarray, params: Any
     ) -> None:
         self.network, self.table, self.capacity, self.params = network, table, capacity, params
-        self.heap: list[tuple] = []
+        self.heap: list[tuple[Any, ...]] = []
         self.sequence = 0
         self.delays: list[float] = []
         self.free: dict[Any, float] = {}
@@ -139,7 +139,9 @@ class Plain:
             self.arrive(time, *what) if kind == "arrive" else self.depart(time, *what)
         return self.delays
 
-    def arrive(self, now: float, route: int, before: int, here: int, born: float, control: bool):
+    def arrive(
+        self, now: float, route: int, before: int, here: int, born: float, control: bool
+    ) -> None:
         params, window = self.params, int(now / self.params.unit_ms)
         self.load[here, window] = self.load.get((here, window), 0) + 1
         ready = now
@@ -160,7 +162,9 @@ class Plain:
         for there in copies:
             self.put(ready, 0 if control else 1, "depart", route, here, there, born, control)
 
-    def depart(self, now: float, route: int, here: int, there: int, born: float, control: bool):
+    def depart(
+        self, now: float, route: int, here: int, there: int, born: float, control: bool
+    ) -> None:
         ends = [{*pair} for pair in self.network.links.tolist()]
         link = ends.index({here, there})
         clear = max(now, self.free.get((here, there), 0.0)) + self.network.transmission_ms[link]

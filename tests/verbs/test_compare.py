@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from datasets import Flow, World, plan_dataset, write_dataset
@@ -19,7 +21,7 @@ WORLD = World(FLOWS, subscribers=3)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("compare")
     dataset = write_dataset(folder / "dataset", WORLD)
     for method in ("broadcast", "unicast"):
@@ -33,12 +35,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-def figures(folder, *names: str) -> tuple[dict, list[str]]:
+def figures(folder: Path, *names: str) -> tuple[dict[Any, Any], list[str]]:
     told = fanplan.compare(*(folder / name for name in names)).json()
     return told["figures"]["channels"], told["notes"]
 
 
-def test_the_best_is_marked(folder):
+def test_the_best_is_marked(folder: Path) -> None:
     told, notes = figures(folder, "broadcast", "unicast")
     assert told["cost"] == {"values": [32.0, 30.0], "best": ["unicast"]}
     assert told["received_unwanted"] == {"values": [9.0, 0.0], "best": ["unicast"]}
@@ -48,7 +50,7 @@ def test_the_best_is_marked(folder):
     assert notes == []
 
 
-def test_other_weights_are_said_and_cost_has_no_best(folder):
+def test_other_weights_are_said_and_cost_has_no_best(folder: Path) -> None:
     told, notes = figures(folder, "unicast", "dearer")
     assert told["cost"]["best"] == []
     assert notes == ["costs of channels are weighed differently, so that no best is marked there"]
@@ -56,7 +58,7 @@ def test_other_weights_are_said_and_cost_has_no_best(folder):
     assert told["received_unwanted"]["best"] == ["dearer"], "messages are messages"
 
 
-def test_other_input_is_said_and_nothing_has_a_best(folder):
+def test_other_input_is_said_and_nothing_has_a_best(folder: Path) -> None:
     told, notes = figures(folder, "broadcast", "other")
     assert told["cost"]["values"][0] == 32.0
     assert not any(line["best"] for line in told.values())
@@ -64,14 +66,14 @@ def test_other_input_is_said_and_nothing_has_a_best(folder):
     assert "the windows differ (2, 5 seconds)" in notes[1]
 
 
-def test_parameters_that_differ(folder):
+def test_parameters_that_differ(folder: Path) -> None:
     found = fanplan.compare(folder / "broadcast", folder / "unicast", folder / "dearer")
     assert found.differing["channels.method"] == ("broadcast", "unicast", "unicast")
     assert found.differing["channels.prices.unicast"] == (1.0, 1.0, 3.0)
     assert "channels.prices.received" not in found.differing
 
 
-def test_one_plan_or_an_edited_one_is_refused(folder, tmp_path):
+def test_one_plan_or_an_edited_one_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="1 is too few"):
         fanplan.compare(folder / "broadcast")
     dataset = folder / "dataset"

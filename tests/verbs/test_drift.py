@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,7 @@ def amend(dataset: Path, **facts: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | facts))
 
 
-def tables(**keys: str) -> dict[str, dict]:
+def tables(**keys: str) -> dict[str, dict[Any, Any]]:
     return {n: {"rows": 9, "kept": 8, "quarantined": 1, "key": key} for n, key in keys.items()}
 
 
@@ -45,20 +46,20 @@ FLOWS = (Flow(frozenset({0, 1}), 4.0), Flow(frozenset({1, 2}), 6.0), Flow(frozen
 
 
 @pytest.fixture
-def planned(tmp_path):
+def planned(tmp_path: Path) -> Any:
     dataset = write_dataset(tmp_path / "dataset", World(FLOWS, 3))
     amend(dataset, tables=tables(subscriptions="one", publications="two"), inputs="all")
     plan = save_plan(plan_dataset(dataset, "unicast"), dataset, tmp_path / "plan").folder
     return plan, dataset
 
 
-def test_a_plan_of_this_workload_holds(planned):
+def test_a_plan_of_this_workload_holds(planned: Any) -> None:
     plan, dataset = planned
     found = fanplan.apply_check(plan, api.Dataset(dataset))
     assert (found.ok, found.drift, found.refusals) == (True, (), ())
 
 
-def test_what_drifted_is_counted(planned, tmp_path):
+def test_what_drifted_is_counted(planned: Any, tmp_path: Path) -> None:
     plan, _ = planned
     now = (Flow(frozenset({0, 1, 3}), 8.0), FLOWS[1], Flow(frozenset(), 1.0), Flow(frozenset({0})))
     later = write_dataset(tmp_path / "later", World(now, 4, key="key-2"))
@@ -85,14 +86,14 @@ def test_what_drifted_is_counted(planned, tmp_path):
         ({"tables": tables(subscriptions="one", links="a")}, "changed tables: links, publications"),
     ],
 )
-def test_every_drift_is_named(planned, facts, named):
+def test_every_drift_is_named(planned: Any, facts: Any, named: str) -> None:
     plan, dataset = planned
     amend(dataset, **facts)
     found = fanplan.apply_check(plan, api.Dataset(dataset))
     assert (found.ok, found.drift) == (False, (named,))
 
 
-def test_another_version_is_drift(planned, monkeypatch):
+def test_another_version_is_drift(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, dataset = planned
     monkeypatch.setattr("fanplan.verbs.drift.__version__", "9.9")
     found = fanplan.apply_check(plan, api.Dataset(dataset))
@@ -100,7 +101,7 @@ def test_another_version_is_drift(planned, monkeypatch):
     assert "this is 9.9" in found.drift[0]
 
 
-def test_an_edited_plan_cannot_be_allowed(planned):
+def test_an_edited_plan_cannot_be_allowed(planned: Any) -> None:
     plan, dataset = planned
     content = json.loads((plan / "plan.json").read_text())
     (plan / "plan.json").write_text(json.dumps(content | {"seed": 77}))
@@ -114,7 +115,7 @@ def overlay_world(subscribers: tuple[int, ...], messages: float, brokers: int = 
     return OverlayWorld((1000.0,) * brokers, (0, 1), subscribers, ((0, wanting, messages),))
 
 
-def test_an_overlay_that_drifted(tmp_path):
+def test_an_overlay_that_drifted(tmp_path: Path) -> None:
     first = write_overlay_dataset(tmp_path / "first", overlay_world((1, 2), 4.0))
     plan = fanplan.overlay(fanplan.Dataset(first), metric="overlap").save(tmp_path / "plan")
     later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 1, 2), 8.0))
@@ -135,7 +136,7 @@ def test_an_overlay_that_drifted(tmp_path):
     assert layer.figures["link_messages/s"] == (then, None)
 
 
-def test_rows_that_came_and_went(tmp_path):
+def test_rows_that_came_and_went(tmp_path: Path) -> None:
     first = write_overlay_dataset(tmp_path / "first", overlay_world((1, 2), 4.0))
     plan = fanplan.overlay(fanplan.Dataset(first), metric="overlap").save(tmp_path / "plan")
     later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 2, 0), 4.0, brokers=4))
@@ -159,7 +160,7 @@ def test_rows_that_came_and_went(tmp_path):
         fanplan.apply_check(plan, fanplan.Dataset(first), was=fanplan.Dataset(later))
 
 
-def test_an_allocation_that_drifted(tmp_path):
+def test_an_allocation_that_drifted(tmp_path: Path) -> None:
     first = write_overlay_dataset(tmp_path / "first", overlay_world((1, 2), 4.0))
     plan = fanplan.allocate(fanplan.Dataset(first), load="exact").save(tmp_path / "plan")
     later = write_overlay_dataset(tmp_path / "later", overlay_world((1, 2, 2), 4.0))
@@ -169,7 +170,7 @@ def test_an_allocation_that_drifted(tmp_path):
     assert layer.missed == 1, "nobody gave the new one a broker"
 
 
-def test_a_marking_that_drifted(tmp_path):
+def test_a_marking_that_drifted(tmp_path: Path) -> None:
     def dataset(name: str, published: list[int], subscribed: list[int]) -> fanplan.Dataset:
         ends = links([(0, 1), (1, 2), (1, 3)])
         counts = np.array(published), np.array(subscribed)

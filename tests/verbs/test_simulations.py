@@ -119,7 +119,7 @@ def moved(routes: Routes, sending: list[int], wanting: list[int]) -> Routes:
     for i in range(len(routes)):
         reached = tuple(sorted({wanting[s] for s in routes.destinations(i).tolist()}))
         found[sending[routes.source[i]], reached] += routes.messages[i]
-    return routes_of(found)
+    return routes_of(dict(found))
 
 
 # ---- random plans

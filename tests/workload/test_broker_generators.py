@@ -192,6 +192,8 @@ def test_client_routes_go_from_publishers_to_subscribers() -> None:
         (ClientsParams, {"rate_ranks": 0}, "rate_ranks"),
     ],
 )
-def test_sizes_that_make_no_sense_are_refused(kind: Any, options: dict, name: str) -> None:
+def test_sizes_that_make_no_sense_are_refused(
+    kind: Any, options: dict[Any, Any], name: str
+) -> None:
     with pytest.raises(InputError, match=name):
         kind(**options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ def test_any_size_hangs_together() -> None:
         ({"stub_edge": 0.0}, "stub_edge: 0.0 is out of range"),
     ],
 )
-def test_sizes_that_make_no_sense_are_refused(options: dict, told: str) -> None:
+def test_sizes_that_make_no_sense_are_refused(options: dict[Any, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         TransitStubParams(**options)
 

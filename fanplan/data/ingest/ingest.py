@@ -168,9 +168,8 @@ def _named_topics(
     named = [run.spark.createDataFrame([(name,) for name in exact], "topic string")]
     if "publications" in read:
         named.append(run.read(read["publications"]))
-    for name in ("advertisements", *(["subscriptions"] if asked else [])):
-        if name in interest:
-            named.append(interest[name].filter("_reason IS NULL"))
+    tables = ("advertisements", "subscriptions") if asked else ("advertisements",)
+    named.extend(interest[name].filter("_reason IS NULL") for name in tables if name in interest)
     for rows in named:
         known = with_space(rows.select("topic").distinct(), run.description)
         yield known.filter("space IS NOT NULL").select("topic", "space")

@@ -227,7 +227,7 @@ def _shared_index(path: str, dims: int) -> BoxIndex:
 
 
 @lru_cache(maxsize=2)
-def _index_of_folder(path: str, dims: int, state: tuple[tuple[str, int, int], ...]) -> BoxIndex:
+def _index_of_folder(path: str, dims: int, _state: tuple[tuple[str, int, int], ...]) -> BoxIndex:
     boxes = _folder(path, _BOXES).to_table()
     return _index(boxes, boxes["topic_id"].to_numpy().astype(np.int64), dims)
 

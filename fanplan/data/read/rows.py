@@ -213,7 +213,7 @@ class Value:
         return kind if self.column.at_least is None else f"{kind} from {self.column.at_least:g}"
 
 
-def as_text(given: Column, physical: Physical) -> Column:
+def as_text(given: Column, _physical: Physical) -> Column:
     return given
 
 

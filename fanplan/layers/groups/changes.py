@@ -161,7 +161,7 @@ class Setting:
         return self.known[number].members <= reached
 
 
-def stage_groups(old: StoredPlan, new: StoredPlan, dataset: Path | None, limit: int) -> Staged:
+def stage_groups(old: StoredPlan, new: StoredPlan, _dataset: Path | None, limit: int) -> Staged:
     """All changes from the old plan to the new one, at most ``limit`` a step, each state checked.
 
     Nothing of it depends on a dataset.

@@ -127,12 +127,12 @@ def by_genetic(problem: SubscriptionProblem, groups: int, seed: int) -> ChannelM
     return genetic(problem, paper_params(groups), seed, never)
 
 
-def by_broadcast(problem: SubscriptionProblem, groups: int, seed: int) -> ChannelMap:
+def by_broadcast(problem: SubscriptionProblem, groups: int, _seed: int) -> ChannelMap:
     chosen = heavy_subscriptions(problem, paper_params(groups))
     return map_subscriptions(problem, chosen, np.zeros(len(chosen), dtype=np.int32), 1)
 
 
-def by_round_robin(problem: SubscriptionProblem, groups: int, seed: int) -> ChannelMap:
+def by_round_robin(problem: SubscriptionProblem, groups: int, _seed: int) -> ChannelMap:
     """Section 5.2: subjects are dealt to groups in turn, with all their subscriptions."""
     chosen = heavy_subscriptions(problem, paper_params(groups))
     subject = np.unique(problem.topic[chosen], return_inverse=True)[1]
@@ -228,7 +228,7 @@ SUBSCRIBERS = "ABCDEFGHIJK"
 SUBJECTS = "".join(SUBSCRIPTIONS)
 
 
-def table_costs(setting: dict[str, Any], seed: int) -> dict[str, float]:
+def table_costs(_setting: dict[str, Any], _seed: int) -> dict[str, float]:
     """Table 3: the cost of both maps in units of W(e), and the groups that they use."""
     weights = np.exp2(np.arange(len(SUBJECTS), dtype=np.float64))
     problem = one_per_subscriber(subscription_set())

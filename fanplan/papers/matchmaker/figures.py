@@ -162,8 +162,8 @@ def ratio_statements(share: Callable[[str, float], Point]) -> Iterator[Statement
         ),
         (0.95, 0.5, "“In more than 95% of the samples, MCM can reduce the Cost by at least half”"),
     ):
-        for other in OTHERS:
-            yield Statement(f"{text}: {OTHERS[other]}", ((least, share(other, ratio)),))
+        for other, words in OTHERS.items():
+            yield Statement(f"{text}: {words}", ((least, share(other, ratio)),))
 
 
 # ---- Figures 10 and 13: the mean cost with more publishers or subscribers

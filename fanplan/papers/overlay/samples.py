@@ -188,7 +188,7 @@ class QuestionLimit:
     def __init__(self, most: int) -> None:
         self.left = most
 
-    def __call__(self, best_cost: float) -> bool:
+    def __call__(self, _best_cost: float) -> bool:
         self.left -= 1
         return self.left < 0
 

@@ -12,6 +12,7 @@ from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_workload
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bounds import best_bounds, dual_bound, lower_bound, spectral_bound
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.published.exact import ExactParams, exact
@@ -27,14 +28,14 @@ instances = st.lists(
 )
 
 
-def optimum(problem, w: Weights, channels: int, multiple: bool) -> float:
+def optimum(problem: InterestProblem, w: Weights, channels: int, multiple: bool) -> float:
     map = exact(problem, ExactParams(channels, w, multiple=multiple), 0, never)
     return cost(analytic_ledger(problem, map), w)
 
 
 @settings(max_examples=150, deadline=None)
 @given(instances, weights, st.integers(1, 2))
-def test_no_bound_exceeds_the_optimum(rows, w, channels):
+def test_no_bound_exceeds_the_optimum(rows: int, w: Weights, channels: int) -> None:
     problem = make_problem([a for a, _ in rows], [float(m) for _, m in rows], USERS)
     best = optimum(problem, w, channels, False) * (1 + 1e-12)
     assert spectral_bound(problem, w, channels) <= best
@@ -44,7 +45,7 @@ def test_no_bound_exceeds_the_optimum(rows, w, channels):
     assert bound.cost <= optimum(problem, w, channels, True) * (1 + 1e-12)
 
 
-def test_both_bounds_lie_above_the_simple_one_on_random_interest():
+def test_both_bounds_lie_above_the_simple_one_on_random_interest() -> None:
     random = np.random.default_rng(1)
     wanted = random.random((120, 20)) < 0.4
     problem = make_problem([set(np.flatnonzero(row)) for row in wanted], [1.0] * 120, 20)
@@ -54,7 +55,7 @@ def test_both_bounds_lie_above_the_simple_one_on_random_interest():
 
 
 @pytest.mark.parametrize("name", ["market", "websphere"])
-def test_best_bound_is_named_and_above_perfect(name):
+def test_best_bound_is_named_and_above_perfect(name: str) -> None:
     kind = load_kind(name)
     sizes = {"market": {"flows": 500, "users": 40}, "websphere": {"topics": 500, "processes": 40}}
     problem = from_workload(kind.generate(kind.params(**sizes[name]), 1))
@@ -64,7 +65,7 @@ def test_best_bound_is_named_and_above_perfect(name):
     assert bound.name == "distinct audiences"
 
 
-def test_bounds_hold_when_light_rows_are_left_out(monkeypatch):
+def test_bounds_hold_when_light_rows_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fanplan.layers.channels.bounds.MOST_ROWS", 4)
     monkeypatch.setattr("fanplan.layers.channels.bounds.LARGEST", 4)
     random = np.random.default_rng(5)

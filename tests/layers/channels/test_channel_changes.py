@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +43,7 @@ ACTIONS = {"join": ("members", True), "leave": ("members", False), "carry": ("ca
 ACTIONS |= {"drop": ("carried", False), "unicast": ("unicast", True)}
 ACTIONS |= {"end_unicast": ("unicast", False)}
 
-Sets = dict[str, set[tuple]]
+Sets = dict[str, set[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def two_plans(seed: int, flows: int, users: int, sizes: tuple[int, int]) -> Two:
     return Two(wants, draw.integers(1, 50, flows).astype(float), tuple(plans))
 
 
-def delivered(state: dict[str, set[tuple]]) -> set[tuple[str, str]]:
+def delivered(state: dict[str, set[tuple[Any, ...]]]) -> set[tuple[str, str]]:
     """Who gets which flow, counted with sets."""
     members: dict[int, set[str]] = {}
     for channel, subscriber in state["members"]:
@@ -136,7 +138,7 @@ sizes = st.integers(1, 6)
     st.integers(1, 9),
     st.booleans(),
 )
-def test_any_plan_becomes_any_other(plans, two, limit, known):
+def test_any_plan_becomes_any_other(plans: Any, two: Any, limit: int, known: bool) -> None:
     record = plans[1].section(ChannelsRecord)
     world = two.world(known)
     changes = ordered_changes(world, Weights(1.0, 1.0, 1.0))
@@ -162,7 +164,7 @@ def test_any_plan_becomes_any_other(plans, two, limit, known):
 
 
 @pytest.fixture(scope="module")
-def plans(tmp_path_factory):
+def plans(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("plans")
     dataset = write_dataset(folder / "dataset", WORLD)
     made = [plan_dataset(dataset, method, 2) for method in ("round-robin", "kmodes")]
@@ -170,11 +172,13 @@ def plans(tmp_path_factory):
     return dataset, *found
 
 
-def test_a_wrong_order_is_found_by_the_check_of_states(plans, monkeypatch):
+def test_a_wrong_order_is_found_by_the_check_of_states(
+    plans: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dataset, old, new = plans
     right = staging.ordered_changes
 
-    def backwards(world, weights):
+    def backwards(world: Any, weights: Weights) -> Any:
         found = right(world, weights)
         return replace(found, phase=found.phase[::-1], key=found.key[::-1])
 
@@ -184,7 +188,7 @@ def test_a_wrong_order_is_found_by_the_check_of_states(plans, monkeypatch):
         assert any("not served any more" in text for found in broken for text in found)
 
 
-def test_stored_plans_cost_what_they_say_at_both_ends(plans):
+def test_stored_plans_cost_what_they_say_at_both_ends(plans: Any) -> None:
     dataset, old, new = plans
     for known in (dataset, None):
         made = stage_channels(old, new, known, 2)
@@ -195,13 +199,13 @@ def test_stored_plans_cost_what_they_say_at_both_ends(plans):
         assert not any(state.broken for state in made.states)
 
 
-def test_nothing_to_do_is_no_step(plans):
+def test_nothing_to_do_is_no_step(plans: Any) -> None:
     dataset, old, _ = plans
     made = stage_channels(old, old, dataset, 5)
     assert (len(made.changes), made.steps, len(made.states)) == (0, 0, 1)
 
 
-def test_who_is_new_is_not_missed_on_the_way(tmp_path):
+def test_who_is_new_is_not_missed_on_the_way(tmp_path: Path) -> None:
     """The new plan serves a subscriber and a flow more: only what both bring must stay."""
     first = write_dataset(tmp_path / "first", WORLD)
     more = World((*WORLD.flows[:3], Flow(frozenset({0, 3}), 5.0)), 4, key="key-2")
@@ -218,7 +222,7 @@ def test_who_is_new_is_not_missed_on_the_way(tmp_path):
     assert first["action"] == "unicast", "what somebody is missing comes first"
 
 
-def test_a_step_of_nothing_is_refused(plans):
+def test_a_step_of_nothing_is_refused(plans: Any) -> None:
     dataset, old, new = plans
     with pytest.raises(InputError, match=r"steps_of: 0 is too few\. Use 1 or more"):
         stage_channels(old, new, dataset, 0)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -37,7 +39,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset(write_dataset(tmp_path_factory.mktemp("channels") / "dataset", world()))
 
 
-def table(plan: Path, name: str) -> list[dict]:
+def table(plan: Path, name: str) -> list[dict[Any, Any]]:
     return pq.read_table(plan / f"{name}.parquet").to_pylist()
 
 
@@ -57,13 +59,13 @@ def test_names_pin_flows_and_keep_them_off(dataset: Dataset, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("limit", [2, {"s0": 0, "s3": 1}, "file"])
 def test_memberships_are_limited_for_all_or_by_name(
-    dataset: Dataset, limit: int | dict | str, tmp_path: Path
+    dataset: Dataset, limit: int | dict[Any, Any] | str, tmp_path: Path
 ) -> None:
     if limit == "file":
         limit = {"s1": 0, "s2": 1}
         rows = "".join(f"{name},{most}\n" for name, most in limit.items())
         (tmp_path / "limits.csv").write_text(f"subscriber,channels\n{rows}")
-        given: int | dict | Path = tmp_path / "limits.csv"
+        given: int | dict[Any, Any] | Path = tmp_path / "limits.csv"
     else:
         given = limit
     made = fanplan.channels(dataset, 4, max_channels_per_subscriber=given)
@@ -176,10 +178,10 @@ def test_explanations_of_flow_topic_and_subscriber(dataset: Dataset) -> None:
 def test_the_first_interrupt_keeps_the_best_plan_so_far(dataset: Dataset, tmp_path: Path) -> None:
     class Interrupting(Quiet):
         @contextmanager
-        def stage(self, name):  # type: ignore[no-untyped-def]
+        def stage(self, _name: Any) -> Iterator[None]:
             yield self
 
-        def update(self, *, best: float) -> None:
+        def update(self, *, _best: float) -> None:
             if not stop.asked:
                 os.kill(os.getpid(), signal.SIGINT)
 
@@ -212,7 +214,7 @@ BAD = {
 
 @pytest.mark.parametrize(("options", "named"), BAD.values(), ids=BAD.keys())
 def test_bad_wishes_are_input_errors_that_name_the_item(
-    dataset: Dataset, options: dict, named: str
+    dataset: Dataset, options: dict[Any, Any], named: str
 ) -> None:
     number = options.get("channels", 3)
     others = {name: value for name, value in options.items() if name != "channels"}

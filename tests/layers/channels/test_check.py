@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,17 +44,17 @@ WORLD = World(
 
 
 @pytest.fixture
-def dataset(tmp_path):
+def dataset(tmp_path: Path) -> Any:
     return write_dataset(tmp_path / "dataset", WORLD)
 
 
 @pytest.fixture
-def hybrid(dataset, tmp_path):
+def hybrid(dataset: Any, tmp_path: Path) -> Any:
     """A plan that uses everything: classes 0 and 2 on channel 0, class 1 by unicast."""
     return save_plan(hybrid_plan(dataset), dataset, tmp_path / "plan").folder
 
 
-def hybrid_plan(dataset) -> ChannelsSection:
+def hybrid_plan(dataset: Any) -> ChannelsSection:
     """Subscriber 1 gets class 2 by unicast instead of joining."""
     base, problem = plan_dataset(dataset, "broadcast"), load_interest(dataset)
     map = ChannelMap(
@@ -62,7 +65,7 @@ def hybrid_plan(dataset) -> ChannelsSection:
     return replace(base, map=map, ledger=ledger, bound=none, single_bound=none)
 
 
-def rewrite(folder, table: str, change) -> None:
+def rewrite(folder: Path, table: str, change: Callable[..., Any]) -> None:
     """Replace a table's rows by ``change(rows)``."""
     path = folder / f"{table}.parquet"
     schema = pq.read_schema(path)
@@ -70,13 +73,13 @@ def rewrite(folder, table: str, change) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
 
 
-def amend(folder, **changes) -> None:
+def amend(folder: Path, **changes: Any) -> None:
     path = folder / "plan.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"channels": content["channels"] | changes}))
 
 
-def assert_violation(folder, dataset, *parts: str) -> None:
+def assert_violation(folder: Path, dataset: Any, *parts: str) -> None:
     """Among the violations is one with all these parts."""
     result = check_plan(folder, dataset)
     assert not result.ok
@@ -86,7 +89,9 @@ def assert_violation(folder, dataset, *parts: str) -> None:
 
 @unhurried
 @given(worlds(), st.sampled_from(BY_INTEREST), st.integers(1, 4), st.integers(0, 3))
-def test_plans_of_all_methods_pass(tmp_path_factory, world, method, channels, seed):
+def test_plans_of_all_methods_pass(
+    tmp_path_factory: pytest.TempPathFactory, world: Any, method: str, channels: int, seed: int
+) -> None:
     folder = tmp_path_factory.mktemp("world")
     dataset = write_dataset(folder / "dataset", world)
     save_plan(plan_dataset(dataset, method, channels, seed), dataset, folder / "plan")
@@ -94,13 +99,13 @@ def test_plans_of_all_methods_pass(tmp_path_factory, world, method, channels, se
     assert result.json() == {"ok": True, "missed": 0, "violations": [], "warnings": []}
 
 
-def test_hybrid_plan_passes(hybrid, dataset):
+def test_hybrid_plan_passes(hybrid: Any, dataset: Any) -> None:
     result = check_plan(hybrid, dataset)
     assert result.ok
     assert result.warnings == ()
 
 
-def test_missing_unicast_is_named(hybrid, dataset):
+def test_missing_unicast_is_named(hybrid: Any, dataset: Any) -> None:
     rewrite(hybrid, "unicast", lambda rows: rows[1:])
     result = check_plan(hybrid, dataset)
     assert result.missed == 1
@@ -108,19 +113,19 @@ def test_missing_unicast_is_named(hybrid, dataset):
     assert_violation(hybrid, dataset, "not served (1)", "'t2[0,1]'", "'s1'")
 
 
-def test_missing_member_is_named(hybrid, dataset):
+def test_missing_member_is_named(hybrid: Any, dataset: Any) -> None:
     rewrite(hybrid, "channel_subscribers", lambda rows: rows[:1])
     result = check_plan(hybrid, dataset)
     assert result.unserved == (("t0", "s2"), ("t3[2]", "s2"), ("t4", "s2"))
     assert result.missed == 3
 
 
-def test_missing_channel_flow_is_named(hybrid, dataset):
+def test_missing_channel_flow_is_named(hybrid: Any, dataset: Any) -> None:
     rewrite(hybrid, "channel_flows", lambda rows: rows[1:])
     assert_violation(hybrid, dataset, "not served (2)", "flow 't0' for subscriber 's0'")
 
 
-def test_no_more_than_ten_are_named(tmp_path):
+def test_no_more_than_ten_are_named(tmp_path: Path) -> None:
     world = World(tuple(Flow(frozenset({0, 1})) for _ in range(10)), subscribers=2)
     dataset = write_dataset(tmp_path / "dataset", world)
     folder = save_plan(plan_dataset(dataset, "unicast"), dataset, tmp_path / "plan").folder
@@ -143,7 +148,9 @@ def test_no_more_than_ten_are_named(tmp_path):
         ("unicast", {"flow": "t0", "subscriber": "zz"}, "subscriber 'zz'"),
     ],
 )
-def test_unknown_items_are_named(hybrid, dataset, table, row, named):
+def test_unknown_items_are_named(
+    hybrid: Any, dataset: Any, table: str, row: Any, named: str
+) -> None:
     rewrite(hybrid, table, lambda rows: [*rows, row])
     assert_violation(hybrid, dataset, f"{table}: unknown", named)
 
@@ -156,18 +163,18 @@ def test_unknown_items_are_named(hybrid, dataset, table, row, named):
         ("unicast", "flow 't4' with subscriber 's1'"),
     ],
 )
-def test_doubled_rows_are_named(hybrid, dataset, table, named):
+def test_doubled_rows_are_named(hybrid: Any, dataset: Any, table: str, named: str) -> None:
     rewrite(hybrid, table, lambda rows: [rows[-1], *rows])
     assert_violation(hybrid, dataset, f"{table}: row given twice (1)", named)
 
 
-def test_order_of_rows_does_not_matter(hybrid, dataset):
+def test_order_of_rows_does_not_matter(hybrid: Any, dataset: Any) -> None:
     for table in ("flows", "channel_flows", "channel_subscribers", "unicast"):
         rewrite(hybrid, table, lambda rows: rows[::-1])
     assert all(v.startswith("edited") for v in check_plan(hybrid, dataset).violations)
 
 
-def first(**changes):
+def first(**changes: Any) -> Any:
     return lambda rows: [rows[0] | changes, *rows[1:]]
 
 
@@ -190,19 +197,21 @@ def first(**changes):
         ),
     ],
 )
-def test_changed_flows_are_named(hybrid, dataset, change, what, named):
+def test_changed_flows_are_named(
+    hybrid: Any, dataset: Any, change: Any, what: str, named: str
+) -> None:
     rewrite(hybrid, "flows", change)
     assert_violation(hybrid, dataset, what, named)
 
 
 @pytest.mark.parametrize("entry", ["sent_multicast", "received_unwanted", "missed", "forwarded"])
-def test_wrong_ledger_is_named(hybrid, dataset, entry):
+def test_wrong_ledger_is_named(hybrid: Any, dataset: Any, entry: str) -> None:
     ledger = json.loads((hybrid / "plan.json").read_text())["channels"]["ledger"]
     amend(hybrid, ledger=ledger | {entry: ledger[entry] + 1})
     assert_violation(hybrid, dataset, f"ledger: {entry}", f"stated {ledger[entry] + 1}")
 
 
-def test_incomplete_ledger_is_named(hybrid, dataset):
+def test_incomplete_ledger_is_named(hybrid: Any, dataset: Any) -> None:
     ledger = json.loads((hybrid / "plan.json").read_text())["channels"]["ledger"]
     del ledger["sent_unicast"]
     amend(hybrid, ledger=ledger)
@@ -225,12 +234,14 @@ def test_incomplete_ledger_is_named(hybrid, dataset):
         ("seconds", 1.0),
     ],
 )
-def test_wrong_numbers_in_the_record_are_named(hybrid, dataset, name, wrong):
+def test_wrong_numbers_in_the_record_are_named(
+    hybrid: Any, dataset: Any, name: str, wrong: float
+) -> None:
     amend(hybrid, **{name: wrong})
     assert_violation(hybrid, dataset, f"plan.json: {name}")
 
 
-def test_other_input_is_named(hybrid, dataset):
+def test_other_input_is_named(hybrid: Any, dataset: Any) -> None:
     write_manifest(dataset, World(WORLD.flows, WORLD.subscribers, key="key-2"))
     assert_violation(hybrid, dataset, "planned for other input", "key-1", "key-2")
 
@@ -244,7 +255,7 @@ def test_other_input_is_named(hybrid, dataset):
         ("channel_flows", {"channel": 1, "flow": "t0"}, "no member wants it (1): flow 't0'"),
     ],
 )
-def test_waste_is_a_warning(hybrid, dataset, table, row, named):
+def test_waste_is_a_warning(hybrid: Any, dataset: Any, table: str, row: Any, named: str) -> None:
     rewrite(hybrid, table, lambda rows: [*rows, row])
     result = check_plan(hybrid, dataset)
     assert [w for w in result.warnings if named in w], result.warnings
@@ -252,13 +263,13 @@ def test_waste_is_a_warning(hybrid, dataset, table, row, named):
     assert all(v.startswith(("edited", "ledger", "plan.json")) for v in result.violations)
 
 
-def test_unreadable_table_is_an_input_error(hybrid, dataset):
+def test_unreadable_table_is_an_input_error(hybrid: Any, dataset: Any) -> None:
     (hybrid / "unicast.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r"unicast\.parquet"):
         check_plan(hybrid, dataset)
 
 
-def test_missing_column_is_an_input_error(hybrid, dataset):
+def test_missing_column_is_an_input_error(hybrid: Any, dataset: Any) -> None:
     path = hybrid / "unicast.parquet"
     pq.write_table(pq.read_table(path).rename_columns(["flow", "user"]), path)
     with pytest.raises(InputError, match="no column subscriber"):
@@ -273,7 +284,9 @@ def test_missing_column_is_an_input_error(hybrid, dataset):
         ("subscribers", "subscriber_id", [0, 1, 2, 4]),
     ],
 )
-def test_broken_dataset_is_an_input_error(hybrid, dataset, stage, column, values):
+def test_broken_dataset_is_an_input_error(
+    hybrid: Any, dataset: Any, stage: str, column: str, values: Any
+) -> None:
     path = dataset / stage / "part-00000.parquet"
     table, schema = pq.read_table(path).to_pydict(), pq.read_schema(path)
     pq.write_table(pa.table(table | {column: values}, schema=schema), path)

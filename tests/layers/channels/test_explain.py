@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from datasets import make_problem, unhurried
 from hypothesis import given
@@ -28,7 +30,7 @@ members = st.sets(st.tuples(st.integers(0, CHANNELS - 1), st.integers(0, USERS -
 weights = st.builds(Weights, *[st.sampled_from([0.5, 1.0, 2.0])] * 3)
 
 
-def served(problem: InterestProblem, carried: list[set[int]], joined: set) -> ChannelMap:
+def served(problem: InterestProblem, carried: list[set[int]], joined: set[Any]) -> ChannelMap:
     """The map in which whoever wants a row and is on none of its channels gets it by unicast."""
     direct = [
         (row, int(user))
@@ -48,7 +50,7 @@ def total(problem: InterestProblem, map: ChannelMap, w: Weights) -> float:
 @unhurried
 @given(rows, members, weights)
 def test_a_row_costs_what_it_adds_and_the_runner_up_is_the_cheapest_other_place(
-    instance, joined, w
+    instance: Any, joined: Any, w: Weights
 ) -> None:
     problem = make_problem([a for a, _, _ in instance], [float(m) for _, m, _ in instance], USERS)
     carried = [set(channels) for _, _, channels in instance]
@@ -71,7 +73,9 @@ def test_a_row_costs_what_it_adds_and_the_runner_up_is_the_cheapest_other_place(
 
 @unhurried
 @given(rows, members, weights, st.integers(0, USERS - 1))
-def test_joining_saves_what_leaving_would_cost(instance, joined, w, user) -> None:
+def test_joining_saves_what_leaving_would_cost(
+    instance: Any, joined: Any, w: Weights, user: int
+) -> None:
     problem = make_problem([a for a, _, _ in instance], [float(m) for _, m, _ in instance], USERS)
     carried = [set(channels) for _, _, channels in instance]
     map = served(problem, carried, joined)

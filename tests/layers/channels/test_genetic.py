@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ SMALL = ContentParams(
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=2,
 )  # fmt: skip
 PROBLEM = generated_subscriptions(generate_content(SMALL, 3), seconds=1000.0)
-SHORT = {"population": 6, "elitism": 2, "iterations": 30}
+SHORT: dict[str, Any] = {"population": 6, "elitism": 2, "iterations": 30}
 
 
 def listed(sets: list[list[int]]) -> Lists:
@@ -156,7 +157,9 @@ def sent(map: ChannelMap) -> dict[int, set[str]]:
     return found
 
 
-def dense_costs(problem: SubscriptionProblem, chosen, groups, channels: int, weight) -> list[float]:
+def dense_costs(
+    problem: SubscriptionProblem, chosen: Any, groups: Any, channels: int, weight: Any
+) -> list[float]:
     """C_g of section 3.6 with Python sets."""
     interest, costs = problem.interest, []
     ends = zip(interest.indptr, interest.indptr[1:], strict=False)
@@ -205,7 +208,7 @@ def genes_of(map: np.ndarray, groups: int) -> list[list[int]]:
 
 @unhurried
 @given(maps, st.data())
-def test_crossover_never_loses_or_repeats_a_subscription(drawn, data) -> None:
+def test_crossover_never_loses_or_repeats_a_subscription(drawn: Any, data: st.DataObject) -> None:
     groups, pairs, seed = drawn
     mine, other = np.array(pairs, dtype=np.int32).T.copy()
     points = data.draw(st.lists(st.integers(0, len(mine) - 1), max_size=5).map(sorted))
@@ -228,7 +231,7 @@ def test_crossover_never_loses_or_repeats_a_subscription(drawn, data) -> None:
 
 @unhurried
 @given(maps, st.sampled_from([0.0, 0.5, 1.0]))
-def test_mutation_exchanges_between_two_groups_only(drawn, mask: float) -> None:
+def test_mutation_exchanges_between_two_groups_only(drawn: Any, mask: float) -> None:
     groups, pairs, seed = drawn
     before = np.array(pairs, dtype=np.int32)[:, 0].copy()
     after, changed = before.copy(), np.zeros(groups, dtype=np.bool_)
@@ -247,7 +250,7 @@ def test_mutation_exchanges_between_two_groups_only(drawn, mask: float) -> None:
 @unhurried
 @given(st.integers(0, 1000), st.booleans(), st.integers(1, 6), st.booleans())
 def test_children_are_valid_maps_and_inherit_unchanged_costs(
-    seed, by_wheel, points, permute
+    seed: int, by_wheel: bool, points: int, permute: bool
 ) -> None:
     rng = np.random.default_rng(seed)
     chosen = np.arange(PROBLEM.size)
@@ -423,7 +426,7 @@ def test_one_island_in_steps_is_the_whole_search() -> None:
 
 
 @pytest.mark.parametrize("first", [first_state, first_atomic])
-def test_islands_differ_and_share_their_best(first) -> None:
+def test_islands_differ_and_share_their_best(first: Any) -> None:
     params, problem = {
         first_state: (GeneticParams(3, **SHORT), PROBLEM),
         first_atomic: (AtomicParams(3), PROBLEM.interest),
@@ -459,7 +462,7 @@ def counted(interest: InterestProblem, map: ChannelMap) -> tuple[float, float, f
 
 @pytest.mark.parametrize("heavy", [None, 0.3, 1.0])
 @pytest.mark.parametrize("probability", ["volume", "hits"])
-def test_nobody_is_missed_and_the_ledger_is_right(heavy, probability) -> None:
+def test_nobody_is_missed_and_the_ledger_is_right(heavy: Any, probability: str) -> None:
     params = GeneticParams(3, heavy=heavy, probability=probability, **SHORT)
     atomic = AtomicParams(3, heavy=heavy)
     for made in (
@@ -549,7 +552,7 @@ def test_atomic_volumes_are_better_than_subscriptions() -> None:
         ({"weight": "stones"}, "weight"),
     ],
 )
-def test_parameters_are_checked(wrong, what) -> None:
+def test_parameters_are_checked(wrong: Any, what: str) -> None:
     with pytest.raises(InputError, match=what):
         GeneticParams(4, **wrong)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ ends = st.tuples(st.integers(0, SIDE), st.integers(0, SIDE)).map(sorted)
 box = st.tuples(ends, ends)
 
 
-def matrices(boxes) -> tuple[np.ndarray, np.ndarray]:
+def matrices(boxes: Any) -> tuple[np.ndarray, np.ndarray]:
     made = np.array(boxes, dtype=float).reshape(-1, 2, 2)
     return made[:, :, 0], made[:, :, 1]
 
@@ -45,7 +46,7 @@ def matrices(boxes) -> tuple[np.ndarray, np.ndarray]:
 some_boxes = st.lists(box, min_size=1, max_size=4).map(matrices)
 
 
-def points_in(boxes) -> set[int]:
+def points_in(boxes: Any) -> set[int]:
     """Unit cells whose corner a union of boxes holds: with whole ends, the union itself."""
     return {i for i, point in enumerate(POINTS) if covers_notification(*boxes, point)}
 
@@ -58,32 +59,32 @@ def one(*sides: tuple[float, float], hits: int = 0) -> CountedSubscription:
 
 @unhurried
 @given(some_boxes, some_boxes)
-def test_covering_is_containment_of_points(a, b) -> None:
+def test_covering_is_containment_of_points(a: Any, b: Any) -> None:
     assert boxes_cover(*a, *b) == (points_in(a) >= points_in(b))
 
 
 @unhurried
 @given(some_boxes, some_boxes, some_boxes)
-def test_covering_is_transitive(a, b, c) -> None:
+def test_covering_is_transitive(a: Any, b: Any, c: Any) -> None:
     assert not (boxes_cover(*a, *b) and boxes_cover(*b, *c)) or boxes_cover(*a, *c)
 
 
 @unhurried
 @given(box, st.integers(0, SIDE), st.integers(0, SIDE))
-def test_a_box_covers_what_all_its_conditions_cover(sides, x, y) -> None:
+def test_a_box_covers_what_all_its_conditions_cover(sides: Any, x: int, y: int) -> None:
     every = all(condition_covers(*side, value) for side, value in zip(sides, (x, y), strict=True))
     assert covers_notification(*matrices([sides]), np.array([x, y])) == every
 
 
 @unhurried
 @given(some_boxes)
-def test_volume_counts_each_point_once(boxes) -> None:
+def test_volume_counts_each_point_once(boxes: Any) -> None:
     assert volume(*boxes) == len(points_in(boxes))
 
 
 @unhurried
 @given(some_boxes)
-def test_disjoint_boxes_are_the_same_union_and_never_meet(boxes) -> None:
+def test_disjoint_boxes_are_the_same_union_and_never_meet(boxes: Any) -> None:
     parts = disjoint(*boxes)
     assert points_in(parts) == points_in(boxes)
     assert measures(*parts).sum() == len(points_in(boxes))
@@ -118,7 +119,7 @@ def test_hits_of_a_subscription_that_none_covers() -> None:
     assert estimate_hits(one((5, 15)), [one((0, 4), hits=40), one((6, 10), hits=20)]) == 20
 
 
-def problem(hits=(80, 20, 10), root_hits=100.0) -> SubscriptionProblem:
+def problem(hits: Any = (80, 20, 10), root_hits: float = 100.0) -> SubscriptionProblem:
     """One topic on [0, 40): subscriptions to [0, 10), [0, 20) and [15, 20)."""
     interest = make_problem([{0, 1}, {1}, {1, 2}], [70.0, 10.0, 20.0], 3)
     return SubscriptionProblem(
@@ -178,7 +179,7 @@ def test_subscriptions_not_counted_yet_are_estimated() -> None:
 
 @unhurried
 @given(st.lists(st.integers(0, 5).map(float), min_size=1), st.floats(0.01, 1.0))
-def test_the_heaviest_part_outweighs_the_rest(weights, share) -> None:
+def test_the_heaviest_part_outweighs_the_rest(weights: list[float], share: float) -> None:
     chosen = heaviest_positions(np.array(weights), share)
     rest = np.delete(np.array(weights), chosen)
     assert len(chosen) >= share * len(weights) - 1e-6 > len(chosen) - 1 - 1e-6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from fanplan.core.ledger import cost, excess_percent
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs, from_workload
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.map import count_overlaps
+from fanplan.layers.channels.map import ChannelMap, count_overlaps
 from fanplan.layers.channels.published.interest_vectors import (
     batch_pass,
     best_members,
@@ -75,7 +77,7 @@ weights = st.builds(Weights, weight, weight, weight)
 every_step = pytest.mark.parametrize("name", sorted(FIRST_STEPS))
 
 
-def drawn_problem(seed, flows=9, users=6, kind="flow"):
+def drawn_problem(seed: int, flows: int = 9, users: int = 6, kind: str = "flow") -> Any:
     """Everyone wants every flow with chance 1/2; some audiences are equal, some rates 0."""
     rng = np.random.default_rng(seed)
     wanted = rng.random((flows, users)) < 0.5
@@ -86,18 +88,18 @@ def drawn_problem(seed, flows=9, users=6, kind="flow"):
     return from_pairs(*np.nonzero(wanted), rates, names=names, kind=kind)
 
 
-def dense(left, right, rows, columns):
+def dense(left: Any, right: Any, rows: int, columns: Any) -> Any:
     matrix = np.zeros((rows, columns), dtype=np.int64)
     matrix[left, right] = 1
     return matrix
 
 
-def interest(problem):
+def interest(problem: InterestProblem) -> Any:
     row = np.repeat(np.arange(problem.size), problem.audience_sizes)
     return dense(row, problem.audience, problem.size, len(problem.subscribers))
 
 
-def assert_serves(problem, map, w):
+def assert_serves(problem: InterestProblem, map: ChannelMap, w: Weights) -> Any:
     """XY ≥ W with no unicast, and the ledger's cost is C; returns it."""
     x = dense(map.assigned.left, map.assigned.right, problem.size, map.channels)
     y = dense(map.members.left, map.members.right, map.channels, len(problem.subscribers))
@@ -109,7 +111,7 @@ def assert_serves(problem, map, w):
     return measured
 
 
-def excess(problem, map):
+def excess(problem: InterestProblem, map: ChannelMap) -> Any:
     w = Weights()
     return excess_percent(cost(analytic_ledger(problem, map), w), perfect(problem, w))
 
@@ -117,7 +119,9 @@ def excess(problem, map):
 @every_step
 @few
 @given(seeds, weights, st.integers(1, 9), st.sampled_from(["flow", "class"]))
-def test_everyone_is_served_and_the_seed_decides(name, seed, w, channels, kind):
+def test_everyone_is_served_and_the_seed_decides(
+    name: str, seed: int, w: Weights, channels: int, kind: str
+) -> None:
     problem = drawn_problem(seed, kind=kind)
     params = FirstStepParams(channels, w)
     map = FIRST_STEPS[name](problem, params, seed, never)
@@ -129,26 +133,26 @@ def test_everyone_is_served_and_the_seed_decides(name, seed, w, channels, kind):
 
 
 @every_step
-def test_a_stop_at_once_still_serves_everyone(name):
+def test_a_stop_at_once_still_serves_everyone(name: str) -> None:
     problem = drawn_problem(1, flows=40, users=10)
     map = FIRST_STEPS[name](problem, FirstStepParams(5), 0, lambda cost: True)
     assert_serves(problem, map, Weights())
 
 
 @every_step
-def test_more_channels_than_flows_are_refused(name):
+def test_more_channels_than_flows_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="10 channels are more than the 9 flows"):
         FIRST_STEPS[name](drawn_problem(0), FirstStepParams(10), 0, never)
 
 
 @every_step
-def test_no_flows_are_refused(name):
+def test_no_flows_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="1 channels are more than the 0 flows"):
         FIRST_STEPS[name](make_problem([], [], 3), FirstStepParams(1), 0, never)
 
 
 @every_step
-def test_fewer_than_one_channel_is_refused(name):
+def test_fewer_than_one_channel_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="0 channels cannot carry a flow"):
         FIRST_STEPS[name](drawn_problem(0), FirstStepParams(0), 0, never)
 
@@ -156,7 +160,7 @@ def test_fewer_than_one_channel_is_refused(name):
 @pytest.mark.parametrize("name", ["tock", "flow_merge"])
 @few
 @given(seeds)
-def test_a_channel_for_each_audience_is_perfect(name, seed):
+def test_a_channel_for_each_audience_is_perfect(name: str, seed: int) -> None:
     problem = drawn_problem(seed)
     params = FirstStepParams(problem.class_count)
     map = FIRST_STEPS[name](problem, params, seed, never)
@@ -165,7 +169,7 @@ def test_a_channel_for_each_audience_is_perfect(name, seed):
 
 @few
 @given(seeds, weights)
-def test_passes_of_tock_never_raise_the_cost(seed, w):
+def test_passes_of_tock_never_raise_the_cost(seed: int, w: Weights) -> None:
     problem = drawn_problem(seed, flows=20, users=8)
     state = nothing_assigned(problem, 4)
     order = np.random.default_rng(seed).permutation(problem.size)
@@ -182,12 +186,12 @@ def test_passes_of_tock_never_raise_the_cost(seed, w):
     assert np.allclose(state.loads, problem.messages @ on)
 
 
-def test_tock_ends_where_no_single_move_pays():
+def test_tock_ends_where_no_single_move_pays() -> None:
     problem = drawn_problem(7, flows=30, users=8)
     map = tock(problem, FirstStepParams(4, iterations=100), 0, never)
     wanted, place = interest(problem), map.assigned.right.copy()
 
-    def total(place):
+    def total(place: Any) -> Any:
         return sum(
             problem.messages[place == j].sum() * (1 + wanted[place == j].any(axis=0).sum())
             for j in range(4)
@@ -199,7 +203,7 @@ def test_tock_ends_where_no_single_move_pays():
         assert total(moved) >= total(place) - 1e-9
 
 
-def test_overlaps_count_beyond_a_byte():
+def test_overlaps_count_beyond_a_byte() -> None:
     joined = np.ones((700, 3), dtype=np.uint8)
     joined[::2, 1] = 0
     members = np.empty(3, dtype=np.int32)
@@ -207,7 +211,7 @@ def test_overlaps_count_beyond_a_byte():
     assert members.tolist() == [700, 350, 700]
 
 
-def squared_error(problem, channel, channels):
+def squared_error(problem: InterestProblem, channel: Any, channels: int) -> Any:
     """The aim of K-means: distances of all flows to the mean of their cluster."""
     wanted = np.repeat(interest(problem), problem.flows, axis=0)
     channel = np.repeat(channel, problem.flows)
@@ -217,7 +221,7 @@ def squared_error(problem, channel, channels):
 
 @few
 @given(seeds, st.sampled_from(["flow", "class"]))
-def test_online_moves_lower_the_squared_error(seed, kind):
+def test_online_moves_lower_the_squared_error(seed: int, kind: str) -> None:
     problem = drawn_problem(seed, flows=20, users=8, kind=kind)
     state = drawn_centroids(problem, 4, seed)
     batch_pass(state)
@@ -234,7 +238,7 @@ def test_online_moves_lower_the_squared_error(seed, kind):
 
 @few
 @given(seeds)
-def test_rounds_of_bmd_approach_the_matrix(seed):
+def test_rounds_of_bmd_approach_the_matrix(seed: int) -> None:
     problem = drawn_problem(seed, flows=20, users=8)
     channel = np.random.default_rng(seed).integers(4, size=problem.size, dtype=np.int32)
     distance = np.inf
@@ -247,7 +251,7 @@ def test_rounds_of_bmd_approach_the_matrix(seed):
         distance = by_rows
 
 
-def assert_merges_cheapest(state, group_cost):
+def assert_merges_cheapest(state: Any, group_cost: Any) -> None:
     """Each merge costs what the best pair of all costs; ``group_cost`` costs a set of groups."""
     find_all_nearest(state)
     for left in range(len(state.into), 1, -1):
@@ -263,18 +267,18 @@ def assert_merges_cheapest(state, group_cost):
         assert math.isclose(groups_cost(state), after, rel_tol=1e-9)
 
 
-def members_of(state):
+def members_of(state: Any) -> Any:
     roots = follow(state.into)
     return [np.flatnonzero(roots == root).tolist() for root in np.unique(roots)]
 
 
 @few
 @given(seeds, weights)
-def test_flow_merge_takes_the_best_pair(seed, w):
+def test_flow_merge_takes_the_best_pair(seed: int, w: Weights) -> None:
     problem = drawn_problem(seed, kind="class")
     wanted, rows = interest(problem), np.arange(problem.size)
 
-    def group_cost(rows):
+    def group_cost(rows: int) -> Any:
         return problem.messages[rows].sum() * (w.w2 + w.w1 * wanted[rows].any(axis=0).sum())
 
     groups = class_groups(problem, FirstStepParams(1, w), rows, rows)
@@ -283,12 +287,12 @@ def test_flow_merge_takes_the_best_pair(seed, w):
 
 @few
 @given(seeds, weights)
-def test_user_merge_takes_the_best_pair(seed, w):
+def test_user_merge_takes_the_best_pair(seed: int, w: Weights) -> None:
     problem = drawn_problem(seed)
     wanted = interest(problem)
     wanting, who = np.unique(problem.audience, return_inverse=True)
 
-    def group_cost(users):
+    def group_cost(users: int) -> Any:
         rows = wanted[:, wanting[users]].any(axis=1)
         return problem.messages[rows].sum() * (w.w2 + w.w1 * len(users))
 
@@ -298,13 +302,13 @@ def test_user_merge_takes_the_best_pair(seed, w):
 
 @few
 @given(seeds, weights, st.integers(1, 6))
-def test_user_merge_goes_on_while_the_cost_falls(seed, w, channels):
+def test_user_merge_goes_on_while_the_cost_falls(seed: int, w: Weights, channels: int) -> None:
     problem = drawn_problem(seed)
     map = user_merge(problem, FirstStepParams(channels, w), 0, never)
     assert (np.bincount(map.members.right) <= 1).all()
     wanted, y = interest(problem), dense(map.members.left, map.members.right, channels, 6)
 
-    def group_cost(users):
+    def group_cost(users: int) -> Any:
         rows = wanted[:, users].any(axis=1)
         return problem.messages[rows].sum() * (w.w2 + w.w1 * users.sum())
 
@@ -314,7 +318,7 @@ def test_user_merge_goes_on_while_the_cost_falls(seed, w, channels):
 
 @few
 @given(seeds, st.integers(1, 6))
-def test_the_newton_direction_solves_the_gradient(seed, size):
+def test_the_newton_direction_solves_the_gradient(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
     point, linear = rng.uniform(0.6, 0.9, size), rng.uniform(0, 3, size)
     needed = rng.uniform(0.9, 1.0, (3, size)) * 2 / (0.6 * size)
@@ -333,26 +337,28 @@ def test_the_newton_direction_solves_the_gradient(seed, size):
     assert np.allclose(solve_positive(matrix.copy(), right.copy()), np.linalg.solve(matrix, right))
 
 
-def test_interior_point_refuses_what_it_cannot_solve():
+def test_interior_point_refuses_what_it_cannot_solve() -> None:
     problem = drawn_problem(0, flows=300, users=100)
     with pytest.raises(InputError, match=r"40000 variables are more than the 20000.*tock"):
         interior_point(problem, FirstStepParams(100), 0, never)
 
 
 @pytest.fixture(scope="module")
-def human():
+def human() -> Any:
     """Market of 1,500 symbols and 150 users."""
     return from_workload(market(MarketParams(flows=1500, users=150), seed=0), "flow")
 
 
 @pytest.fixture(scope="module")
-def mechanical():
+def mechanical() -> Any:
     """WebSphere-like cell of 2,000 topics and 79 processes."""
     return from_workload(websphere(WebsphereParams(topics=2000), seed=0), "flow")
 
 
 @pytest.mark.parametrize("workload", ["human", "mechanical"])
-def test_kmeans_on_the_true_cost_is_the_best_of_five(workload, request):
+def test_kmeans_on_the_true_cost_is_the_best_of_five(
+    workload: str, request: pytest.FixtureRequest
+) -> None:
     """Table 1 and Figure 4; the interior point cannot solve these sizes."""
     problem, params = request.getfixturevalue(workload), FirstStepParams(20)
     others = [
@@ -362,7 +368,7 @@ def test_kmeans_on_the_true_cost_is_the_best_of_five(workload, request):
     assert excess(problem, tock(problem, params, 0, never)) < min(others)
 
 
-def test_interior_point_is_not_competitive():
+def test_interior_point_is_not_competitive() -> None:
     """Section 4.1, on the paper's small system: 200 flows, 100 users, 10 channels."""
     problem = from_workload(market(MarketParams(flows=200, users=100), seed=0), "flow")
     params = FirstStepParams(10)
@@ -371,7 +377,7 @@ def test_interior_point_is_not_competitive():
     assert rounded < excess(problem, random_map(problem, params, 0, never))
 
 
-def test_bmd_on_a_large_sparse_system_is_no_better_than_random(human):
+def test_bmd_on_a_large_sparse_system_is_no_better_than_random(human: Any) -> None:
     """Section 4.1: nobody wants half of a random channel, so Y is empty and nothing moves."""
     params = FirstStepParams(20)
     random = excess(human, random_map(human, params, 0, never))
@@ -384,8 +390,8 @@ def second(problem, name, **options):
 
 @pytest.mark.parametrize("workload", ["human", "mechanical"])
 def test_greedy_flow_is_the_best_one_shot_step_and_hybrid_beats_both_pure_schemes(
-    workload, request
-):
+    workload: str, request: pytest.FixtureRequest
+) -> None:
     """Figures 5, 8 and 9."""
     problem = request.getfixturevalue(workload)
     greedy = second(problem, "greedy-flow")
@@ -396,14 +402,16 @@ def test_greedy_flow_is_the_best_one_shot_step_and_hybrid_beats_both_pure_scheme
     assert second(problem, "greedy-flow-iterative", patience=2) < greedy
 
 
-def test_greedy_user_leads_on_human_and_greedy_flow_on_mechanical_interest(human, mechanical):
+def test_greedy_user_leads_on_human_and_greedy_flow_on_mechanical_interest(
+    human: Any, mechanical: Any
+) -> None:
     """Figures 5 and 8, at the same unicast share."""
     share = {"unicast_limit": 0.8, "forced": True}
     assert second(human, "greedy-user", **share) < second(human, "greedy-flow", **share)
     assert second(mechanical, "greedy-flow", **share) < second(mechanical, "greedy-user", **share)
 
 
-def test_heaviest_user_raises_the_cost_on_mechanical_interest(mechanical):
+def test_heaviest_user_raises_the_cost_on_mechanical_interest(mechanical: Any) -> None:
     """Figure 8."""
     before = excess(mechanical, tock(mechanical, FirstStepParams(20), 0, never))
     for limit in (0.3, 0.5, 0.8):

@@ -6,6 +6,7 @@ import json
 import math
 from importlib import import_module
 from itertools import pairwise
+from typing import Any
 
 import numba
 import numpy as np
@@ -40,7 +41,7 @@ from fanplan.layers.channels.search.unicast_limit import fill_up
 from fanplan.workload.generators import load_kind
 
 USERS = 6
-QUICK = {"swaps": 16, "passes": 4}
+QUICK: dict[str, Any] = {"swaps": 16, "passes": 4}
 weight = st.floats(0.2, 4.0)
 weights = st.one_of(st.just(Weights()), st.builds(Weights, weight, weight, weight))
 instances = st.lists(
@@ -51,7 +52,7 @@ instances = st.lists(
 searching = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def generated(name: str, **sizes) -> InterestProblem:
+def generated(name: str, **sizes: int) -> InterestProblem:
     kind = load_kind(name)
     return from_workload(kind.generate(kind.params(**sizes), 1))
 
@@ -78,7 +79,7 @@ def cost_of(problem: InterestProblem, map: ChannelMap, w: Weights | None = None)
     return cost(ledger, w or Weights())
 
 
-def test_optimal_on_random_tiny_instances():
+def test_optimal_on_random_tiny_instances() -> None:
     """More starts only where a few do not find the optimum: as a user would, but knowing it."""
     for seed in range(200):
         problem = tiny(seed)
@@ -91,7 +92,7 @@ def test_optimal_on_random_tiny_instances():
         assert found == pytest.approx(best), seed
 
 
-def test_multicast_alone_is_near_the_optimum_on_random_tiny_instances():
+def test_multicast_alone_is_near_the_optimum_on_random_tiny_instances() -> None:
     over = []
     for seed in range(30):
         problem = tiny(seed)
@@ -106,7 +107,9 @@ def test_multicast_alone_is_near_the_optimum_on_random_tiny_instances():
 
 @searching
 @given(instances, weights, st.integers(1, 3), st.booleans())
-def test_valid_and_between_bound_and_unicast(problem, w, channels, multiple):
+def test_valid_and_between_bound_and_unicast(
+    problem: InterestProblem, w: Weights, channels: int, multiple: bool
+) -> None:
     params = KmodesParams(channels, w, multiple=multiple, **QUICK)
     reported = []
     map = kmodes(problem, params, 1, lambda best: bool(reported.append(best)))
@@ -134,7 +137,9 @@ limits = st.fixed_dictionaries(
 
 @settings(searching, max_examples=150)
 @given(instances, st.integers(1, 4), limits, st.integers(0, 3))
-def test_limits_are_kept_or_called_infeasible(problem, channels, chosen, seed):
+def test_limits_are_kept_or_called_infeasible(
+    problem: InterestProblem, channels: int, chosen: Any, seed: int
+) -> None:
     chosen = dict(chosen)
     pinned = (0,) if chosen.pop("pin") else ()
     off = (problem.size - 1,) if chosen.pop("off") else ()
@@ -171,7 +176,7 @@ def assert_within(problem: InterestProblem, map: ChannelMap, params: KmodesParam
     assert params.multiple or map.assigned.counts(problem.size).max(initial=0) <= 1
 
 
-def test_relaxation_named_by_an_infeasible_limit_would_do():
+def test_relaxation_named_by_an_infeasible_limit_would_do() -> None:
     problem = make_problem([{0, 1}, {1, 2}, {0, 2}], [4.0, 3.0, 2.0], 3)
     with pytest.raises(InfeasibleError, match="max_channel_rate") as caught:
         kmodes(problem, KmodesParams(2, unicast_limit=0.0, max_channel_rate=4.0), 1, never)
@@ -181,14 +186,14 @@ def test_relaxation_named_by_an_infeasible_limit_would_do():
     assert_within(problem, kmodes(problem, params, 1, never), params)
 
 
-def test_excluded_subscriber_is_named():
+def test_excluded_subscriber_is_named() -> None:
     problem = make_problem([{0, 1}], [4.0], 2)
     params = KmodesParams(1, pinned=(0,), max_channels_per_subscriber=[1, 0])
     with pytest.raises(InfeasibleError, match="subscriber 's1'"):
         kmodes(problem, params, 1, never)
 
 
-def test_unicast_forced_by_rows_off_multicast_is_computed():
+def test_unicast_forced_by_rows_off_multicast_is_computed() -> None:
     problem = make_problem([{0, 1}, {1, 2}], [1.0, 2.0], 3)
     params = KmodesParams(1, off_multicast=(0,), unicast_limit=0.25)
     with pytest.raises(InfeasibleError, match="unicast_limit") as caught:
@@ -196,7 +201,7 @@ def test_unicast_forced_by_rows_off_multicast_is_computed():
     assert caught.value.value == pytest.approx(2 / 4)
 
 
-def test_better_than_any_single_stage_on_structured_interest():
+def test_better_than_any_single_stage_on_structured_interest() -> None:
     problem = generated("websphere", topics=800, processes=40)
     least = perfect(problem, Weights())
     lloyd_only = cost_of(problem, kmodes(problem, KmodesParams(15, swaps=0), 1, never))
@@ -208,7 +213,7 @@ def test_better_than_any_single_stage_on_structured_interest():
 @pytest.mark.parametrize(
     "options", [{}, {"unicast_limit": 0.0}, {"max_channels_per_subscriber": 2}]
 )
-def test_same_map_on_any_number_of_threads(options, monkeypatch):
+def test_same_map_on_any_number_of_threads(options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("fanplan.layers.channels.search.model.assign"), "PARALLEL", 0)
     problem = themed(1500, 60, 25, seed=2)
     params = KmodesParams(12, swaps=32, **options)
@@ -224,14 +229,16 @@ def test_same_map_on_any_number_of_threads(options, monkeypatch):
     assert all(map == maps[0] for map in maps)
 
 
-def test_stopping_at_once_still_gives_a_valid_map():
+def test_stopping_at_once_still_gives_a_valid_map() -> None:
     problem = themed(400, 40, 10, seed=3)
     for options in ({}, {"unicast_limit": 0.0}, {"unicast_limit": 0.2}):
         params = KmodesParams(8, starts=3, **options)
         assert_within(problem, kmodes(problem, params, 1, lambda best: True), params)
 
 
-def test_seeding_stops_between_channels_and_reports_what_it_has(monkeypatch):
+def test_seeding_stops_between_channels_and_reports_what_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seed = import_module("fanplan.layers.channels.search.free.seed")
     monkeypatch.setattr(seed, "ROWS_AT_A_TIME", 0)
     problem = themed(400, 40, 10, seed=3)
@@ -252,7 +259,9 @@ def test_seeding_stops_between_channels_and_reports_what_it_has(monkeypatch):
 
 @searching
 @given(instances, st.integers(2, 4), st.integers(1, 3), st.integers(0, 5))
-def test_flips_serve_everybody_at_no_higher_cost(problem, channels, limit, seed):
+def test_flips_serve_everybody_at_no_higher_cost(
+    problem: InterestProblem, channels: int, limit: int, seed: int
+) -> None:
     params = KmodesParams(channels, unicast_limit=0.0, max_channels_per_subscriber=limit)
     task = make_task(problem, params)
     demand = task.priced(task.rules.hard)
@@ -268,7 +277,9 @@ def test_flips_serve_everybody_at_no_higher_cost(problem, channels, limit, seed)
 
 @settings(searching, max_examples=40)
 @given(instances, weights, st.integers(1, 4), st.integers(0, 3), st.sampled_from([0.0, 0.2, 0.6]))
-def test_never_worse_than_the_papers_methods_under_the_same_limit(problem, w, channels, seed, most):
+def test_never_worse_than_the_papers_methods_under_the_same_limit(
+    problem: InterestProblem, w: Weights, channels: int, seed: int, most: Any
+) -> None:
     """Multicast only: Tock. Else Tock and the better of greedy flow and greedy user."""
     channels = min(channels, problem.flow_count)
     params = HybridParams(channels, w, unicast_limit=most)
@@ -279,7 +290,7 @@ def test_never_worse_than_the_papers_methods_under_the_same_limit(problem, w, ch
     assert cost_of(problem, ours, w) <= least * (1 + 1e-9)
 
 
-def test_multicast_alone_is_no_worse_than_rows_moved_one_by_one():
+def test_multicast_alone_is_no_worse_than_rows_moved_one_by_one() -> None:
     """Without structure, user clusters and modes lose to plain moves: these must be tried too."""
     problem = from_pairs(
         *np.nonzero(np.random.default_rng(8).random((100, 60)) < 0.1), np.ones(100)
@@ -289,7 +300,7 @@ def test_multicast_alone_is_no_worse_than_rows_moved_one_by_one():
     assert cost_of(problem, ours) <= cost_of(problem, moved)
 
 
-def test_more_unicast_allows_a_lower_cost_also_between_the_ends():
+def test_more_unicast_allows_a_lower_cost_also_between_the_ends() -> None:
     """Without structure, a price finds multicast alone or nearly all unicast, nothing between."""
     wanted = np.random.default_rng(8).random((150, 60)) < 0.06
     wanted[:, 0] = True
@@ -303,7 +314,9 @@ def test_more_unicast_allows_a_lower_cost_also_between_the_ends():
 
 @searching
 @given(instances, st.integers(2, 4), st.integers(0, 3), st.sampled_from([0.1, 0.4, 0.8]))
-def test_filling_keeps_the_limit_and_the_pinned_rows_at_no_higher_cost(problem, k, seed, most):
+def test_filling_keeps_the_limit_and_the_pinned_rows_at_no_higher_cost(
+    problem: InterestProblem, k: int, seed: int, most: Any
+) -> None:
     task = make_task(problem, KmodesParams(k, unicast_limit=most, pinned=(0,)))
     first = from_map(
         tock(problem, FirstStepParams(min(k, problem.flow_count)), seed, never),
@@ -317,7 +330,7 @@ def test_filling_keeps_the_limit_and_the_pinned_rows_at_no_higher_cost(problem, 
     assert cost_of(problem, to_map(task.demand, after)) <= task.cost(first) * (1 + 1e-9)
 
 
-def test_heavy_rows_lead_the_search(monkeypatch):
+def test_heavy_rows_lead_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = themed(1500, 60, 15, seed=4)
     whole = cost_of(problem, kmodes(problem, KmodesParams(15, swaps=64), 1, never))
     # By its path it would be looked up on the function kmodes of the parent package.
@@ -327,7 +340,7 @@ def test_heavy_rows_lead_the_search(monkeypatch):
     assert math.isclose(part, whole, rel_tol=0.05)
 
 
-def test_many_users_do_not_overflow():
+def test_many_users_do_not_overflow() -> None:
     users = np.arange(70_000)
     rows = np.concatenate((np.zeros(70_000, int), np.ones(69_999, int)))
     problem = from_pairs(rows, np.concatenate((users, users[1:])), [1.0, 1.0])
@@ -335,7 +348,7 @@ def test_many_users_do_not_overflow():
     assert cost_of(problem, map) == 2 * 70_001
 
 
-def test_warm_start_from_the_own_result_changes_nothing():
+def test_warm_start_from_the_own_result_changes_nothing() -> None:
     problem = themed(600, 50, 12, seed=6)
     first = kmodes(problem, KmodesParams(10, swaps=64), 1, never)
     price = 0.01 * cost_of(problem, first)
@@ -351,7 +364,7 @@ def only_rows(assigned: MapPairs, size: int) -> MapPairs:
 
 @settings(searching, max_examples=40)
 @given(instances, instances, st.integers(0, 6), st.integers(0, 3))
-def test_changes_stay_within_their_maximum(old, new, most, seed):
+def test_changes_stay_within_their_maximum(old: Any, new: Any, most: int, seed: int) -> None:
     first = kmodes(old, KmodesParams(2, **QUICK), seed, never)
     start = ChannelMap(2, only_rows(first.assigned, new.size), first.members, NO_PAIRS)
     params = KmodesParams(2, start=start, max_changes=most, **QUICK)
@@ -361,7 +374,7 @@ def test_changes_stay_within_their_maximum(old, new, most, seed):
     assert cost_of(new, map) <= cost_of(new, kmodes(new, none, seed, never)) * (1 + 1e-9)
 
 
-def test_more_changes_allow_a_lower_cost():
+def test_more_changes_allow_a_lower_cost() -> None:
     problem = themed(500, 40, 10, seed=7)
     start = ChannelMap(8, NO_PAIRS, NO_PAIRS, NO_PAIRS)
     costs = []
@@ -374,7 +387,7 @@ def test_more_changes_allow_a_lower_cost():
     assert costs[-1] < 0.95 * costs[0]
 
 
-def test_a_new_channel_is_used_as_far_as_changes_go():
+def test_a_new_channel_is_used_as_far_as_changes_go() -> None:
     """Three loud rows lack a channel; one for the loudest costs four changes and no more."""
     audiences = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {8}]
     problem = make_problem(audiences, [9.0, 30.0, 20.0, 1.0], 9)
@@ -385,7 +398,7 @@ def test_a_new_channel_is_used_as_far_as_changes_go():
         assert set(map.unicast.left.tolist()) == {1, 2, 3} - gone
 
 
-def test_changes_are_counted_by_kind():
+def test_changes_are_counted_by_kind() -> None:
     old = ChannelMap(2, map_pairs([0, 1], [0, 1]), map_pairs([0, 1], [3, 4]), NO_PAIRS)
     new = ChannelMap(2, map_pairs([0, 1], [0, 0]), map_pairs([0, 0, 1], [3, 5, 4]), NO_PAIRS)
     counted = map_changes(old, new)
@@ -408,13 +421,13 @@ def test_changes_are_counted_by_kind():
         ({"max_changes": 3}, "start"),
     ],
 )
-def test_wrong_parameters_are_named(options, match):
+def test_wrong_parameters_are_named(options: Any, match: str) -> None:
     problem = make_problem([{0, 1}, {1}], [1.0, 1.0], 2)
     with pytest.raises(InputError, match=match):
         kmodes(problem, KmodesParams(**{"channels": 1, **options}), 1, never)
 
 
-def test_recorded_parameters_are_plain():
+def test_recorded_parameters_are_plain() -> None:
     problem = make_problem([{0, 1}, {1}], [1.0, 1.0], 2)
     start = kmodes(problem, KmodesParams(1), 1, never)
     params = KmodesParams(

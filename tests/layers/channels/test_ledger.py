@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,12 +33,12 @@ weights = st.builds(Weights, weight, weight, weight)
 rates = st.lists(st.integers(0, 9).map(float), min_size=FLOWS, max_size=FLOWS)
 
 
-def matrix(rows: int, columns: int):
+def matrix(rows: int, columns: int) -> Any:
     bits = st.lists(st.booleans(), min_size=rows * columns, max_size=rows * columns)
     return bits.map(lambda values: np.array(values, dtype=np.int64).reshape(rows, columns))
 
 
-def everything_is_wanted(wanted) -> bool:
+def everything_is_wanted(wanted: Any) -> bool:
     """As in every interest problem: a flow that nobody wants is not planned."""
     return bool(wanted.any(axis=1).all())
 
@@ -46,16 +47,16 @@ interest = matrix(FLOWS, USERS)
 decisions = st.tuples(matrix(FLOWS, CHANNELS), matrix(CHANNELS, USERS), matrix(FLOWS, USERS))
 
 
-def problem_of(wanted, messages):
+def problem_of(wanted: Any, messages: Any) -> Any:
     audiences = [set(map(int, np.flatnonzero(row))) for row in wanted]
     return make_problem(audiences, messages, USERS)
 
 
-def map_of(x, y, t) -> ChannelMap:
+def map_of(x: Any, y: Any, t: Any) -> ChannelMap:
     return ChannelMap(len(y), *(map_pairs(*np.nonzero(m)) for m in (x, y, t)))
 
 
-def equation_1(x, y, t, rate, w: Weights) -> float:
+def equation_1(x: Any, y: Any, t: Any, rate: Any, w: Weights) -> float:
     """Eq. 1 of Bickson et al. (2010), term by term."""
     received = sum(
         x[i, j] * y[j, h] * rate[i]
@@ -66,14 +67,14 @@ def equation_1(x, y, t, rate, w: Weights) -> float:
     return w.w1 * received + w.w2 * sent + w.w3 * (w.w1 + w.w2) * unicast
 
 
-def completed(wanted, x, y, t):
+def completed(wanted: Any, x: Any, y: Any, t: Any) -> Any:
     """The same decisions with unicast added for whoever is not served."""
     return x, y, np.where((wanted == 1) & (x @ y == 0), 1, t)
 
 
 @unhurried
 @given(interest, decisions, rates, weights)
-def test_costs_are_equation_1(wanted, decided, messages, w):
+def test_costs_are_equation_1(wanted: Any, decided: Any, messages: Any, w: Weights) -> None:
     x, y, t = decided
     ledger = analytic_ledger(problem_of(wanted, messages), map_of(x, y, t))
     assert math.isclose(cost(ledger, w), equation_1(x, y, t, messages, w), abs_tol=1e-9)
@@ -83,7 +84,7 @@ def test_costs_are_equation_1(wanted, decided, messages, w):
 
 @unhurried
 @given(interest, decisions, rates)
-def test_ledger_is_the_dense_count(wanted, decided, messages):
+def test_ledger_is_the_dense_count(wanted: Any, decided: Any, messages: Any) -> None:
     x, y, t = decided
     rate = np.array(messages)
     copies = x @ y + t
@@ -102,7 +103,9 @@ def test_ledger_is_the_dense_count(wanted, decided, messages):
 
 @unhurried
 @given(interest.filter(everything_is_wanted), decisions, rates, weights)
-def test_no_valid_plan_undercuts_the_bound(wanted, decided, messages, w):
+def test_no_valid_plan_undercuts_the_bound(
+    wanted: Any, decided: Any, messages: Any, w: Weights
+) -> None:
     x, y, t = completed(wanted, *decided)
     problem = problem_of(wanted, messages)
     plan_cost = cost(analytic_ledger(problem, map_of(x, y, t)), w)
@@ -112,7 +115,7 @@ def test_no_valid_plan_undercuts_the_bound(wanted, decided, messages, w):
         assert perfect(problem, w) <= plan_cost * (1 + 1e-12)
 
 
-def least_cost(wanted, messages, w: Weights, channels: int) -> float:
+def least_cost(wanted: Any, messages: Any, w: Weights, channels: int) -> float:
     """The best plan of all: every membership, then the best choice for each flow."""
     users = wanted.shape[1]
     best = math.inf
@@ -132,7 +135,9 @@ def least_cost(wanted, messages, w: Weights, channels: int) -> float:
 
 @unhurried
 @given(matrix(3, 3).filter(everything_is_wanted), rates, weights, st.integers(0, 2))
-def test_bound_against_the_best_of_all_plans(wanted, messages, w, channels):
+def test_bound_against_the_best_of_all_plans(
+    wanted: Any, messages: Any, w: Weights, channels: int
+) -> None:
     problem = problem_of(wanted, messages[:3])
     bound, best = lower_bound(problem, w, channels), least_cost(wanted, messages[:3], w, channels)
     assert bound <= best * (1 + 1e-12)
@@ -140,7 +145,7 @@ def test_bound_against_the_best_of_all_plans(wanted, messages, w, channels):
         assert math.isclose(bound, best, abs_tol=1e-9)
 
 
-def test_bound_lies_above_perfect_multicast_when_audiences_outnumber_channels():
+def test_bound_lies_above_perfect_multicast_when_audiences_outnumber_channels() -> None:
     problem = make_problem([{0, 1}, {1, 2}, {0, 2}], [5.0, 3.0, 2.0], 3)
     w = Weights()
     assert perfect(problem, w) == 30.0
@@ -150,7 +155,7 @@ def test_bound_lies_above_perfect_multicast_when_audiences_outnumber_channels():
 
 @unhurried
 @given(st.sets(st.integers(0, 3), min_size=1), st.integers(0, 9))
-def test_unicast_flow_exceeds_perfect_by_its_other_receivers(audience, rate):
+def test_unicast_flow_exceeds_perfect_by_its_other_receivers(audience: Any, rate: int) -> None:
     problem = make_problem([audience], [float(rate)], 4)
     t = ChannelMap(
         0, map_pairs([], []), map_pairs([], []), map_pairs([0] * len(audience), sorted(audience))
@@ -161,7 +166,9 @@ def test_unicast_flow_exceeds_perfect_by_its_other_receivers(audience, rate):
 
 @unhurried
 @given(interest, matrix(CHANNELS, USERS), st.data())
-def test_excess_of_one_channel_per_flow_is_hamming_distance(wanted, y, data):
+def test_excess_of_one_channel_per_flow_is_hamming_distance(
+    wanted: Any, y: Any, data: st.DataObject
+) -> None:
     rate = data.draw(rates)
     channel = data.draw(st.lists(st.integers(0, CHANNELS - 1), min_size=FLOWS, max_size=FLOWS))
     x = np.eye(CHANNELS, dtype=np.int64)[channel]
@@ -173,18 +180,18 @@ def test_excess_of_one_channel_per_flow_is_hamming_distance(wanted, y, data):
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, math.nan])
-def test_weights_must_be_positive_and_finite(wrong):
+def test_weights_must_be_positive_and_finite(wrong: Any) -> None:
     with pytest.raises(InputError, match="w2"):
         Weights(1.0, wrong, 1.0)
 
 
-def test_shares_of_nothing_are_zero():
+def test_shares_of_nothing_are_zero() -> None:
     assert excess_percent(0.0, 0.0) == 0.0
     assert unicast_fraction(Ledger()) == 0.0
     assert unicast_fraction(Ledger(sent_multicast=1.0, sent_unicast=3.0)) == 0.75
     assert excess_percent(15.0, 10.0) == 50.0
 
 
-def test_documentation_has_every_entry():
+def test_documentation_has_every_entry() -> None:
     text = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text(encoding="utf-8")
     assert ledger_markdown() in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.core.prices import Weights
-from fanplan.core.stop import never
+from fanplan.core.stop import Stop, never
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.published.params import HybridParams
@@ -52,11 +54,11 @@ weights = st.builds(Weights, weight, weight, weight)
 seeds = st.integers(0, 2**32 - 1)
 
 
-def bits(rng, rows, columns, chance=0.5):
+def bits(rng: np.random.Generator, rows: int, columns: Any, chance: float = 0.5) -> Any:
     return (rng.random((rows, columns)) < chance).astype(np.int64)
 
 
-def drawn_problem(seed, flows=FLOWS, users=USERS):
+def drawn_problem(seed: int, flows: int = FLOWS, users: int = USERS) -> Any:
     """A problem in which everyone may want everything; rates from 0, some audiences equal."""
     rng = np.random.default_rng(seed)
     wanted = bits(rng, flows, users)
@@ -66,7 +68,7 @@ def drawn_problem(seed, flows=FLOWS, users=USERS):
     return make_problem([set(np.flatnonzero(w).tolist()) for w in wanted], rates, users)
 
 
-def drawn_map(problem, seed, channels=CHANNELS):
+def drawn_map(problem: InterestProblem, seed: int, channels: int = CHANNELS) -> Any:
     """A valid map: several channels per flow, useless members, some unicast, nobody left out."""
     rng = np.random.default_rng((seed, 1))
     wanted = dense_interest(problem)
@@ -75,19 +77,19 @@ def drawn_map(problem, seed, channels=CHANNELS):
     return ChannelMap(channels, *(map_pairs(*np.nonzero(m)) for m in (x, y, t)))
 
 
-def dense_interest(problem):
+def dense_interest(problem: InterestProblem) -> Any:
     wanted = np.zeros((problem.size, len(problem.subscribers)), dtype=np.int64)
     wanted[np.repeat(np.arange(problem.size), problem.audience_sizes), problem.audience] = 1
     return wanted
 
 
-def dense(relation, rows, columns):
+def dense(relation: Any, rows: int, columns: Any) -> Any:
     matrix = np.zeros((rows, columns), dtype=np.int64)
     matrix[relation.left, relation.right] = 1
     return matrix
 
 
-def assert_serves(problem, map, w):
+def assert_serves(problem: InterestProblem, map: ChannelMap, w: Weights) -> Any:
     """XY + T ≥ W, and the ledger's cost is Eq. 1; returns the cost."""
     users = len(problem.subscribers)
     x = dense(map.assigned, problem.size, map.channels)
@@ -102,21 +104,23 @@ def assert_serves(problem, map, w):
     return measured
 
 
-def copied(state):
+def copied(state: Any) -> Any:
     return type(state)(*(v.copy() if isinstance(v, np.ndarray) else v for v in state))
 
 
-def pairs_of(items, item):
+def pairs_of(items: Any, item: int) -> Any:
     return items.pairs[items.starts[item] : items.starts[item + 1]]
 
 
-def send(state, moving):
+def send(state: Any, moving: Any) -> None:
     for p in moving:
         if state.entry[p] != BY_UNICAST:
             send_by_unicast(state, p)
 
 
-def brute_change(problem, map, state, moving, w):
+def brute_change(
+    problem: InterestProblem, map: ChannelMap, state: Any, moving: Any, w: Weights
+) -> Any:
     """The cost after the move, by a new map and the ledger, less the cost before."""
     after = copied(state)
     send(after, moving)
@@ -126,7 +130,7 @@ def brute_change(problem, map, state, moving, w):
 
 @few
 @given(seeds, weights, st.integers(0, 12))
-def test_the_state_keeps_the_cost_of_its_map(seed, w, moves):
+def test_the_state_keeps_the_cost_of_its_map(seed: int, w: Weights, moves: int) -> None:
     problem = drawn_problem(seed)
     map = drawn_map(problem, seed)
     state = served_by_map(problem, map, w)
@@ -141,7 +145,7 @@ def test_the_state_keeps_the_cost_of_its_map(seed, w, moves):
 
 @few
 @given(seeds, weights, st.sampled_from(sorted(ITEMS)), st.integers(0, 8))
-def test_changes_are_those_of_the_moved_map(seed, w, kind, moves):
+def test_changes_are_those_of_the_moved_map(seed: int, w: Weights, kind: str, moves: int) -> None:
     problem = drawn_problem(seed)
     map = drawn_map(problem, seed)
     state, items = served_by_map(problem, map, w), ITEMS[kind](problem)
@@ -154,7 +158,7 @@ def test_changes_are_those_of_the_moved_map(seed, w, kind, moves):
 
 @few
 @given(seeds, weights, st.sampled_from(sorted(ITEMS)), st.booleans())
-def test_greedy_always_takes_the_best(seed, w, kind, forced):
+def test_greedy_always_takes_the_best(seed: int, w: Weights, kind: str, forced: bool) -> None:
     problem = drawn_problem(seed)
     map = drawn_map(problem, seed)
     state, items = served_by_map(problem, map, w), ITEMS[kind](problem)
@@ -174,11 +178,11 @@ def test_greedy_always_takes_the_best(seed, w, kind, forced):
         assert min(changes) > -1e-8
 
 
-def carried(state, items, item):
+def carried(state: Any, items: Any, item: int) -> Any:
     return bool((state.entry[pairs_of(items, item)] != BY_UNICAST).any())
 
 
-def follow(reference, items, left, step):
+def follow(reference: Any, items: Any, left: Any, step: Any) -> None:
     """Make in the reference a move that leads to the same totals."""
     for item in left:
         after = copied(reference)
@@ -191,7 +195,9 @@ def follow(reference, items, left, step):
 
 @few
 @given(seeds, st.sampled_from([flow_items, user_items]), st.booleans())
-def test_ordered_steps_end_at_the_cheapest_map_on_the_way(seed, items, heaviest):
+def test_ordered_steps_end_at_the_cheapest_map_on_the_way(
+    seed: int, items: Any, heaviest: bool
+) -> None:
     problem = drawn_problem(seed)
     map, w = drawn_map(problem, seed), Weights()
     movable = items(problem)
@@ -214,7 +220,9 @@ def test_ordered_steps_end_at_the_cheapest_map_on_the_way(seed, items, heaviest)
 
 @few
 @given(seeds, weights, st.sampled_from(sorted(SECOND_STEPS)), st.floats(0, 1), st.booleans())
-def test_every_second_step_serves_all_within_the_limit(seed, w, second, limit, forced):
+def test_every_second_step_serves_all_within_the_limit(
+    seed: int, w: Weights, second: Any, limit: float, forced: bool
+) -> None:
     problem = drawn_problem(seed)
     params = HybridParams(2, w, unicast_limit=limit, forced=forced)
     map = hybrid(random_map, second)(problem, params, seed, never)
@@ -228,7 +236,7 @@ def test_every_second_step_serves_all_within_the_limit(seed, w, second, limit, f
 
 @few
 @given(seeds, st.floats(0.05, 0.95), st.sampled_from(["greedy-flow", "greedy-user"]))
-def test_forced_steps_use_up_the_limit(seed, limit, second):
+def test_forced_steps_use_up_the_limit(seed: int, limit: float, second: str) -> None:
     problem = drawn_problem(seed)
     params = HybridParams(2, unicast_limit=limit, forced=True)
     map = hybrid(random_map, second)(problem, params, seed, never)
@@ -242,7 +250,7 @@ def test_forced_steps_use_up_the_limit(seed, limit, second):
             assert share > limit * (1 - 1e-9)
 
 
-def test_a_limit_of_nothing_moves_only_what_sends_nothing():
+def test_a_limit_of_nothing_moves_only_what_sends_nothing() -> None:
     problem = make_problem([{0, 1}, {2}, {0, 3}], [3.0, 2.0, 0.0], 4)
     params = HybridParams(1, unicast_limit=0.0, forced=True)
     map = hybrid(random_map, "greedy-flow")(problem, params, 0, never)
@@ -250,7 +258,7 @@ def test_a_limit_of_nothing_moves_only_what_sends_nothing():
     assert unicast_fraction(analytic_ledger(problem, map)) == 0.0
 
 
-def test_what_is_already_unicast_stays():
+def test_what_is_already_unicast_stays() -> None:
     problem = make_problem([{0, 1}, {1, 2}], [1.0, 1.0], 3)
     map = ChannelMap(1, map_pairs([1], [0]), map_pairs([0, 0], [1, 2]), map_pairs([0, 0], [0, 1]))
     after = MOVES["greedy-flow"](problem, map, HybridParams(1), never)
@@ -258,7 +266,7 @@ def test_what_is_already_unicast_stays():
     assert_serves(problem, after, Weights())
 
 
-def test_a_map_that_leaves_someone_out_is_refused():
+def test_a_map_that_leaves_someone_out_is_refused() -> None:
     problem = make_problem([{0, 1}], [1.0], 2)
     with pytest.raises(InputError, match="subscriber s1 does not get row 0"):
         MOVES["greedy-flow"](
@@ -267,7 +275,7 @@ def test_a_map_that_leaves_someone_out_is_refused():
         )  # fmt: skip
 
 
-def test_a_row_that_nobody_gets_by_channel_leaves_it():
+def test_a_row_that_nobody_gets_by_channel_leaves_it() -> None:
     """Subscriber 0 alone wants the heavy flow; when it goes, so does the flow."""
     problem = make_problem([{0}, {1, 2, 3}], [100.0, 1.0], 4)
     map = ChannelMap(1, map_pairs([0, 1], [0, 0]), map_pairs([0] * 4, range(4)), map_pairs([], []))
@@ -279,7 +287,7 @@ def test_a_row_that_nobody_gets_by_channel_leaves_it():
 
 @few
 @given(seeds, weights, st.integers(1, 4))
-def test_reverse_takes_the_best_flow_each_time(seed, w, channels):
+def test_reverse_takes_the_best_flow_each_time(seed: int, w: Weights, channels: int) -> None:
     problem = drawn_problem(seed)
     state = all_unicast(problem, HybridParams(channels, w))
     while True:
@@ -296,7 +304,7 @@ def test_reverse_takes_the_best_flow_each_time(seed, w, channels):
     assert math.isclose(assert_serves(problem, map, w), state.totals[COST], rel_tol=1e-9)
 
 
-def placed_cost(problem, w, channels, place):
+def placed_cost(problem: InterestProblem, w: Weights, channels: int, place: Any) -> Any:
     """Eq. 1 with row i on channel place[i], or by unicast if that is −1."""
     wanted, rate = dense_interest(problem), problem.messages
     total = w.unicast * rate[place < 0] @ wanted[place < 0].sum(axis=1)
@@ -305,7 +313,7 @@ def placed_cost(problem, w, channels, place):
     return total
 
 
-def best_rise(problem, w, channels, place):
+def best_rise(problem: InterestProblem, w: Weights, channels: int, place: Any) -> Any:
     """The least change of cost by moving one row from unicast to a channel, 0 if there is none."""
     before = placed_cost(problem, w, channels, place)
     changes = [0.0]
@@ -318,7 +326,7 @@ def best_rise(problem, w, channels, place):
 
 @few
 @given(seeds, st.floats(0, 1))
-def test_reverse_goes_on_until_the_limit_is_met(seed, limit):
+def test_reverse_goes_on_until_the_limit_is_met(seed: int, limit: float) -> None:
     problem = drawn_problem(seed)
     map = reverse(problem, HybridParams(2, unicast_limit=limit), seed, lambda cost: True)
     assert_serves(problem, map, Weights())
@@ -327,7 +335,7 @@ def test_reverse_goes_on_until_the_limit_is_met(seed, limit):
 
 @few
 @given(seeds, weights)
-def test_reverse_is_no_dearer_than_unicast(seed, w):
+def test_reverse_is_no_dearer_than_unicast(seed: int, w: Weights) -> None:
     problem = drawn_problem(seed)
     params = HybridParams(2, w)
     all_unicast = cost(analytic_ledger(problem, all_by_unicast(problem, params, 0, never)), w)
@@ -335,7 +343,7 @@ def test_reverse_is_no_dearer_than_unicast(seed, w):
     assert cost(analytic_ledger(problem, map), w) <= all_unicast * (1 + 1e-12)
 
 
-def test_stop_keeps_what_was_moved():
+def test_stop_keeps_what_was_moved() -> None:
     problem = drawn_problem(3, flows=60, users=20)
     params = HybridParams(4)
     start = tock(problem, params, 0, never)
@@ -350,11 +358,11 @@ def test_stop_keeps_what_was_moved():
     assert_serves(problem, map, Weights())
 
 
-def test_iterative_solves_after_each_batch():
+def test_iterative_solves_after_each_batch() -> None:
     problem = drawn_problem(5, flows=12, users=8)
     solved = []
 
-    def counted(problem, params, seed, stop):
+    def counted(problem: InterestProblem, params: Any, seed: int, stop: Stop) -> Any:
         solved.append(problem.size)
         return tock(problem, params, seed, stop)
 
@@ -371,11 +379,11 @@ def test_iterative_solves_after_each_batch():
         ("iterations", 0), ("batch", 0), ("patience", 0), ("channels", 0),
     ],
 )  # fmt: skip
-def test_params_are_checked(field, value):
+def test_params_are_checked(field: str, value: Any) -> None:
     with pytest.raises(InputError, match=field.replace("_", " ")):
         HybridParams(**{"channels": 2, field: value})
 
 
-def test_an_unknown_second_step_is_named():
+def test_an_unknown_second_step_is_named() -> None:
     with pytest.raises(InputError, match=r"'best' is not known.*greedy-flow"):
         hybrid(random_map, "best")(drawn_problem(0), HybridParams(2), 0, never)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InputError
 from fanplan.core.progress import quiet
+from fanplan.core.stop import Stop
 from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.layers.channels.methods import Method, plan_channels
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
@@ -80,7 +82,9 @@ PUBLICATIONS = "topic,price,venue\n" + "\n".join(
 )
 
 
-def listed(problem: SubscriptionProblem) -> dict[tuple, tuple[frozenset[int], frozenset[int]]]:
+def listed(
+    problem: SubscriptionProblem,
+) -> dict[tuple[Any, ...], tuple[frozenset[int], frozenset[int]]]:
     """Subscribers and rows of each subscription, by topic and boxes."""
     result = {}
     for s in range(problem.size):
@@ -155,7 +159,7 @@ def test_a_dataset_has_hits_volumes_and_totals(dataset: Path) -> None:
 def test_plans_of_a_dataset_pass_the_check(dataset: Path, tmp_path: Path, method: str) -> None:
     problem = load_subscriptions(dataset)
 
-    def over_subscriptions(_, params, seed, stop):
+    def over_subscriptions(_: Any, params: Any, seed: int, stop: Stop) -> Any:
         return genetic(problem, params, seed, stop)
 
     made = {
@@ -179,7 +183,7 @@ def test_without_measured_rates_nothing_is_counted(dataset: Path, tmp_path: Path
 
 
 def test_a_dataset_of_plain_topics_needs_no_grid(tmp_path: Path) -> None:
-    audiences = (frozenset({0, 1}), frozenset({1}), frozenset())
+    audiences: tuple[frozenset[int], ...] = (frozenset({0, 1}), frozenset({1}), frozenset())
     world = World(tuple(Flow(audience, 5.0) for audience in audiences), subscribers=2)
     made = write_dataset(tmp_path / "dataset", world)
     whole = [(0, 10, 0), (0, 20, 1), (1, 21, 1)]
@@ -221,7 +225,7 @@ def test_generated_content_covers_its_share_of_the_traffic() -> None:
     rates = dict(zip(generated.law.topics.to_pylist(), generated.law.rates, strict=True))
     names = problem.interest.subscribers.to_pylist()
     topics = generated.law.topics.to_pylist()
-    asked = {}
+    asked: dict[Any, Any] = {}
     for who, topic, filter_ in generated_intervals(generated):
         words = filter_.split()
         ends = float(words[2]), float(words[6])

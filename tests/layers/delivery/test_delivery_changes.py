@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -181,7 +182,7 @@ class ByHand:
         channels, groups = world.channels, (world.brokers.groups.old, world.brokers.groups.new)[new]
         plan, shape = ((channels.old, world.brokers.old), (channels.new, world.brokers.new))[new]
         users, width = channels.users, channels.channels
-        self.sets: dict[str, set[tuple]] = {
+        self.sets: dict[str, set[tuple[Any, ...]]] = {
             "members": {(k // users, f"s{k % users}") for k in plan.members.tolist()},
             "carried": {(k % width, f"t{k // width}") for k in plan.carried.tolist()},
             "unicast": {(f"t{k // users}", f"s{k % users}") for k in plan.unicast.tolist()},
@@ -192,7 +193,7 @@ class ByHand:
         }
         self.home = {who: min(at) for (who, role), at in shape.clients.items() if role[0] == "s"}
 
-    def apply(self, row: dict) -> None:
+    def apply(self, row: dict[Any, Any]) -> None:
         if row["action"] == "move":
             assert self.home[row["client"]] == row["from_broker"]
             self.home[row["client"]] = row["to_broker"]
@@ -284,7 +285,7 @@ def in_small_steps(world: DeliveryWorld, limit: int, entries: float = np.inf) ->
 
 @settings(max_examples=20, deadline=None)
 @given(SEEDS, st.booleans(), st.integers(1, 20), st.sampled_from([None, 6]))
-def test_any_delivery_becomes_any_other(seed, moved, limit, entries):
+def test_any_delivery_becomes_any_other(seed: int, moved: bool, limit: int, entries: Any) -> None:
     two = two_deliveries(seed, moved, entries)
     world = two.world()
     most = np.inf if entries is None else entries
@@ -304,7 +305,7 @@ def test_any_delivery_becomes_any_other(seed, moved, limit, entries):
     assert [costs[0], costs[-1]] == pytest.approx([found.cost for found in two.found])
 
 
-def test_wrong_orders_are_found_by_the_check_of_states(monkeypatch):
+def test_wrong_orders_are_found_by_the_check_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts of the way backwards: each kind of harm is named."""
     right = staging.lined_up
     monkeypatch.setattr(staging, "lined_up", lambda *args: reversed(list(right(*args))))
@@ -319,7 +320,7 @@ def test_wrong_orders_are_found_by_the_check_of_states(monkeypatch):
     }
 
 
-def test_a_class_that_leaves_direct_has_all_it_needs_first():
+def test_a_class_that_leaves_direct_has_all_it_needs_first() -> None:
     """Its unicasts stay until it goes through brokers, and its group is in use by then."""
     seen = 0
     for seed in range(8):

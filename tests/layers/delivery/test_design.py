@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -77,7 +78,7 @@ def test_layers_are_left_out(
     code, told = answer(capsys, *words, "--without", "channels,marking,direct", *HERE)
     assert (code, told["direct"], told["parts"]["multicast"]) == (0, 0, 0)
     assert told["layers"] == ["overlay", "channels", "groups", "delivery"]
-    words = ("design", enterprise, "--without", "overlay", "--channels", 4)
+    words: tuple[Any, ...] = ("design", enterprise, "--without", "overlay", "--channels", 4)
     code, told = answer(capsys, *words, "--out", tmp_path / "flat", *HERE)
     assert (code, told["layers"]) == (0, ["channels", "delivery"])
     assert run("check", tmp_path / "flat", enterprise, *HERE) == 0

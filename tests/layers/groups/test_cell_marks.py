@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -37,7 +38,7 @@ def all_marks(grid: GroupGrid, boxes: tuple[np.ndarray, ...], room: int) -> dict
     """Signature, number of brokers and of those that want all, by cell with any."""
     topic, broker, lo, hi = boxes
     box, first = parts_met(grid, topic, lo, hi, room)
-    found: dict[int, tuple] = {}
+    found: dict[int, tuple[Any, ...]] = {}
     for start in np.unique(first).tolist():
         own = box[first == start]
         part = part_at(grid, start, room)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -30,7 +32,7 @@ def located(axes: list[list[int]], point: np.ndarray) -> tuple[int, ...] | None:
     topics=st.lists(st.lists(AXIS, max_size=3), min_size=1, max_size=3),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_a_point_has_the_group_of_its_cell(topics: list, seed: int) -> None:
+def test_a_point_has_the_group_of_its_cell(topics: list[Any], seed: int) -> None:
     rng = np.random.default_rng(seed)
     topic = rng.integers(len(topics), size=40).astype(np.int32)
     tree = rng.integers(3, size=40).astype(np.int32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
@@ -19,7 +21,7 @@ AXES = (2, 1, 0)
 BROKERS = 5
 
 
-def random_regions(rng: np.random.Generator) -> list[dict]:
+def random_regions(rng: np.random.Generator) -> list[dict[Any, Any]]:
     """Boxes that often share end points and overlap, also those of one broker."""
     found = []
     for _ in range(rng.integers(1, 25)):
@@ -30,8 +32,8 @@ def random_regions(rng: np.random.Generator) -> list[dict]:
     return found
 
 
-def wanted(regions: list[dict], topic: int, point: np.ndarray) -> tuple[int, ...]:
-    def holds(box: dict) -> bool:
+def wanted(regions: list[dict[Any, Any]], topic: int, point: np.ndarray) -> tuple[int, ...]:
+    def holds(box: dict[Any, Any]) -> bool:
         return all(a <= x < b for a, b, x in zip(box["lo"], box["hi"], point, strict=False))
 
     return tuple(sorted({r["broker"] for r in regions if r["topic_id"] == topic and holds(r)}))
@@ -47,7 +49,7 @@ def test_members_are_those_who_want_the_publication(seed: int, least: float) -> 
     point[np.arange(2) >= np.take(AXES, topic)[:, None]] = np.nan
     sets = [wanted(regions, t, x) for t, x in zip(topic, point, strict=True)]
     tree = rng.integers(2, size=60).astype(np.int32)
-    sent: dict[tuple, float] = {}
+    sent: dict[tuple[Any, ...], float] = {}
     for i in range(30):
         sent[int(tree[i]), sets[i]] = sent.get((int(tree[i]), sets[i]), 0.0) + 1.0
     trees = hung_at(np.array([(i, i + 1) for i in range(BROKERS - 1)]), np.array([0, 1]), BROKERS)

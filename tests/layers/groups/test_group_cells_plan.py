@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,9 @@ def planned(folder: Path, world: World, full: bool, select: str = "top:100%") ->
 
 @settings(max_examples=8)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3]), st.booleans(), st.integers(1, 100))
-def test_the_plan_says_which_publication_is_whose(tmp_path_factory, seed, roots, full, percent):
+def test_the_plan_says_which_publication_is_whose(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, roots: Any, full: bool, percent: int
+) -> None:
     world = random_world(seed, roots)
     folder = tmp_path_factory.mktemp("world")
     dataset, plan = planned(folder, world, full, f"top:{percent}%")
@@ -79,17 +82,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def plan(made, tmp_path: Path) -> Path:
+def plan(made: tuple[Path, Path], tmp_path: Path) -> Path:
     return shutil.copytree(made[1], tmp_path / "plan")
 
 
-def edit(folder: Path, table: str, change) -> None:
+def edit(folder: Path, table: str, change: Callable[..., Any]) -> None:
     path = folder / f"{table}.parquet"
     content = change(pq.read_table(path).to_pylist())
     pq.write_table(pa.Table.from_pylist(content, schema=pq.read_schema(path)), path)
 
 
-def test_a_group_has_all_cells_that_its_members_marked(made):
+def test_a_group_has_all_cells_that_its_members_marked(made: tuple[Path, Path]) -> None:
     rows = pq.read_table(made[1] / "group_cells.parquet").to_pylist()
     columns = {row["cell"][0]: row["group"] for row in rows}
     assert {tuple(row["cell"]) for row in rows} == {cell for cell in CELLS if cell[0] < 2}
@@ -127,14 +130,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_with_cells_is_named(made, plan, wrong):
+def test_what_is_wrong_with_cells_is_named(made: tuple[Path, Path], plan: Path, wrong: Any) -> None:
     table, change, named = wrong
     edit(plan, table, change)
     said = check_plan(plan, made[0]).violations
     assert any(named in text for text in said), said
 
 
-def test_subscriptions_that_changed_are_missed(made, tmp_path):
+def test_subscriptions_that_changed_are_missed(made: tuple[Path, Path], tmp_path: Path) -> None:
     """Now b2 wants the second column too; the plan's group for it has b1 alone."""
     boxes = [[], BOXES[1], BOXES[1]]
     other = write_cell_dataset(tmp_path / "other", World(LINKS, boxes, SENT), True)
@@ -142,12 +145,12 @@ def test_subscriptions_that_changed_are_missed(made, tmp_path):
     assert (found.ok, found.json()["missed"]) == (False, 1)
 
 
-def test_a_grid_that_is_too_fine_is_refused_before_work(made):
+def test_a_grid_that_is_too_fine_is_refused_before_work(made: tuple[Path, Path]) -> None:
     with pytest.raises(InputError, match=r"topic 'world': 9000 cells per axis .* Use at most 4472"):
         fanplan.groups(fanplan.Dataset(made[0]), cells=9000)
 
 
-def test_exact_groups_have_no_table_of_cells(made, tmp_path):
+def test_exact_groups_have_no_table_of_cells(made: tuple[Path, Path], tmp_path: Path) -> None:
     exact = fanplan.groups(fanplan.Dataset(made[0])).save(tmp_path / "plan")
     assert not (exact / "group_cells.parquet").exists()
     with pytest.raises(InputError, match="its groups are exact"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from group_datasets import write_group_dataset
@@ -39,7 +41,7 @@ def choices(draw: st.DrawFn, cells: bool) -> dict[int, Group]:
 
 @settings(max_examples=40)
 @given(st.booleans().flatmap(lambda c: st.tuples(choices(c), choices(c))), st.booleans())
-def test_any_groups_become_any_others(both, comparable):
+def test_any_groups_become_any_others(both: Any, comparable: bool) -> None:
     old, new = both
     running = numbers(old, new, comparable)
     assert len(set(running.values())) == len(new)
@@ -68,7 +70,7 @@ def there() -> Iterator[None]:
         yield
 
 
-def test_stored_groups(tmp_path, there):
+def test_stored_groups(tmp_path: Path, there: None) -> None:
     """R over K and M, which have A, B and C, D."""
     names, links = ["A", "B", "C", "D", "K", "M", "R"], [(0, 4), (1, 4), (2, 5), (3, 5)]
     sent = {(6, (0, 2)): 2.0, (6, (0, 1, 2, 3)): 2.0, (6, (3,)): 10.0}
@@ -92,7 +94,7 @@ def test_stored_groups(tmp_path, there):
     assert (drifted.ok, drifted.layers["groups"].missed) == (False, 0)
 
 
-def test_settings_that_do_not_hold_are_named():
+def test_settings_that_do_not_hold_are_named() -> None:
     one = Group("a", frozenset("bc"), frozenset({("a", "b"), ("b", "c")}), frozenset(), 2.0)
     short = Setting({0: one}, {(0, "a", "b")}, {0})
     assert short.judge().broken == ("group in use that does not reach its members (1): 0",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +75,6 @@ def test_edges_are_equal_cells_or_values(dataset: Path) -> None:
         ({"least": float("nan")}, "least: nan is no number of messages"),
     ],
 )
-def test_groupings_that_mean_nothing_are_refused(wish: dict, told: str) -> None:
+def test_groupings_that_mean_nothing_are_refused(wish: dict[Any, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         Grouping(**wish)

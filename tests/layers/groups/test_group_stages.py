@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -130,7 +131,7 @@ def members(found: FoundGroups, group: int) -> tuple[int, ...]:
     return tuple(found.problem.members[starts[group] : starts[group + 1]].tolist())
 
 
-def matched(found: FoundGroups, world: World, tree: int) -> dict[tuple, int]:
+def matched(found: FoundGroups, world: World, tree: int) -> dict[tuple[Any, ...], int]:
     """The group of every point of the space, at whole numbers."""
     points = [(t, *p) for t in range(3) for p in product(*map(range, [*spans(t), 1, 1][:2]))]
     topic = np.array([t for t, *_ in points], np.int32)

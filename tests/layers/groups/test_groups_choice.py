@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ ITEMS = st.lists(
 
 @settings(max_examples=100)
 @given(items=ITEMS, budget=st.integers(0, 30), table=st.sampled_from([0, 40, 10_000]))
-def test_packing_is_best_or_bounded(items: list, budget: int, table: int) -> None:
+def test_packing_is_best_or_bounded(items: list[Any], budget: int, table: int) -> None:
     value = np.array([whole + part for whole, _, part in items], float)
     weight = np.array([weight for _, weight, _ in items], int)
     found, best = pack(value, weight, budget, table), most(value, weight, budget)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +43,7 @@ TREE = "RK RM KA KB MC MD"
 SENT = {(6, (0, 2)): 2.0, (6, (0, 1, 2, 3)): 2.0, (6, (3,)): 10.0, (6, ()): 8.0}
 
 
-def paper(folder: Path, **more) -> fanplan.Dataset:
+def paper(folder: Path, **more: Any) -> fanplan.Dataset:
     given_ = {"links": LINKS} | more
     return fanplan.Dataset(write_group_dataset(folder, NAMES, routes_of(SENT), **given_))
 
@@ -52,7 +53,7 @@ def dataset(tmp_path: Path) -> fanplan.Dataset:
     return paper(tmp_path / "dataset")
 
 
-def random_routes(seed: int, roots: int) -> tuple[list, int, Routes]:
+def random_routes(seed: int, roots: int) -> tuple[list[Any], int, Routes]:
     """Links of a tree, the number of brokers, and traffic."""
     world = random_world(seed, roots)
     routes, _ = merged_routes(routes_of_world(world)[0])
@@ -71,7 +72,15 @@ SELECT = ("top:30%", "top:100%", "threshold:0", "budget:1", "budget:6")
     st.booleans(),
     st.sampled_from(["links", "per-publisher", "given"]),
 )
-def test_plans_of_all_kinds_pass(tmp_path_factory, seed, roots, select, rank, shortcuts, trees):
+def test_plans_of_all_kinds_pass(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    roots: Any,
+    select: Any,
+    rank: str,
+    shortcuts: bool,
+    trees: str,
+) -> None:
     folder = tmp_path_factory.mktemp("world")
     links, size, routes = random_routes(seed, roots)
     if trees == "per-publisher" and size > 2:
@@ -97,7 +106,7 @@ def test_plans_of_all_kinds_pass(tmp_path_factory, seed, roots, select, rank, sh
         assert told["entries"] <= int(select.partition(":")[2])
 
 
-def hung_table(names: list[str], links: list, sources: np.ndarray) -> pa.Table:
+def hung_table(names: list[str], links: list[Any], sources: np.ndarray) -> pa.Table:
     """The tree of links as a table, hung at each source and at a broker where nothing enters."""
     rows = []
     for root in sorted({*sources.tolist(), len(names) - 1}):
@@ -112,7 +121,7 @@ def hung_table(names: list[str], links: list, sources: np.ndarray) -> pa.Table:
     return pa.table(dict(zip(("root", "parent", "child"), map(list, columns), strict=True)))
 
 
-def test_the_paper_s_tree(dataset, tmp_path):
+def test_the_paper_s_tree(dataset: fanplan.Dataset, tmp_path: Path) -> None:
     made = fanplan.groups(dataset, "budget:3", prices={"control": 0.0})
     plan = made.save(tmp_path / "plan")
     groups = pq.read_table(plan / "virtual_groups.parquet").to_pylist()
@@ -132,21 +141,21 @@ def test_the_paper_s_tree(dataset, tmp_path):
     assert told["delay"] == (14 * 2 + 8 * 4) / 22
 
 
-def test_equal_input_gives_equal_bytes(dataset, tmp_path):
+def test_equal_input_gives_equal_bytes(dataset: fanplan.Dataset, tmp_path: Path) -> None:
     one, other = (fanplan.groups(dataset).save(tmp_path / name) for name in ("one", "other"))
     files = sorted(path.name for path in one.iterdir())
     assert "group_trees.parquet" in files
     assert all((one / name).read_bytes() == (other / name).read_bytes() for name in files)
 
 
-def test_roots_where_nothing_is_published_are_told(tmp_path):
+def test_roots_where_nothing_is_published_are_told(tmp_path: Path) -> None:
     dataset = paper(tmp_path / "d", trees=tree_table(R=TREE, A="AK KR"))
     made = fanplan.groups(dataset, trees="given")
     assert made.summary()["silent"] == ["A"]
     assert check_plan(made.save(tmp_path / "plan"), dataset.path).ok
 
 
-def test_each_publisher_has_its_shortest_paths(tmp_path):
+def test_each_publisher_has_its_shortest_paths(tmp_path: Path) -> None:
     """From R the way to C is over M; from A it is over a link of its own."""
     sent = SENT | {(0, (2, 3)): 3.0}
     latency = [1.0] * len(LINKS) + [2.0]
@@ -162,23 +171,23 @@ def test_each_publisher_has_its_shortest_paths(tmp_path):
 # ---- wrong plans
 
 
-def rows(folder: Path, table: str) -> list[dict]:
+def rows(folder: Path, table: str) -> list[dict[Any, Any]]:
     return pq.read_table(folder / f"{table}.parquet").to_pylist()
 
 
-def edit(folder: Path, table: str, change) -> None:
+def edit(folder: Path, table: str, change: Callable[..., Any]) -> None:
     path = folder / f"{table}.parquet"
     content = change(rows(folder, table))
     pq.write_table(pa.Table.from_pylist(content, schema=pq.read_schema(path)), path)
 
 
-def amend(folder: Path, **changes) -> None:
+def amend(folder: Path, **changes: Any) -> None:
     path = folder / "plan.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"groups": content["groups"] | changes}))
 
 
-def first(content: list[dict], **changes) -> list[dict]:
+def first(content: list[dict[Any, Any]], **changes: Any) -> list[dict[Any, Any]]:
     return [content[0] | changes, *content[1:]]
 
 
@@ -263,19 +272,19 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def plan(made, tmp_path: Path) -> Path:
+def plan(made: tuple[Path, Path], tmp_path: Path) -> Path:
     return shutil.copytree(made[1], tmp_path / "plan")
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_in_a_table_is_named(made, plan, wrong):
+def test_what_is_wrong_in_a_table_is_named(made: tuple[Path, Path], plan: Path, wrong: Any) -> None:
     table, change, named = wrong
     edit(plan, table, change)
     result = check_plan(plan, made[0])
     assert any(named in text for text in result.violations), result.violations
 
 
-def test_a_member_that_is_bypassed_is_named(tmp_path):
+def test_a_member_that_is_bypassed_is_named(tmp_path: Path) -> None:
     """K wants what A gets below it."""
     sent = {(6, (0, 4)): 2.0}
     path = write_group_dataset(tmp_path / "d", NAMES, routes_of(sent), LINKS)
@@ -287,7 +296,7 @@ def test_a_member_that_is_bypassed_is_named(tmp_path):
     assert any("shortcuts: bypasses a member (1): group 0, 'R' to 'A'" in text for text in said)
 
 
-def test_the_same_group_twice_is_named(made, plan):
+def test_the_same_group_twice_is_named(made: tuple[Path, Path], plan: Path) -> None:
     for table in ("virtual_groups", "group_members", "group_links", "shortcuts"):
         edit(plan, table, lambda r: [*r, *(x | {"group": 3} for x in r if x["group"] == 0)])
     said = check_plan(plan, made[0]).violations
@@ -299,7 +308,7 @@ LEDGER = ("publications", "delay", "messages", "matches", "saving", "entries", "
 LEDGER += ("matches_total", "unwanted", "overhead")
 
 
-def test_what_is_wrong_in_the_record_is_named(made, plan):
+def test_what_is_wrong_in_the_record_is_named(made: tuple[Path, Path], plan: Path) -> None:
     ledger = dict.fromkeys(LEDGER, 9999.0)
     amend(plan, **dict.fromkeys(COUNTS, 99), ledger=ledger, default=ledger, bound=1.0)
     said = {text.partition(" (")[0] for text in check_plan(plan, made[0]).violations}
@@ -323,7 +332,7 @@ def test_a_rule_that_is_not_kept_is_named(made, plan, rule):
     assert any(said in text for text in check_plan(plan, made[0]).violations)
 
 
-def test_a_longer_way_is_named(tmp_path):
+def test_a_longer_way_is_named(tmp_path: Path) -> None:
     links, latency = [*LINKS, (0, 3)], [1.0] * 6 + [5.0]
     path = write_group_dataset(tmp_path / "d", NAMES, routes_of(SENT), links, latency=latency)
     plan = fanplan.groups(fanplan.Dataset(path), trees="per-publisher").save(tmp_path / "plan")
@@ -336,7 +345,7 @@ def test_a_longer_way_is_named(tmp_path):
     assert any("trees: a shorter way from 'R' (1): 'D' to 'M'" in text for text in said), said
 
 
-def test_a_given_tree_that_was_changed_is_named(tmp_path):
+def test_a_given_tree_that_was_changed_is_named(tmp_path: Path) -> None:
     dataset = paper(tmp_path / "d", links=None, trees=tree_table(R=TREE))
     plan = fanplan.groups(dataset, trees="given").save(tmp_path / "plan")
     edit(
@@ -349,7 +358,9 @@ def test_a_given_tree_that_was_changed_is_named(tmp_path):
     assert "trees: a given link is missing (1): 'M' to 'D'" in said
 
 
-def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
+def test_a_plan_that_fails_its_check_is_not_written(
+    dataset: fanplan.Dataset, tmp_path: Path
+) -> None:
     made = fanplan.groups(dataset, "top:100%")
     made.section.tables["group_members"] = made.section.tables["group_members"].slice(1)
     with pytest.raises(CheckError, match="groups"):
@@ -413,18 +424,18 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
-def test_bad_input_is_named(tmp_path, bad):
+def test_bad_input_is_named(tmp_path: Path, bad: Any) -> None:
     world, wishes, named = bad
     with pytest.raises(InputError, match=re.escape(named)):
         fanplan.groups(paper(tmp_path / "d", **world), **wishes)
 
 
-def test_nothing_is_published(tmp_path):
+def test_nothing_is_published(tmp_path: Path) -> None:
     path = write_group_dataset(tmp_path / "d", NAMES, routes_of({(6, (0,)): 0.0}), LINKS)
     with pytest.raises(InputError, match="nothing is published at 'R'"):
         fanplan.groups(fanplan.Dataset(path))
 
 
-def test_a_share_may_be_a_number(dataset):
+def test_a_share_may_be_a_number(dataset: fanplan.Dataset) -> None:
     one, other = (fanplan.groups(dataset, text).summary() for text in ("top:50%", "top:0.5"))
     assert one["selected"] == other["selected"] == 2

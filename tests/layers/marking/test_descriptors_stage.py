@@ -130,7 +130,7 @@ def test_groups_may_span_batches() -> None:
         }
     )
 
-    def counted(*cuts: int) -> list[tuple]:
+    def counted(*cuts: int) -> list[tuple[Any, ...]]:
         def batches() -> Iterator[pa.RecordBatch]:
             for start, end in zip((0, *cuts), (*cuts, 8), strict=True):
                 yield rows.slice(start, end - start)

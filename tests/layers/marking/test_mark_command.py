@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -85,7 +86,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 def test_wrong_use_is_answered_and_nothing_is_written(
-    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: Any
 ) -> None:
     words, said = wrong
     assert run("mark", dataset, "--out", tmp_path / "plan", *words) == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +55,7 @@ def any_marking(problem: MarkingProblem, seed: int) -> np.ndarray:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10**6), st.booleans())
-def test_any_marking_becomes_any_other(seed, shared):
+def test_any_marking_becomes_any_other(seed: int, shared: bool) -> None:
     problem = random_shared_problem(seed) if shared else random_source_problem(seed)
     names = named_links(problem)
     old, new = any_marking(problem, seed), any_marking(problem, seed + 1)
@@ -73,7 +75,7 @@ def test_any_marking_becomes_any_other(seed, shared):
 
 
 @pytest.fixture
-def stored(tmp_path):
+def stored(tmp_path: Path) -> Any:
     """Plans for other counts at the same nodes, so that they mark the same trees differently."""
     rng = np.random.default_rng(5)
     pairs = {tuple(sorted(pair)) for root in (0, 3, 5) for pair in random_tree(rng, root, 9)}
@@ -89,7 +91,7 @@ def stored(tmp_path):
     return datasets[1].path, *plans
 
 
-def test_stored_markings(stored):
+def test_stored_markings(stored: Any) -> None:
     dataset, old, new, _ = stored
     made = stage_marking(old, new, dataset, 1)
     assert made.steps == len(made.changes) > 1
@@ -99,7 +101,7 @@ def test_stored_markings(stored):
     assert stage_marking(old, new, None, len(made.changes) - 1).steps == 2
 
 
-def test_a_wrong_order_is_found_by_the_check_of_states(stored):
+def test_a_wrong_order_is_found_by_the_check_of_states(stored: Any) -> None:
     dataset, old, *_ = stored
     problem = load_marking(dataset, old.section(MarkingRecord).wishes)
     names = named_links(problem)
@@ -109,7 +111,7 @@ def test_a_wrong_order_is_found_by_the_check_of_states(stored):
     assert "p-link behind an s-link" in judged(publish, publish, publish, problem, names).broken[0]
 
 
-def test_other_trees_change_at_once(stored):
+def test_other_trees_change_at_once(stored: Any) -> None:
     dataset, old, _, other = stored
     made = stage_marking(old, other, dataset, 1000)
     assert made.steps == 1

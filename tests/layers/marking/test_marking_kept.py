@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from marking_worlds import all_markings, random_shared_problem, random_source_problem
@@ -12,7 +14,7 @@ from fanplan.layers.marking.search.marking import exact_marking, kept_marking
 
 @pytest.mark.parametrize("make", [random_source_problem, random_shared_problem])
 @pytest.mark.parametrize("priced", [False, True])
-def test_the_fewest_marks_change_and_the_rest_costs_least(make, priced: bool) -> None:
+def test_the_fewest_marks_change_and_the_rest_costs_least(make: Any, priced: bool) -> None:
     changes = 0
     for seed in range(12):
         problem = make(seed, nodes=5, priced=priced)

@@ -118,7 +118,7 @@ def test_the_best_merged_marking_is_the_best_of_all() -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_what_would_take_hours_is_refused(monkeypatch, shared: bool) -> None:
+def test_what_would_take_hours_is_refused(monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
     problem, ads, subs = world(3, shared)
     monkeypatch.setattr(marking_merged, "STEPS", 1)
     with pytest.raises(InputError, match=r"merge: up to .* Mark without merging"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,9 +57,10 @@ def random_network(seed: int, nodes: int = 8) -> tuple[MarkedNetwork, pa.Table]:
     return world, pa.table(dict(zip(("root", "parent", "child"), map(list, columns), strict=True)))
 
 
-def spanning(rng: np.random.Generator, pairs: list, root: int) -> list[tuple[int, int]]:
+def spanning(rng: np.random.Generator, pairs: list[Any], root: int) -> list[tuple[int, int]]:
     """A random tree of links from a root to all nodes."""
-    joined, edges = {root}, []
+    edges: list[tuple[int, int]] = []
+    joined = {root}
     while True:
         ways = [(a, b) for pair in pairs for a, b in (pair, pair[::-1])]
         open_ = [(a, b) for a, b in ways if a in joined and b not in joined]
@@ -79,7 +81,14 @@ KINDS = ("shared:n2", "per-source", "given")
     st.sampled_from([0.0, 0.5]),
     st.booleans(),
 )
-def test_markings_of_all_kinds_pass(tmp_path_factory, seed, trees, sending, storing, raw):
+def test_markings_of_all_kinds_pass(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    trees: Any,
+    sending: str,
+    storing: Any,
+    raw: bool,
+) -> None:
     folder = tmp_path_factory.mktemp("world")
     world, table = random_network(seed)
     dataset = fanplan.Dataset(write_marking_dataset(folder / "d", world, table))
@@ -98,7 +107,7 @@ def test_markings_of_all_kinds_pass(tmp_path_factory, seed, trees, sending, stor
 
 
 @given(st.integers(0, 10**6), st.booleans())
-def test_the_check_counts_the_same_another_way(seed, shared):
+def test_the_check_counts_the_same_another_way(seed: int, shared: bool) -> None:
     problem = random_shared_problem(seed) if shared else random_source_problem(seed)
     publish = np.random.default_rng(seed).random(problem.size) < 0.6
     walked, counts = walk_ways(problem, publish), descriptor_counts(problem)
@@ -112,7 +121,7 @@ def dataset(tmp_path: Path) -> fanplan.Dataset:
     return fanplan.Dataset(write_marking_dataset(tmp_path / "dataset", figure_2()))
 
 
-def test_figure_2_costs_what_the_paper_says(dataset, tmp_path):
+def test_figure_2_costs_what_the_paper_says(dataset: fanplan.Dataset, tmp_path: Path) -> None:
     made = fanplan.mark(dataset, "per-source")
     costs = [(row["marking"], row["cost"]) for row in made.compared()]
     assert costs == [
@@ -128,7 +137,7 @@ def test_figure_2_costs_what_the_paper_says(dataset, tmp_path):
     ]
 
 
-def test_nodes_need_no_table_of_brokers(tmp_path):
+def test_nodes_need_no_table_of_brokers(tmp_path: Path) -> None:
     """B has no client; it is known from the links, or from the trees."""
     world = figure_2()
     path = write_marking_dataset(tmp_path / "links", world, brokers=False)
@@ -154,7 +163,7 @@ def covered(tmp_path: Path) -> fanplan.Dataset:
 
 
 @pytest.mark.parametrize("trees", ["per-source", "shared:B"])
-def test_merging_counts_less(covered, tmp_path, trees):
+def test_merging_counts_less(covered: fanplan.Dataset, tmp_path: Path, trees: str) -> None:
     """On A to B τ sinks from 4 to 2 as C covers, on the others σ from 4 to 3 as B does.
 
     The marks that are best without merging are so with it.
@@ -175,7 +184,7 @@ def test_merging_counts_less(covered, tmp_path, trees):
     assert check_plan(plan, covered.path).ok
 
 
-def test_merging_may_mark_otherwise(tmp_path):
+def test_merging_may_mark_otherwise(tmp_path: Path) -> None:
     """A publishes 3 descriptors; C and D want the same 2, so that A to B pays as an s-link."""
     world = network("ABCD", ["AB", "BC", "BD"], {"A": 3}, {"C": 2, "D": 2})
     covers = [(False, "D", ["C"], 2)]
@@ -194,14 +203,16 @@ MISMERGED = {
 
 
 @pytest.mark.parametrize("wrong", MISMERGED.values(), ids=MISMERGED.keys())
-def test_wrong_merged_counts_are_named(covered, tmp_path, wrong):
+def test_wrong_merged_counts_are_named(
+    covered: fanplan.Dataset, tmp_path: Path, wrong: Any
+) -> None:
     change, said = wrong
     plan = fanplan.mark(covered, "per-source", merge=True).save(tmp_path / "plan")
     edit(plan, change)
     assert any(said in text for text in check_plan(plan, covered.path).violations)
 
 
-def test_wrong_merged_costs_are_named(covered, tmp_path):
+def test_wrong_merged_costs_are_named(covered: fanplan.Dataset, tmp_path: Path) -> None:
     made = fanplan.mark(covered, "per-source", merge=True)
     plan = made.save(tmp_path / "plan")
     amend(plan, merged=dict.fromkeys(made.summary()["merged"], 99.0))
@@ -210,13 +221,13 @@ def test_wrong_merged_costs_are_named(covered, tmp_path):
         assert part in said
 
 
-def test_raw_regions_are_not_merged(covered):
+def test_raw_regions_are_not_merged(covered: fanplan.Dataset) -> None:
     with pytest.raises(InputError, match="merge: covered regions cannot both count"):
         fanplan.mark(covered, "per-source", raw=True, merge=True)
 
 
-def test_too_much_to_merge_is_refused(tmp_path):
-    beyond = [(True, None, [], 2_000_000)]
+def test_too_much_to_merge_is_refused(tmp_path: Path) -> None:
+    beyond: list[Any] = [(True, None, [], 2_000_000)]
     dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", figure_2(), covers=beyond))
     with pytest.raises(InputError, match=r"2,000,000 regions.*Mark without merging"):
         fanplan.mark(dataset, "per-source", merge=True)
@@ -225,19 +236,19 @@ def test_too_much_to_merge_is_refused(tmp_path):
 # ---- wrong plans
 
 
-def edit(folder: Path, change) -> None:
+def edit(folder: Path, change: Callable[..., Any]) -> None:
     path = folder / "marks.parquet"
     rows = change(pq.read_table(path).to_pylist())
     pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
 
 
-def amend(folder: Path, **changes) -> None:
+def amend(folder: Path, **changes: Any) -> None:
     path = folder / "plan.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"marking": content["marking"] | changes}))
 
 
-def first(rows, **changes):
+def first(rows: int, **changes: Any) -> Any:
     return [rows[0] | changes, *rows[1:]]
 
 
@@ -259,7 +270,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_in_the_table_is_named(dataset, tmp_path, wrong):
+def test_what_is_wrong_in_the_table_is_named(
+    dataset: fanplan.Dataset, tmp_path: Path, wrong: Any
+) -> None:
     change, named = wrong
     plan = fanplan.mark(dataset, "per-source").save(tmp_path / "plan")
     edit(plan, change)
@@ -271,7 +284,7 @@ RECORDED = ("nodes", "publishers", "subscribers", "published", "subscribed", "li
 RECORDED += ("s_links", "cost", "pub_everywhere", "sub_everywhere")
 
 
-def test_what_is_wrong_in_the_record_is_named(dataset, tmp_path):
+def test_what_is_wrong_in_the_record_is_named(dataset: fanplan.Dataset, tmp_path: Path) -> None:
     plan = fanplan.mark(dataset, "per-source").save(tmp_path / "plan")
     amend(plan, **dict.fromkeys(RECORDED, 99))
     edited, *said = check_plan(plan, dataset.path).violations
@@ -281,7 +294,9 @@ def test_what_is_wrong_in_the_record_is_named(dataset, tmp_path):
     ]
 
 
-def test_a_marking_dearer_than_broadcasting_is_no_plan(dataset, tmp_path):
+def test_a_marking_dearer_than_broadcasting_is_no_plan(
+    dataset: fanplan.Dataset, tmp_path: Path
+) -> None:
     """All links s-links: valid, but not the best."""
     plan = fanplan.mark(dataset, "per-source").save(tmp_path / "plan")
     edit(plan, lambda rows: [row | {"mark": "s"} for row in rows])
@@ -290,7 +305,9 @@ def test_a_marking_dearer_than_broadcasting_is_no_plan(dataset, tmp_path):
     assert said == ["plan.json: marking.cost (1): 8.0 is more than the 6.0 of broadcasting"]
 
 
-def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
+def test_a_plan_that_fails_its_check_is_not_written(
+    dataset: fanplan.Dataset, tmp_path: Path
+) -> None:
     made = fanplan.mark(dataset, "per-source")
     object.__setattr__(made.section, "marks", made.section.marks.slice(1))
     with pytest.raises(CheckError, match="missing"):
@@ -339,14 +356,14 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
-def test_bad_input_is_named(tmp_path, bad):
+def test_bad_input_is_named(tmp_path: Path, bad: Any) -> None:
     world, trees, wishes, named = bad
     dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", world, trees))
     with pytest.raises(InputError, match=named):
         fanplan.mark(dataset, **wishes)
 
 
-def test_prices_of_links_need_links(tmp_path):
+def test_prices_of_links_need_links(tmp_path: Path) -> None:
     world = network("ABCD", None, {"A": 2}, {"C": 1, "D": 3})
     trees = tree_table(A="AB BC BD")
     dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", world, trees))
@@ -358,7 +375,7 @@ def test_prices_of_links_need_links(tmp_path):
             fanplan.mark(dataset, trees)
 
 
-def test_nobody_publishes(tmp_path):
+def test_nobody_publishes(tmp_path: Path) -> None:
     world = network("AB", ["AB"], {}, {"B": 1})
     dataset = fanplan.Dataset(write_marking_dataset(tmp_path / "d", world))
     with pytest.raises(InputError, match="advertisements: there is no region"):

@@ -112,7 +112,7 @@ cases = st.tuples(st.integers(1, 10), st.integers(1, 30), st.integers(0, 10**6))
 @given(cases, st.sampled_from(["estimate", "exact"]), st.sampled_from([0.4, 0.75, 1.0]))
 def test_loads_are_exact_and_limits_hold(case: tuple[int, int, int], load: str, lcf: float) -> None:
     problem = problem_of(*case)
-    params = AllocationParams(lcf=lcf, load=load)  # type: ignore[arg-type]
+    params = AllocationParams(lcf=lcf, load=load)
     made = [ranked_allocation(problem, ranking, params, 1) for ranking in RANKINGS]
     best = best_allocation(problem, params, 1, never)
     for found in (*made, best):
@@ -142,7 +142,7 @@ def fewest_by_trying(problem: ClientProblem, params: AllocationParams) -> int:
 @pytest.mark.parametrize("seed", range(6))
 def test_bound_is_below_the_optimum(seed: int, load: str) -> None:
     problem = problem_of(2, 3, seed, brokers=4, capacity=[4.0, 6.0, 9.0][seed % 3])
-    params = AllocationParams(lcf=1.0, load=load)  # type: ignore[arg-type]
+    params = AllocationParams(lcf=1.0, load=load)
     assert 1 <= fewest_brokers(problem, params) <= fewest_by_trying(problem, params)
 
 
@@ -161,7 +161,7 @@ def test_bound_counts_subscribers_that_cannot_share_a_broker() -> None:
         ),
     )
     for load in ("estimate", "exact"):
-        assert fewest_brokers(problem, AllocationParams(lcf=1.0, load=load)) == 3  # type: ignore[arg-type]
+        assert fewest_brokers(problem, AllocationParams(lcf=1.0, load=load)) == 3
 
 
 def test_bound_knows_that_a_publisher_beside_it_can_make_a_client_fit() -> None:
@@ -194,7 +194,7 @@ def by_hand() -> ClientProblem:
 )
 def test_orders_by_hand(ranking: str, order: list[int]) -> None:
     problem = by_hand()
-    found = ranked_clients(problem, clients_of(problem), ranking, 0)  # type: ignore[arg-type]
+    found = ranked_clients(problem, clients_of(problem), ranking, 0)
     assert found.tolist() == order
 
 

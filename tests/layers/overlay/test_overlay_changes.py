@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +72,9 @@ NAMES = [f"b{i}" for i in range(8)]
     st.integers(1, 3),
     st.integers(1, 3),
 )
-def test_any_overlay_becomes_any_other(seed, before, after, trees, others):
+def test_any_overlay_becomes_any_other(
+    seed: int, before: Any, after: Any, trees: int, others: int
+) -> None:
     if trees > 1 or others > 1:
         after = before
     old = random_shape(seed, sorted(before), trees, 5)
@@ -97,7 +101,7 @@ def test_any_overlay_becomes_any_other(seed, before, after, trees, others):
     assert (changes["start"], changes["stop"]) == (len(after - before), len(before - after))
 
 
-def test_degrees_hold_where_they_can():
+def test_degrees_hold_where_they_can() -> None:
     """Hub b0 of the old star hands over to b4: b1 must not get a third link on the way."""
     names = ["b0", "b1", "b2", "b3", "b4"]
     path = [("b0", "b1"), ("b1", "b2"), ("b2", "b3"), ("b3", "b4")]
@@ -115,7 +119,7 @@ def test_degrees_hold_where_they_can():
     assert now.same(new)
 
 
-def test_states_that_are_no_trees_are_named():
+def test_states_that_are_no_trees_are_named() -> None:
     names = ["b0", "b1", "b2"]
     apart = Shape(set(names), {0: {("b0", "b1")}}, dict.fromkeys(names, 0), {})
     assert judge_overlay(apart, LimitsRecord(), NOTHING).broken == ("tree 0: cut off (1): 'b2'",)
@@ -132,7 +136,7 @@ def test_states_that_are_no_trees_are_named():
     ]
 
 
-def test_limits_of_two_plans_are_the_looser_ones():
+def test_limits_of_two_plans_are_the_looser_ones() -> None:
     one = LimitsRecord(degree=3, degrees={"b0": 2, "b1": 5}, diameter=4, hops=(("b0", "b1", 2),))
     other = LimitsRecord(degree=4, hops=(("b0", "b1", 3), ("b1", "b2", 1)))
     found = looser(one, other)
@@ -141,7 +145,7 @@ def test_limits_of_two_plans_are_the_looser_ones():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_stored_overlays_with_their_ledger(tmp_path, seed):
+def test_stored_overlays_with_their_ledger(tmp_path: Path, seed: int) -> None:
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", random_world(seed, brokers=9)))
     old, new = (
         load_plan(fanplan.overlay(dataset, metric=metric, seed=seed).save(tmp_path / metric))
@@ -159,7 +163,7 @@ def test_stored_overlays_with_their_ledger(tmp_path, seed):
         stage_overlay(old, new, None, 1)
 
 
-def test_stored_allocations_move_clients(tmp_path):
+def test_stored_allocations_move_clients(tmp_path: Path) -> None:
     world = random_world(2, brokers=16, capacity=40.0)
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     old, new = (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,7 +38,9 @@ TREES = ("overlap", "cover", "hybrid", "interest", "random", "improved")
 
 @settings(max_examples=30)
 @given(st.integers(0, 10**6), st.sampled_from(TREES), st.booleans())
-def test_trees_of_all_kinds_pass(tmp_path_factory, seed, metric, links):
+def test_trees_of_all_kinds_pass(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, metric: Any, links: bool
+) -> None:
     folder = tmp_path_factory.mktemp("world")
     dataset = fanplan.Dataset(write_overlay_dataset(folder / "d", random_world(seed, links=links)))
     made = fanplan.overlay(dataset, metric=metric, seed=seed)
@@ -56,7 +59,9 @@ def test_trees_of_all_kinds_pass(tmp_path_factory, seed, metric, links):
     st.sampled_from(RANKINGS),
     st.sampled_from(["exact", "estimate"]),
 )
-def test_allocations_of_all_kinds_pass(tmp_path_factory, seed, ranking, load):
+def test_allocations_of_all_kinds_pass(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, ranking: Any, load: str
+) -> None:
     folder = tmp_path_factory.mktemp("world")
     world = random_world(seed, brokers=16, capacity=40.0)
     dataset = fanplan.Dataset(write_overlay_dataset(folder / "d", world))
@@ -67,13 +72,13 @@ def test_allocations_of_all_kinds_pass(tmp_path_factory, seed, ranking, load):
     assert told["clients"] == len(world.publishers) + len(world.subscribers)
 
 
-def test_several_trees_pass_and_never_cost_more(tmp_path):
+def test_several_trees_pass_and_never_cost_more(tmp_path: Path) -> None:
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", random_world(3, brokers=9)))
     one = fanplan.overlay(dataset, prices={"delayed": 1.0})
     made = fanplan.overlay(dataset, prices={"delayed": 1.0}, trees=3)
     assert check_plan(made.save(tmp_path / "plan"), dataset.path).ok
 
-    def objective(told):
+    def objective(told: Any) -> Any:
         arrivals = told["link_messages"] / told["messages_per_arrival"]
         return told["link_messages"] + told["delay_mean"] * arrivals
 
@@ -83,7 +88,9 @@ def test_several_trees_pass_and_never_cost_more(tmp_path):
         assert links.num_rows == made.summary()["trees"] * 8
 
 
-def test_limits_hold_in_the_plan_and_are_recorded_by_name(dataset, tmp_path):
+def test_limits_hold_in_the_plan_and_are_recorded_by_name(
+    dataset: fanplan.Dataset, tmp_path: Path
+) -> None:
     asked = {"degree": 3, "degrees": {"b0": 2}, "within": [("p0", ["b1", "s3"], 3)]}
     plan = fanplan.overlay(dataset, diameter=4, **asked).save(tmp_path / "plan")
     section = json.loads((plan / "plan.json").read_text())["overlay"]
@@ -94,19 +101,19 @@ def test_limits_hold_in_the_plan_and_are_recorded_by_name(dataset, tmp_path):
     assert {(a, b) for a, b, _ in section["limits"]["hops"]} == ends
 
 
-def edit(folder: Path, table: str, change) -> None:
+def edit(folder: Path, table: str, change: Callable[..., Any]) -> None:
     path = folder / f"{table}.parquet"
     rows = change(pq.read_table(path).to_pylist())
     pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(path)), path)
 
 
-def amend(folder: Path, **changes) -> None:
+def amend(folder: Path, **changes: Any) -> None:
     path = folder / "plan.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"overlay": content["overlay"] | changes}))
 
 
-def another_end(rows):
+def another_end(rows: int) -> Any:
     """The first link leads elsewhere."""
     first = rows[0] | {"b": next(f"b{i}" for i in range(1, 5) if f"b{i}" != rows[0]["b"])}
     return [first, *rows[1:]]
@@ -129,7 +136,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-def test_what_is_wrong_in_a_table_is_named(dataset, tmp_path, wrong):
+def test_what_is_wrong_in_a_table_is_named(
+    dataset: fanplan.Dataset, tmp_path: Path, wrong: Any
+) -> None:
     table, change, named = wrong
     plan = fanplan.overlay(dataset, metric="overlap").save(tmp_path / "plan")
     edit(plan, table, change)
@@ -149,14 +158,16 @@ def test_what_is_wrong_in_a_table_is_named(dataset, tmp_path, wrong):
         ({"limits": {"hops": [["b0", "b1", 1], ["b0", "b2", 1], ["b1", "b2", 1]]}}, "limit: hops"),
     ],
 )
-def test_what_is_wrong_in_the_record_is_named(dataset, tmp_path, changes, named):
+def test_what_is_wrong_in_the_record_is_named(
+    dataset: fanplan.Dataset, tmp_path: Path, changes: Any, named: str
+) -> None:
     plan = fanplan.overlay(dataset, metric="overlap").save(tmp_path / "plan")
     amend(plan, **changes)
     violations = check_plan(plan, dataset.path).violations
     assert any(named in text for text in violations), violations
 
 
-def test_wrong_allocations_are_named(tmp_path):
+def test_wrong_allocations_are_named(tmp_path: Path) -> None:
     world = random_world(2, brokers=8, capacity=60.0)
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     plan = fanplan.allocate(dataset, metric="overlap").save(tmp_path / "plan")
@@ -172,7 +183,9 @@ def test_wrong_allocations_are_named(tmp_path):
     assert any("not at exactly one broker" in text for text in violations)
 
 
-def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
+def test_a_plan_that_fails_its_check_is_not_written(
+    dataset: fanplan.Dataset, tmp_path: Path
+) -> None:
     made = fanplan.overlay(dataset, metric="overlap")
     made.section.tables["links"] = made.section.tables["links"].slice(1)
     with pytest.raises(CheckError, match="cut off"):
@@ -180,7 +193,7 @@ def test_a_plan_that_fails_its_check_is_not_written(dataset, tmp_path):
     assert not (tmp_path / "plan").exists()
 
 
-def test_enough_brokers_or_an_answer_that_says_how_many(tmp_path):
+def test_enough_brokers_or_an_answer_that_says_how_many(tmp_path: Path) -> None:
     world = random_world(2, brokers=8, capacity=36.0)
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     needed = fanplan.allocate(dataset).summary()["brokers"]
@@ -191,7 +204,7 @@ def test_enough_brokers_or_an_answer_that_says_how_many(tmp_path):
     assert fanplan.allocate(dataset, brokers=needed).summary()["brokers"] == needed
 
 
-def test_stable_leaves_no_broker_over_its_capacity(tmp_path):
+def test_stable_leaves_no_broker_over_its_capacity(tmp_path: Path) -> None:
     world = random_world(4, brokers=8, capacity=70.0)
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     made = fanplan.allocate(dataset, stable=True)
@@ -199,7 +212,7 @@ def test_stable_leaves_no_broker_over_its_capacity(tmp_path):
     assert made.summary()["overloaded"] == []
 
 
-def test_replanning_stays_near(tmp_path):
+def test_replanning_stays_near(tmp_path: Path) -> None:
     world = random_world(5, brokers=8, capacity=60.0)
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     old = fanplan.allocate(dataset, ranking="gli", metric="overlap").save(tmp_path / "old")
@@ -228,25 +241,25 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
-def test_bad_wishes_are_named(dataset, bad):
+def test_bad_wishes_are_named(dataset: fanplan.Dataset, bad: Any) -> None:
     options, named = bad
     with pytest.raises(InputError, match=named):
         fanplan.overlay(dataset, **options)
 
 
-def test_rates_are_no_wish_of_an_allocation(dataset):
+def test_rates_are_no_wish_of_an_allocation(dataset: fanplan.Dataset) -> None:
     with pytest.raises(InputError, match="rates: the load of clients counts rates already"):
         fanplan.allocate(dataset, rates=True)
 
 
-def test_impossible_limits_say_what_would_do(dataset):
+def test_impossible_limits_say_what_would_do(dataset: fanplan.Dataset) -> None:
     with pytest.raises(InfeasibleError, match="diameter") as caught:
         fanplan.overlay(dataset, degree=2, diameter=2)
     enough = int(caught.value.value)
     assert fanplan.overlay(dataset, degree=2, diameter=enough).summary()["diameter"] <= enough
 
 
-def test_links_that_do_not_connect_are_named(tmp_path):
+def test_links_that_do_not_connect_are_named(tmp_path: Path) -> None:
     world = random_world(1, links=True)
     apart = OverlayWorld(
         world.capacity, world.publishers, world.subscribers, world.sent, world.links[:2]
@@ -257,7 +270,7 @@ def test_links_that_do_not_connect_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["improved", "overlap", "interest", "random"])
-def test_one_broker_needs_none_of_the_given_links(tmp_path, metric):
+def test_one_broker_needs_none_of_the_given_links(tmp_path: Path, metric: str) -> None:
     world = random_world(1, links=True)
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     made = fanplan.allocate(dataset, metric=metric)
@@ -265,14 +278,14 @@ def test_one_broker_needs_none_of_the_given_links(tmp_path, metric):
     assert check_plan(made.save(tmp_path / "plan"), dataset.path).ok
 
 
-def test_a_broker_without_capacity_is_named(tmp_path):
+def test_a_broker_without_capacity_is_named(tmp_path: Path) -> None:
     world = OverlayWorld((5.0, 0.0), (0,), (1,), ((0, (0,), 4.0),))
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     with pytest.raises(InputError, match="broker 'b1' has no capacity"):
         fanplan.allocate(dataset)
 
 
-def test_a_client_bigger_than_every_broker_stands_alone_and_is_named(tmp_path):
+def test_a_client_bigger_than_every_broker_stands_alone_and_is_named(tmp_path: Path) -> None:
     world = OverlayWorld((5.0,) * 4, (0, 1), (1, 2), ((0, (0,), 40.0), (1, (1,), 2.0)))
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     made = fanplan.allocate(dataset)

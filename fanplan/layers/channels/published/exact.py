@@ -35,7 +35,7 @@ class ExactParams(MethodParams):
     """Whether a row may go to several channels, as in Eq. 1."""
 
 
-def exact(problem: InterestProblem, params: ExactParams, seed: int, stop: Stop) -> ChannelMap:
+def exact(problem: InterestProblem, params: ExactParams, _seed: int, _stop: Stop) -> ChannelMap:
     """The cheapest map of all; the search is short and does not ask ``stop``."""
     interests, group = different_subscribers(problem)
     used = min(params.channels, problem.size)

@@ -172,5 +172,5 @@ class Deaf:
     def __init__(self, stop: Stop) -> None:
         self.stop = stop
 
-    def __call__(self, best_cost: float) -> bool:
+    def __call__(self, _best_cost: float) -> bool:
         return self.stop(math.inf)

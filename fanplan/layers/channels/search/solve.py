@@ -43,7 +43,7 @@ LARGE = 60_000
 long: each step costs more there and gains less."""
 
 
-def unknown_cost(cover: Cover) -> float:
+def unknown_cost(_cover: Cover) -> float:
     return math.inf
 
 
@@ -61,7 +61,8 @@ class Solver:
 
     @property
     def params(self) -> KmodesParams:
-        return self.effort.params
+        result: KmodesParams = self.effort.params
+        return result
 
     @property
     def stop(self) -> Stop:

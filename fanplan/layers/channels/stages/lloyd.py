@@ -172,9 +172,9 @@ def task_joins(setting: LloydSetting, path: str, batches: Batches) -> Batches:
         of_channel[users] += amounts
         traffic[row["channel"]] += row["traffic"]
     members = load_members(path, setting.channels)
-    for channel in wanted:
+    for channel, asked in wanted.items():
         now = members[:, channel] != 0
-        row = joined_row(channel, wanted[channel], traffic[channel], now, setting.weights)
+        row = joined_row(channel, asked, traffic[channel], now, setting.weights)
         yield pa.RecordBatch.from_pylist([row], JOINED)
 
 

@@ -214,16 +214,13 @@ def join_or_leave(
 
     ``runs`` are those of the broker on the channel, which carries ``rate`` messages.
     """
-    wishes, members, sets = p.wishes, p.state.members, p.state.sets
+    wishes, members = p.wishes, p.state.members
     row, want, rank = homes.row, homes.want, homes.rank
     own = people[members[channel][people] != joining]
     if not len(own):
         return False
     want[own] = 0.0
-    for r, k in runs:
-        for h in wishes.people[wishes.bounds[r] : wishes.bounds[r + 1]]:
-            if members[channel, h] != joining and depends(members, sets[k], channel, h):
-                want[h] += wishes.total[row[k]]
+    add_wants(p, homes, channel, joining, runs)
     sign = 1.0 if joining else -1.0
     turns = np.empty(len(runs), np.int64)
     order = own[np.argsort(-sign * want[own], kind="mergesort")]
@@ -250,6 +247,16 @@ def join_or_leave(
         members[channel, h] = joining
     p.sizes[channel] += (best + 1) if joining else -(best + 1)
     return True
+
+
+@compiled
+def add_wants(p: Pricing, homes: Homes, channel: int, joining: bool, runs: Longs) -> None:
+    """Add what each subscriber who may join or leave gets by no other channel."""
+    wishes, members = p.wishes, p.state.members
+    for r, k in runs:
+        for h in wishes.people[wishes.bounds[r] : wishes.bounds[r + 1]]:
+            if members[channel, h] != joining and depends(members, p.state.sets[k], channel, h):
+                homes.want[h] += wishes.total[homes.row[k]]
 
 
 @compiled

@@ -50,7 +50,7 @@ class RowGenes:
         return maps
 
     def evaluate(
-        self, population: Ints, changed: Bools, costs: Floats, params: Any, rng: Generator
+        self, population: Ints, _changed: Bools, costs: Floats, params: Any, rng: Generator
     ) -> None:
         self.settle(population, costs, params.passes, rng)
 

@@ -75,7 +75,7 @@ class SubscriptionGenes:
         return made
 
     def evaluate(
-        self, population: Ints, changed: Bools, costs: Floats, params: Any, rng: Generator
+        self, population: Ints, changed: Bools, costs: Floats, _params: Any, _rng: Generator
     ) -> None:
         sets = (self.members, self.audience, self.weight, self.starts, self.words, self.masks)
         update_costs(population, changed, costs, *sets)

@@ -217,7 +217,7 @@ def move_by_weight(
     problem: InterestProblem,
     map: ChannelMap,
     params: HybridParams,
-    stop: Stop,
+    _stop: Stop,
 ) -> ChannelMap:
     """Section 4.2, "non-iterative": move items in order up to the limit of unicast.
 

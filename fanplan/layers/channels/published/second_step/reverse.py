@@ -59,7 +59,7 @@ class Gathering(NamedTuple):
     """``COST`` of Eq. 1, messages sent by ``MULTICAST`` and by ``UNICAST``."""
 
 
-def reverse(problem: InterestProblem, params: HybridParams, seed: int, stop: Stop) -> ChannelMap:
+def reverse(problem: InterestProblem, params: HybridParams, _seed: int, stop: Stop) -> ChannelMap:
     """Section 4: start from T = W and greedily move the flow that lowers the cost most.
 
     Ends when no move lowers the cost and the unicast share is within the limit, which holds even

@@ -55,7 +55,7 @@ SLACK = 1e-3
 """A trial that costs up to this part of perfect multicast more is still improved, then compared."""
 
 
-def always(cover: Cover) -> bool:
+def always(_cover: Cover) -> bool:
     return True
 
 
