@@ -77,7 +77,7 @@ def test_change_of_every_swap_is_that_of_the_ledger(
     u, v = int(tree.a[link]), int(tree.b[link])
     hung = movable_of(tree, search.offers, search.rules.degree)
     detach(hung, search.offers, link)
-    halves = cut_halves(hung, search.traffic, u, v, params.messages, params.delay, everywhere)
+    halves = cut_halves(hung, search.terms.traffic, u, v, params.messages, params.delay, everywhere)
     length = {(u, v): 1.0} if links is None else dict(zip_links(links))
     for x, y in pairs_to_try(halves.small, links):
         new = judge_tree(search, with_link_replaced(tree, link, x, y)).objective
@@ -108,9 +108,8 @@ def test_best_swap_is_the_best_of_all_under_degree_and_diameter(
     tree = least_diameter(search.rules.degree, np.zeros(size))
     assert tree is not None
     hung = movable_of(tree, search.offers, search.rules.degree)
-    known = (search.traffic, search.rules, search.prices, search.offers)
     for link in range(len(tree.a)):
-        swap = best_swap(hung, *known, link, NO_LIMIT)
+        swap = best_swap(hung, search.terms, link, NO_LIMIT)
         assert np.array_equal(hung.a, tree.a)
         half = tree_without(tree, link)
         trees = [
@@ -240,7 +239,7 @@ def test_a_sample_of_the_routes_still_gives_a_tree() -> None:
     problem = problem_of(40, 2, routes=300)
     params = ImproveParams(most_ends=500)
     search = search_of(problem, params, 0)
-    assert len(search.traffic.ends) < 1000
+    assert len(search.terms.traffic.ends) < 1000
     start = random_tree(problem, 1)
     found = descend(search, start, np.random.default_rng(0), never)
     assert judge_tree(search, found).objective < judge_tree(search, start).objective

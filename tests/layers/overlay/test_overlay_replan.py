@@ -105,11 +105,10 @@ def test_swaps_know_the_price_of_changes_and_of_links_that_other_trees_have(
     tree, start, shared = (random_tree(problem, seed + i) for i in range(3))
     search = search_of(problem, params, seed, start, shared)
     hung = movable_of(tree, search.offers, search.rules.degree)
-    known = (search.traffic, search.rules, search.prices, search.offers)
     before = judge_tree(search, tree)
     spare = seed % 2
     for link in range(len(tree.a)):
-        swap = best_swap(hung, *known, link, spare)
+        swap = best_swap(hung, search.terms, link, spare)
         if swap.x != NONE:
             after = judge_tree(search, with_link_replaced(tree, link, swap.x, swap.y))
             assert after.objective - before.objective == pytest.approx(swap.change, abs=1e-6)

@@ -96,6 +96,14 @@ class Packing(NamedTuple):
     exact: bool
 
 
+class Placing(NamedTuple):
+    """Clients on their way to brokers: who they are, who is where by now, and what counts."""
+
+    clients: Clients
+    state: Loads
+    packing: Packing
+
+
 def ranked_allocation(
     problem: ClientProblem, ranking: Ranking, params: AllocationParams, seed: int
 ) -> Allocation:
@@ -110,10 +118,10 @@ def ranked_allocation(
     stack, choose = largest_first(problem), SIMILAR
     if ranking == "baseline":
         stack, choose = np.random.default_rng((seed, 1)).permutation(len(stack)), RANDOM
-    state = nobody_placed(clients, len(stack))
+    placing = Placing(clients, nobody_placed(clients, len(stack)), packing)
     draws = np.random.default_rng((seed, 2)).random(len(order))
-    used = fill_brokers(clients, state, packing, order, stack, 0, choose, draws)
-    return finished(problem, packing, state, stack[:used])
+    used = fill_brokers(placing, order, stack, 0, choose, draws)
+    return finished(problem, placing, stack[:used])
 
 
 def ranked_clients(problem: ClientProblem, clients: Clients, ranking: Ranking, seed: int) -> Longs:
@@ -154,31 +162,25 @@ def largest_first(problem: ClientProblem) -> Longs:
 
 @compiled
 def fill_brokers(
-    clients: Clients,
-    state: Loads,
-    packing: Packing,
-    order: Longs,
-    stack: Longs,
-    used: int,
-    choose: int,
-    draws: Floats,
+    p: Placing, order: Longs, stack: Longs, used: int, choose: int, draws: Floats
 ) -> int:
     """Algorithm 3 of Tajuddin (2011); the number of brokers deployed from the stack.
 
     Clients that have a broker keep it. One too big for the next broker is deployed alone, and
     nobody joins it. If brokers run out, clients stay without one.
     """
+    clients, state = p.clients, p.state
     for i in range(len(order)):
         client, deployed = order[i], stack[:used]
         if state.broker[client] != NONE:
             continue
         if choose == SAVING:
-            saved, score = client_savings(clients, state, packing, client)
-            broker = best_fit(state, packing, client, saved, score, deployed, NONE)
+            saved, score = client_savings(p, client)
+            broker = best_fit(p, client, saved, score, deployed, NONE)
         elif choose == SIMILAR:
-            broker = most_similar(clients, state, packing, client, deployed)
+            broker = most_similar(p, client, deployed)
         else:
-            broker = any_with_room(state, packing, client, deployed, draws[i])
+            broker = any_with_room(p, client, deployed, draws[i])
         if broker == NONE:
             if used == len(stack):
                 continue
@@ -189,42 +191,39 @@ def fill_brokers(
 
 
 @compiled
-def most_similar(
-    clients: Clients, state: Loads, packing: Packing, client: int, deployed: Longs
-) -> int:
+def most_similar(p: Placing, client: int, deployed: Longs) -> int:
     """Algorithm 4, where line 13 adds the similarity; ties go to the broker deployed first."""
-    load, impact = counted_load(state, packing), packing.impact[client]
+    load, impact = counted_load(p), p.packing.impact[client]
     total = np.zeros(len(load))
-    similarity_to(clients, state, client, total)
+    similarity_to(p.clients, p.state, client, total)
     best, most = NONE, -1.0
     for broker in deployed:
         # Line 19: the whole impact, without the correction.
-        if total[broker] > most and load[broker] + impact < packing.room[broker]:
+        if total[broker] > most and load[broker] + impact < p.packing.room[broker]:
             best, most = broker, total[broker]
     return best
 
 
 @compiled
-def any_with_room(state: Loads, packing: Packing, client: int, deployed: Longs, draw: float) -> int:
+def any_with_room(p: Placing, client: int, deployed: Longs, draw: float) -> int:
     """One of the brokers with room, all alike."""
-    load, impact = counted_load(state, packing), packing.impact[client]
+    load, impact = counted_load(p), p.packing.impact[client]
     fits = np.empty(len(deployed), dtype=np.int64)
     count = 0
     for broker in deployed:
-        if load[broker] + impact < packing.room[broker]:
+        if load[broker] + impact < p.packing.room[broker]:
             fits[count] = broker
             count += 1
     return fits[int(draw * count)] if count else NONE
 
 
 @compiled
-def client_savings(
-    clients: Clients, state: Loads, packing: Packing, client: int
-) -> tuple[Floats, Floats]:
+def client_savings(p: Placing, client: int) -> tuple[Floats, Floats]:
     """Per broker: what a client saves of its impact, and the score to prefer brokers by."""
+    clients, state = p.clients, p.state
     score = np.zeros(len(state.clients))
     exact_saved(clients, state, client, score)
-    if packing.exact:
+    if p.packing.exact:
         return score, score
     saved = np.zeros(len(state.clients))
     estimate_saved(clients, state, client, saved)
@@ -233,19 +232,13 @@ def client_savings(
 
 @compiled
 def best_fit(
-    state: Loads,
-    packing: Packing,
-    client: int,
-    saved: Floats,
-    score: Floats,
-    brokers: Longs,
-    avoid: int,
+    p: Placing, client: int, saved: Floats, score: Floats, brokers: Longs, avoid: int
 ) -> int:
     """The broker with room where a client saves most; ties go to the one that gets fullest.
 
     Brokers without clients and ``avoid`` do not count.
     """
-    load = counted_load(state, packing)
+    load, state, packing = counted_load(p), p.state, p.packing
     best, most, least = NONE, -1.0, np.inf
     for broker in brokers:
         left = packing.room[broker] - load[broker] - packing.impact[client] + saved[broker]
@@ -257,17 +250,18 @@ def best_fit(
 
 
 @compiled
-def counted_load(state: Loads, packing: Packing) -> Floats:
+def counted_load(p: Placing) -> Floats:
     """The loads that the rule looks at."""
-    return state.exact if packing.exact else state.estimate
+    return p.state.exact if p.packing.exact else p.state.estimate
 
 
-def finished(problem: ClientProblem, packing: Packing, state: Loads, used: Longs) -> Allocation:
+def finished(problem: ClientProblem, p: Placing, used: Longs) -> Allocation:
     """The allocation of a state, with the clients that exceed their broker; all must be placed."""
+    state, packing = p.state, p.packing
     waiting = packing.impact[state.broker == NONE]
     if len(waiting):
         raise too_few(problem, waiting, packing.room)
-    full = counted_load(state, packing) > packing.room * (1 + 1e-9)
+    full = counted_load(p) > packing.room * (1 + 1e-9)
     lone = np.flatnonzero(full[state.broker] & (state.clients[state.broker] == 1))
     kept = used[state.clients[used] > 0]
     return Allocation(state.broker, state.estimate, state.exact, lone, kept)

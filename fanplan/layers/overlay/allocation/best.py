@@ -15,6 +15,7 @@ from fanplan.layers.overlay.allocation.allocation import (
     Allocation,
     AllocationParams,
     Packing,
+    Placing,
     Ranking,
     counted_load,
     fill_brokers,
@@ -78,9 +79,10 @@ def best_allocation(
         origin = start.broker if isinstance(start, Allocation) else start
         most = len(origin) if most_moves is None else most_moves
         budget = MoveBudget(np.asarray(origin, dtype=np.int32), most)
-        first = AllocationStart(*resumed(problem, clients, packing, budget))
-    improve_by_moves(clients, first.state, packing, budget, first.used, random, stop)
-    found = finished(problem, packing, first.state, first.used)
+        first = resumed(problem, clients, packing, budget)
+    placing = Placing(clients, first.state, packing)
+    improve_by_moves(placing, budget, first.used, random, stop)
+    found = finished(problem, placing, first.used)
     return found if start is not None else on_cheaper_brokers(problem, packing, found)
 
 
@@ -148,7 +150,9 @@ def filled_starts(
         hubs = stack[state.clients[stack] > 0]
         deploy = np.concatenate((hubs, stack[state.clients[stack] == 0]))
         order = ranked_clients(problem, clients, ranking, seed)
-        used = fill_brokers(clients, state, packing, order, deploy, len(hubs), SAVING, np.empty(0))
+        used = fill_brokers(
+            Placing(clients, state, packing), order, deploy, len(hubs), SAVING, np.empty(0)
+        )
         if (state.broker != NONE).all():
             found.append(AllocationStart(state, deploy[:used]))
     return found
@@ -184,27 +188,28 @@ def on_cheaper_brokers(problem: ClientProblem, packing: Packing, found: Allocati
 
 def resumed(
     problem: ClientProblem, clients: Clients, packing: Packing, budget: MoveBudget
-) -> tuple[Loads, Longs]:
+) -> AllocationStart:
     """Old clients where they were as far as there is room, others where they save most.
 
     With it come the brokers used. An answer if that alone moves more clients than allowed.
     """
     check_origin(problem, clients, budget)
     state = nobody_placed(clients, len(packing.room))
+    placing = Placing(clients, state, packing)
     place_all(clients, state, budget.origin)
-    for broker in np.flatnonzero(counted_load(state, packing) > packing.room * (1 + 1e-9)):
-        relieve(clients, state, packing, int(broker))
+    for broker in np.flatnonzero(counted_load(placing) > packing.room * (1 + 1e-9)):
+        relieve(placing, int(broker))
     stack = largest_first(problem)
     used = stack[state.clients[stack] > 0]
     deploy = np.concatenate((used, stack[state.clients[stack] == 0]))
     order = np.argsort(-packing.impact, kind="stable")
-    count = fill_brokers(clients, state, packing, order, deploy, len(used), SAVING, np.empty(0))
+    count = fill_brokers(placing, order, deploy, len(used), SAVING, np.empty(0))
     needed = int(moved(budget, state))
     if needed > budget.most:
         what = f"{needed} clients must move for brokers to hold them"
         problem_found = Problem("most_moves", what, f"Allow {needed} moves")
         raise InfeasibleError("most_moves", needed, problem_found)
-    return state, deploy[:count]
+    return AllocationStart(state, deploy[:count])
 
 
 def check_origin(problem: ClientProblem, clients: Clients, budget: MoveBudget) -> None:
@@ -218,22 +223,24 @@ def check_origin(problem: ClientProblem, clients: Clients, budget: MoveBudget) -
         raise InputError(Problem("start", what, "Use positions of brokers, NONE for new clients"))
 
 
-def relieve(clients: Clients, state: Loads, packing: Packing, broker: int) -> None:
+def relieve(p: Placing, broker: int) -> None:
     """Clients leave a broker until the others fit or one is left: who relieves it most goes first.
 
     Nobody leaves who would be too big for any broker if somebody else can.
     """
-    load = counted_load(state, packing)
+    clients, state, packing = p
+    load = counted_load(p)
     while load[broker] > packing.room[broker] and state.clients[broker] > 1:
         there = np.flatnonzero(state.broker == broker)
-        gain = np.array([relief(clients, state, packing, int(client)) for client in there])
+        gain = np.array([relief(p, int(client)) for client in there])
         fits = packing.impact[there] <= packing.room.max()
         remove_client(clients, state, int(there[np.lexsort((-gain, ~fits))[0]]))
 
 
-def relief(clients: Clients, state: Loads, packing: Packing, client: int) -> float:
+def relief(p: Placing, client: int) -> float:
     """The load that would leave a broker with a client."""
-    broker, load = state.broker[client], counted_load(state, packing)
+    clients, state = p.clients, p.state
+    broker, load = state.broker[client], counted_load(p)
     before = load[broker]
     remove_client(clients, state, client)
     gain = float(before - load[broker])

@@ -10,7 +10,7 @@ from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.layers.overlay.allocation.allocation import (
-    Packing,
+    Placing,
     best_fit,
     client_savings,
     counted_load,
@@ -47,58 +47,43 @@ def moved(budget: MoveBudget, state: Loads) -> int:
 
 
 def improve_by_moves(
-    clients: Clients,
-    state: Loads,
-    packing: Packing,
-    budget: MoveBudget,
-    used: Longs,
-    random: np.random.Generator,
-    stop: Stop,
+    p: Placing, budget: MoveBudget, used: Longs, random: np.random.Generator, stop: Stop
 ) -> None:
     """Moves and emptying in turn until no broker can be emptied."""
-    movable = np.flatnonzero(packing.impact <= packing.room.max())
+    movable = np.flatnonzero(p.packing.impact <= p.packing.room.max())
     emptied = True
     while emptied:
         for _ in range(PASSES):
             order = random.permutation(movable)
-            if move_round(clients, state, packing, budget, order, used, stop) <= FEW * len(order):
+            if move_round(p, budget, order, used, stop) <= FEW * len(order):
                 break
-        emptied = empty_any(clients, state, packing, budget, used, stop)
+        emptied = empty_any(p, budget, used, stop)
 
 
-def move_round(
-    clients: Clients,
-    state: Loads,
-    packing: Packing,
-    budget: MoveBudget,
-    order: Longs,
-    used: Longs,
-    stop: Stop,
-) -> int:
+def move_round(p: Placing, budget: MoveBudget, order: Longs, used: Longs, stop: Stop) -> int:
     """Every client may move once; how many did, or 0 if told to stop."""
     count = 0
     for first in range(0, len(order), BETWEEN):
-        if stop(float((state.clients > 0).sum())):
+        if stop(float((p.state.clients > 0).sum())):
             return 0
         some = order[first : first + BETWEEN]
-        count += move_pass(clients, state, packing, budget, some, used)
+        count += move_pass(p, budget, some, used)
     return count
 
 
 @compiled
-def move_pass(
-    clients: Clients, state: Loads, packing: Packing, budget: MoveBudget, order: Longs, used: Longs
-) -> int:
+def move_pass(p: Placing, budget: MoveBudget, order: Longs, used: Longs) -> int:
     """Every client may move to where it saves more; how many did."""
-    load = counted_load(state, packing)
+    clients, state, packing = p
+    load = counted_load(p)
     count, left = 0, budget.most - moved(budget, state)
     for client in order:
         old, origin = state.broker[client], budget.origin[client]
         if left <= 0 and origin == old:
             continue
         remove_client(clients, state, client)
-        saved, score = client_savings(clients, state, packing, client)
-        new = best_fit(state, packing, client, saved, score, used, old)
+        saved, score = client_savings(p, client)
+        new = best_fit(p, client, saved, score, used, old)
         gain = score[new] - score[old] if new != NONE else 0.0
         # By the estimate a broker may be fuller without a publisher that many there listen to.
         holds = load[old] <= packing.room[old]
@@ -112,11 +97,9 @@ def move_pass(
     return count
 
 
-def empty_any(
-    clients: Clients, state: Loads, packing: Packing, budget: MoveBudget, used: Longs, stop: Stop
-) -> bool:
+def empty_any(p: Placing, budget: MoveBudget, used: Longs, stop: Stop) -> bool:
     """Try to empty each broker, the least loaded first; whether one was emptied."""
-    load = counted_load(state, packing)
+    load, state, packing = counted_load(p), p.state, p.packing
     filled = used[state.clients[used] > 0]
     emptied = False
     for broker in filled[np.argsort(load[filled], kind="stable")]:
@@ -125,15 +108,14 @@ def empty_any(
         free = np.maximum(packing.room[filled] - load[filled], 0.0)[state.clients[filled] > 0]
         # A cheap test that spares most attempts: all others must have room for the load together.
         if free.sum() - max(packing.room[broker] - load[broker], 0.0) >= load[broker]:
-            emptied = bool(empty(clients, state, packing, budget, used, broker)) or emptied
+            emptied = bool(empty(p, budget, used, broker)) or emptied
     return emptied
 
 
 @compiled
-def empty(
-    clients: Clients, state: Loads, packing: Packing, budget: MoveBudget, used: Longs, broker: int
-) -> bool:
+def empty(p: Placing, budget: MoveBudget, used: Longs, broker: int) -> bool:
     """Move all clients of a broker elsewhere, the largest first, or none of them."""
+    clients, state, packing = p
     before = state.broker.copy()
     leaving = np.flatnonzero(before == broker)
     if packing.impact[leaving].max() > packing.room.max():
@@ -142,22 +124,23 @@ def empty(
         remove_client(clients, state, client)
     done = True
     for client in leaving[np.argsort(-packing.impact[leaving], kind="mergesort")]:
-        saved, score = client_savings(clients, state, packing, client)
-        new = best_fit(state, packing, client, saved, score, used, broker)
+        saved, score = client_savings(p, client)
+        new = best_fit(p, client, saved, score, used, broker)
         if new != NONE:
             place_client(clients, state, client, new)
-        elif not eject(clients, state, packing, used, broker, client):
+        elif not eject(p, used, broker, client):
             done = False
             break
     if not done or moved(budget, state) > budget.most:
-        put_back(clients, state, before)
+        put_back(p, before)
         return False
     return True
 
 
 @compiled
-def put_back(clients: Clients, state: Loads, before: Ints) -> None:
+def put_back(p: Placing, before: Ints) -> None:
     """Undo all moves since ``before``."""
+    clients, state = p.clients, p.state
     other = np.flatnonzero(state.broker != before)
     for client in other:
         if state.broker[client] != NONE:
@@ -167,11 +150,10 @@ def put_back(clients: Clients, state: Loads, before: Ints) -> None:
 
 
 @compiled
-def eject(
-    clients: Clients, state: Loads, packing: Packing, used: Longs, avoid: int, client: int
-) -> bool:
+def eject(p: Placing, used: Longs, avoid: int, client: int) -> bool:
     """Place a client where another one, that fits elsewhere, makes room for it."""
-    load, impact = counted_load(state, packing), packing.impact
+    clients, state, packing = p
+    load, impact = counted_load(p), packing.impact
     tries = 0
     for other in range(len(state.broker)):
         home = state.broker[other]
@@ -182,11 +164,11 @@ def eject(
             continue
         tries += 1
         remove_client(clients, state, other)
-        saved, score = client_savings(clients, state, packing, client)
-        if best_fit(state, packing, client, saved, score, np.array([home]), avoid) == home:
+        saved, score = client_savings(p, client)
+        if best_fit(p, client, saved, score, np.array([home]), avoid) == home:
             place_client(clients, state, client, home)
-            saved, score = client_savings(clients, state, packing, other)
-            new = best_fit(state, packing, other, saved, score, used, avoid)
+            saved, score = client_savings(p, other)
+            new = best_fit(p, other, saved, score, used, avoid)
             if new != NONE:
                 place_client(clients, state, other, new)
                 return True

@@ -108,7 +108,6 @@ def descend(search: TreeSearch, start: Tree, random: np.random.Generator, stop: 
     Each visit finds the best link in place of one; see ``halves`` for what it takes.
     """
     hung = movable_of(start, search.offers, search.rules.degree)
-    known = (search.traffic, search.rules, search.prices, search.offers)
     tree, objective = start, judge_tree(search, start).objective
     least = 1e-9 * (1.0 + objective)
     queue = first_visits(search, start, random)
@@ -116,7 +115,7 @@ def descend(search: TreeSearch, start: Tree, random: np.random.Generator, stop: 
     spare = spare_changes(search, start)
     while left > 0 and not stop(objective):
         turn = queue[at : at + min(VISITS, left)]
-        visited, swap = next_swap(hung, *known, turn, spare, least)
+        visited, swap = next_swap(hung, search.terms, turn, spare, least)
         at = (at + visited) % len(queue)
         left -= visited
         if swap.x != NONE and carries(search, tree, swap):
@@ -132,7 +131,7 @@ def first_visits(search: TreeSearch, start: Tree, random: np.random.Generator) -
     if search.rules.changes == NO_LIMIT:
         return queue
     hung = movable_of(start, search.offers, search.rules.degree)
-    gain = promise(hung, search.traffic, search.rules, search.prices, search.offers, queue)
+    gain = promise(hung, search.terms, queue)
     return queue[np.argsort(gain, kind="stable")]
 
 

@@ -96,16 +96,30 @@ class SwapPrices(NamedTuple):
     breach: float
 
 
+class SwapTerms(NamedTuple):
+    """What swaps of links are judged by."""
+
+    traffic: TreeTraffic
+    rules: TreeRules
+    prices: SwapPrices
+    offers: Offers
+
+
 @dataclass(frozen=True, eq=False)
 class TreeSearch:
     """What stays the same while a tree is improved."""
 
     problem: OverlayProblem
     params: ImproveParams
-    rules: TreeRules
-    traffic: TreeTraffic
-    prices: SwapPrices
-    offers: Offers
+    terms: SwapTerms
+
+    @property
+    def rules(self) -> TreeRules:
+        return self.terms.rules
+
+    @property
+    def offers(self) -> Offers:
+        return self.terms.offers
 
 
 @dataclass(frozen=True)
@@ -162,14 +176,9 @@ def search_of(
     longest = max(1.0, float(offers.latency.max(initial=0.0)))
     worst = params.messages * float(traffic.messages.sum()) + params.delay * arrivals * longest
     worst += max(offers.fresh, float(offers.price.max(initial=0.0)))
-    return TreeSearch(
-        problem,
-        params,
-        rules_of(params.limits, problem.size, params.most_changes),
-        traffic,
-        SwapPrices(float(params.messages), float(params.delay), 1.0 + problem.size * worst),
-        offers,
-    )
+    rules = rules_of(params.limits, problem.size, params.most_changes)
+    prices = SwapPrices(float(params.messages), float(params.delay), 1.0 + problem.size * worst)
+    return TreeSearch(problem, params, SwapTerms(traffic, rules, prices, offers))
 
 
 def rules_of(limits: TreeLimits, brokers: int, most_changes: int | None = None) -> TreeRules:

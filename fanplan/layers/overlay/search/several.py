@@ -186,7 +186,8 @@ def search_beside(
     rest = replace(problem, routes=mine, links=links_left(problem, overlay, tree, mine))
     search = search_of(rest, params, seed, shared=others)
     taken = np.bincount(np.concatenate(others), minlength=problem.size)
-    return replace(search, rules=search.rules._replace(degree=search.rules.degree - taken))
+    rules = search.rules._replace(degree=search.rules.degree - taken)
+    return replace(search, terms=search.terms._replace(rules=rules))
 
 
 def links_left(problem: OverlayProblem, overlay: Overlay, tree: int, mine: Routes) -> Links | None:

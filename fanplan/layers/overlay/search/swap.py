@@ -18,9 +18,9 @@ from fanplan.layers.overlay.search.halves import (
     reach_of,
     too_far,
 )
-from fanplan.layers.overlay.search.judge import NO_LIMIT, SwapPrices, TreeRules
+from fanplan.layers.overlay.search.judge import NO_LIMIT, SwapTerms
 from fanplan.layers.overlay.search.movable import Movable, attach, detach
-from fanplan.layers.overlay.search.offers import Offers, TreeTraffic
+from fanplan.layers.overlay.search.offers import Offers
 
 
 class Swap(NamedTuple):
@@ -35,39 +35,25 @@ class Swap(NamedTuple):
 
 @compiled
 def next_swap(
-    hung: Movable,
-    traffic: TreeTraffic,
-    rules: TreeRules,
-    prices: SwapPrices,
-    offers: Offers,
-    queue: Longs,
-    spare: int,
-    least: float,
+    hung: Movable, terms: SwapTerms, queue: Longs, spare: int, least: float
 ) -> tuple[int, Swap]:
     """Visit links in turn until a swap lowers the objective by more than ``least``.
 
     Returns how many were visited, and the swap; its x is NONE if there is none.
     """
     for i in range(len(queue)):
-        swap = best_swap(hung, traffic, rules, prices, offers, queue[i], spare)
+        swap = best_swap(hung, terms, queue[i], spare)
         if swap.x != NONE and swap.change < -least:
             return i + 1, swap
     return len(queue), Swap(NONE, NONE, NONE, NONE, 0.0)
 
 
 @compiled
-def promise(
-    hung: Movable,
-    traffic: TreeTraffic,
-    rules: TreeRules,
-    prices: SwapPrices,
-    offers: Offers,
-    queue: Longs,
-) -> Floats:
+def promise(hung: Movable, terms: SwapTerms, queue: Longs) -> Floats:
     """What the best swap of each link would change the objective by; 0 if there is none."""
     gain = np.zeros(len(queue))
     for i in range(len(queue)):
-        swap = best_swap(hung, traffic, rules, prices, offers, queue[i], rules.changes)
+        swap = best_swap(hung, terms, queue[i], terms.rules.changes)
         gain[i] = 0.0 if swap.x == NONE else swap.change
     return gain
 
@@ -79,31 +65,24 @@ def make_swap(hung: Movable, offers: Offers, swap: Swap) -> None:
 
 
 @compiled
-def best_swap(
-    hung: Movable,
-    traffic: TreeTraffic,
-    rules: TreeRules,
-    prices: SwapPrices,
-    offers: Offers,
-    link: int,
-    spare: int,
-) -> Swap:
+def best_swap(hung: Movable, terms: SwapTerms, link: int, spare: int) -> Swap:
     """The best link in place of one; x is NONE if there is none.
 
     ``spare`` new links may be added beside what this one leaves. Exact for limits on degree and
     diameter; with hop limits the cheapest ends are tried.
     """
+    _, rules, prices, offers = terms
     tight = hung.room[hung.a[link]] < 0, hung.room[hung.b[link]] < 0
     offer, length = hung.offer[link], hung.length[link]
     u, v = detach(hung, offers, link)
     far = rules.diameter < NO_LIMIT or len(rules.hops) > 0
-    halves = cut_halves(hung, traffic, u, v, prices.message, prices.delay, far)
+    halves = cut_halves(hung, terms.traffic, u, v, prices.message, prices.delay, far)
     reach = reach_of(hung, rules, halves)
     new = offers.tracked if offer == NONE else offers.new[offer]
     may_add = spare + new > 0
-    found = best_offer(hung, rules, prices, offers, halves, reach, link, may_add)
+    found = best_offer(hung, terms, halves, reach, link, may_add)
     if offers.open and (may_add or not offers.tracked):
-        found = best_pair(hung, rules, prices, offers, halves, reach, found)
+        found = best_pair(hung, terms, halves, reach, found)
     before = prices.breach * (too_far(rules, reach, u, v) + tight[0] + tight[1])
     before += prices.delay * halves.arrivals * length
     if offer == NONE:
@@ -116,16 +95,10 @@ def best_swap(
 
 @compiled
 def best_offer(
-    hung: Movable,
-    rules: TreeRules,
-    prices: SwapPrices,
-    offers: Offers,
-    halves: Halves,
-    reach: HopReach,
-    link: int,
-    may_add: bool,
+    hung: Movable, terms: SwapTerms, halves: Halves, reach: HopReach, link: int, may_add: bool
 ) -> Swap:
     """The best of the offers between the halves. O(offers at the smaller half × hops outside)."""
+    _, rules, prices, offers = terms
     best = Swap(link, NONE, NONE, NONE, 0.0)
     for x in halves.few:
         for i in range(offers.at[x], offers.at[x + 1]):
@@ -144,16 +117,9 @@ def best_offer(
 
 
 @compiled
-def best_pair(
-    hung: Movable,
-    rules: TreeRules,
-    prices: SwapPrices,
-    offers: Offers,
-    halves: Halves,
-    reach: HopReach,
-    best: Swap,
-) -> Swap:
+def best_pair(hung: Movable, terms: SwapTerms, halves: Halves, reach: HopReach, best: Swap) -> Swap:
     """The best of all pairs between the halves, if it is better than the best offer."""
+    _, rules, prices, offers = terms
     own = prices.delay * halves.arrivals + offers.fresh
     if reach.limited:
         ones, others = ends_to_try(hung, halves, 0, reach), ends_to_try(hung, halves, 1, reach)
