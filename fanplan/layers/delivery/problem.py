@@ -230,6 +230,16 @@ def local_interest(problem: DeliveryProblem, domain: int, messages: Floats) -> D
     return DomainInterest(reduced, own, alike)
 
 
+def expanded(starts: Longs, row: Longs | Ints) -> tuple[Longs, Longs]:
+    """For every i the entries of list ``row[i]``: (i, position of the entry), one list after the
+    other; list r has the positions ``starts[r]:starts[r + 1]``.
+    """
+    sizes = np.diff(starts)[row]
+    which = np.repeat(np.arange(len(row)), sizes)
+    within = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return which, starts[row[which]] + within
+
+
 @compiled
 def nearest_brokers(root: Ints, parent: Ints, domain: Ints, domains: int) -> Ints:
     """Of each tree and domain the broker with fewest hops from the root, ties to the first."""

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from fanplan.core.arrays import Bools, Ints, Longs
 from fanplan.layers.channels.map import MapPairs
-from fanplan.layers.delivery.problem import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem, expanded
 from fanplan.network.brokers import Routes
 
 
@@ -71,7 +71,6 @@ def values_of_parcels(
 ) -> tuple[Longs, Longs]:
     """The values of its class for every parcel that does not go directly."""
     starts = np.searchsorted(row, np.arange(problem.interest.size + 1))
-    sizes = np.where(direct[problem.row], 0, np.diff(starts)[problem.row])
-    parcel = np.repeat(np.arange(len(problem.row)), sizes)
-    within = np.arange(len(parcel)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return parcel, value[starts[problem.row[parcel]] + within]
+    routed = np.flatnonzero(~direct[problem.row])
+    which, at = expanded(starts, problem.row[routed])
+    return routed[which], value[at]

@@ -19,7 +19,7 @@ from fanplan.data.reader import read_stage
 from fanplan.layers.channels.changes.world import ChannelWorld, channel_world
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions
 from fanplan.layers.channels.map import map_pairs
-from fanplan.layers.delivery.problem import DeliveryProblem
+from fanplan.layers.delivery.problem import DeliveryProblem, expanded
 from fanplan.layers.delivery.read import ChannelReach, domains_of
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.recount import recounted_routes
@@ -162,10 +162,7 @@ def read_senders(dataset: Path, truth: ChannelTruth) -> Senders:
     classes = len(truth.audience_starts) - 1
     starts = np.searchsorted(row, np.arange(classes + 1))
     total = np.bincount(row, sent, classes)
-    counts = np.diff(starts)[truth.classes]
-    flow = np.repeat(np.arange(len(truth.classes)), counts)
-    within = np.arange(len(flow)) - np.repeat(np.cumsum(counts) - counts, counts)
-    at = starts[truth.classes[flow]] + within
+    flow, at = expanded(starts, truth.classes)
     share = sent[at] / np.maximum(total[row[at]], np.finfo(float).tiny)
     messages = share * truth.messages[flow]
     used = messages > 0

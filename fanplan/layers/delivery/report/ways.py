@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.delivery.problem import expanded
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes
 from fanplan.layers.groups.carried import group_keys, stored_keys
@@ -149,7 +150,8 @@ def delivering(ways: TrafficWays, channels: bool) -> Passages:
     # A place is a home broker, or beyond these the domain whose channel delivers.
     place = np.where(way[kept] == CHANNEL, brokers + problem.domain[home], home)
     row, place, people = pairs_counted(ways.row[kept], place, brokers + problem.domains)
-    parcel, at = parcels_of(problem.row, row, problem.interest.size)
+    starts = np.searchsorted(row, np.arange(problem.interest.size + 1))
+    parcel, at = expanded(starts, problem.row)
     root = problem.trees.root[problem.tree[parcel]].astype(np.int64)
     target = place[at]
     heard = np.flatnonzero(target >= brokers)
@@ -163,15 +165,6 @@ def pairs_counted(row: Longs, place: Longs, places: int) -> tuple[Longs, Longs, 
     """Different pairs of class and place, ascending, and how often each comes."""
     key, times = np.unique(row * places + place, return_counts=True)
     return key // places, key % places, times
-
-
-def parcels_of(parcel_row: NDArray[np.int32], row: Longs, size: int) -> tuple[Longs, Longs]:
-    """Every parcel with each entry of its class: (parcel, position in ``row``)."""
-    starts = np.searchsorted(row, np.arange(size + 1))
-    sizes = np.diff(starts)[parcel_row]
-    parcel = np.repeat(np.arange(len(parcel_row)), sizes)
-    within = np.arange(len(parcel)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return parcel, starts[parcel_row[parcel]] + within
 
 
 def positions_in_overlay(ways: TrafficWays, problem: OverlayProblem) -> NDArray[np.int64]:

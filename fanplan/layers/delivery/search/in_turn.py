@@ -17,7 +17,12 @@ from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pair
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.delivery.ledger import groups_left
-from fanplan.layers.delivery.problem import DeliveryProblem, DomainInterest, local_interest
+from fanplan.layers.delivery.problem import (
+    DeliveryProblem,
+    DomainInterest,
+    expanded,
+    local_interest,
+)
 from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.carried import group_keys
@@ -94,7 +99,8 @@ def joined_maps(
     assigned, members, domain = [], [], []
     for z, (local, map) in enumerate(maps):
         starts = map.assigned.starts(local.problem.size)
-        segment, channel = spread_values(starts, map.assigned.right, local.row)
+        segment, at = expanded(starts, local.row)
+        channel = map.assigned.right[at]
         assigned.append((segments[local.segment[segment]], first + channel))
         members.append((first + map.members.left, map.members.right))
         domain += [z] * map.channels
@@ -107,14 +113,6 @@ def together(parts: Sequence[tuple[Longs | Ints, Ints]]) -> MapPairs:
     if not parts:
         return NO_PAIRS
     return map_pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def spread_values(starts: Longs, values: Ints, row: Longs) -> tuple[Longs, Ints]:
-    """The values of ``row[i]`` for every i: positions i, and the values."""
-    sizes = np.diff(starts)[row]
-    position = np.repeat(np.arange(len(row)), sizes)
-    within = np.arange(len(position)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return position, values[starts[row][position] + within]
 
 
 def completed(
