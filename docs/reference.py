@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import fanplan
-from fanplan.cli.plan import flag_of
+from fanplan.cli.flags import flag_of
 from fanplan.core.options import Options, about, default_of, types_of
 from fanplan.layers import command_of, commands
 

@@ -2,84 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
 import typer
 
 from fanplan.cli import options
+from fanplan.cli.flags import flags_named
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.core.options import Options, option
 
-Events = Annotated[int, typer.Option(help="Events that happen.", min=0)]
-Loss = Annotated[float, typer.Option(help="Chance that a message is lost, and sent again.")]
-Layer = Annotated[
-    str | None, typer.Option(help="groups or marking.", show_default="the one the plan has")
-]
-Restarts = Annotated[
-    int | None,
-    typer.Option(help="Nodes that lose their state between events.", show_default="0; marking"),
-]
-Burst = Annotated[
-    int | None,
-    typer.Option(help="Events that happen close together.", show_default="1; marking"),
-]
-Updates = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of the events that are changes of subscriptions.", show_default="0.2; groups"
-    ),
-]
-RebuildEvery = Annotated[
-    int | None,
-    typer.Option(
-        help="Changes after which groups are rebuilt; 0: never.", show_default="20; groups"
-    ),
-]
-Hold = Annotated[
-    str | None,
-    typer.Option(
-        help="What the root holds back meanwhile: all, affected or none.",
-        show_default="affected; groups",
-    ),
-]
 
-FLAGS = {
-    name: "--" + name.replace("_", "-")
-    for name in ("events", "loss", "restarts", "burst", "updates", "rebuild_every", "hold", "layer")
-}
+@dataclass(frozen=True)
+class ChurnOptions(Options):
+    """What happens to a plan; an option of the protocol of one layer is given for that layer."""
+
+    events: int = option(1000, "Events that happen.", at_least=0)
+    loss: float = option(0.0, "Chance that a message is lost, and sent again.")
+    layer: str | None = option(None, "groups or marking.", shown="the one the plan has")
+    restarts: int | None = option(
+        None, "Nodes that lose their state between events.", shown="0; marking"
+    )
+    burst: int | None = option(None, "Events that happen close together.", shown="1; marking")
+    updates: float | None = option(
+        None, "Share of the events that are changes of subscriptions.", shown="0.2; groups"
+    )
+    rebuild_every: int | None = option(
+        None, "Changes after which groups are rebuilt; 0: never.", shown="20; groups"
+    )
+    hold: str | None = option(
+        None,
+        "What the root holds back meanwhile: all, affected or none.",
+        shown="affected; groups",
+    )
 
 
 def churn(
     plan: options.PlanFolder,
     workload: options.Workload,
-    events: Events = 1000,
-    loss: Loss = 0.0,
-    layer: Layer = None,
-    restarts: Restarts = None,
-    burst: Burst = None,
-    updates: Updates = None,
-    rebuild_every: RebuildEvery = None,
-    hold: Hold = None,
     seed: options.Seed = 0,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
+    **given: Any,
 ) -> None:
     """Simulate the protocols of a plan while subscriptions change and clients come and go."""
     from fanplan import api
 
     run = engine(master, remote, json)
-    wishes: dict[str, Any] = {
-        "restarts": restarts,
-        "burst": burst,
-        "updates": updates,
-        "rebuild_every": rebuild_every,
-        "hold": hold,
-    }
-    with named_by_flag(FLAGS), api.dataset_of_plan(plan, workload, run) as dataset:
-        made = api.churn(
-            plan, dataset, layer=layer, events=events, loss=loss, seed=seed, engine=run, **wishes
-        )
+    with named_by_flag(flags_named(ChurnOptions)):
+        ChurnOptions.given(given)
+        with api.dataset_of_plan(plan, workload, run) as dataset:
+            made = api.churn(plan, dataset, seed=seed, engine=run, **given)
     if json:
         show_json(made.summary())
     else:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fanplan.cli import changes, churn, generate, options, papers, report, simulate
+from fanplan.cli.flags import with_signature
 from fanplan.cli.plan import add_planning
 from fanplan.cli.replayed import show_replay
 from fanplan.cli.run import engine
@@ -73,8 +74,8 @@ def ingest(
 
 
 add_planning(app)
-app.command("simulate")(simulate.simulate)
-app.command("churn")(churn.churn)
+app.command("simulate")(with_signature(simulate.simulate, simulate.SimulateOptions))
+app.command("churn")(with_signature(churn.churn, churn.ChurnOptions))
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)

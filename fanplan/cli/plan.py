@@ -6,18 +6,19 @@ import inspect
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fanplan.cli import options as common
+from fanplan.cli.flags import flags_named, option_parameters, parameter
 from fanplan.cli.run import engine, named_by_flag, rehearsing
 from fanplan.cli.show import show_json, show_part
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CURVE, PLAN, require_free
-from fanplan.core.options import Command, about, default_of, kinds_of, types_of
+from fanplan.core.options import Command, about, types_of
 from fanplan.core.prices import PAPER
 from fanplan.layers import commands, shown_by
 from fanplan.plan.made import Answer, Note
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from fanplan.data.engine import Engine
 
 NOTHING = "none"
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def add_planning(app: typer.Typer) -> None:
@@ -55,9 +55,7 @@ def parameters(command: Command) -> Iterator[inspect.Parameter]:
     """What the command line takes: the options of the layer, then those of all commands."""
     yield parameter("workload", common.Workload, MISSING)
     yield parameter("out", common.Out, MISSING)
-    hints = types_of(command.params)
-    for item in fields(command.params):
-        yield flag_parameter(command, item, hints[item.name])
+    yield from option_parameters(command.params, command.swept)
     if command.compare:
         words = f"{command.compare_help}; or {NOTHING}."
         option = typer.Option(help=words, show_default=command.compare)
@@ -77,41 +75,10 @@ def parameters(command: Command) -> Iterator[inspect.Parameter]:
         yield parameter(old, Annotated[str | None, option])
 
 
-def parameter(name: str, kind: Any, default: Any = None) -> inspect.Parameter:
-    given = inspect.Parameter.empty if default is MISSING else default
-    return inspect.Parameter(name, KEYWORD, default=given, annotation=kind)
-
-
-def flag_parameter(command: Command, item: Field[Any], hint: Any) -> inspect.Parameter:
-    """An option as a flag: as text where words must be read, else by its own type."""
-    said, default = about(item), default_of(item)
-    kinds = kinds_of(hint)
-    names = [flag_of(item)]
-    help = said.help + (f" [{said.unit}]" if said.unit else "")
-    if kinds == (bool,):
-        kind: Any = bool
-        default = False
-    elif said.read is not None or item.name == command.swept:
-        kind = list[str] if said.many else str
-        default = MISSING if default is MISSING else None
-    else:
-        kind = next((own for own in kinds if own in (int, float, Path)), str)
-    asked = kind | None if default is None else kind
-    shown: Any = said.shown if said.shown is not None else default not in (None, False)
-    option = typer.Option(*names, help=help, metavar=said.metavar, show_default=shown)
-    return parameter(item.name, Annotated[asked, option], default)
-
-
-def flag_of(item: Field[Any]) -> str:
-    return about(item).flag or "--" + item.name.replace("_", "-")
-
-
 def flags_of(command: Command) -> dict[str, str]:
     """Options by the flags that set them, so that errors can name these."""
-    found = {item.name: flag_of(item) for item in fields(command.params)}
-    for item in fields(command.params):
-        found |= dict.fromkeys(about(item).also, flag_of(item))
-    return found | {name: f"--{name}" for name in ("compare", "explain", "time", "seed")}
+    common_flags = {name: f"--{name}" for name in ("compare", "explain", "time", "seed")}
+    return flags_named(command.params) | common_flags
 
 
 def hidden(command: Command) -> list[str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fanplan.cli import options
+from fanplan.cli.flags import flags_named
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.core.folder import SIMULATION, require_free
+from fanplan.core.options import option
+from fanplan.simulation.params import SimulationParams
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,15 +23,6 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Brokers and links that are shown."""
-
-FLAGS: dict[str, str] = {
-    name: "--" + name.replace("_", "-")
-    for name in (
-        *("congestion", "latency_ms", "match_ms", "forward_ms", "unit_ms"),
-        *("times", "speed"),
-    )
-}
-"""Options of the interface by the flags that set them."""
 
 WORDS: dict[str, str] = {
     "latency_ms": "latency of links that nothing is known of, ms",
@@ -63,26 +58,21 @@ BESIDE = (
 """What is shown of a naive system."""
 
 
+@dataclass(frozen=True)
+class SimulateOptions(SimulationParams):
+    """How the messages enter, beside what the simulation is told."""
+
+    times: str | None = option(
+        None,
+        "measured (as the publications say) or drawn (evenly, by the seed).",
+        shown="measured where known",
+    )
+    speed: float = option(1.0, "Speed-up factor for arriving messages.", above=0)
+
+
 def simulate(
     plan: options.PlanFolder,
     workload: options.Workload,
-    congestion: Annotated[str, typer.Option(help="rule (the thesis'), queue, or none.")] = "rule",
-    latency_ms: Annotated[
-        float, typer.Option(help="Latency of links that the workload says nothing of.", min=0)
-    ] = 100.0,
-    match_ms: Annotated[
-        float, typer.Option(help="Time to match a message at a broker.", min=0)
-    ] = 0.0,
-    forward_ms: Annotated[float, typer.Option(help="Time to send one copy.", min=0)] = 0.0,
-    unit_ms: Annotated[float, typer.Option(help="Time unit in which load is counted.")] = 1000.0,
-    times: Annotated[
-        str | None,
-        typer.Option(
-            help="measured (as the publications say) or drawn (evenly, by the seed).",
-            show_default="measured where known",
-        ),
-    ] = None,
-    speed: Annotated[float, typer.Option(help="Messages enter so many times as fast.")] = 1.0,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for tables and figures; it appears whole or not at all."),
@@ -92,6 +82,7 @@ def simulate(
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
+    **given: Any,
 ) -> None:
     """Send the traffic of a workload through the brokers of a plan, event by event."""
     from fanplan import api
@@ -99,17 +90,10 @@ def simulate(
     if out is not None:
         require_free(out, SIMULATION, replace)
     run = engine(master, remote, json)
-    wishes: dict[str, Any] = {
-        "congestion": congestion,
-        "latency_ms": latency_ms,
-        "match_ms": match_ms,
-        "forward_ms": forward_ms,
-        "unit_ms": unit_ms,
-        "times": times,
-        "speed": speed,
-    }
-    with named_by_flag(FLAGS), api.dataset_of_plan(plan, workload, run) as dataset:
-        made = api.simulate(plan, dataset, seed=seed, engine=run, **wishes)
+    with named_by_flag(flags_named(SimulateOptions)):
+        SimulateOptions.given(given)  # Refused before a workload is ingested.
+        with api.dataset_of_plan(plan, workload, run) as dataset:
+            made = api.simulate(plan, dataset, seed=seed, engine=run, **given)
     if out is not None:
         made.save(out, replace)
     brokers = busiest(made.broker_table, "processed")

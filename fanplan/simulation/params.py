@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.options import Options, option
 
 Congestion = Literal["rule", "queue", "none"]
 CONGESTION: tuple[Congestion, ...] = ("none", "rule", "queue")
+"""In the order of the numbers that the loop has for them."""
 
 
 @dataclass(frozen=True)
-class SimulationParams:
+class SimulationParams(Options):
     """Times are in milliseconds, which are the ticks of Tajuddin (2011).
 
-    ``congestion``: ``rule`` is that of section 6.4.1, ``queue`` serves messages one by one in
-    1/capacity, ``none`` ignores capacities. ``latency_ms`` is for links that nothing is known of.
-    ``match_ms`` is spent at each broker that matches a message, ``forward_ms`` on each copy sent.
-    Load is counted in windows of ``unit_ms``.
+    The rule of congestion is that of section 6.4.1; a queue serves messages one by one in
+    1/capacity.
     """
 
-    congestion: Congestion = "rule"
-    latency_ms: float = 100.0
-    match_ms: float = 0.0
-    forward_ms: float = 0.0
-    unit_ms: float = 1000.0
-
-    def __post_init__(self) -> None:
-        problems = []
-        if self.congestion not in CONGESTION:
-            remedy = f"Choose one of {', '.join(CONGESTION)}"
-            problems.append(Problem("congestion", f"{self.congestion} is unknown", remedy))
-        for item in fields(self)[1:]:
-            value = getattr(self, item.name)
-            least = "more than 0" if item.name == "unit_ms" else "0 or more"
-            if not (math.isfinite(value) and value >= 0) or (item.name == "unit_ms" and value == 0):
-                what = f"{value} is no such time"
-                problems.append(Problem(item.name, what, f"Give {least} milliseconds"))
-        if problems:
-            raise InputError(problems)
+    congestion: Congestion = option("rule", "rule (the thesis'), queue, or none.")
+    latency_ms: float = option(
+        100.0, "Latency of links that the workload says nothing of.", unit="ms", at_least=0
+    )
+    match_ms: float = option(0.0, "Time to match a message at a broker.", unit="ms", at_least=0)
+    forward_ms: float = option(0.0, "Time to send one copy.", unit="ms", at_least=0)
+    unit_ms: float = option(1000.0, "Time unit in which load is counted.", unit="ms", above=0)
