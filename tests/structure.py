@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 PACKAGE = "fanplan"
-REGISTRY = f"{PACKAGE}.layers.registry"
+# Where layers are known by their names.
+REGISTRY = (f"{PACKAGE}.layers", f"{PACKAGE}.layers.registry")
 LAYERS = ("channels", "overlay", "groups", "marking", "delivery")
 
 # Words in the name of a module that say which layer it is about, wherever it lies.
@@ -47,12 +48,12 @@ PLANS = {"plan", "stored", "old", "new"}
 # trees stand in one place, split by a bar; the first that a tree has counts.
 WALKS = {
     "channels": (
-        ("cli:channels", "plan_channels"),
+        ("cli:channels|run_plan", "plan_channels"),
         ("METHODS", "Solver"),
         ("ChannelPlan|Made", "save_plan", "check_channels"),
     ),
     "design": (
-        ("cli:design", "joint_delivery", "refine|assign"),
+        ("cli:design|run_plan", "joint_delivery", "refine|assign"),
         ("Design|Made", "save_layers|save_plan", "check_delivery"),
     ),
 }
@@ -191,12 +192,23 @@ class Source:
         } | self._registered()
 
     def _registered(self) -> dict[Name, set[Name]]:
-        """The registry loads layers by their name: whatever is in it leads to all of them."""
-        registry = self.modules.get(REGISTRY)
-        layers = {
-            (module.name, "LAYER") for module in self.modules.values() if module.role == "layer"
-        }
-        return {(REGISTRY, name): layers for name in registry.definitions} if registry else {}
+        """The registry loads parts of layers by name: LAYER in it leads to that of every layer."""
+        found: dict[Name, set[Name]] = {}
+        for module in (self.modules[name] for name in REGISTRY if name in self.modules):
+            for name, statements in module.definitions.items():
+                used = {self.origin(each) for each in self._used(module, statements)}
+                nodes = (node for statement in statements for node in ast.walk(statement))
+                parts = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+                found[module.name, name] = used | set(self._in_layers(parts))
+        return found
+
+    def _in_layers(self, parts: set[str]) -> Iterator[Name]:
+        """Constants of these names in all layers."""
+        for module in self.modules.values():
+            if module.layer:
+                yield from (
+                    (module.name, p) for p in parts if p.isupper() and p in module.definitions
+                )
 
     def origin(self, name: Name) -> Name:
         """The name where it is defined: a module may only pass it on."""
@@ -284,7 +296,7 @@ def branches(source: Source) -> list[Branch]:
     found = set()
     for module in source.modules.values():
         # Samples of papers have settings that are called as layers.
-        if module.name != REGISTRY and module.parts[:1] != ("papers",):
+        if module.name not in REGISTRY and module.parts[:1] != ("papers",):
             for node in module.nodes:
                 own = module.about if not isinstance(node, ast.Attribute) else read_by(module)
                 found |= {Branch(module.name, line(node), name) for name in {*names_in(node)} - own}

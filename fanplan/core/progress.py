@@ -58,7 +58,7 @@ def shown_progress(console: Console | None = None) -> Progress:
 class Quiet:
     """Says nothing. Also its own stage."""
 
-    def stage(self, name: str) -> AbstractContextManager[StageProgress]:
+    def stage(self, _name: str) -> AbstractContextManager[StageProgress]:
         return nullcontext(self)
 
     def rows(self, count: int) -> None:

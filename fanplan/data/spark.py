@@ -119,7 +119,7 @@ def session(
     ``conf`` goes before the settings in the environment variable FANPLAN_SPARK_CONF, and these
     before the settings chosen here. A session that was asked for otherwise is stopped first.
     """
-    global _running
+    global _running  # noqa: PLW0603 - a process has one session
     _check_address(master, remote)
     asked = Asked(master, remote, tuple(sorted({**environment_conf(), **(conf or {})}.items())))
     if _running and _running.asked == asked and _alive(_running.spark):

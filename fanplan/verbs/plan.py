@@ -113,10 +113,8 @@ def with_prices(params: type[Options], given: Mapping[str, Any]) -> dict[str, An
 
 def documented(command: Command) -> str:
     """What a command does, and what can be asked of it."""
-    lines = [command.help, "", "Options:"]
-    for item in fields(command.params):
-        lines.append(f"    {item.name}: {about(item).help}")
-    return "\n".join(lines)
+    lines = [f"    {item.name}: {about(item).help}" for item in fields(command.params)]
+    return "\n".join([command.help, "", "Options:", *lines])
 
 
 def signature_of(command: Command) -> inspect.Signature:

@@ -62,7 +62,7 @@ class GridRef:
 
 
 @lru_cache(maxsize=2)
-def load_edges(path: str, key: str, topics: int, dimensions: int) -> Edges:
+def load_edges(path: str, _key: str, topics: int, dimensions: int) -> Edges:
     """Read a grid stage; topics that have no rows in it are plain."""
     table = ds.dataset(path, format="parquet").to_table(columns=["topic_id", "axis", "edges"])
     topic = table["topic_id"].to_numpy()

@@ -126,7 +126,7 @@ class Allocating:
             rounds.append(self.once(params))
             return rounds[-1].allocation
 
-        def link(overlay: OverlayProblem) -> Tree:
+        def link(_overlay: OverlayProblem) -> Tree:
 
             return tree_of(*rounds[-1].trees.links.T)
 

@@ -50,7 +50,9 @@ class MergeGroups(NamedTuple):
     """What that merge adds to the cost, or less; infinite for a group that is gone."""
 
 
-def user_merge(problem: InterestProblem, params: MethodParams, seed: int, stop: Stop) -> ChannelMap:
+def user_merge(
+    problem: InterestProblem, params: MethodParams, _seed: int, stop: Stop
+) -> ChannelMap:
     """Adler et al. (2001): each subscriber joins one channel, which carries all that its members
     want; merge the two channels that raise the cost least until K are left.
 
@@ -77,7 +79,9 @@ def user_groups(
     return unmerged(sets, amounts, offset=weights.w2, base=0.0, byte_weights=table)
 
 
-def flow_merge(problem: InterestProblem, params: MethodParams, seed: int, stop: Stop) -> ChannelMap:
+def flow_merge(
+    problem: InterestProblem, params: MethodParams, _seed: int, stop: Stop
+) -> ChannelMap:
     """Adler et al. (2001): merge the two channels that raise the cost least until K are left.
 
     Flows with equal audiences merge at no cost, so the start is one channel per audience class.

@@ -10,7 +10,9 @@ from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs, one_cha
 from fanplan.layers.channels.method_params import MethodParams, require_enough_flows
 
 
-def random_map(problem: InterestProblem, params: MethodParams, seed: int, stop: Stop) -> ChannelMap:
+def random_map(
+    problem: InterestProblem, params: MethodParams, seed: int, _stop: Stop
+) -> ChannelMap:
     """Each flow's channel is drawn on its own; a channel may stay empty."""
     require_enough_flows(problem, params.channels)
     generator = np.random.default_rng(seed)
@@ -18,13 +20,15 @@ def random_map(problem: InterestProblem, params: MethodParams, seed: int, stop: 
     return one_channel_per_row(problem, channel, params.channels)
 
 
-def broadcast(problem: InterestProblem, params: MethodParams, seed: int, stop: Stop) -> ChannelMap:
+def broadcast(
+    problem: InterestProblem, _params: MethodParams, _seed: int, _stop: Stop
+) -> ChannelMap:
     """All flows on channel 0, joined by every subscriber that wants anything."""
     return one_channel_per_row(problem, np.zeros(problem.size, dtype=np.int32), 1)
 
 
 def round_robin(
-    problem: InterestProblem, params: MethodParams, seed: int, stop: Stop
+    problem: InterestProblem, params: MethodParams, _seed: int, _stop: Stop
 ) -> ChannelMap:
     """Flow ``i`` in stored order goes to channel ``i`` mod K."""
     require_enough_flows(problem, params.channels)
@@ -33,7 +37,7 @@ def round_robin(
 
 
 def all_by_unicast(
-    problem: InterestProblem, params: MethodParams, seed: int, stop: Stop
+    problem: InterestProblem, _params: MethodParams, _seed: int, _stop: Stop
 ) -> ChannelMap:
     """Every (row, interested subscriber) pair by unicast."""
     rows = np.repeat(np.arange(problem.size, dtype=np.int32), problem.audience_sizes)

@@ -85,7 +85,7 @@ def _laid(cells: int, batches: Batches) -> Batches:
 
 
 @lru_cache(maxsize=2)
-def _load_grid(path: str, key: str, topics: int) -> GroupGrid:
+def _load_grid(path: str, _key: str, topics: int) -> GroupGrid:
     """The grid, read once by each worker."""
     return read_group_grid(Path(path), topics)
 

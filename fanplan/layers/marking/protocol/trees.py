@@ -180,16 +180,16 @@ class SharedTreeLayer(TreeLayer):
         """
         return "p" if neighbour in self.wanted else "s"
 
-    def carries(self, publisher: MarkingClient, origin: Origin, neighbour: int) -> bool:
+    def carries(self, _publisher: MarkingClient, origin: Origin, neighbour: int) -> bool:
         return origin != neighbour
 
     def lift(
-        self, subscriber: MarkingClient, lacking: dict[Origin, frozenset[int]], neighbour: int
+        self, _subscriber: MarkingClient, lacking: dict[Origin, frozenset[int]], neighbour: int
     ) -> frozenset[int] | None:
         return frozenset() if lacking.keys() - {neighbour} else None
 
     def on_way(
-        self, publisher: MarkingClient, origin: Origin, subscriber: MarkingClient, side: Origin
+        self, _publisher: MarkingClient, origin: Origin, _subscriber: MarkingClient, side: Origin
     ) -> bool:
         return origin is None or origin != side
 
@@ -297,7 +297,7 @@ class SourceTreesLayer(TreeLayer):
         count = self.out[neighbour]
         return "p" if self.local.gain(self.local.node, neighbour, *count) < 0 else "s"
 
-    def carries(self, publisher: MarkingClient, origin: Origin, neighbour: int) -> bool:
+    def carries(self, publisher: MarkingClient, _origin: Origin, neighbour: int) -> bool:
         return publisher.node in self.wanted.get(neighbour, ())
 
     def lift(
@@ -310,7 +310,7 @@ class SourceTreesLayer(TreeLayer):
         return wanted - found if found else None
 
     def on_way(
-        self, publisher: MarkingClient, origin: Origin, subscriber: MarkingClient, side: Origin
+        self, publisher: MarkingClient, _origin: Origin, subscriber: MarkingClient, side: Origin
     ) -> bool:
         if side is None:
             return True
