@@ -331,9 +331,12 @@ def designed(world: World, limits: dict[str, Any]) -> tuple[list[Row], float]:
     began = time.process_time()
     found = fanplan.design(world.dataset, seed=world.seed, **limits)
     seconds = time.process_time() - began
-    record, price = found.delivery.record, world.params.prices.control
-    marked = sum(price * own.record.cost for own in found.layers if own.layer == "marking")
-    entries = sum(own.record.ledger["entries"] for own in found.layers if own.layer == "groups")
+    sections = {
+        section.layer: section.record for section in found.sections if hasattr(section, "record")
+    }
+    record, price = sections["delivery"], world.params.prices.control
+    marked = price * sections["marking"].cost if "marking" in sections else 0.0
+    entries = sections["groups"].ledger["entries"] if "groups" in sections else 0
     last = Row("joint", record.cost + marked, record.unicast_fraction, int(entries))
     return [Row("sequential", record.layered + marked, np.nan, 0), last], seconds
 

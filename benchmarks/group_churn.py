@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Bools
-from fanplan.layers.groups.params import Choice, Top
+from fanplan.layers.groups.params import GroupChoice, Top
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
@@ -42,7 +42,7 @@ def paper_problem(seed: int) -> GroupsProblem:
 
 def show(name: str, problem: GroupsProblem, churn: GroupsChurn, share: float) -> None:
     def choose(found: GroupsProblem) -> Bools:
-        return choose_groups(found, Choice(Top(share))).selected
+        return choose_groups(found, GroupChoice(Top(share))).selected
 
     begin = time.process_time()
     figures = groups_churn(problem, churn, choose).summary()

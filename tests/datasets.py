@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.layers.channels.map import ChannelsSection
-from fanplan.layers.channels.methods import METHODS, find_method, plan_channels
+from fanplan.layers.channels.methods import METHODS, channels_by_method, find_method
 
 unhurried = settings(deadline=None)
 """The first call of a kernel compiles it, which takes longer than Hypothesis expects."""
@@ -174,4 +174,4 @@ def plan_dataset(dataset: Path, method: str, channels: int = 2, seed: int = 0) -
     found = find_method(method)
     problem = load_interest(dataset, found.rows)
     params = found.params(min(channels, problem.flow_count))
-    return plan_channels(problem, found, params, seed)
+    return channels_by_method(problem, found, params, seed)

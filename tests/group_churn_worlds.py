@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from overlays import routes_of
 
-from fanplan.layers.groups.params import Choice, Top
+from fanplan.layers.groups.params import GroupChoice, Top
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.matchers import DEFAULT
@@ -22,7 +22,7 @@ LATE_MS = 100.0
 
 def choose(problem: GroupsProblem) -> np.ndarray:
     """Most groups, so that they come and go."""
-    return choose_groups(problem, Choice(Top(0.7), rank="nc")).selected
+    return choose_groups(problem, GroupChoice(Top(0.7), rank="nc")).selected
 
 
 def world_of(seed: int, roots: int = 1) -> tuple[GroupsProblem, np.ndarray]:

@@ -44,17 +44,37 @@ BELOW = {
 # What a stored plan is called where its sections are read: plan.delivery, plan.record.delivery.
 PLANS = {"plan", "stored", "old", "new"}
 
-# A walk: names from a command to the plan on disk, stretch by stretch. Names that differ between
-# trees stand in one place, split by a bar; the first that a tree has counts.
+# A walk: names from a command to the plan on disk, stretch by stretch; a stretch ends where a layer
+# is found by its name. The first of the ways that a tree has counts. Names that differ between
+# trees stand in one place, split by a bar.
+TO_LAYER = ("cli:run_one", "planner", "plan_by")
+TO_DISK = ("Made", "save_sections|save_layers", "check_plan")
 WALKS = {
     "channels": (
-        ("cli:channels|run_plan", "plan_channels"),
-        ("METHODS", "Solver"),
-        ("ChannelPlan|Made", "save_plan", "check_channels"),
+        (
+            ("cli:channels", "plan_channels"),
+            ("METHODS", "Solver"),
+            ("ChannelPlan", "save_plan", "check_channels"),
+        ),
+        (
+            TO_LAYER,
+            ("plan_channels", "find_method"),
+            ("METHODS", "Solver"),
+            TO_DISK,
+            ("check_channels",),
+        ),
     ),
     "design": (
-        ("cli:design|run_plan", "joint_delivery", "refine|assign"),
-        ("Design|Made", "save_layers|save_plan", "check_delivery"),
+        (
+            ("cli:design", "joint_delivery", "refine|assign|assign_classes"),
+            ("Design", "save_layers|save_plan", "check_delivery"),
+        ),
+        (
+            TO_LAYER,
+            ("plan_design", "joint_delivery", "refine|assign|assign_classes"),
+            TO_DISK,
+            ("check_delivery",),
+        ),
     ),
 }
 
@@ -372,16 +392,21 @@ def comments(module: Module) -> int:
     return sum(t.type == tokenize.COMMENT and not t.line[: t.start[1]].strip() for t in tokens)
 
 
-def walk(source: Source, stretches: Iterable[tuple[str, ...]]) -> list[str]:
+def walk(source: Source, ways: Iterable[tuple[tuple[str, ...], ...]]) -> list[str]:
     """Modules on the shortest way over the names given, or none if a name leads no further."""
-    found: dict[str, None] = {}
-    for names in stretches:
-        for start, end in pairwise(names):
-            way = shortest(source, find(source, start), find(source, end))
-            if not way:
-                return []
-            found |= dict.fromkeys(module for module, _ in way)
-    return list(found)
+    for stretches in ways:
+        found: dict[str, None] = {}
+        for names in stretches:
+            legs = [
+                shortest(source, find(source, start), find(source, end))
+                for start, end in pairwise(names)
+            ] or [sorted(find(source, names[0]))]
+            if not all(legs):
+                break
+            found |= dict.fromkeys(module for leg in legs for module, _ in leg)
+        else:
+            return list(found)
+    return []
 
 
 def find(source: Source, wanted: str) -> set[Name]:

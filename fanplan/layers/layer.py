@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
-from fanplan.page.material import CurvePoint, Planned, Told
+from fanplan.page.material import CurvePoint, Told, ToldLayer
 from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.figures import Figure
 from fanplan.plan.findings import Findings, Missed
@@ -74,7 +74,7 @@ class Layer:
     actions: Mapping[str, str]
     now: Callable[[StoredPlan, Path, Bound], LayerNow]
     unreached: str
-    tell: Callable[[Planned, Bound], Told]
+    tell: Callable[[ToldLayer, Bound], Told]
     figures: tuple[Figure, ...]
     weights: tuple[str, ...] = ()
     own_unit: bool = False

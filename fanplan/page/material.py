@@ -28,7 +28,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Planned:
+class ToldLayer:
     """A layer of one of the plans; ``name`` is unique on the page."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
@@ -25,19 +25,6 @@ class Job:
     watch: Watch
     engine: Engine
     explain: tuple[str, ...] = ()
-
-
-class Section(Protocol):
-    """A part of a plan that was decided for one layer."""
-
-    @property
-    def layer(self) -> str: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def version(self) -> str: ...
 
 
 def nothing(_: Any) -> list[Row]:

@@ -20,7 +20,7 @@ from fanplan.layers.layer import Curves, Layer
 from fanplan.layers.registry import all_layers, bounds_of, layers_of, load_plan
 from fanplan.page.bars import waterfall
 from fanplan.page.content import Section
-from fanplan.page.material import CurvePoint, Material, Planned, Told
+from fanplan.page.material import CurvePoint, Material, Told, ToldLayer
 from fanplan.page.numbers import number
 from fanplan.page.saving import Saving
 from fanplan.page.sections import glossary_section, inputs_section, origin_section, savings_section
@@ -167,16 +167,16 @@ def write_report(material: Material, out: Path, over: bool = False) -> list[Savi
     return savings
 
 
-def told_layer(planned: Planned, layer: Layer) -> Told:
+def told_layer(planned: ToldLayer, layer: Layer) -> Told:
     return layer.tell(planned, bounds_of(planned.plan)[layer.name])
 
 
-def leads(planned: Planned, layer: Layer) -> bool:
+def leads(planned: ToldLayer, layer: Layer) -> bool:
     """Whether a layer has a headline: one that binds others has it for all of the plan."""
     return layer.bind is not None or all(one.bind is None for one in layers_of(planned.plan))
 
 
-def section_of(planned: Planned, layer: Layer, told: Told) -> Section:
+def section_of(planned: ToldLayer, layer: Layer, told: Told) -> Section:
     """The section of a layer, with what it saves by itself if it has no headline for that."""
     section = told.section
     if leads(planned, layer) or not layer.own_unit:
@@ -184,7 +184,7 @@ def section_of(planned: Planned, layer: Layer, told: Told) -> Section:
     return replace(section, pictures=[waterfall(told.saving), *section.pictures])
 
 
-def planned_layers(material: Material) -> list[tuple[Planned, Layer]]:
+def planned_layers(material: Material) -> list[tuple[ToldLayer, Layer]]:
     """Every layer of every plan, layer by layer; a plan is named where there are several."""
     found = []
     for layer in all_layers():
@@ -193,7 +193,7 @@ def planned_layers(material: Material) -> list[tuple[Planned, Layer]]:
             several = len(having) > 1
             title = f"{layer.title}: {plan.folder.name}" if several else layer.title
             name = f"{layer.name}-{i}" if several else layer.name
-            found.append((Planned(name, layer.name, title, plan, material), layer))
+            found.append((ToldLayer(name, layer.name, title, plan, material), layer))
     return found
 
 

@@ -13,7 +13,7 @@ import fanplan
 from fanplan.core.errors import InputError
 from fanplan.core.prices import Weights
 from fanplan.data.interest import load_interest
-from fanplan.layers.channels.methods import find_method, plan_channels
+from fanplan.layers.channels.methods import channels_by_method, find_method
 from fanplan.verbs.save import save_plan
 
 FLOWS = (Flow(frozenset({0, 1}), 4.0), Flow(frozenset({1, 2}), 3.0), Flow(frozenset({2}), 1.0))
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
         save_plan(plan_dataset(dataset, method), dataset, folder / method)
     found = find_method("unicast")
     dearer = found.params(1, Weights(1.0, 1.0, 3.0))
-    plan = plan_channels(load_interest(dataset, found.rows), found, dearer, 0)
+    plan = channels_by_method(load_interest(dataset, found.rows), found, dearer, 0)
     save_plan(plan, dataset, folder / "dearer")
     later = write_dataset(folder / "later", World(FLOWS[:2], 3, seconds=5.0, key="key-2"))
     save_plan(plan_dataset(later, "unicast"), later, folder / "other")

@@ -62,7 +62,7 @@ def planned_channels(
     """A section with its figures, and what can be asked about it."""
     return Planned(
         (section,),
-        {**figures_of(section), **further},
+        {**channel_figures(section), **further},
         compared=lambda names: compare_methods(job, section, names),
         explained=lambda name: explain_name(section, job.dataset, name),
         ended=ended,
@@ -71,7 +71,7 @@ def planned_channels(
     )
 
 
-def figures_of(section: ChannelsSection) -> dict[str, Any]:
+def channel_figures(section: ChannelsSection) -> dict[str, Any]:
     return {
         "method": section.method,
         "cost": section.cost,

@@ -146,7 +146,7 @@ def interest_of(problem: Input) -> InterestProblem:
     return problem.interest if isinstance(problem, SubscriptionProblem) else problem
 
 
-def plan_channels(
+def channels_by_method(
     problem: Input, method: Method, params: MethodParams, seed: int = 0, stop: Stop = never
 ) -> ChannelsSection:
     """Run a method on a problem with its kind of rows; add the ledger and the bounds."""

@@ -30,11 +30,13 @@ class Run:
 
     def here(self, watch: Watch) -> ChannelsSection:
         """In this process, shown as a stage with its best cost."""
-        from fanplan.layers.channels.methods import load_problem, plan_channels
+        from fanplan.layers.channels.methods import channels_by_method, load_problem
 
         with self.engine.progress.stage(f"plan by {self.method.name}") as stage:
             problem = load_problem(self.dataset.path, self.method, self.rows)
-            return plan_channels(problem, self.method, self.params, self.seed, watch.telling(stage))
+            return channels_by_method(
+                problem, self.method, self.params, self.seed, watch.telling(stage)
+            )
 
     def restarted(self, restarts: int, watch: Watch) -> tuple[ChannelsSection, tuple[float, ...]]:
         """As independent Spark tasks: the best plan, and the costs of all."""

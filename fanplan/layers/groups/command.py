@@ -56,7 +56,7 @@ def plan_groups(job: Job, params: GroupsParams) -> Planned:
         (section,),
         record.model_dump() | record.ledger | {"silent": list(silent)},
         found.problem,
-        compared=lambda _: compared(record),
+        compared=lambda _: compared_routing(record),
         beside={"best": section.tables["virtual_groups"].slice(0, BEST).to_pylist()},
     )
 
@@ -135,7 +135,7 @@ COMPARED = {
 """Figures of the ledger that are shown beside default routing."""
 
 
-def compared(record: GroupsRecord) -> list[dict[str, Any]]:
+def compared_routing(record: GroupsRecord) -> list[dict[str, Any]]:
     """Each figure by default routing, with groups, and the difference; the total cost last."""
     names = {name: (record.default[name], record.ledger[name]) for name in COMPARED}
     rows = [row(COMPARED[name], *pair) for name, pair in names.items()]

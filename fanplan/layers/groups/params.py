@@ -80,9 +80,9 @@ class GroupsParams(Options):
         return OVERLAY_TREES if self.overlay else self.trees or "links"
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> GroupChoice:
         """How groups are chosen."""
-        return Choice(rule_of(self.select), self.rank, self.shortcuts, self.prices)
+        return GroupChoice(rule_of(self.select), self.rank, self.shortcuts, self.prices)
 
     @property
     def grouping(self) -> Grouping:
@@ -143,7 +143,7 @@ Rule = Top | Threshold | EntryBudget
 
 
 @dataclass(frozen=True)
-class Choice:
+class GroupChoice:
     """How groups are chosen: by which rule and which benefit, with shortcuts or without."""
 
     select: Rule

@@ -11,7 +11,7 @@ from fanplan.layers.groups.params import EntryBudget, Threshold, Top
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.page.charts import MOST_POINTS, ChartLine, Frame, chart, chart_lines
 from fanplan.page.content import Listing, Picture, Section
-from fanplan.page.material import Planned, Told
+from fanplan.page.material import Told, ToldLayer
 from fanplan.page.numbers import number, percent, ticks
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
@@ -31,7 +31,7 @@ FIGURES = {
 """Figures of the ledger in words."""
 
 
-def tell_groups(planned: Planned) -> Told:
+def tell_groups(planned: ToldLayer) -> Told:
     plan, record = planned.plan, planned.plan.section(GroupsRecord)
     groups = rows_of_groups(plan)
     benefit = np.array([row[-1] for row in groups], np.float64)
@@ -46,7 +46,7 @@ def tell_groups(planned: Planned) -> Told:
     return Told(groups_saving(planned, record), section)
 
 
-def groups_saving(planned: Planned, record: GroupsRecord) -> Saving:
+def groups_saving(planned: ToldLayer, record: GroupsRecord) -> Saving:
     return Saving(
         name=planned.name,
         layer="Groups",

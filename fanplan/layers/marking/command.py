@@ -44,9 +44,9 @@ def plan_marking(job: Job, params: MarkingParams) -> Planned:
     section = marking_layer(problem, marks.publish, counts, params, __version__, merging)
     return Planned(
         (section,),
-        figures(section, marks),
+        marking_figures(section, marks),
         problem,
-        compared=lambda _: compared(problem, marks, merging),
+        compared=lambda _: compared_markings(problem, marks, merging),
     )
 
 
@@ -82,7 +82,7 @@ def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[M
     return found, Merging(counts, plain.publish)
 
 
-def figures(layer: MarkingSection, marking: Marking) -> dict[str, Any]:
+def marking_figures(layer: MarkingSection, marking: Marking) -> dict[str, Any]:
     """What was decided, what it costs, and how many links had to be decided together."""
     parts = np.bincount(marking.part[marking.part >= 0])
     return layer.record.model_dump() | {
@@ -92,7 +92,7 @@ def figures(layer: MarkingSection, marking: Marking) -> dict[str, Any]:
     }
 
 
-def compared(
+def compared_markings(
     problem: MarkingProblem, marking: Marking, merging: Merging | None
 ) -> list[dict[str, Any]]:
     """What links cost in total, on average and at most, if all are marked alike and as best.

@@ -8,7 +8,7 @@ from typing import Any
 from fanplan.data.reader import read_stage
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.page.content import Listing, Picture, Section
-from fanplan.page.material import Planned, Told
+from fanplan.page.material import Told, ToldLayer
 from fanplan.page.network import DrawnBroker, DrawnLink, network
 from fanplan.page.numbers import number
 from fanplan.page.saving import Saving, Step
@@ -21,7 +21,7 @@ LEAD = (
 WORDS = {"p": "advertisements travel", "s": "subscriptions travel"}
 
 
-def tell_marking(planned: Planned) -> Told:
+def tell_marking(planned: ToldLayer) -> Told:
     record, marks = planned.plan.section(MarkingRecord), rows_of_marks(planned.plan)
     section = Section(
         planned.name,
@@ -34,7 +34,7 @@ def tell_marking(planned: Planned) -> Told:
     return Told(marking_saving(planned, record), section)
 
 
-def marking_saving(planned: Planned, record: MarkingRecord) -> Saving:
+def marking_saving(planned: ToldLayer, record: MarkingRecord) -> Saving:
     return Saving(
         name=planned.name,
         layer="Marking",

@@ -30,10 +30,10 @@ from fanplan.layers.overlay.allocation.bound import (
 from fanplan.layers.overlay.allocation.phases import deployed, deployed_overlay, stable
 from fanplan.layers.overlay.build import ChosenTrees, overlay_layer
 from fanplan.layers.overlay.linking import (
-    figures,
     limits_of,
     links_changed,
     make_trees,
+    overlay_figures,
     places_in,
     similarity_of,
 )
@@ -157,7 +157,7 @@ class Allocating:
         )
         return Planned(
             (section,),
-            figures(section, done.overlay) | changed,
+            overlay_figures(section, done.overlay) | changed,
             done.overlay,
             compared=lambda names: compare_rankings(self.problem, self.params, names, seed),
             ended=self.job.watch.ended,

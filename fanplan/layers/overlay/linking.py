@@ -43,7 +43,7 @@ Places = Callable[[str], list[int]]
 def plan_overlay(job: Job, params: OverlayParams) -> Planned:
     """Link the brokers of a workload; its clients stay where they are."""
     dataset, engine = job.dataset, job.engine
-    problem = load_problem(dataset, params, engine)
+    problem = load_overlay_problem(dataset, params, engine)
     clients = given_clients(dataset.path)
     limits = limits_of(params, places_in(problem.brokers, clients), problem.brokers)
     with engine.progress.stage(f"tree {params.metric}") as stage:
@@ -53,14 +53,14 @@ def plan_overlay(job: Job, params: OverlayParams) -> Planned:
     changed = {"changed": links_changed(section, params.start)} if params.start else {}
     return Planned(
         (section,),
-        figures(section, problem) | changed,
+        overlay_figures(section, problem) | changed,
         problem,
         compared=lambda metrics: compare_trees(problem, metrics, job.seed),
         ended=job.watch.ended,
     )
 
 
-def load_problem(dataset: Dataset, params: OverlayParams, engine: Engine) -> OverlayProblem:
+def load_overlay_problem(dataset: Dataset, params: OverlayParams, engine: Engine) -> OverlayProblem:
     """The overlay problem, after Spark has made the stages that it needs."""
 
     make_broker_stages(dataset, params, engine)
@@ -165,7 +165,7 @@ def similarity_of(problem: OverlayProblem, params: OverlayParams) -> scipy.spars
     return matrix
 
 
-def figures(layer: OverlaySection, problem: OverlayProblem) -> dict[str, Any]:
+def overlay_figures(layer: OverlaySection, problem: OverlayProblem) -> dict[str, Any]:
     """What was decided and what it costs."""
     record = layer.record
     ledger = trees_ledger(problem, layer.trees)
@@ -222,7 +222,7 @@ def ledger_figures(ledger: OverlayLedger, trees: Trees, problem: OverlayProblem)
 
 def limits_of(params: OverlayParams, places: Places, brokers: pa.Array) -> LimitsRecord:
     """The limits by names of brokers: a client stands for every broker that it is at."""
-    require_brokers(params.degrees, brokers)
+    require_known_brokers(params.degrees, brokers)
     names = brokers.to_pylist()
     hops = [
         (names[one], names[other], most)
@@ -239,7 +239,7 @@ def limits_of(params: OverlayParams, places: Places, brokers: pa.Array) -> Limit
     )
 
 
-def require_brokers(names: Iterable[str], brokers: pa.Array) -> None:
+def require_known_brokers(names: Iterable[str], brokers: pa.Array) -> None:
     unknown = sorted(set(names) - set(brokers.to_pylist()))
     if unknown:
         what = f"there is no broker {unknown[0]!r} here"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
-from fanplan.layers.groups.params import Choice, EntryBudget, GroupPrices, Rank, Top
+from fanplan.layers.groups.params import EntryBudget, GroupChoice, GroupPrices, Rank, Top
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.trees import hung_at
@@ -75,7 +75,7 @@ def ledger_of_way(
 ) -> GroupsLedger:
     """The paper's selection: the best by leaves × messages, which fits its tables."""
     wanted = 0.0 if way == DEFAULT else share / 100
-    chosen = choose_among(candidates, Choice(Top(wanted), "nc"))
+    chosen = choose_among(candidates, GroupChoice(Top(wanted), "nc"))
     return groups_ledger(problem, chosen.selected, way == SHORT)
 
 
@@ -103,9 +103,9 @@ def at_equal_state(
 
     In percent of the cost of default routing.
     """
-    theirs = choose_among(candidates, Choice(Top(share / 100), rank))
+    theirs = choose_among(candidates, GroupChoice(Top(share / 100), rank))
     ledger = groups_ledger(problem, theirs.selected)
-    ours = choose_among(candidates, Choice(EntryBudget(ledger.entries)))
+    ours = choose_among(candidates, GroupChoice(EntryBudget(ledger.entries)))
     default = priced_cost(groups_ledger(problem, np.zeros(problem.size, bool)))
     return (
         100 * priced_cost(ledger) / default,

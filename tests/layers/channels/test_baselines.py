@@ -19,7 +19,7 @@ from fanplan.core.stop import AnyOf, Interrupt, TimeLimit, never
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.method_params import MethodParams
-from fanplan.layers.channels.methods import METHODS, find_method, plan_channels
+from fanplan.layers.channels.methods import METHODS, channels_by_method, find_method
 
 PROBLEM = make_problem([{0, 1}, {2}, {0, 1}, {1, 3}], [4.0, 1.0, 2.0, 3.0], subscribers=5)
 
@@ -30,7 +30,7 @@ def plan(
     name: str, channels: int = 2, problem: InterestProblem = PROBLEM, seed: int = 0, **params: Any
 ) -> Any:
     method = find_method(name)
-    return plan_channels(problem, method, method.params(channels, **params), seed)
+    return channels_by_method(problem, method, method.params(channels, **params), seed)
 
 
 def members(map: ChannelMap) -> list[tuple[int, int]]:

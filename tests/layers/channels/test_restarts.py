@@ -15,7 +15,7 @@ from fanplan.data.interest import load_interest
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.method_params import KmodesParams, MethodParams
-from fanplan.layers.channels.methods import find_method, plan_channels
+from fanplan.layers.channels.methods import channels_by_method, find_method
 from fanplan.layers.channels.published.genetic.params import AtomicParams
 from fanplan.layers.channels.stages.restarts import (
     best_of_restarts,
@@ -56,7 +56,7 @@ def test_the_best_of_the_single_runs_is_kept(spark: SparkSession, dataset: Path)
 def test_one_restart_is_the_plain_run(spark: SparkSession, dataset: Path) -> None:
     method = find_method("random")
     result = best_of_restarts(spark, dataset, "random", None, PARAMS, 9, 1)
-    assert result.plan == plan_channels(load_interest(dataset, method.rows), method, PARAMS, 9)
+    assert result.plan == channels_by_method(load_interest(dataset, method.rows), method, PARAMS, 9)
     assert result.costs == (result.plan.cost,)
 
 

@@ -18,7 +18,7 @@ from fanplan.core.errors import InputError
 from fanplan.core.progress import quiet
 from fanplan.core.stop import Stop
 from fanplan.data.ingest.ingest import ingest_workload
-from fanplan.layers.channels.methods import Method, plan_channels
+from fanplan.layers.channels.methods import Method, channels_by_method
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
 from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
 from fanplan.layers.channels.published.genetic.problem import (
@@ -166,7 +166,7 @@ def test_plans_of_a_dataset_pass_the_check(dataset: Path, tmp_path: Path, method
         "genetic": Method(method, over_subscriptions, GeneticParams, "flow", ""),
         "genetic-atomic": Method(method, genetic_atomic, AtomicParams, "flow", ""),
     }[method]
-    plan = plan_channels(problem.interest, made, made.params(3))
+    plan = channels_by_method(problem.interest, made, made.params(3))
     result = check_plan(save_plan(plan, dataset, tmp_path / "plan").folder, dataset)
     assert (result.missed, result.violations) == (0, ())
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
-from fanplan.layers.groups.params import Choice, EntryBudget, GroupPrices, Rank, Threshold, Top
+from fanplan.layers.groups.params import EntryBudget, GroupChoice, GroupPrices, Rank, Threshold, Top
 from fanplan.layers.groups.problem.build import cell_groups
 from fanplan.layers.groups.search.choose import (
     benefit,
@@ -88,7 +88,7 @@ def test_a_threshold_is_net_of_cost_for_every_benefit() -> None:
     problem = paper_problem(1, 1, seed=1)
     candidates = candidates_of(problem)
     for rank in get_args(Rank):
-        params = Choice(Threshold(20.0), rank, prices=PRICES)
+        params = GroupChoice(Threshold(20.0), rank, prices=PRICES)
         chosen = choose_groups(problem, params)
         net = chosen.benefit - (0 if rank == "saving" else setup_cost(candidates, PRICES))
         assert 0 < chosen.selected.sum() < problem.size
@@ -144,8 +144,10 @@ def test_at_equal_state_the_true_saving_costs_less_than_the_papers_benefits(
     theirs, ours = [], []
     for seed in range(6):
         problem = paper_problem(*scenario, seed)
-        ledger = groups_ledger(problem, choose_groups(problem, Choice(Top(0.1), rank)).selected)
-        chosen = choose_groups(problem, Choice(EntryBudget(ledger.entries)))
+        ledger = groups_ledger(
+            problem, choose_groups(problem, GroupChoice(Top(0.1), rank)).selected
+        )
+        chosen = choose_groups(problem, GroupChoice(EntryBudget(ledger.entries)))
         assert chosen.value == pytest.approx(chosen.bound)
         mine = groups_ledger(problem, chosen.selected)
         assert mine.entries <= ledger.entries

@@ -200,7 +200,7 @@ def test_descriptors_of_one_who_left_do_not_go_on_in_a_circle(
         ({"events": -1}, "events: -1 is too little. Give 0 or more"),
         ({"burst": 0}, "burst: 0 is too little. Give 1 or more"),
         ({"matching": 2.0}, "matching: 2.0 is no chance. Give 0 to 1"),
-        ({"trees": "ring"}, "kind of trees: 'ring' is unknown"),
+        ({"trees": "ring"}, "trees: 'ring' is unknown"),
         ({"trees": "shared:x"}, "core: there is no node 'x'"),
         ({"trees": "given"}, "trees: none are given. Give a table root, parent, child"),
     ],

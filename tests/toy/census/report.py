@@ -5,11 +5,11 @@ from __future__ import annotations
 from fanplan.layers.census.record import CensusRecord, read_census
 
 from fanplan.page.content import Listing, Section
-from fanplan.page.material import Planned, Told
+from fanplan.page.material import Told, ToldLayer
 from fanplan.page.saving import Saving, Step
 
 
-def tell_census(planned: Planned) -> Told:
+def tell_census(planned: ToldLayer) -> Told:
     """What is saved is reading: a row for each topic instead of one for each subscription."""
     record, name = planned.plan.section(CensusRecord), planned.name
     steps = (Step("subscriptions", record.subscriptions), Step("this plan", record.topics))

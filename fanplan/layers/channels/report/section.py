@@ -20,7 +20,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
 from fanplan.layers.channels.report.matrix import audience_pairs, matrix_pictures
 from fanplan.page.content import Listing, Picture, Section
-from fanplan.page.material import NEEDS_DATASET, CurvePoint, Planned, Told
+from fanplan.page.material import NEEDS_DATASET, CurvePoint, Told, ToldLayer
 from fanplan.page.numbers import percent
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.axis import Axis, whole
@@ -33,7 +33,7 @@ LEAD = (
 )
 
 
-def tell_channels(planned: Planned, bound: ChannelsBound | None) -> Told:
+def tell_channels(planned: ToldLayer, bound: ChannelsBound | None) -> Told:
     record, dataset = planned.plan.section(ChannelsRecord), planned.material.dataset
     pictures, notes = curve_pictures(planned, record, bound)
     if dataset is None:
@@ -53,7 +53,7 @@ def tell_channels(planned: Planned, bound: ChannelsBound | None) -> Told:
     return Told(channel_saving(planned, record), section)
 
 
-def channel_saving(planned: Planned, record: ChannelsRecord) -> Saving:
+def channel_saving(planned: ToldLayer, record: ChannelsRecord) -> Saving:
     return Saving(
         name=planned.name,
         layer="Channels",
@@ -92,7 +92,7 @@ def channel_facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
 
 
 def curve_pictures(
-    planned: Planned, record: ChannelsRecord, bound: ChannelsBound | None
+    planned: ToldLayer, record: ChannelsRecord, bound: ChannelsBound | None
 ) -> tuple[list[Picture], list[str]]:
     """The picture of the curve if there is one, else how to get it."""
     points = planned.material.curves.get(planned.plan.folder, ())

@@ -54,7 +54,7 @@ EPOCH = 50
 
 
 @dataclass(frozen=True)
-class Job:
+class RestartJob:
     """What all restarts have in common. ``time`` is a limit in seconds for each of them."""
 
     dataset: Path
@@ -94,7 +94,7 @@ def best_of_restarts(
     if restarts < 1:
         raise InputError(Problem("restarts", f"{restarts} is too few", "Use 1 or more"))
     found, seeds = find_method(method, second_step), restart_seeds(seed, restarts)
-    job = Job(dataset.absolute(), method, second_step, params, rows or found.rows, time)
+    job = RestartJob(dataset.absolute(), method, second_step, params, rows or found.rows, time)
     problem = load_interest(dataset, job.rows)
     require_traffic(problem)
     require_enough_flows(problem, params.channels)
@@ -135,7 +135,7 @@ def run_restarts(
 def restart(item: dict[str, Any]) -> dict[str, Any]:
     """In a task: one restart, which leaves its map in the folder and reports its cost."""
     folder = Path(item["folder"])
-    job: Job = pickle.loads((folder / JOB).read_bytes())
+    job: RestartJob = pickle.loads((folder / JOB).read_bytes())
     problem = load_interest(job.dataset, job.rows)
     limit = never if job.time is None else TimeLimit(job.time)
     stop = AnyOf(limit, FileStop(folder / STOP))

@@ -21,7 +21,7 @@ from fanplan.layers.delivery.report.ways import (
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.page.bars import Stack, stacked
 from fanplan.page.content import Listing, Picture, Section
-from fanplan.page.material import NEEDS_DATASET, Planned, Told
+from fanplan.page.material import NEEDS_DATASET, Told, ToldLayer
 from fanplan.page.numbers import number, percent
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
@@ -85,7 +85,7 @@ PEOPLE = dict(zip(TO_PEOPLE, ("channel", "hop", "direct"), strict=True))
 BROKERS = dict(zip(BETWEEN, ("group", "matching", "entry", "direct"), strict=True))
 
 
-def tell_delivery(planned: Planned) -> Told:
+def tell_delivery(planned: ToldLayer) -> Told:
     plan, dataset = planned.plan, planned.material.dataset
     ways = None if dataset is None else count_ways(plan, dataset)
     steps = stacks_of(plan.section(DeliveryRecord))
@@ -144,7 +144,7 @@ def limit(record: DeliveryRecord) -> str:
     return told if record.params.direct else f"{told}, none directly"
 
 
-def delivery_saving(planned: Planned) -> Saving:
+def delivery_saving(planned: ToldLayer) -> Saving:
     """One cost for all layers, from flooding or broadcast to the plan."""
     record = planned.plan.section(DeliveryRecord)
     return Saving(
@@ -200,7 +200,7 @@ def parts_listing(name: str, steps: list[Stack]) -> Listing:
 # ---- how it travels
 
 
-def way_pictures(planned: Planned, ways: TrafficWays) -> list[Picture]:
+def way_pictures(planned: ToldLayer, ways: TrafficWays) -> list[Picture]:
     """Deliveries by where people are, and messages by where they enter."""
     name = planned.name
     to_people = [

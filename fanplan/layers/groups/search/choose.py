@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.core.arrays import Bools, Floats, Longs
-from fanplan.layers.groups.params import Choice, EntryBudget, GroupPrices, Rank, Threshold, Top
+from fanplan.layers.groups.params import EntryBudget, GroupChoice, GroupPrices, Rank, Threshold, Top
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.subtrees import sent_groups, sent_routes, shortcuts_of, spans_of
 from fanplan.layers.groups.search.knapsack import pack
@@ -50,12 +50,12 @@ class Candidates:
     control: Longs
 
 
-def choose_groups(problem: GroupsProblem, params: Choice) -> Chosen:
+def choose_groups(problem: GroupsProblem, params: GroupChoice) -> Chosen:
     """Choose groups; the same problem gives the same choice."""
     return choose_among(candidates_of(problem, params.shortcuts), params)
 
 
-def choose_among(candidates: Candidates, params: Choice) -> Chosen:
+def choose_among(candidates: Candidates, params: GroupChoice) -> Chosen:
     """Choose among groups that are weighed already."""
     worth = benefit(candidates, params.rank, params.prices)
     match params.select:

@@ -18,7 +18,7 @@ from fanplan.layers.overlay.report.spread import Spread, Spreads, spreads
 from fanplan.network.dataset import sites_of
 from fanplan.page.charts import ChartLine, Frame, chart, chart_lines, share_steps
 from fanplan.page.content import Listing, Picture, Section
-from fanplan.page.material import NEEDS_DATASET, Planned, Told
+from fanplan.page.material import NEEDS_DATASET, Told, ToldLayer
 from fanplan.page.network import DrawnBroker, DrawnLink, network
 from fanplan.page.numbers import number, percent, ticks
 from fanplan.page.saving import Saving, Step
@@ -61,7 +61,7 @@ CAPTION = "Brokers are as large as their load, links as wide as their traffic. H
 LEFT = "Load and traffic are what channels leave to brokers. "
 
 
-def tell_overlay(planned: Planned, bound: OverlayBound | None) -> Told:
+def tell_overlay(planned: ToldLayer, bound: OverlayBound | None) -> Told:
     plan, dataset, name = planned.plan, planned.material.dataset, planned.name
     record = plan.section(OverlayRecord)
     found = None if dataset is None else spreads(plan, dataset, bound)
@@ -84,7 +84,7 @@ def section_notes(found: Spreads | None, bound: OverlayBound | None) -> tuple[st
     return (ALL_TRAFFIC,) if bound else ()
 
 
-def overlay_saving(planned: Planned, record: OverlayRecord, random: Spread | None) -> Saving:
+def overlay_saving(planned: ToldLayer, record: OverlayRecord, random: Spread | None) -> Saving:
     """From flooding over routing on a random tree, where it is known, to the plan."""
     flooded = record.ledger["publications"] * max(record.brokers - 1, 0)
     by_chance = (Step(random.words, random.ledger.link_messages),) if random else ()
@@ -195,7 +195,7 @@ def link_listing(name: str, links: list[dict[str, Any]]) -> Listing:
     return Listing(f"{name}-links", "Links", list(known.values()), rows)
 
 
-def spread_pictures(planned: Planned, found: Spreads | None) -> list[Picture]:
+def spread_pictures(planned: ToldLayer, found: Spreads | None) -> list[Picture]:
     """Load of brokers and delay of arrivals, each as the share that lies below a value."""
     if found is None:
         return []
