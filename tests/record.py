@@ -4,8 +4,8 @@
 
 Commands run in one process, on one embedded Spark. OUT.json has, for every command, its exit code
 and what it answered, and for every folder it wrote, a hash of each table's content, and plan.json
-without what depends on the clock. Two commits that do the same give equal files; ``--against`` lists
-what differs from a file that another commit gave: tables, exit codes, and figures by their names.
+without what depends on the clock. Two commits that do the same give equal files; ``--against``
+lists what differs from a file that another commit gave: tables, exit codes, and figures.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import re
 import shlex
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ apply-check t1 stub.dataset
 report t1 --workload stub.dataset --out t.report
 design stub.dataset --out t3
 demo --out demo --sites 2 --users 16 --symbols 12 --publications 1000
-"""
+"""  # noqa: E501
 
 
 def commands() -> list[tuple[str, list[list[str]]]]:
@@ -216,7 +217,8 @@ def main() -> None:
     jvm = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
     os.environ[sparks.EXTRA] = (
         f"spark.driver.extraJavaOptions='{jvm}' spark.driver.memory=2g "
-        "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN spark.buffer.pageSize=2m"
+        "spark.sql.codegen.wholeStage=false spark.sql.codegen.factoryMode=NO_CODEGEN "
+        "spark.buffer.pageSize=2m"
     )
     answers: dict[str, Any] = {}
     out = Path(given.out).resolve()
@@ -225,38 +227,42 @@ def main() -> None:
         for name, lines in commands():
             if given.only and name not in given.only:
                 continue
-            here = base / name
-            here.mkdir(parents=True, exist_ok=True)
-            os.chdir(here)
-            if name == "tutorial":
-                for file, content in FILE.findall((DOCS / "tutorial.md").read_text()):
-                    Path(file).parent.mkdir(exist_ok=True)
-                    Path(file).write_text(content)
+            prepare(base / name, name)
             for words in lines:
-                extra = [] if words[0] in NO_SPARK else ["--master", "local[2]"]
-                extra += [] if words[0] in NO_JSON else ["--json"]
-                told, err = io.StringIO(), io.StringIO()
-                with contextlib.redirect_stdout(told), contextlib.redirect_stderr(err):
-                    try:
-                        code: Any = run(*words, *extra)
-                    except BaseException as error:
-                        code = repr(error)
-                text = told.getvalue()
-                try:
-                    said: Any = plain(json.loads(text))
-                except ValueError:
-                    said = text
-                row: dict[str, Any] = {"exit": code, "said": said}
-                if code:
-                    row["err"] = err.getvalue()[-800:]
-                if "--out" in words and words[0] != "ingest":
-                    row["stored"] = stored(Path(words[words.index("--out") + 1]))
                 key = f"{name}: {shlex.join(words)}"
-                answers[key] = row
-                print(code, key, file=sys.__stdout__, flush=True)
+                answers[key] = answered(run, words)
+                print(answers[key]["exit"], key, file=sys.__stdout__, flush=True)
                 out.write_text(json.dumps(answers, indent=1, sort_keys=True, default=str))
     if given.against:
         sys.exit(not same_as(json.loads(Path(given.against).read_text()), answers))
+
+
+def prepare(here: Path, name: str) -> None:
+    """An empty folder to work in, with the files that the tutorial shows."""
+    here.mkdir(parents=True, exist_ok=True)
+    os.chdir(here)
+    if name == "tutorial":
+        for file, content in FILE.findall((DOCS / "tutorial.md").read_text()):
+            Path(file).parent.mkdir(exist_ok=True)
+            Path(file).write_text(content)
+
+
+def answered(run: Callable[..., int], words: list[str]) -> dict[str, Any]:
+    """Exit code, answer and what was written by a command."""
+    extra = [] if words[0] in NO_SPARK else ["--master", "local[2]"]
+    extra += [] if words[0] in NO_JSON else ["--json"]
+    told, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(err):
+        code = run(*words, *extra)
+    text = told.getvalue()
+    row: dict[str, Any] = {"exit": code, "said": text}
+    with contextlib.suppress(ValueError):
+        row["said"] = plain(json.loads(text))
+    if code:
+        row["err"] = err.getvalue()[-800:]
+    if "--out" in words and words[0] != "ingest":
+        row["stored"] = stored(Path(words[words.index("--out") + 1]))
+    return row
 
 
 # ---- two recordings
