@@ -72,7 +72,8 @@ def parameters(command: Command) -> Iterator[inspect.Parameter]:
     yield parameter("remote", common.Remote)
     for old in hidden(command):
         option = typer.Option(f"--{old.rstrip('_').replace('_', '-')}", hidden=True)
-        yield parameter(old, Annotated[str | None, option])
+        kind: Any = float if old in PAPER else str
+        yield parameter(old, Annotated[kind | None, option])
 
 
 def flags_of(command: Command) -> dict[str, str]:
@@ -156,8 +157,9 @@ class Call:
         asked = [name for name in rest if name in ("seed", "time")]
         job = {name: rest.pop(name) for name in asked}
         numbers, options = swept(command, read_words(command, rest))
-        if numbers and (compare or explain):
-            flag = "--compare" if compare else "--explain"
+        single = {"--compare": compare, "--explain": explain, "--from": options.get("start")}
+        flag = next((flag for flag, given in single.items() if given), None)
+        if numbers and flag:
             what = "is for one plan, not for a curve"
             raise InputError(Problem(flag, what, f"Give one number of {command.swept}"))
         beside = compare.split(",") if compare else command.beside

@@ -172,7 +172,7 @@ BAD = {
         ("channels", "{dataset}", "--channels", 2, "--method", "tock", "--unicast-limit", 0.5),
         "--unicast-limit",
     ),
-    "weights": (("channels", "{dataset}", "--channels", 2, "--w1", -1), "w1"),
+    "weights": (("channels", "{dataset}", "--channels", 2, "--w1", -1), "received: -1.0 is out of"),
     "not a plan": (("check", "{dataset}", "{dataset}"), "plan.json"),
     "unknown grid": (("ingest", "{desk}", "--grid", "round"), "round"),
 }
@@ -273,7 +273,8 @@ def test_a_plan_is_replanned_compared_and_explained(
     code, told = answer(capsys, *words, *asked, *more, "--out", tmp_path / "new")
     assert code == 0
     params = json.loads((tmp_path / "new" / "plan.json").read_text())["channels"]["params"]
-    assert (params["starts"], params["multiple"], params["start"]) == (2, False, True)
+    further = params["options"]
+    assert (further["starts"], further["multiple"], params["start"]) == (2, False, "given")
     assert told["joins"] + told["leaves"] + told["added"] + told["removed"] <= 1
     assert [row["method"] for row in told["compared"]] == ["tock+greedy-flow"]
     assert [item.get("subscriber", item.get("flow")) for item in told["explained"]] == [
@@ -293,4 +294,4 @@ def test_an_existing_plan_is_replaced_only_when_asked(
     assert plan(dataset, out) == 0
     assert plan(dataset, out) == 2
     assert plan(dataset, out, "--replace", "--method", "random") == 0
-    assert json.loads((out / "plan.json").read_text())["channels"]["method"] == "random"
+    assert json.loads((out / "plan.json").read_text())["channels"]["params"]["method"] == "random"

@@ -203,11 +203,11 @@ def test_disagreement_is_an_error(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--speed", "0"), "--speed: 0.0 is no speed"),
-        (("--unit-ms", "0"), "--unit-ms: 0.0 is no such time"),
+        (("--speed", "0"), "--speed: 0.0 is out of range"),
+        (("--unit-ms", "0"), "--unit-ms: 0.0 is out of range"),
         (("--match-ms", "-1"), "--match-ms"),
         (("--times", "guessed"), "--times: 'guessed' is unknown"),
-        (("--congestion", "jam"), "--congestion: jam is unknown"),
+        (("--congestion", "jam"), "--congestion: 'jam' is unknown"),
     ],
 )
 def test_bad_options_are_named_and_nothing_is_written(

@@ -332,7 +332,7 @@ def test_the_tables_and_the_summary_add_up() -> None:
                                SimulationParams()), "route 1, but there are 1"),
         (lambda p, m: as_publications(m.time_ms - 1, m.route), "negative"),
         (lambda p, m: as_publications(np.zeros(2), m.route), "2 times, 1 routes"),
-        (lambda p, m: SimulationParams("jam"), "jam is unknown. Choose one of none, rule, queue"),
+        (lambda p, m: SimulationParams("jam"), "'jam' is unknown. Use one of: rule, queue, none"),
         (lambda p, m: SimulationParams(unit_ms=0.0, match_ms=-1.0), "(?s)match_ms.*unit_ms"),
     ],
 )  # fmt: skip

@@ -156,7 +156,7 @@ def compare_methods(
 
     Limits do not apply to them. When the job is stopped, those that are left are left out.
     """
-    weights, channels = section.weights, section.map.channels
+    weights, channels = section.weights, section.params.channels
     found = [find_method(*name.split("+", 1)) for name in methods]
     results: list[dict[str, Any]] = []
     for method in found:

@@ -181,7 +181,7 @@ def test_the_first_interrupt_keeps_the_best_plan_so_far(dataset: Dataset, tmp_pa
         def stage(self, _name: Any) -> Iterator[None]:
             yield self
 
-        def update(self, *, _best: float) -> None:
+        def update(self, *, best: float) -> None:  # noqa: ARG002
             if not stop.asked:
                 os.kill(os.getpid(), signal.SIGINT)
 

@@ -12,7 +12,7 @@ import pytest
 from overlays import write_manifest, write_stage
 
 from fanplan.core.errors import InputError
-from fanplan.layers.groups.params import Grouping
+from fanplan.layers.groups.params import GroupsParams
 from fanplan.layers.groups.problem.grid import (
     equal_cell_edges,
     read_group_grid,
@@ -70,11 +70,11 @@ def test_edges_are_equal_cells_or_values(dataset: Path) -> None:
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
-        ({"cells": 0}, "cells: 0 is no number of cells"),
+        ({"cells": 0}, "cells: 0 is out of range"),
         ({"mark": "some"}, "mark: 'some' is unknown"),
-        ({"least": float("nan")}, "least: nan is no number of messages"),
+        ({"least": float("nan")}, "least: nan is not a finite number"),
     ],
 )
 def test_groupings_that_mean_nothing_are_refused(wish: dict[Any, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        Grouping(**wish)
+        GroupsParams(**wish)

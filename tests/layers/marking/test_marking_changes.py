@@ -103,7 +103,7 @@ def test_stored_markings(stored: Any) -> None:
 
 def test_a_wrong_order_is_found_by_the_check_of_states(stored: Any) -> None:
     dataset, old, *_ = stored
-    problem = load_marking(dataset, old.section(MarkingRecord).wishes)
+    problem = load_marking(dataset, old.section(MarkingRecord).params)
     names = named_links(problem)
     first, _ = follows(problem, names).nonzero()
     publish = np.ones(problem.size, bool)
