@@ -236,17 +236,6 @@ def out_of_range(item: Field[Any], value: Any) -> Iterator[Problem]:
             yield Problem(item.name, f"{value} is out of range", f"Give {limit} {bound}")
 
 
-# ---- words of the command line
-
-
-def named_number(word: str, example: str) -> tuple[str, int]:
-    """NAME=N, where the name may have signs of equality too."""
-    name, _, number = word.rpartition("=")
-    if not name or not number.isdigit():
-        raise ValueError(f"{word!r} is not understood. Use such as {example}")
-    return name, int(number)
-
-
 # ---- commands
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -10,7 +11,7 @@ from fanplan.core.options import Options
 from fanplan.workload.tables import Table
 
 
-class SectionRecord(BaseModel):
+class SectionRecord(BaseModel, ABC):
     """What a layer says in plan.json; ``layer`` is the name of its section."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -19,9 +20,9 @@ class SectionRecord(BaseModel):
     params: Options
     """what was asked for"""
 
+    @abstractmethod
     def tables(self) -> tuple[Table, ...]:
         """The tables of the plan folder that belong to the section."""
-        raise NotImplementedError
 
 
 class PlannedSection(Protocol):
