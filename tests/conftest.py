@@ -47,7 +47,7 @@ def needs_spark(file: Path) -> bool:
     return re.search(r"\b(spark: SparkSession|demo: Path)\b", file.read_text()) is not None
 
 
-class OneSpark(LoadScopeScheduling):
+class OneSpark(LoadScopeScheduling):  # type: ignore[misc]  # xdist says no types
     """Files to processes as they come, but all that need the embedded Spark to the same one."""
 
     def _split_scope(self, nodeid: str) -> str:

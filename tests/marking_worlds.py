@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,14 +30,14 @@ def letters(problem: MarkingProblem, chosen: np.ndarray) -> set[str]:
     return {f"{problem.nodes[a]}{problem.nodes[b]}" for a, b in ends}
 
 
-def random_counts(rng: np.random.Generator, nodes: int, most: int = 4) -> dict[str, np.ndarray]:
+def random_counts(rng: np.random.Generator, nodes: int, most: int = 4) -> dict[str, Any]:
     """Some nodes publish, some subscribe, some both; small counts, so that ties are common."""
     published, subscribed = rng.integers(1, most + 1, (2, nodes)) * (rng.random((2, nodes)) < 0.5)
     published[rng.integers(nodes)] = subscribed[rng.integers(nodes)] = 1
     return {"published": published, "subscribed": subscribed}
 
 
-def random_prices(rng: np.random.Generator, nodes: int, links: int) -> dict[str, np.ndarray]:
+def random_prices(rng: np.random.Generator, nodes: int, links: int) -> dict[str, Any]:
     """Whole prices, so that brute force and solver have no rounding to differ in."""
     prices = {"storing": rng.integers(0, 3, nodes) * 1.0}
     return prices | {"sending": rng.integers(0, 3, links) * 1.0} if links else prices
@@ -87,7 +88,8 @@ def mesh(seed: int, side: int = 5, whole: bool = False) -> MarkedNetwork:
     """A square grid of nodes with random latencies: whole ones tie often, and some are 0."""
     rng = np.random.default_rng(seed)
     at = np.arange(side * side).reshape(side, side)
-    pairs = [*zip(at[:, :-1].flat, at[:, 1:].flat), *zip(at[:-1].flat, at[1:].flat)]  # noqa: B905
+    ends = np.hstack(([at[:, :-1].ravel(), at[:, 1:].ravel()], [at[:-1].ravel(), at[1:].ravel()]))
+    pairs = [(a, b) for a, b in ends.T.tolist()]
     latency = rng.integers(0, 3, len(pairs)) * 1.0 if whole else rng.random(len(pairs))
     names = pa.array([f"n{i:02d}" for i in range(side * side)])
     published, subscribed = (rng.random((2, side * side)) < 0.3) * rng.integers(1, 9, side * side)
@@ -124,7 +126,8 @@ class Literal:
             entries = trees.link[trees.starts[i] : trees.starts[i + 1]]
             return {self.links[link] for link in entries.tolist()}
         ways = [
-            self.path(set(self.links), root, y) for y in np.flatnonzero(self.problem.subscribed)
+            self.path(set(self.links), root, y)
+            for y in np.flatnonzero(self.problem.subscribed).tolist()
         ]
         return set(itertools.chain(*ways))
 
@@ -190,4 +193,5 @@ class Literal:
 
 def all_markings(links: int) -> np.ndarray:
     """Every way to mark so many links, one per row."""
-    return np.arange(2**links)[:, None] >> np.arange(links) & 1 == 1
+    marked: np.ndarray = np.arange(2**links)[:, None] >> np.arange(links) & 1 == 1
+    return marked

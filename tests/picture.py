@@ -21,9 +21,11 @@ def take(report: Path, out: Path) -> None:
         box = found.page.locator("#savings .pictures").bounding_box()
         if found.wrong or box is None:
             sys.exit(f"{report} cannot be shown: {', '.join(found.wrong) or 'it saves nothing'}")
-        clip = {"x": 0, "y": 0, "width": WIDTH, "height": box["y"] + box["height"] + MARGIN}
+        height = box["y"] + box["height"] + MARGIN
         out.parent.mkdir(parents=True, exist_ok=True)
-        found.page.screenshot(path=out, full_page=True, clip=clip)
+        found.page.screenshot(
+            path=out, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}
+        )
     print(f"{out}: {out.stat().st_size:,} bytes")
 
 

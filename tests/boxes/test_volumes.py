@@ -37,7 +37,7 @@ def cells_within(lo: np.ndarray, hi: np.ndarray, side: int) -> int:
 
 def included_and_excluded(lo: np.ndarray, hi: np.ndarray) -> float:
     return sum(
-        (-1) ** (size + 1) * volume(lo[list(some)].max(axis=0), hi[list(some)].min(axis=0))
+        (-1.0) ** (size + 1) * volume(lo[list(some)].max(axis=0), hi[list(some)].min(axis=0))
         for size in range(1, len(lo) + 1)
         for some in combinations(range(len(lo)), size)
     )

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.data.build import from_pairs, from_workload
-from fanplan.data.interest import InterestProblem
+from fanplan.data.interest import InterestProblem, Rows
 from fanplan.workload.generators import load_kind
+from fanplan.workload.generators.plain_topics import MarketParams
 
 FLOWS, USERS = 12, 5
 some_pairs = st.lists(st.tuples(st.integers(0, FLOWS - 1), st.integers(0, USERS - 1)), max_size=40)
@@ -27,7 +28,7 @@ def audiences_of(problem: InterestProblem) -> Any:
     ]
 
 
-def build(wanted: Any, kind: str = "class") -> Any:
+def build(wanted: Any, kind: Rows = "class") -> Any:
     flow, who = zip(*wanted, strict=True) if wanted else ((), ())
     messages = np.arange(1, FLOWS + 1)
     names = [f"s{i}" for i in range(USERS)]
@@ -77,8 +78,7 @@ def test_bad_pairs_are_named(rows: Any, who: Any, messages: Any, match: str) -> 
 
 
 def test_generated_market_has_the_rates_and_interest_of_its_tables() -> None:
-    kind = load_kind("market")
-    generated = kind.generate(kind.params(flows=60, users=20), 3)
+    generated = load_kind("market").generate(MarketParams(flows=60, users=20), 3)
     problem = from_workload(generated, seconds=10.0)
     table = generated.tables["subscriptions"]
     wanted = set(zip(table["topic"].to_pylist(), table["subscriber"].to_pylist(), strict=True))

@@ -74,7 +74,7 @@ def results(folder: Path) -> tuple[Counter[tuple[str, frozenset[str]]], Counter[
         for name in ("subscribers", "classes", "flows", "subscriptions", "hits")
     )
     name = {row["subscriber_id"]: row["subscriber"] for row in names}
-    who = {c["audience_class"]: frozenset(map(name.get, c["subscribers"])) for c in classes}
+    who = {c["audience_class"]: frozenset(map(name.__getitem__, c["subscribers"])) for c in classes}
     own = {row["subscription"]: (row["subscriber"], row["topic"]) for row in owners}
     return (
         Counter({(row["flow"], who[row["audience_class"]]): row["messages"] for row in flows}),

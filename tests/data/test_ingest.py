@@ -125,7 +125,9 @@ def missing(filter_: str, topic: str) -> frozenset[str]:
 
 def space_of(case: Case, topic: str) -> Space:
     description = load_description(case.folder)
-    return description.spaces[description.space_of(topic)]
+    space = description.space_of(topic)
+    assert space is not None
+    return description.spaces[space]
 
 
 def boxes_of(case: Case, sub: tuple[str, str, str]) -> dict[str, tuple[Any, ...]]:
@@ -189,7 +191,10 @@ def brute_flows(
         cells[flow][0] += 1
         cells[flow][1] += 10 + i % 7
     wanted = overlapping(db, case, bounds, cover)
-    return {flow: (*totals, wanted.get(flow, frozenset())) for flow, totals in cells.items()}
+    return {
+        flow: (messages, sizes, wanted.get(flow, frozenset()))
+        for flow, (messages, sizes) in cells.items()
+    }
 
 
 def overlapping(

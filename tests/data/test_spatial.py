@@ -48,7 +48,7 @@ def make_boxes(random: np.random.Generator, count: int) -> pa.Table:
         hi = lo + random.integers(0, 4, AXES[topic])
         subscriber = int(random.integers(999_980, 1_000_000))
         rows.append((topic, 10 * i, subscriber, (lo / 8).tolist(), (hi / 8).tolist()))
-    columns = list(zip(*rows, strict=True)) or [[]] * 5
+    columns = list(zip(*rows, strict=True)) or [()] * 5
     return pa.table(dict(zip(BOX_SCHEMA.names, columns, strict=True)), BOX_SCHEMA)
 
 
@@ -116,7 +116,7 @@ def holds(box: dict[Any, Any], point: dict[Any, Any]) -> bool:
     return same and all(lo <= point[f"x{axis}"] < hi for axis, (lo, hi) in ends)
 
 
-def summed(pairs: Any) -> dict:
+def summed(pairs: Any) -> dict[Any, Any]:
     sums: dict[Any, Any] = {}
     for key, value in pairs:
         sums[key] = sums.get(key, 0.0) + value
@@ -161,8 +161,7 @@ def test_joins_agree_with_brute_force(
 def test_plain_topics_need_no_coordinates(
     spark: SparkSession, tmp_path: Path, limits: JoinLimits
 ) -> None:
-    boxes = [(topic, topic, 5 + topic, [], []) for topic in (0, 1)]
-    columns = dict(zip(BOX_SCHEMA.names, zip(*boxes, strict=True), strict=True))
+    columns = dict(zip(BOX_SCHEMA.names, ([0, 1], [0, 1], [5, 6], [[], []], [[], []]), strict=True))
     write_folder(pa.table(columns, BOX_SCHEMA), str(tmp_path / "boxes"))
     points = spark.createDataFrame([(0,), (0,), (2,)], "topic_id int")
     hits = join_hits(points, str(tmp_path / "boxes"), 0, limits).collect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from fanplan.data import synthesis
 from fanplan.data.synthesis import Sample, draw_publications, uniform, write_law, write_publications
 from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.clients import ClientsParams
-from fanplan.workload.generators.generated import AxisLaw, PublicationLaw
+from fanplan.workload.generators.generated import AxisLaw, PublicationLaw, TableFormat
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
 
 VENUE = CategoryAttribute("venue", ("N", "Q", "Z"))
@@ -141,7 +142,7 @@ def test_the_number_of_partitions_does_not_matter(spark: SparkSession, tmp_path:
     ("format", "read"), [("csv", pa.csv.read_csv), ("jsonl", pa.json.read_json)]
 )
 def test_other_formats_hold_the_same_rows(
-    spark: SparkSession, tmp_path: Path, format: str, read: object
+    spark: SparkSession, tmp_path: Path, format: TableFormat, read: Callable[[Path], pa.Table]
 ) -> None:
     out = tmp_path / "publications"
     write_publications(spark, LAW, 200, SECONDS, 7, out, format)

@@ -97,7 +97,7 @@ def test_advertised_rates_are_spread_by_volume(spark: SparkSession, grid: GridRe
     boxes = spark.createDataFrame(rows, contracts.ADVERTISED)
     spread = advertised_traffic(boxes, grid).collect()
     found = {(r["topic_id"], *r["cell"]): r["messages"] for r in spread}
-    expected = {(0,): 3.0}
+    expected: dict[tuple[int, ...], float] = {(0,): 3.0}
     for cell, share in ((0, 0.3), (1, 0.5), (2, 0.2)):
         expected |= {(1, cell, venue): 4.0 * share / 2 for venue in (0, 1)}
     assert found.keys() == expected.keys()

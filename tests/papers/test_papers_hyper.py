@@ -37,7 +37,8 @@ def distance(published: float, values: np.ndarray) -> float:
     digits, or whole.
     """
     rounding = 0.5 if published >= 100 else 0.0005
-    return max(0.0, abs(published - values.mean()) - rounding) / max(values.std(ddof=1), 1e-9)
+    off = abs(published - float(values.mean())) - rounding
+    return max(0.0, off) / max(float(values.std(ddof=1)), 1e-9)
 
 
 @pytest.mark.parametrize(("metric", "way", "scenario", "share"), CELLS)

@@ -30,7 +30,7 @@ from fanplan.plan.tables import (
 )
 from fanplan.verbs.check import check_plan
 from fanplan.verbs.save import load_plan, save_plan
-from fanplan.workload.tables import as_markdown
+from fanplan.workload.tables import Table, as_markdown
 
 WORLD = World(
     (
@@ -219,11 +219,11 @@ def test_pairs_are_ascending_and_each_once() -> None:
     assert map_pairs([0, 2, 2], [1, 0, 3]).starts(4).tolist() == [0, 1, 1, 3, 3]
 
 
-ALL_TABLES = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES + MARKING_TABLES
+ALL_TABLES: tuple[Table, ...] = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES + MARKING_TABLES
 ALL_TABLES += GROUPS_TABLES + CELL_TABLES + DELIVERY_TABLES
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
-def test_documentation_has_every_table(table: str) -> None:
+def test_documentation_has_every_table(table: Table) -> None:
     text = (Path(__file__).parents[2] / "docs" / "plan.md").read_text(encoding="utf-8")
     assert as_markdown(table) in text

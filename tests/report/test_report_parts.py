@@ -32,7 +32,8 @@ def test_hostile_words_are_harmless_everywhere() -> None:
     listing = Listing(HOSTILE, HOSTILE, [HOSTILE], [[HOSTILE]], HOSTILE)
     facts = [(HOSTILE, HOSTILE)]
     section = Section(HOSTILE, HOSTILE, HOSTILE, facts, [picture], [listing], [HOSTILE])
-    saving = Saving(*[HOSTILE] * 4, steps=(Step(HOSTILE, 2), Step(HOSTILE, 1)), gains=(HOSTILE,))
+    words = (HOSTILE, HOSTILE, HOSTILE, HOSTILE)
+    saving = Saving(*words, steps=(Step(HOSTILE, 2), Step(HOSTILE, 1)), gains=(HOSTILE,))
     page = Elements(render(HOSTILE, HOSTILE, [saving], [section]))
     assert page.tags.count("script") == 1
     assert page.tags.count("td") == 1
@@ -102,7 +103,7 @@ def test_shares_rise_to_one(items: list[tuple[int, int]]) -> None:
     values, weights = np.array(items, float).T
     points = share_steps(values, weights)
     assert points[0] == (0.0, 0.0)
-    assert points[-1] == (values.max(), pytest.approx(1.0))
+    assert points[-1] == pytest.approx((values.max(), 1.0))
     at = dict(points)
     assert all(at[v] == pytest.approx(weights[values <= v].sum() / weights.sum()) for v in values)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.carried import overlay_ledger
@@ -43,6 +44,10 @@ def problem(
 
 def chain(size: int) -> np.ndarray:
     return np.array([(i, i + 1) for i in range(size - 1)], np.int32).reshape(-1, 2)
+
+
+def on_route_0(messages: int) -> Longs:
+    return np.zeros(messages, np.int64)
 
 
 def everything(result: SimulationResult) -> dict[str, Any]:
@@ -202,7 +207,7 @@ def test_figure_5_4_has_4_and_3_messages_at_two_links_each() -> None:
     for where, count in ((1, 4), (3, 3)):
         edges = np.array([(0, where), (1, 2), (2, 3), (3, 4)], np.int32)
         result = simulate_tree(
-            given_, edges, as_publications(np.zeros(1), np.zeros(1)), SimulationParams()
+            given_, edges, as_publications(np.zeros(1), on_route_0(1)), SimulationParams()
         )
         assert result.link_messages == count
         assert result.delays_ms.tolist() == [200.0, 200.0]
@@ -213,7 +218,7 @@ def test_the_rule_delays_the_next_message_by_what_was_too_much() -> None:
     time = np.concatenate((0.75 * np.arange(1250), [1000.0, 1001.0, 2000.0]))
     given_ = problem(routes((0, [1])), 2, capacity=1000.0)
     result = simulate_tree(
-        given_, chain(2), as_publications(time, np.zeros(len(time))), SimulationParams()
+        given_, chain(2), as_publications(time, on_route_0(len(time))), SimulationParams()
     )
     late = result.delays_ms[result.delays_ms != 100.0]
     assert late.tolist() == [350.0]
@@ -222,7 +227,7 @@ def test_the_rule_delays_the_next_message_by_what_was_too_much() -> None:
 
 def test_a_queue_serves_one_message_at_a_time() -> None:
     given_ = problem(routes((0, [0])), 1, capacity=10.0)
-    sent = as_publications(np.array([0.0, 0.0, 50.0, 900.0]), np.zeros(4))
+    sent = as_publications(np.array([0.0, 0.0, 50.0, 900.0]), on_route_0(4))
     result = simulate_tree(given_, chain(1), sent, SimulationParams("queue"))
     assert result.delays_ms.tolist() == [100.0, 200.0, 250.0, 100.0]
     assert result.processing_delay_ms == (100 + 150) / 4
@@ -233,7 +238,7 @@ def test_links_have_their_own_latency_and_bandwidth() -> None:
     bandwidth = np.array([np.inf, 1.0, 100.0])
     links = Links(a, b, np.array([5.0, 9.0, 7.0]), bandwidth, np.ones(3))
     given_ = problem(routes((0, [2])), 3, links=links)
-    sent = as_publications(np.array([0.0, 1.0]), np.zeros(2))
+    sent = as_publications(np.array([0.0, 1.0]), on_route_0(2))
     result = simulate_tree(given_, np.array([(2, 1), (1, 0)]), sent, SimulationParams())
     assert result.delays_ms.tolist() == [5 + 10 + 7, 5 + (10 + 9) + 7]
     no_links = Links(a[:0], b[:0], *np.zeros((3, 0)))
@@ -247,7 +252,7 @@ def test_links_have_their_own_latency_and_bandwidth() -> None:
 def test_matching_and_forwarding_take_time() -> None:
     star = np.array([(0, 1), (0, 2), (0, 3)], np.int32)
     params = SimulationParams("none", match_ms=2.0, forward_ms=10.0)
-    sent = as_publications(np.zeros(1), np.zeros(1))
+    sent = as_publications(np.zeros(1), on_route_0(1))
     result = simulate_tree(problem(routes((0, [0, 1, 2, 3])), 4), star, sent, params)
     assert result.delays_ms.tolist() == [2.0, 114.0, 124.0, 134.0]
 
@@ -332,10 +337,11 @@ def test_the_tables_and_the_summary_add_up() -> None:
                                SimulationParams()), "route 1, but there are 1"),
         (lambda p, m: as_publications(m.time_ms - 1, m.route), "negative"),
         (lambda p, m: as_publications(np.zeros(2), m.route), "2 times, 1 routes"),
-        (lambda p, m: SimulationParams("jam"), "'jam' is unknown. Use one of: rule, queue, none"),
+        (lambda p, m: SimulationParams(cast(Any, "jam")),
+         "'jam' is unknown. Use one of: rule, queue, none"),
         (lambda p, m: SimulationParams(unit_ms=0.0, match_ms=-1.0), "(?s)match_ms.*unit_ms"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(what: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        what(problem(routes((0, [1])), 2), as_publications(np.zeros(1), np.zeros(1)))
+        what(problem(routes((0, [1])), 2), as_publications(np.zeros(1), on_route_0(1)))

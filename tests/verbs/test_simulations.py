@@ -164,7 +164,8 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
 def all_links(size: int) -> Links:
     a, b = np.triu_indices(size, 1)
     many = np.full(len(a), np.inf)
-    return Links(a.astype(np.int32), b.astype(np.int32), 3.0 * a + b, many, np.ones(len(a)))
+    latency = (3 * a + b).astype(np.float64)
+    return Links(a.astype(np.int32), b.astype(np.int32), latency, many, np.ones(len(a)))
 
 
 @given(cases())
@@ -194,7 +195,12 @@ LINKED = trees_of((np.array([(0, 1)], np.int32),), np.zeros(2, np.int32))
 
 def pair(folder: Path, **more: Any) -> Made:
     """Two brokers, three messages one way in a burst, one message the other way later."""
-    given_ = {"routes": PAIR, "trees": LINKED, "capacity": [10.0, 10.0], "sent": BURST} | more
+    given_: dict[str, Any] = {
+        "routes": PAIR,
+        "trees": LINKED,
+        "capacity": [10.0, 10.0],
+        "sent": BURST,
+    } | more
     return make(folder, **given_)
 
 
@@ -238,7 +244,8 @@ def test_parts_of_messages_are_not_compared(tmp_path: Path) -> None:
 
 
 def test_delays_are_compared_only_on_an_idle_network(tmp_path: Path) -> None:
-    slow = Links(*np.array([[0], [1]], np.int32), np.ones(1), np.full(1, 5.0), np.ones(1))
+    ends = np.array([0], np.int32), np.array([1], np.int32)
+    slow = Links(*ends, np.ones(1), np.full(1, 5.0), np.ones(1))
     made, narrow = pair(tmp_path / "a"), pair(tmp_path / "b", links=slow)
     busy: list[dict[str, Any]] = [{"congestion": "queue"}, {"match_ms": 1.0}, {"forward_ms": 1.0}]
     runs = [made.simulate(**({"congestion": "none"} | more)) for more in busy]

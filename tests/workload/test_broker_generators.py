@@ -13,13 +13,14 @@ from fanplan.network.generated import broker_routes, client_routes
 from fanplan.workload.description import parse_description, to_toml
 from fanplan.workload.generators import clients
 from fanplan.workload.generators.clients import BrokersParams, ClientsParams
+from fanplan.workload.generators.draws import streams
 from fanplan.workload.generators.generated import WorkloadKind
 from fanplan.workload.generators.population import DrawnPublications, Population, Regions
 from fanplan.workload.selector import compile_selector
 
 SMALL = BrokersParams(brokers=12, subscriptions=80, advertisements=30)
 THESIS = clients.populate_brokers(BrokersParams(bias=0.6), 1)
-PREFERENCE = clients.streams(1, 4)[1].integers(0, 4, 450)
+PREFERENCE = streams(1, 4)[1].integers(0, 4, 450)
 
 
 def share_at_home(regions: Regions) -> float:

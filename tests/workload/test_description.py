@@ -22,7 +22,7 @@ from fanplan.workload.description import (
     to_toml,
     with_overrides,
 )
-from fanplan.workload.space import PLAIN, CategoryAttribute, NumberAttribute, Space
+from fanplan.workload.space import PLAIN, Attribute, CategoryAttribute, NumberAttribute, Space
 
 DESK = """
 name = "desk"
@@ -160,12 +160,12 @@ NUMBERS = st.floats(-1e100, 1e100).map(lambda x: x + 0.0)
 
 @st.composite
 def descriptions(draw: st.DrawFn) -> Description:
-    attributes = {}
+    attributes: dict[str, Attribute] = {}
     for name in draw(st.lists(NAMES, max_size=4, unique_by=str.lower)):
         ends = sorted(draw(st.lists(NUMBERS, min_size=2, max_size=2, unique=True)))
         number = NumberAttribute(name, ends[0], ends[1], draw(st.text(max_size=3)))
         category = CategoryAttribute(name, tuple(draw(st.lists(NAMES, min_size=1, unique=True))))
-        attributes[name] = draw(st.sampled_from([number, category]))
+        attributes[name] = number if draw(st.booleans()) else category
     spaces, topics = [PLAIN], []
     for topic in draw(
         st.lists(st.text("ab_ é\"\\'\n\x7f\x00", min_size=1), unique=True, max_size=4)

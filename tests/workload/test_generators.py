@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +55,7 @@ SMALL: dict[str, GeneratorParams] = {
     "tree-grid": TreeGridParams(cells=8),
     "enterprise": EnterpriseParams(flows=60, users=30),
 }
-READERS = {
+READERS: dict[generated.TableFormat, Callable[[Path], pa.Table]] = {
     "parquet": pa.parquet.read_table,
     "csv": pa.csv.read_csv,
     "jsonl": pa.json.read_json,
@@ -110,7 +112,9 @@ def test_advertised_rates_are_those_of_the_law_and_have_the_mean_asked_for(kind:
 
 @pytest.mark.parametrize("format", READERS)
 @pytest.mark.parametrize("kind", ["market", "content"])
-def test_written_tables_read_back_the_same(kind: str, format: str, tmp_path: Path) -> None:
+def test_written_tables_read_back_the_same(
+    kind: str, format: generated.TableFormat, tmp_path: Path
+) -> None:
     made = make(kind)
     generated.write_workload(made, tmp_path / "w", format)
     assert {path.name for path in tmp_path.iterdir()} == {"w"}
@@ -216,7 +220,7 @@ def test_all_problems_of_parameters_are_reported_together() -> None:
         ("content", {"subjects_per_subscriber": 21}, "subjects_per_subscriber"),
     ],
 )
-def test_a_wrong_parameter_is_named(kind: str, options: dict[str, object], where: str) -> None:
+def test_a_wrong_parameter_is_named(kind: str, options: dict[str, Any], where: str) -> None:
     with pytest.raises(InputError) as caught:
         load_kind(kind).params(**options)
     assert [problem.where for problem in caught.value.problems] == [where]
@@ -443,7 +447,7 @@ def test_content_intervals_have_the_radius_asked_for_unless_cut_off() -> None:
 def test_content_filters_are_boxes_between_the_subjects_own_edges() -> None:
     made = make("content")
     space = made.description.spaces[1]
-    edges = draw_edges(SMALL["content"], streams(1, 6)[3]).astype(float)
+    edges = draw_edges(ContentParams(subscribers=20), streams(1, 6)[3]).astype(float)
     edges[:, -1] = space.whole().hi[0]
     filters = made.tables["subscriptions"]["filter"].to_pylist()
     for text, own in zip(filters, edges[interest(made)[1]], strict=True):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from fanplan.layers.census.record import read_census
 
 from fanplan.plan.changes import of_rows
 from fanplan.plan.steps import Staged, State, cut
 from fanplan.plan.stored import StoredPlan
+
+from .record import read_census
 
 ACTIONS = {"list": "a topic comes to the list", "unlist": "a topic leaves the list"}
 

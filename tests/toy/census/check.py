@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from fanplan.layers.census.record import CensusRecord, read_census
-
 from fanplan.data.reader import read_stage
 from fanplan.plan.findings import Findings, Missed
 from fanplan.plan.stored import StoredPlan
+
+from .record import CensusRecord, read_census
 
 
 def check_census(plan: StoredPlan, dataset: Path, findings: Findings) -> Missed:

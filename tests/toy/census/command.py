@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pyarrow.compute as pc
-from fanplan.layers.census.params import CensusParams
-from fanplan.layers.census.record import CensusRecord, CensusSection
 
 from fanplan.core.version import __version__
 from fanplan.plan.made import Job, Planned
+
+from .params import CensusParams
+from .record import CensusRecord, CensusSection
 
 
 def plan_census(job: Job, params: CensusParams) -> Planned:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fanplan.layers.census.check import recount
-from fanplan.layers.census.record import CensusRecord, read_census
-
 from fanplan.plan.drift import LayerNow, came_and_went
 from fanplan.plan.stored import StoredPlan
+
+from .check import recount
+from .record import CensusRecord, read_census
 
 
 def census_now(plan: StoredPlan, dataset: Path) -> LayerNow:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from fanplan.layers.census.changes import ACTIONS, stage_census
-from fanplan.layers.census.check import check_census
-from fanplan.layers.census.drift import census_now
-from fanplan.layers.census.record import CensusRecord, write_census
-from fanplan.layers.census.report import tell_census
-
 from fanplan.layers.layer import Layer
 from fanplan.plan.figures import Figure, recorded_figure
+
+from .changes import ACTIONS, stage_census
+from .check import check_census
+from .drift import census_now
+from .record import CensusRecord, write_census
+from .report import tell_census
 
 LAYER = Layer(
     record=CensusRecord,

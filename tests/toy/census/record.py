@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from fanplan.layers.census.params import CensusParams
 
 from fanplan.plan.numbers import Count
 from fanplan.plan.parquet import by_key, write_table
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.stored import StoredPlan
 from fanplan.workload.tables import Column, Table
+
+from .params import CensusParams
 
 CENSUS = Table(
     "census",

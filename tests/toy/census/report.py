@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fanplan.layers.census.record import CensusRecord, read_census
-
 from fanplan.page.content import Listing, Section
 from fanplan.page.material import Told, ToldLayer
 from fanplan.page.saving import Saving, Step
+
+from .record import CensusRecord, read_census
 
 
 def tell_census(planned: ToldLayer) -> Told:
