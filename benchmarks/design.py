@@ -36,7 +36,7 @@ from fanplan.core.arrays import Bools
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.engine import EMBEDDED
-from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.ledger import analytic_ledger, completed
 from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.methods import find_method
 from fanplan.layers.channels.published.genetic.params import GeneticParams
@@ -59,7 +59,7 @@ from fanplan.layers.delivery.problem import (
     local_interest,
 )
 from fanplan.layers.delivery.record import Delivery
-from fanplan.layers.delivery.search.in_turn import completed, joined_maps, with_groups
+from fanplan.layers.delivery.search.in_turn import joined_maps, with_groups
 from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery, without_channels
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.stages.make import make_senders

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs, Words
-from fanplan.core.bits import has_bit
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
+from fanplan.core.bits import bits_of_pairs, has_bit
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger, cost
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.map import ChannelMap, MapPairs, map_pairs
 
 
 def analytic_ledger(problem: InterestProblem, map: ChannelMap) -> Ledger:
@@ -92,6 +92,31 @@ def count_reached(
             if by_unicast or joined_any(members, row_channels, subscriber):
                 reached[row] += 1
     return reached
+
+
+def completed(
+    problem: InterestProblem, channels: int, assigned: MapPairs, members: MapPairs
+) -> ChannelMap:
+    """The map in which all who are not reached by a channel get unicast."""
+    bits = bits_of_pairs(members.left, members.right, channels, len(problem.subscribers))
+    rest = reached_by_none(
+        problem.indptr, problem.audience, assigned.starts(problem.size), assigned.right, bits
+    )
+    row = np.repeat(np.arange(problem.size, dtype=np.int32), problem.audience_sizes)
+    return ChannelMap(channels, assigned, members, map_pairs(row[rest], problem.audience[rest]))
+
+
+@compiled
+def reached_by_none(
+    indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Words
+) -> Bools:
+    """For each (row, interested subscriber) whether no channel of the row has the subscriber."""
+    rest = np.zeros(len(audience), np.bool_)
+    for row in range(len(indptr) - 1):
+        own = channels[starts[row] : starts[row + 1]]
+        for k in range(indptr[row], indptr[row + 1]):
+            rest[k] = not joined_any(members, own, audience[k])
+    return rest
 
 
 @compiled

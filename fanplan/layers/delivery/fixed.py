@@ -66,9 +66,9 @@ def fixed_channels(
     plan: StoredPlan, dataset: Path, problem: DeliveryProblem
 ) -> tuple[ChannelMap, Ints]:
     """The channels of a plan, and the multicast domain of each: that of its members."""
+    from fanplan.layers.channels.ledger import completed
     from fanplan.layers.channels.record import ChannelsRecord
     from fanplan.layers.delivery.read import channel_members, class_channels
-    from fanplan.layers.delivery.search.in_turn import completed
 
     count = plan.section(ChannelsRecord).channels
     members = channel_members(plan, problem.interest.subscribers)

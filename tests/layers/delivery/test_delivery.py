@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import never
+from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.ledger import lowest_cost
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.recount import recounted_routes
-from fanplan.layers.delivery.search.in_turn import completed, layer_by_layer, with_groups
+from fanplan.layers.delivery.search.in_turn import layer_by_layer, with_groups
 from fanplan.layers.delivery.search.joint import (
     JudgedDelivery,
     joint_delivery,

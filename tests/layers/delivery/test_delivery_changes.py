@@ -18,12 +18,13 @@ from fanplan.core.prices import LedgerPrices, Weights
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.changes.world import SentByPlan, world_between
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
+from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import MapPairs, map_pairs
 from fanplan.layers.delivery.changes import changes as staging
 from fanplan.layers.delivery.changes.changes import Terms, stage
 from fanplan.layers.delivery.changes.world import BrokerWorld, DeliveryWorld, Senders, movers
 from fanplan.layers.delivery.problem import DeliveryProblem
-from fanplan.layers.delivery.search.in_turn import completed, with_groups
+from fanplan.layers.delivery.search.in_turn import with_groups
 from fanplan.layers.delivery.search.joint import JudgedDelivery, judge_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.changes import Group, GroupWorld, numbers

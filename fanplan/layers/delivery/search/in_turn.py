@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
-from fanplan.core.bits import bits_of_pairs
-from fanplan.core.kernels import compiled
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
-from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.ledger import joined_any
+from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
@@ -113,28 +110,3 @@ def together(parts: Sequence[tuple[Longs | Ints, Ints]]) -> MapPairs:
     if not parts:
         return NO_PAIRS
     return map_pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def completed(
-    interest: InterestProblem, channels: int, assigned: MapPairs, members: MapPairs
-) -> ChannelMap:
-    """The map in which all who are not reached by a channel get unicast."""
-    bits = bits_of_pairs(members.left, members.right, channels, len(interest.subscribers))
-    rest = reached_by_none(
-        interest.indptr, interest.audience, assigned.starts(interest.size), assigned.right, bits
-    )
-    row = np.repeat(np.arange(interest.size, dtype=np.int32), interest.audience_sizes)
-    return ChannelMap(channels, assigned, members, map_pairs(row[rest], interest.audience[rest]))
-
-
-@compiled
-def reached_by_none(
-    indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Words
-) -> Bools:
-    """For each (row, interested subscriber) whether no channel of the row has the subscriber."""
-    rest = np.zeros(len(audience), np.bool_)
-    for row in range(len(indptr) - 1):
-        own = channels[starts[row] : starts[row + 1]]
-        for k in range(indptr[row], indptr[row + 1]):
-            rest[k] = not joined_any(members, own, audience[k])
-    return rest

@@ -12,11 +12,12 @@ import numpy as np
 
 from fanplan.core.arrays import Ints
 from fanplan.core.stop import Stop
+from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.delivery.ledger import DeliveryLedger, delivery_ledger
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import Delivery
-from fanplan.layers.delivery.search.in_turn import completed, layer_by_layer, with_groups
+from fanplan.layers.delivery.search.in_turn import layer_by_layer, with_groups
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.search.refine import DeliverySearch, Shadow
 from fanplan.layers.groups.search.choose import benefit, candidates_of

@@ -12,6 +12,7 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Ints
 from fanplan.core.stop import Stop
+from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import Delivery
@@ -24,7 +25,7 @@ from fanplan.layers.delivery.search.carry import (
     Wishes,
 )
 from fanplan.layers.delivery.search.choices import Homes, assign_classes, regroup
-from fanplan.layers.delivery.search.in_turn import completed, with_groups
+from fanplan.layers.delivery.search.in_turn import with_groups
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.problem.subtrees import room_for
 from fanplan.network.trees import depths

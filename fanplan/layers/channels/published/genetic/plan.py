@@ -9,13 +9,12 @@ import math
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs, Words
-from fanplan.core.kernels import compiled
+from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.stop import Stop
 from fanplan.data.build import from_pairs
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.ledger import joined_any
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
+from fanplan.layers.channels.ledger import completed
+from fanplan.layers.channels.map import ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.method_params import require_enough_flows
 from fanplan.layers.channels.published.genetic.atomic import row_genes
 from fanplan.layers.channels.published.genetic.evolve import Generation, advance, start
@@ -78,9 +77,7 @@ def finished_atomic(problem: InterestProblem, state: Generation) -> ChannelMap:
     genes = row_genes(problem, state.genes.chosen)
     channel = state.best[genes.gene]
     joined = members_of(state.best, genes.audiences)
-    return with_unicast_rest(
-        problem, map_pairs(genes.chosen, channel), joined, state.params.channels
-    )
+    return completed(problem, state.params.channels, map_pairs(genes.chosen, channel), joined)
 
 
 def map_subscriptions(
@@ -90,44 +87,19 @@ def map_subscriptions(
     rows = problem.rows.take(chosen)
     sent = map_pairs(rows.values, np.repeat(channel, np.diff(rows.starts)))
     joined = members_of(channel, problem.subscribers.take(chosen))
-    return with_unicast_rest(problem.interest, sent, joined, channels)
+    return completed(problem.interest, channels, sent, joined)
 
 
 def map_rest(problem: InterestProblem, rows: Lists, part: ChannelMap) -> ChannelMap:
     """A map over classes of some rows, as one over all rows, with unicast for the rest."""
     own = rows.take(part.assigned.left.astype(np.int64))
     sent = map_pairs(own.values, np.repeat(part.assigned.right, np.diff(own.starts)))
-    return with_unicast_rest(problem, sent, part.members, part.channels)
+    return completed(problem, part.channels, sent, part.members)
 
 
 def members_of(channel: Ints, subscribers: Lists) -> MapPairs:
     """(channel, subscriber) for the subscribers of everything that a channel holds."""
     return map_pairs(np.repeat(channel, np.diff(subscribers.starts)), subscribers.values)
-
-
-def with_unicast_rest(
-    problem: InterestProblem, sent: MapPairs, joined: MapPairs, channels: int
-) -> ChannelMap:
-    """The map with these channels, and unicast to everybody whom they do not reach."""
-    map = ChannelMap(channels, sent, joined, NO_PAIRS)
-    bits = map.member_bits(len(problem.subscribers))
-    starts = sent.starts(problem.size)
-    missing = pairs_without_channel(problem.indptr, problem.audience, starts, sent.right, bits)
-    row = np.repeat(np.arange(problem.size), problem.audience_sizes)
-    return ChannelMap(channels, sent, joined, map_pairs(row[missing], problem.audience[missing]))
-
-
-@compiled
-def pairs_without_channel(
-    indptr: Longs, audience: Ints, starts: Longs, channels: Ints, members: Words
-) -> np.ndarray:
-    """Whether each (row, interested subscriber) pair is served by none of the row's channels."""
-    missing = np.empty(len(audience), dtype=np.bool_)
-    for row in range(len(indptr) - 1):
-        used = channels[starts[row] : starts[row + 1]]
-        for i in range(indptr[row], indptr[row + 1]):
-            missing[i] = not joined_any(members, used, audience[i])
-    return missing
 
 
 def heavy_subscriptions(problem: SubscriptionProblem, params: GeneticParams) -> Longs:
