@@ -27,13 +27,14 @@ Publication = tuple[float, str, str, int, float]
 class World:
     """Who is where, who wants what (subscriber, topic, from, to), and what was sent.
 
-    A publication has time, publisher, topic, bytes and value.
+    A publication has time, publisher, topic, bytes and value, a link two brokers and a latency.
     """
 
     homes: dict[str, str]
     wants: tuple[Box, ...]
     sent: tuple[Publication, ...]
     brokers: bool = True
+    links: tuple[tuple[str, str, float | None], ...] = ()
 
     def audience(self, topic: str, low: float, high: float) -> set[str]:
         return {who for who, t, lo, hi in self.wants if t == topic and lo < high and low < hi}
@@ -224,11 +225,19 @@ def broker_stages(world: World) -> dict[str, dict[str, Any]]:
                 [sum(world.homes[w[0]] == b for w in world.wants) for b in names], pa.int64()
             ),
         },
+        **({"links": link_columns(world)} if world.links else {}),
         "similarity": {
             "i": pa.array([], pa.int32()), "j": pa.array([], pa.int32()),
             **dict.fromkeys(("overlap", "cover", "interest"), pa.array([], pa.float64())),
         },
     }  # fmt: skip
+
+
+def link_columns(world: World) -> dict[str, Any]:
+    a, b, latency = (list(column) for column in zip(*world.links, strict=True))
+    wide, free = pa.nulls(len(a), pa.float64()), [1.0] * len(a)
+    return {"a": a, "b": b, "latency_ms": pa.array(latency, pa.float64()), "bandwidth": wide,
+            "cost": free}  # fmt: skip
 
 
 def later(world: World, seed: int) -> World:

@@ -67,7 +67,7 @@ def ingest(
     rows = [(t.name, t.rows, t.kept, t.quarantined) for t in manifest.tables]
     show_table("Tables", ("table", "rows", "kept", "quarantined"), rows)
     show_facts("Dataset", manifest.facts() | {"dataset": str(out)})
-    for note in (note for t in manifest.tables for note in t.notes):
+    for note in manifest.notes:
         typer.echo(f"Note: {note}", err=True)
     if any(t.quarantined for t in manifest.tables):
         typer.echo(f"Quarantined rows with their reasons: {out / 'quarantine'}", err=True)

@@ -52,6 +52,11 @@ class Manifest:
     stages: dict[str, int] = field(default_factory=dict)
     inputs: str = ""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing of the tables."""
+        return tuple(note for table in self.tables for note in table.notes)
+
     def facts(self) -> dict[str, Any]:
         """What a person wants to know first."""
         counted = ("topics", "subscribers", "subscriptions", "regions", "flows", "classes")
@@ -74,6 +79,7 @@ class Manifest:
                 t.name: {"rows": t.rows, "kept": t.kept, "quarantined": t.quarantined}
                 for t in self.tables
             },
+            "notes": list(self.notes),
         }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 
 
@@ -37,7 +37,10 @@ class Routes:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Links that may be used, each in both directions, as positions of brokers with a < b."""
+    """Links that may be used, each in both directions, as positions of brokers with a < b.
+
+    ``assumed`` says of which links the latency was not given, nothing if it was of all.
+    """
 
     a: Ints
     b: Ints
@@ -45,6 +48,12 @@ class Links:
     bandwidth: Floats
     """messages per second; infinite if not limited"""
     cost: Floats
+    assumed: Bools | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether a latency is known; else each link is a hop."""
+        return self.assumed is None or not self.assumed.all()
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +91,11 @@ class OverlayProblem:
     def size(self) -> int:
         """Number of brokers."""
         return len(self.brokers)
+
+    @property
+    def timed(self) -> bool:
+        """Whether delays are in ms; else they are in hops."""
+        return self.links is not None and self.links.timed
 
     def given(self, ends: Ints) -> Longs:
         """Where links, as rows of two positions, stand among those given; an error if one does not.

@@ -18,11 +18,11 @@ import scipy.sparse
 
 from fanplan.core.arrays import NONE, Floats, Ints
 from fanplan.core.errors import InputError, Problem
+from fanplan.data.links import LINK_COLUMNS, assumed_latency, joined_links
 from fanplan.data.reader import Manifest, read_manifest, read_stage, stage_batches
 from fanplan.network.brokers import ClientProblem, Links, OverlayProblem, Routes, Similarity
 
 BATCH = 1 << 20
-LINK_COLUMNS = ("a", "b", "latency_ms", "bandwidth", "cost")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,25 +171,33 @@ def _route_keys(table: pa.Table, more: Sequence[str]) -> Iterator[tuple[Any, ...
 
 def read_links(dataset: Path, names: pa.Array) -> Links | None:
     """The given links between these brokers; None if there is no such table."""
-    if "links" not in read_manifest(dataset).stages:
+    table = read_link_table(dataset)
+    if table is None:
         return None
-    table = read_stage(dataset, "links", LINK_COLUMNS)
     _require_ends(table, read_brokers(dataset).names)
     return links_among(table, names)
 
 
+def read_link_table(dataset: Path) -> pa.Table | None:
+    """Each given link once, by names of brokers; None if there is no such table."""
+    if "links" not in read_manifest(dataset).stages:
+        return None
+    return joined_links(read_stage(dataset, "links", LINK_COLUMNS))
+
+
 def links_among(table: pa.Table, names: pa.Array) -> Links:
     """Links whose ends are both among some brokers, as positions of those."""
-    both = [pc.is_in(table[end], names) for end in ("a", "b")]
+    assumed, both = assumed_latency(table), [pc.is_in(table[end], names) for end in ("a", "b")]
     table = table.filter(pc.and_(*both))
     found = [pc.index_in(table[end], names).to_numpy() for end in ("a", "b")]
     ends = np.sort(np.stack(found), axis=0).astype(np.int32)
     return Links(
         a=ends[0],
         b=ends[1],
-        latency_ms=_filled(table, "latency_ms", 0.0),
+        latency_ms=_filled(table, "latency_ms", assumed),
         bandwidth=_filled(table, "bandwidth", np.inf),
         cost=_filled(table, "cost", 0.0),
+        assumed=table["latency_ms"].is_null().to_numpy(),
     )
 
 

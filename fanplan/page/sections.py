@@ -62,10 +62,8 @@ def inputs_section(dataset: Path) -> Section:
     listings = [table_listing(manifest)]
     if any(table.quarantined for table in manifest.tables):
         listings.append(reason_listing(dataset))
-    notes = tuple(note for table in manifest.tables for note in table.notes)
-    return Section(
-        "input", "Input and quarantine", INPUT_LEAD, input_facts(manifest), (), listings, notes
-    )
+    facts, notes = input_facts(manifest), manifest.notes
+    return Section("input", "Input and quarantine", INPUT_LEAD, facts, (), listings, notes)
 
 
 def input_facts(manifest: Manifest) -> list[tuple[str, Any]]:

@@ -96,11 +96,10 @@ LINKS = Table(
     (
         Column("a", "string", "one end", required=True),
         Column("b", "string", "the other end", required=True),
-        Column("latency_ms", "number", "delay", unit="ms", at_least=0.0, default="1"),
-        Column("bandwidth", "number", "what it can carry", unit="bytes/s", positive=True),
+        Column("latency_ms", "number", "delay", unit="ms", at_least=0.0),
+        Column("bandwidth", "number", "what it can carry", unit="messages/s", positive=True),
         Column("cost", "number", "price of a message on it", at_least=0.0, default="1"),
     ),
-    key=("a", "b"),
 )
 
 TREES = Table(

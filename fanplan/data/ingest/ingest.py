@@ -28,9 +28,10 @@ from fanplan.data.ingest.regions import (
 )
 from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage, StageStore
+from fanplan.data.links import LINK_COLUMNS, link_notes
 from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.data.read.sources import TableSource, find_sources
-from fanplan.data.reader import read_manifest
+from fanplan.data.reader import read_manifest, read_stage
 from fanplan.workload import tables
 from fanplan.workload.description import load_description, to_toml, with_overrides
 from fanplan.workload.topics import is_pattern
@@ -120,15 +121,17 @@ def _published_points(run: IngestRun) -> DataFrame:
 def network_stages(run: IngestRun) -> dict[str, Stage]:
     """Brokers, and the links and trees between them."""
     found: dict[str, Stage] = {}
-    for table, schema, nodes in (
-        (tables.BROKERS, contracts.BROKERS, ()),
-        (tables.LINKS, contracts.LINKS, ("a", "b")),
-        (tables.TREES, contracts.TREES, ("root", "parent", "child")),
+    for table, schema, nodes, version in (
+        (tables.BROKERS, contracts.BROKERS, (), 1),
+        (tables.LINKS, contracts.LINKS, ("a", "b"), 2),
+        (tables.TREES, contracts.TREES, ("root", "parent", "child"), 1),
     ):
         if table.name in run.sources:
             brokers = [found["brokers"]] if "brokers" in found else []
             build = partial(_known_nodes, run, table, nodes, brokers)
-            found[table.name] = run.table_stage(table.name, table, build, schema, brokers)
+            found[table.name] = run.table_stage(
+                table.name, table, build, schema, brokers, version=version
+            )
     return found
 
 
@@ -242,6 +245,12 @@ def quarantine(run: IngestRun, inputs: Inputs) -> Stage:
     return run.stage("quarantine", gather, contracts.QUARANTINE, looked_at)
 
 
+def network_notes(stage: Stage) -> Iterator[str]:
+    """What is worth knowing of the links, if these are they."""
+    if stage.name == tables.LINKS.name:
+        yield from link_notes(read_stage(stage.path.parent, stage.name, LINK_COLUMNS))
+
+
 def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[str, Any]:
     """What a dataset says about itself."""
     description = run.description
@@ -261,7 +270,7 @@ def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[s
                 "rows": run.sources[name].rows,
                 "kept": stage.rows,
                 "quarantined": stage.quarantined,
-                "notes": list(run.sources[name].notes),
+                "notes": [*run.sources[name].notes, *network_notes(stage)],
                 "key": run.sources[name].key,
             }
             for name, stage in inputs.tables.items()

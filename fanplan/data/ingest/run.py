@@ -63,12 +63,14 @@ class IngestRun:
         build: Callable[[], DataFrame],
         schema: T.StructType,
         inputs: Sequence[Stage] = (),
+        *,
+        version: int = 1,
     ) -> Stage:
         """An input table: its rows are kept or quarantined, and none is lost."""
         source = self.sources[table.name]
         return self.store.run(
             name,
-            version=1,
+            version=version,
             params={"": self.reading},
             inputs=[source.key, *(stage.key for stage in inputs)],
             build=build,

@@ -270,14 +270,13 @@ def mark_where(rows: DataFrame, condition: Column, reason: Column | str) -> Data
 def checked_keys(rows: DataFrame, table: Table) -> DataFrame:
     """Checks across a table's columns and rows."""
     if table.name == tables.LINKS.name:
-        rows = mark_where(rows, F.col("a") == F.col("b"), "a link joins a broker to itself")
-        return mark_duplicates(rows, [F.least("a", "b"), F.greatest("a", "b")])
+        return mark_where(rows, F.col("a") == F.col("b"), "a link joins a broker to itself")
     if table.name == tables.TREES.name:
         rows = mark_where(rows, F.col("parent") == F.col("child"), "a node is its own parent")
     return mark_duplicates(rows, table.key)
 
 
-def mark_duplicates(rows: DataFrame, key: Sequence[Column | str]) -> DataFrame:
+def mark_duplicates(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """Rows with the key of an earlier row; missing values are equal.
 
     Rows that have a reason already are no duplicates of anything, and are spread evenly.

@@ -53,7 +53,7 @@ def overlay_layer(
         links=len(trees.links),
         trees=len(trees.members),
         weight=float(weight.sum()),
-        latency="hops" if problem.links is None else "ms",
+        latency="ms" if problem.timed else "hops",
         seconds=problem.seconds,
         bound=fewest_messages(problem.routes),
         ledger=totals(ledger),

@@ -129,7 +129,7 @@ def improve_params(
     at = {name: position for position, name in enumerate(problem.brokers.to_pylist())}
     return ImproveParams(
         messages=params.prices.forwarded,
-        delay=delay if problem.links is None else delay / HOP_MS,
+        delay=delay / HOP_MS if problem.timed else delay,
         cost=params.prices.linked,
         limits=TreeLimits(
             degree=limits.degree,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
 from pyspark.sql import SparkSession
 
+import fanplan
 from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.enterprise import EnterpriseParams
 from fanplan.workload.generators.generated import write_workload
@@ -25,9 +28,31 @@ def enterprise(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     """A dataset with brokers on three sites."""
     folder = tmp_path_factory.mktemp("enterprise")
     params = EnterpriseParams(flows=40, users=30, sites=3, brokers_per_site=2, markets=6)
-    write_workload(load_kind("enterprise").generate(params, 1), folder / "workload")
+    made = load_kind("enterprise").generate(params, 1)
+    tables = made.tables | {"links": with_odd_links(made.tables["links"])}
+    write_workload(replace(made, tables=tables), folder / "workload")
     assert run("ingest", folder / "workload", "--out", folder / "dataset", *HERE) == 0
     return folder / "dataset"
+
+
+def with_odd_links(links: pa.Table) -> pa.Table:
+    """Three more: two parallel to the first, one of them the other way round, and a loop."""
+    first = links.slice(0, 1).to_pylist()[0]
+    turned = first | {"a": first["b"], "b": first["a"], "latency_ms": None}
+    odd = [first | {"latency_ms": 1e6}, turned, first | {"b": first["a"]}]
+    return pa.concat_tables([links, pa.Table.from_pylist(odd, links.schema)])
+
+
+def test_parallel_links_are_counted_and_loops_set_aside(
+    enterprise: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = fanplan.open_dataset(enterprise).manifest.summary()
+    links = told["tables"]["links"]
+    assert (links["kept"], links["quarantined"]) == (links["rows"] - 1, 1)
+    assert told["notes"][0].startswith(f"links: 2 of {links['kept']} rows are parallel to others")
+    again = ("ingest", enterprise.parent / "workload", "--out", enterprise, *HERE)
+    assert run(*again) == 0
+    assert f"Note: {told['notes'][0]}" in capsys.readouterr().err
 
 
 def test_all_layers_in_one_plan(

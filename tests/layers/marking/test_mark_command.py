@@ -97,7 +97,7 @@ def test_wrong_use_is_answered_and_nothing_is_written(
 def test_rows_of_the_network_in_quarantine_are_named(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A parallel link and a node that is entered twice do not come through ingest."""
+    """A loop and a node that is entered twice do not come through ingest."""
     path = dataset / "manifest.json"
     counted = {"rows": 4, "kept": 3, "quarantined": 1}
     tables = {"tables": {"links": counted, "trees": counted}}
@@ -106,14 +106,14 @@ def test_rows_of_the_network_in_quarantine_are_named(
         "table": ["trees", "links", "links", "subscriptions"],
         "source": ["trees.csv", "links.csv", "empty.csv", "x.csv"],
         "line": [5, 4, None, 1],
-        "raw": ["A,D,C", "C,B", None, "x"],
-        "reason": ["duplicate", "duplicate of links.csv, line 3", "is empty", "no topic"],
+        "raw": ["A,D,C", "C,C", None, "x"],
+        "reason": ["duplicate", "a link joins a broker to itself", "is empty", "no topic"],
     }
     write_stage(dataset, "quarantine", quarantine)
     for trees, lines in (("given", 2), ("per-source", 1)):
         assert run("mark", dataset, "--trees", trees, "--out", tmp_path / "plan") == 2
         said = capsys.readouterr().err.splitlines()
-        what = "links.csv, line 4: 'C,B': duplicate of links.csv, line 3"
+        what = "links.csv, line 4: 'C,C': a link joins a broker to itself"
         assert said[0] == f"fanplan: {what}. Mend it"
         assert len(said) == lines
 

@@ -25,10 +25,10 @@ from fanplan.layers.marking.problem.trees import (
 )
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import (
-    LINK_COLUMNS,
     distinct,
     links_among,
     read_brokers,
+    read_link_table,
     require_homes,
 )
 from fanplan.network.trees import downward, hang
@@ -112,7 +112,9 @@ def require_markable(dataset: Path, params: MarkingParams) -> None:
 
 
 def network_tables(params: MarkingParams) -> tuple[str, ...]:
-    """The tables of the network that these trees are made from."""
+    """The tables of the network that these trees are made from; an overlay has its own."""
+    if params.trees == OVERLAY:
+        return ()
     return ("links", "trees") if params.trees in GIVEN else ("links",)
 
 
@@ -120,7 +122,7 @@ def read_network(
     dataset: Path, manifest: Manifest, params: MarkingParams, read: Descriptors
 ) -> MarkedNetwork:
     """Brokers as nodes, with the descriptors that are read, the links between them and prices."""
-    table = read_stage(dataset, "links", LINK_COLUMNS) if "links" in manifest.stages else None
+    table = read_link_table(dataset)
     nodes = node_names(dataset, manifest, table, params)
     links = None if table is None else links_among(table, nodes)
     published, subscribed = read(dataset, nodes)
@@ -210,7 +212,7 @@ def sending_prices(links: Links | None, sending: ControlBy) -> Floats | None:
     """The price of a descriptor on each link; None for 1."""
     if sending == "one":
         return None
-    if links is None:
+    if links is None or (sending == "latency" and not links.timed):
         what = f"there are no links that have a {sending}"
-        raise InputError(Problem("sending", what, "Add a table links, or use one"))
+        raise InputError(Problem("control_by", what, "Add them to a table links, or use one"))
     return links.latency_ms if sending == "latency" else links.cost
