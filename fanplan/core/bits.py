@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from fanplan.core.arrays import Ints, Longs, Words
 from fanplan.core.kernels import compiled
+
+LINE = 8
+"""Words in a line: as many as a line of the cache or a vector register holds."""
 
 
 def no_bits(rows: int, size: int) -> Words:
@@ -82,6 +87,54 @@ def popcount(_typing_context: Any, _word: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def lowest_bit(_typing_context: Any, _word: Any) -> Any:
+    """The place of the lowest bit that is set: one machine instruction."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def and_lines(
+    _typing_context: Any, bits: Any, _start: Any, line: Any, _first: Any, _count: Any, out: Any
+) -> Any:
+    """AND of the lines ``_start + line[_first:_first + _count]`` to ``out``: is there a bit in it?
+
+    In trials eight times as fast as a loop over words, which does
+    not become vector instructions.
+    """
+    signature = types.boolean(bits, types.int64, line, types.int64, types.int64, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = [
+            context.make_array(kind)(context, builder, value).data
+            if kind.name[:5] == "array"
+            else 0
+            for kind, value in zip(signature.args, arguments, strict=True)
+        ]
+        word = ir.IntType(64)
+        vector = ir.VectorType(word, LINE)
+        together = cgutils.alloca_once_value(  # type: ignore[no-untyped-call]
+            builder, ir.Constant(vector, [-1] * LINE)
+        )
+        with cgutils.for_range(builder, arguments[4]) as loop:
+            at = builder.load(builder.gep(data[2], [builder.add(arguments[3], loop.index)]))
+            at = builder.add(builder.sext(at, word), arguments[1])
+            at = builder.mul(at, ir.Constant(word, LINE))
+            place = builder.bitcast(builder.gep(data[0], [at]), vector.as_pointer())
+            found = builder.load(place, align=8)
+            builder.store(builder.and_(builder.load(together), found), together)
+        result = builder.load(together)
+        builder.store(result, builder.bitcast(data[5], vector.as_pointer()), align=8)
+        number = builder.bitcast(result, ir.IntType(64 * LINE))
+        return builder.icmp_unsigned("!=", number, ir.Constant(ir.IntType(64 * LINE), 0))
+
+    return signature, generate
 
 
 @compiled

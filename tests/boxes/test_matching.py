@@ -1,15 +1,22 @@
-"""The compiled index against brute force, on instances full of end points that coincide."""
+"""The compiled index against brute force, on instances full of end points that coincide.
+
+Topics have a grid or a sieve, or some have the one and some the other.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fanplan.boxes import matching
+from fanplan.boxes import grid, matching
+from fanplan.boxes import index as indexing
+from fanplan.boxes.sieve import fill_batch, make_batch
 
 TOPICS = 4
 # Few values, so that end points meet; both zeros are equal.
@@ -29,12 +36,14 @@ class Instance:
     topic: np.ndarray
     x: np.ndarray
     weight: np.ndarray
+    grid_axes: int = indexing.GRID_AXES
 
     def index(self) -> matching.BoxIndex:
         sizes = self.sizes[self.box_topic].astype(np.int32)
-        return matching.index_boxes(
-            self.box_topic, sizes, self.lo, self.hi, self.owner, self.subscription
-        )
+        with patch.object(indexing, "GRID_AXES", self.grid_axes):
+            return matching.index_boxes(
+                self.box_topic, sizes, self.lo, self.hi, self.owner, self.subscription
+            )
 
     def holds(self, box: int, point: int) -> bool:
         """Whether a box holds a point, straight from the definition."""
@@ -76,6 +85,7 @@ def instances(draw: st.DrawFn) -> Instance:
         topic,
         x,
         numbers(draw, points, 0, 5).astype(float),
+        draw(st.sampled_from([-1, 1, 9])),
     )
 
 
@@ -101,6 +111,19 @@ def test_audiences_are_sorted_and_distinct(case: Instance) -> None:
 
 
 @settings(max_examples=200, deadline=None)
+@given(instances())
+def test_boxes_are_those_that_hold_the_point(case: Instance) -> None:
+    index = case.index()
+    order, offsets, boxes = matching.find_boxes(index, case.topic, case.x)
+    assert sorted(order) == list(range(len(case.topic)))
+    for row, point in enumerate(order):
+        found = boxes[offsets[row] : offsets[row + 1]]
+        assert list(found) == sorted(found)
+        holding = [b for b in range(len(case.box_topic)) if case.holds(b, point)]
+        assert sorted(index.given[found]) == holding
+
+
+@settings(max_examples=200, deadline=None)
 @given(instances(), st.integers(1, 6))
 def test_wants_count_a_point_once_per_owner(case: Instance, keys: int) -> None:
     key = np.arange(len(case.topic)) * 7 % keys
@@ -116,6 +139,7 @@ def test_wants_count_a_point_once_per_owner(case: Instance, keys: int) -> None:
 @settings(max_examples=100, deadline=None)
 @given(instances())
 def test_candidates_bound_the_audience(case: Instance) -> None:
+    # With so few points, the sample of a sieve has all of them.
     listed = matching.count_candidates(case.index(), case.topic, case.x)
     for point in range(len(case.topic)):
         assert listed[point] >= len(case.audience(point))
@@ -147,13 +171,13 @@ def crowd(boxes: int, dims: int, tail: float, seed: int) -> Instance:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("boxes", "dims", "tail"), [(3000, 3, 0.7), (3000, 1, 0.5), (500, 9, 1.0)])
+@pytest.mark.parametrize(("boxes", "dims", "tail"), [(3000, 3, 0.7), (3000, 1, 0.5), (500, 4, 1.0)])
 def test_a_skewed_topic_is_indexed_within_bounds(boxes: int, dims: int, tail: float) -> None:
     case = crowd(boxes, dims, tail, seed=1)
     index = case.index()
     # Splits are chosen from a sample of boxes, so the bound on entries holds roughly.
-    assert len(index.cut) + len(index.cover) <= 2 * matching.ENTRIES_PER_BOX * boxes
-    assert index.first_cell[-1] <= matching.CELLS_PER_BOX * boxes
+    assert len(index.grid.cut) + len(index.grid.cover) <= 2 * grid.ENTRIES_PER_BOX * boxes
+    assert index.grid.first_cell[-1] <= grid.CELLS_PER_BOX * boxes
     _, _, owners = matching.find_audiences(index, case.topic, case.x)
     inside = (case.lo <= case.x[:, None]) & (case.x[:, None] < case.hi)
     assert len(owners) == inside.all(axis=2).sum()
@@ -166,16 +190,16 @@ def test_an_axis_left_open_is_not_split() -> None:
     hi = np.column_stack([lo[:, 0] + 0.01, np.ones(1000)])
     zeros = np.zeros(1000, np.int64)
     index = matching.index_boxes(zeros, np.full(1000, 2, np.int32), lo, hi, zeros, zeros)
-    assert index.splits[0, 0] > 16
-    assert index.splits[0, 1] == 1
+    assert index.grid.splits[0, 0] > 16
+    assert index.grid.splits[0, 1] == 1
 
 
 def test_categories_are_never_cut() -> None:
     lo = np.repeat(np.arange(5.0), 20)[:, None]
     zeros = np.zeros(100, np.int64)
     index = matching.index_boxes(zeros, np.ones(100, np.int32), lo, lo + 1, zeros, zeros)
-    assert len(index.cut) == 0
-    assert len(index.cover) == 100
+    assert len(index.grid.cut) == 0
+    assert len(index.grid.cover) == 100
 
 
 def test_many_equal_boxes_of_one_owner_count_once_in_audiences() -> None:
@@ -183,3 +207,48 @@ def test_many_equal_boxes_of_one_owner_count_once_in_audiences() -> None:
     index = matching.index_boxes(zeros, np.full(5000, 2, np.int32), lo, lo + 1, zeros + 7, zeros)
     _, _, owners = matching.find_audiences(index, np.zeros(1, np.int64), np.full((1, 2), 0.5))
     assert list(owners) == [7]
+
+
+def filters(boxes: int, dims: int, predicates: int, width: float, seed: int) -> Instance:
+    """One topic whose boxes bound some of many axes; some values are categories, many coincide."""
+    random = np.random.default_rng(seed)
+    lo, hi = np.zeros((boxes, dims)), np.ones((boxes, dims))
+    axes = np.argsort(random.random((boxes, dims)), axis=1)[:, :predicates]
+    low = random.integers(0, 40, (boxes, predicates)) / 40 * (1 - width)
+    np.put_along_axis(lo, axes, low, 1)
+    np.put_along_axis(hi, axes, low + width, 1)
+    lo[::7, 0], hi[::7, 0] = -np.inf, np.inf
+    x = random.integers(0, 81, (400, dims)) / 80
+    x[::50, dims // 2] = np.nan
+    return Instance(
+        np.array([dims]), np.zeros(boxes, np.int64), lo, hi,
+        random.integers(0, boxes // 2, boxes), np.arange(boxes),
+        np.zeros(400, np.int64), x, np.ones(400), grid_axes=0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [0.025, 0.4, 0.95])
+@pytest.mark.parametrize("dims", [1, 2, 5, 11, 20, 25])
+def test_a_sieve_finds_all_boxes_of_a_point(dims: int, width: float) -> None:
+    case = filters(3000, dims, (dims + 1) // 2, width, seed=dims)
+    index = case.index()
+    assert index.first_sifted == 0
+    order, offsets, boxes = matching.find_boxes(index, case.topic, case.x)
+    expected = ((case.lo <= case.x[:, None]) & (case.x[:, None] < case.hi)).all(axis=2)
+    found = np.zeros_like(expected)
+    found[np.repeat(order, np.diff(offsets)), index.given[boxes]] = True
+    assert np.array_equal(found, expected)
+    assert len(boxes) == expected.sum()
+
+
+def test_blocks_hold_boxes_that_are_alike() -> None:
+    """A point needs few blocks, even though every box leaves half of the axes open."""
+    case = filters(20_000, 10, 5, 0.05, seed=3)
+    sieve = case.index().sieve
+    batch = make_batch(sieve)
+    inside, _ = fill_batch(sieve, 0, 10, case.x, np.arange(400), batch)
+    passed = [
+        np.bitwise_count(np.bitwise_and.reduce(batch.sets[sieve.sides[first:last]])).sum()
+        for first, last in pairwise(sieve.first_side)
+    ]
+    assert np.mean(passed) < 0.3 * inside

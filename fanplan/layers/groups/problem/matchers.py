@@ -18,7 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.boxes.matching import BoxIndex, index_boxes, locate_points, sorted_order, test
+from fanplan.boxes.gridded import locate_points, test
+from fanplan.boxes.index import BoxIndex, grid_boxes
+from fanplan.boxes.rows import sorted_order
 from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
@@ -177,7 +179,7 @@ def exact_matcher(regions: BrokerRegions, problem: GroupsProblem) -> ExactMatche
 
     Memory is that of the index: at most 64 entries for each box.
     """
-    index = index_boxes(
+    index = grid_boxes(
         regions.topic, regions.dimensions, regions.lo, regions.hi, regions.broker, regions.topic
     )
     words = broker_words(index.owners)
@@ -206,8 +208,8 @@ def match_sets(matcher: ExactMatcher, tree: Ints, topic: Longs, point: Floats) -
     order, count = np.arange(len(cells)), len(matcher.starts) - 1
     if len(matcher.cutting) > FEW * count:
         order = sorted_order(cells, count, order)
-    lo, hi = np.empty((axes, index.longest)), np.empty((axes, index.longest))
-    got, owner = np.empty(index.longest), np.empty(index.longest, np.int32)
+    lo, hi = np.empty((axes, index.grid.longest)), np.empty((axes, index.grid.longest))
+    got, owner = np.empty(index.grid.longest), np.empty(index.grid.longest, np.int32)
     seen = np.full(len(matcher.words), -1, np.int64)
     last, size = -1, 0
     for i in order:
@@ -249,16 +251,18 @@ def gather_cutting(
 @compiled
 def summarised(index: BoxIndex, words: Words) -> tuple[Words, Longs, Ints]:
     """Signatures of covering brokers, and the boxes that cut a cell and are not of these."""
-    cells = len(index.cover_start) - 1
+    cells = len(index.grid.cover_start) - 1
     covering, starts = np.zeros((cells, 2), np.uint64), np.zeros(cells + 1, np.int64)
-    cutting = np.empty(len(index.cut), np.int32)
+    cutting = np.empty(len(index.grid.cut), np.int32)
     seen, used = np.full(len(words), -1, np.int64), 0
     for cell in range(cells):
-        for box in index.cover[index.cover_start[cell] : index.cover_start[cell + 1]]:
+        for box in index.grid.cover[
+            index.grid.cover_start[cell] : index.grid.cover_start[cell + 1]
+        ]:
             if seen[index.owner[box]] != cell:
                 seen[index.owner[box]] = cell
                 covering[cell] += words[index.owner[box]]
-        for box in index.cut[index.cut_start[cell] : index.cut_start[cell + 1]]:
+        for box in index.grid.cut[index.grid.cut_start[cell] : index.grid.cut_start[cell + 1]]:
             if seen[index.owner[box]] != cell:
                 cutting[used] = box
                 used += 1

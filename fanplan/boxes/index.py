@@ -1,0 +1,92 @@
+"""An index over the boxes of all topics: grids for topics with few axes, a sieve for others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.boxes.grid import Grid, make_grid
+from fanplan.boxes.sieve import Sieve, make_sieve
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
+
+GRID_AXES = 4
+"""Axes up to which a topic has a grid."""
+
+
+class BoxIndex(NamedTuple):
+    """Boxes sorted by topic, and what finds them.
+
+    Owners and subscriptions are held as positions in their sorted lists of distinct ids, and
+    ``given`` has the positions at which boxes were given. Topics with boxes have rows, found by
+    ``row_of_topic`` (−1 for the others): from ``first_sifted`` on they are in the sieve.
+    The boxes of a topic with a grid are sorted by owner.
+    """
+
+    row_of_topic: Ints
+    dimensions: Ints
+    lo: Floats
+    hi: Floats
+    owner: Ints
+    owners: Longs
+    subscription: Ints
+    subscriptions: Longs
+    given: Longs
+    grid: Grid
+    first_sifted: int
+    sieve: Sieve
+
+
+def index_boxes(
+    topic_id: Longs, dimensions: Ints, lo: Floats, hi: Floats, owner: Longs, subscription: Longs
+) -> BoxIndex:
+    """Index boxes given as rows of ``lo`` and ``hi``, of which the first ``dimensions`` axes count.
+
+    A box holds what is at or above ``lo`` and below ``hi`` on all of its axes. Empty boxes hold no
+    point and are left out. All boxes of a topic have the same axes.
+    """
+    return _index(topic_id, dimensions, lo, hi, owner, subscription, dimensions > GRID_AXES)
+
+
+def grid_boxes(
+    topic_id: Longs, dimensions: Ints, lo: Floats, hi: Floats, owner: Longs, subscription: Longs
+) -> BoxIndex:
+    """An index with grids alone, for those who look into its cells."""
+    return _index(topic_id, dimensions, lo, hi, owner, subscription, np.zeros(len(lo), np.bool_))
+
+
+def _index(
+    topic_id: Longs,
+    dimensions: Ints,
+    lo: Floats,
+    hi: Floats,
+    owner: Longs,
+    subscription: Longs,
+    sifted: Bools,
+) -> BoxIndex:
+    axes = np.arange(lo.shape[1])[None, :] < dimensions[:, None]
+    kept = np.flatnonzero(((lo < hi) | ~axes).all(axis=1))
+    kept = kept[np.lexsort((subscription[kept], owner[kept], topic_id[kept], sifted[kept]))]
+    first_box = np.flatnonzero(np.diff(topic_id[kept], prepend=-1))
+    bounds, sizes = np.append(first_box, len(kept)), dimensions[kept[first_box]].astype(np.int32)
+    gridded = int(np.searchsorted(sifted[kept[first_box]], True))
+    at = int(bounds[gridded])
+    lo, hi = lo[kept], hi[kept]
+    sieve, order = make_sieve(lo[at:], hi[at:], bounds[gridded:] - at, sizes[gridded:], at)
+    kept[at:] = kept[at:][order]
+    lo[at:], hi[at:] = lo[at:][order], hi[at:][order]
+    owners, owner_rank = np.unique(owner[kept], return_inverse=True)
+    subscriptions, subscription_rank = np.unique(subscription[kept], return_inverse=True)
+    return BoxIndex(
+        _rows_of_topics(topic_id[kept[first_box]]), sizes, lo, hi,
+        owner_rank.astype(np.int32), owners.astype(np.int64),
+        subscription_rank.astype(np.int32), subscriptions.astype(np.int64), kept,
+        make_grid(lo[:at], hi[:at], bounds[: gridded + 1], sizes[:gridded]), gridded, sieve,
+    )  # fmt: skip
+
+
+def _rows_of_topics(topics: Longs) -> Ints:
+    """Table from topic number to its place among the topics with boxes."""
+    rows = np.full(topics.max() + 1 if len(topics) else 0, -1, np.int32)
+    rows[topics] = np.arange(len(topics))
+    return rows
