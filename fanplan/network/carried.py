@@ -5,15 +5,14 @@ Delays here are those of an idle network: the latencies along the path, and noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.network.brokers import Routes
-from fanplan.network.trees import Rooted, distances, hang_all
+from fanplan.network.brokers import OverlayProblem, Routes
+from fanplan.network.trees import Rooted, Trees, distances, hang_all
 
 
 class Counts:
@@ -96,25 +95,28 @@ class OverlayLedger(Counts):
 def overlay_ledger(edges: Ints, latency: Floats | float, routes: Routes) -> OverlayLedger:
     """The ledger of a tree. Row ``e`` of ``edges`` links two brokers, as positions."""
     every = np.zeros(len(edges) + 1, dtype=np.int32)
-    return overlay_ledger_of(edges, latency, [np.arange(len(edges))], every, routes)
+    return overlay_ledger_of(Trees(edges, (np.arange(len(edges)),), every), latency, routes)
 
 
-def overlay_ledger_of(
-    links: Ints, latency: Floats | float, trees: Sequence[Longs], tree_of: Ints, routes: Routes
-) -> OverlayLedger:
-    """The ledger of several trees: what enters at broker i takes ``trees[tree_of[i]]``.
+def trees_ledger(problem: OverlayProblem, trees: Trees) -> OverlayLedger:
+    """What all trees cost together, each with the messages that enter where it is taken."""
+    return overlay_ledger_of(trees, problem.latencies(trees.links), problem.routes)
 
-    A tree is the positions of its links among ``links``, and joins all brokers. A message crosses
-    exactly the smallest subtree that holds its source and its destinations. Time and memory
-    O(brokers + size of all these subtrees), the latter time only.
+
+def overlay_ledger_of(trees: Trees, latency: Floats | float, routes: Routes) -> OverlayLedger:
+    """The ledger of several trees, each of which joins all brokers.
+
+    A message crosses exactly the smallest subtree that holds its source and its destinations. Time
+    and memory O(brokers + size of all these subtrees), the latter time only.
     """
+    links, brokers = trees.links, len(trees.of)
     latency = np.broadcast_to(np.asarray(latency, np.float64), len(links))
-    processed, arrived = np.zeros(len(tree_of)), np.zeros(len(tree_of))
+    processed, arrived = np.zeros((2, brokers))
     link, delay = np.zeros((len(links), 2)), 0.0
-    for number, member in enumerate(trees):
-        mine = np.flatnonzero(tree_of[routes.source] == number)
+    for number, member in enumerate(trees.members):
+        mine = np.flatnonzero(trees.of[routes.source] == number)
         tree = hang_all(links[member])
-        up, down = np.zeros(len(tree_of)), np.zeros(len(tree_of))
+        up, down = np.zeros((2, brokers))
         ways = account(tree, distances(tree, latency[member]), mine, routes.source, routes.starts,
                        routes.brokers, routes.messages, processed, arrived, up, down)  # fmt: skip
         link[member] += by_edge(tree, links[member], up, down)

@@ -233,6 +233,11 @@ def trees_of(edges: tuple[Ints, ...], of: Ints) -> Trees:
     return Trees(links, members, of)
 
 
+def one_tree(tree: Tree) -> Trees:
+    """A tree that everything takes."""
+    return trees_of((tree.edges,), np.zeros(tree.size, np.int32))
+
+
 def _keys(tree: Ints, size: int) -> Longs:
     ends = tree.reshape(-1, 2).astype(np.int64)
     result: Longs = ends.min(axis=1) * size + ends.max(axis=1)

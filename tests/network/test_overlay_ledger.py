@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InputError
 from fanplan.network.brokers import Routes
 from fanplan.network.carried import overlay_ledger, overlay_ledger_of, route_costs
+from fanplan.network.trees import Trees
 
 
 def routes(*given: tuple[int, list[int], float]) -> Routes:
@@ -100,14 +101,13 @@ def test_what_is_no_tree_is_refused(edges: list[tuple[int, int]]) -> None:
 def test_each_source_takes_its_tree_and_shared_links_add_up() -> None:
     table = routes((0, [2], 3.0), (1, [0, 2], 5.0))
     links = np.array([(0, 1), (0, 2), (1, 2)], np.int32)
-    trees = [np.array([0, 1]), np.array([0, 2])]
-    ledger = overlay_ledger_of(
-        links, np.array([1.0, 10.0, 100.0]), trees, np.array([0, 1, 0]), table
-    )
+    members = (np.array([0, 1]), np.array([0, 2]))
+    trees = Trees(links, members, np.array([0, 1, 0], np.int32))
+    ledger = overlay_ledger_of(trees, np.array([1.0, 10.0, 100.0]), table)
     assert ledger.link.tolist() == [[0.0, 5.0], [3.0, 0.0], [5.0, 0.0]]
     assert ledger.delay == 3 * 10 + 5 * 1 + 5 * 100
     assert ledger.processed.tolist() == [8.0, 5.0, 8.0]
-    crossed, delay = route_costs(links[trees[1]], np.array([1.0, 100.0]), table)
+    crossed, delay = route_costs(links[members[1]], np.array([1.0, 100.0]), table)
     assert (crossed.tolist(), delay.tolist()) == ([6.0, 10.0], [303.0, 505.0])
 
 

@@ -32,10 +32,10 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
-from fanplan.layers.overlay.build import trees_ledger
 from fanplan.layers.overlay.simulated import read_overlay
 from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import Links, OverlayProblem, Routes
+from fanplan.network.carried import trees_ledger
 from fanplan.network.trees import Trees, trees_of
 from fanplan.verbs.save import save_plan
 

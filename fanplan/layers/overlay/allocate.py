@@ -27,7 +27,7 @@ from fanplan.layers.overlay.allocation.bound import (
     require_enough,
     require_fitting,
 )
-from fanplan.layers.overlay.allocation.phases import deployed, deployed_overlay, stable
+from fanplan.layers.overlay.allocation.phases import Deployed, deployed, deployed_overlay, stable
 from fanplan.layers.overlay.build import ChosenTrees, overlay_layer
 from fanplan.layers.overlay.linking import (
     limits_of,
@@ -42,9 +42,8 @@ from fanplan.layers.overlay.published.similar import overlap_tree, random_tree
 from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, OverlayRecord
 from fanplan.layers.overlay.stages.make import make_client_stages
 from fanplan.layers.registry import load_plan
-from fanplan.network.brokers import ClientProblem, OverlayProblem
+from fanplan.network.brokers import ClientProblem
 from fanplan.network.dataset import load_clients, read_links
-from fanplan.network.trees import Tree, Trees, tree_of
 from fanplan.plan.axis import Axis
 from fanplan.plan.made import Job, Planned
 
@@ -60,22 +59,19 @@ def plan_allocation(job: Job, params: AllocateParams) -> Planned:
         require_fitting(problem, told, params.brokers, bound)
     with job.engine.progress.stage(f"allocation {params.ranking}") as stage:
         job.watch.telling(stage)
-        done = run.stable() if params.stable else run.once(told)
+        done = stable(problem, run.once, told) if params.stable else run.once(told)
     if params.brokers is not None:
         require_enough(done.allocation, params.brokers, bound)
     return run.plan(done, bound)
 
 
 @dataclass(frozen=True, eq=False)
-class Allocated:
-    """An allocation, the overlay problem of its brokers, its clients by name, and its trees."""
+class Allocated(Deployed):
+    """An allocation by some parameters, with its clients by name and the limits of its trees."""
 
-    allocation: Allocation
     params: AllocationParams
-    overlay: OverlayProblem
     clients: pa.Table
     limits: LimitsRecord
-    trees: Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,52 +85,23 @@ class Allocating:
 
     def once(self, params: AllocationParams) -> Allocated:
         """Allocate, then link."""
-        return self.linked(self.allocated(params), params)
-
-    def allocated(self, params: AllocationParams) -> Allocation:
-        from fanplan.layers.overlay.allocation.allocation import ranked_allocation
-
-        if self.asked.ranking != "best":
-            return ranked_allocation(self.problem, self.asked.ranking, params, self.job.seed)
-        if not self.asked.start:
-            return best_allocation(self.problem, params, self.job.seed, self.job.watch)
-        before = homes_before(self.problem, self.asked.start)
-        return best_allocation(
-            self.problem,
-            params,
-            self.job.seed,
-            self.job.watch,
-            start=before,
-            most_moves=self.asked.moves,
-        )
-
-    def linked(self, allocation: Allocation, params: AllocationParams) -> Allocated:
-
+        allocation = self.allocated(params)
         overlay = deployed_overlay(self.problem, allocation)
         overlay = replace(overlay, links=read_links(self.job.dataset.path, overlay.brokers))
         clients = client_table(self.problem, allocation)
         limits = limits_of(self.asked, places_in(overlay.brokers, clients), overlay.brokers)
         trees = make_trees(overlay, self.asked, limits, self.job.seed, self.job.watch)
-        return Allocated(allocation, params, overlay, clients, limits, trees)
+        return Allocated(allocation, overlay, trees, params, clients, limits)
 
-    def stable(self) -> Allocated:
-        """Allocate and link in turn until what is forwarded fits too (thesis, section 6.3)."""
-
-        rounds: list[Allocated] = []
-
-        def allocate_again(params: AllocationParams) -> Allocation:
-            rounds.append(self.once(params))
-            return rounds[-1].allocation
-
-        def link(_overlay: OverlayProblem) -> Tree:
-
-            return tree_of(*rounds[-1].trees.links.T)
-
-        done = stable(self.problem, allocate_again, self.params, link)
-        return rounds[done.rounds - 1]
+    def allocated(self, params: AllocationParams) -> Allocation:
+        seed, start = self.job.seed, self.asked.start
+        if self.asked.ranking != "best":
+            return ranked_allocation(self.problem, self.asked.ranking, params, seed)
+        before = homes_before(self.problem, start) if start else None
+        search = (self.problem, params, seed, self.job.watch)
+        return best_allocation(*search, start=before, most_moves=self.asked.moves)
 
     def plan(self, done: Allocated, bound: int) -> Planned:
-
         used = np.sort(done.allocation.used)
         loads = done.allocation.exact if self.params.load == "exact" else done.allocation.estimate
         decided = ChosenTrees(
@@ -147,24 +114,19 @@ class Allocating:
         )
         seed, start = self.job.seed, self.asked.start
         section = overlay_layer(done.overlay, done.trees, decided, seed, __version__)
-        changed = (
-            {
-                "changed": links_changed(section, start),
-                "moved": self.moved(done, start),
-            }
-            if start
-            else {}
-        )
+        figures = overlay_figures(section, done.overlay)
+        if start:
+            moved = done.allocation.moved_from(homes_before(self.problem, start))
+            figures |= {"changed": links_changed(section, start), "moved": moved}
         return Planned(
             (section,),
-            overlay_figures(section, done.overlay) | changed,
+            figures,
             done.overlay,
             compared=lambda names: compare_rankings(self.problem, self.params, names, seed),
             ended=self.job.watch.ended,
         )
 
     def record(self, done: Allocated, bound: int) -> AllocationRecord:
-
         people = self.problem.publishers.to_pylist() + self.problem.subscribers.to_pylist()
         names, reserved = self.problem.brokers.to_pylist(), done.params.reserved
         used = done.allocation.used
@@ -176,10 +138,6 @@ class Allocating:
             bound=bound,
             cost=float(self.problem.cost[used].sum()),
         )
-
-    def moved(self, done: Allocated, start: PathLike) -> int:
-        before = homes_before(self.problem, start)
-        return int(((before >= 0) & (before != done.allocation.broker)).sum())
 
 
 def client_table(problem: ClientProblem, allocation: Allocation) -> pa.Table:
@@ -197,7 +155,6 @@ def client_table(problem: ClientProblem, allocation: Allocation) -> pa.Table:
 
 def homes_before(problem: ClientProblem, start: PathLike) -> Ints:
     """The broker of each client in an older plan, as positions; -1 where it had none."""
-
     plan = load_plan(Path(start))
     _ = plan.section(OverlayRecord)
     clients = plan.read("clients", ("client", "role", "broker"))
@@ -219,7 +176,6 @@ def compare_rankings(
 
     That is the overlap tree, and for the baseline, which ignores similarity, a random one.
     """
-
     rows = []
     for ranking in rankings:
         try:

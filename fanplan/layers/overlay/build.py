@@ -17,7 +17,7 @@ from fanplan.layers.overlay.record import (
     OverlaySection,
 )
 from fanplan.network.brokers import OverlayProblem, Routes, values_at
-from fanplan.network.carried import OverlayLedger, overlay_ledger_of
+from fanplan.network.carried import OverlayLedger, trees_ledger
 from fanplan.network.trees import Trees
 
 
@@ -65,12 +65,6 @@ def overlay_layer(
         **(tree_tables(problem, trees) if len(trees.members) > 1 else {}),
     }
     return OverlaySection(record, tables, trees, load, problem.source, seed, version)
-
-
-def trees_ledger(problem: OverlayProblem, trees: Trees) -> OverlayLedger:
-    """What all trees cost together, each with the messages that enter where it is taken."""
-    latency = problem.latencies(trees.links)
-    return overlay_ledger_of(trees.links, latency, trees.members, trees.of, problem.routes)
 
 
 def totals(ledger: OverlayLedger) -> dict[str, float]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fanplan.layers.overlay.changes.shape import Client, evidence, judge_overlay, overlay_shape
+from fanplan.layers.overlay.changes.shape import (
+    TOLD,
+    Client,
+    evidence,
+    judge_overlay,
+    overlay_shape,
+)
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.dataset import given_clients, load_clients
 from fanplan.plan.drift import LayerNow, Moved, came_and_went
@@ -19,7 +25,7 @@ def overlay_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     """The same trees with the clients and routes of now."""
     shape, record, found = overlay_shape(plan), plan.section(OverlayRecord), evidence(plan, dataset)
     clients, standing = clients_now(plan, dataset), shape.brokers & found.capacity.keys()
-    given = plan.section(OverlayRecord).clients == "given"
+    given = record.clients == "given"
     moved = {
         "brokers": came_and_went(shape.brokers, found.capacity if given else standing),
         "publishers": moved_clients(shape.clients, clients, "publisher"),
@@ -30,17 +36,12 @@ def overlay_now(plan: StoredPlan, dataset: Path) -> LayerNow:
     then = {f"{name}/s": record.ledger[name] / record.seconds for name in TOLD}
     if moved["brokers"] != Moved(0, 0):
         said = "brokers came or went, so that messages are not counted"
-        return LayerNow(
-            moved, {name: (value, None) for name, value in then.items()}, missed, (said,)
-        )
+        unknown = {name: (value, None) for name, value in then.items()}
+        return LayerNow(moved, unknown, missed, (said,))
     state = judge_overlay(shape, record.limits, found)
     now = {f"{name}/s": state.figures[name] / found.seconds for name in TOLD}
     figures = {name: (value, now[name]) for name, value in then.items()}
     return LayerNow(moved, figures, missed, state.exceeded)
-
-
-TOLD = ("link_messages", "processed", "forwarded", "delay")
-"""Entries of an overlay's ledger that are told."""
 
 
 def moved_clients(then: Homes, now: Homes, role: str) -> Moved:

@@ -14,9 +14,8 @@ import scipy.sparse
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Stop, never
 from fanplan.core.version import __version__
-from fanplan.data.dataset import Dataset, PathLike
-from fanplan.data.engine import Engine
-from fanplan.layers.overlay.build import ChosenTrees, fewest_messages, overlay_layer, trees_ledger
+from fanplan.data.dataset import PathLike
+from fanplan.layers.overlay.build import ChosenTrees, fewest_messages, overlay_layer
 from fanplan.layers.overlay.params import HOP_MS, OverlayParams
 from fanplan.layers.overlay.published.similar import (
     SIMILAR,
@@ -31,9 +30,9 @@ from fanplan.layers.overlay.search.several import general_overlay
 from fanplan.layers.overlay.stages.make import make_broker_stages
 from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import OverlayProblem
-from fanplan.network.carried import OverlayLedger
+from fanplan.network.carried import OverlayLedger, trees_ledger
 from fanplan.network.dataset import given_clients, load_overlay
-from fanplan.network.trees import Tree, Trees, tree_of, trees_of
+from fanplan.network.trees import Tree, Trees, one_tree, tree_of
 from fanplan.plan.axis import Axis
 from fanplan.plan.made import Job, Planned
 
@@ -43,7 +42,8 @@ Places = Callable[[str], list[int]]
 def plan_overlay(job: Job, params: OverlayParams) -> Planned:
     """Link the brokers of a workload; its clients stay where they are."""
     dataset, engine = job.dataset, job.engine
-    problem = load_overlay_problem(dataset, params, engine)
+    make_broker_stages(dataset, params, engine)
+    problem = load_overlay(dataset.path)
     clients = given_clients(dataset.path)
     limits = limits_of(params, places_in(problem.brokers, clients), problem.brokers)
     with engine.progress.stage(f"tree {params.metric}") as stage:
@@ -60,16 +60,8 @@ def plan_overlay(job: Job, params: OverlayParams) -> Planned:
     )
 
 
-def load_overlay_problem(dataset: Dataset, params: OverlayParams, engine: Engine) -> OverlayProblem:
-    """The overlay problem, after Spark has made the stages that it needs."""
-
-    make_broker_stages(dataset, params, engine)
-    return load_overlay(dataset.path)
-
-
 def links_changed(layer: OverlaySection, start: PathLike) -> int:
     """Links that are not in the plan that was started from."""
-
     older = load_plan(Path(start)).read("links", ("a", "b"))
     before = set(zip(older["a"].to_pylist(), older["b"].to_pylist(), strict=True))
     links = layer.tables["links"]
@@ -81,7 +73,6 @@ def compare_trees(
     problem: OverlayProblem, metrics: Iterable[str], seed: int
 ) -> list[dict[str, Any]]:
     """What other trees of the same brokers would cost; limits do not apply to them."""
-
     rows = []
     for metric in metrics:
         params = OverlayParams.given({"metric": metric})
@@ -95,25 +86,17 @@ def make_trees(
     problem: OverlayProblem, params: OverlayParams, limits: LimitsRecord, seed: int, stop: Stop
 ) -> Trees:
     """The trees that the wishes name."""
-
     if params.metric != "improved":
         return one_tree(thesis_tree(problem, params, seed))
     told = improve_params(problem, params, limits)
     start = start_of(problem, params.start) if params.start else None
     if params.trees == 1:
         return one_tree(improved_tree(problem, told, seed, stop, start).tree)
-    found = general_overlay(problem, told, params.trees, seed, stop)
-    return trees_of(tuple(tree.edges for tree in found.trees), found.tree_of)
-
-
-def one_tree(tree: Tree) -> Trees:
-
-    return trees_of((tree.edges,), np.zeros(tree.size, np.int32))
+    return general_overlay(problem, told, params.trees, seed, stop).shape
 
 
 def thesis_tree(problem: OverlayProblem, params: OverlayParams, seed: int) -> Tree:
     """A tree by similarity, or the random baseline."""
-
     if params.metric == "random":
         return random_tree(problem, seed)
     if params.metric == "hybrid":
@@ -124,7 +107,6 @@ def thesis_tree(problem: OverlayProblem, params: OverlayParams, seed: int) -> Tr
 def improve_params(
     problem: OverlayProblem, params: OverlayParams, limits: LimitsRecord
 ) -> ImproveParams:
-
     delay = params.prices.delayed
     at = {name: position for position, name in enumerate(problem.brokers.to_pylist())}
     return ImproveParams(
@@ -144,7 +126,6 @@ def improve_params(
 
 def start_of(problem: OverlayProblem, folder: PathLike) -> Tree:
     """The links of an older plan between brokers that are still there."""
-
     plan = load_plan(Path(folder))
     if plan.section(OverlayRecord).trees > 1:
         what = f"has {plan.section(OverlayRecord).trees} trees"
@@ -157,11 +138,9 @@ def start_of(problem: OverlayProblem, folder: PathLike) -> Tree:
 
 def similarity_of(problem: OverlayProblem, params: OverlayParams) -> scipy.sparse.csr_array:
     """The matrix that links are weighed by."""
-
-    similarity = problem.similarity
     if params.weighed_by == "hybrid":
         return hybrid_similarity(problem, params.mix)
-    matrix: scipy.sparse.csr_array = getattr(similarity, params.weighed_by)
+    matrix: scipy.sparse.csr_array = getattr(problem.similarity, params.weighed_by)
     return matrix
 
 

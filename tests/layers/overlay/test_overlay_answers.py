@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_overlay_improve import problem_of
 
-from fanplan.core.errors import InfeasibleError, InputError
+from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import never
 from fanplan.layers.overlay.search.improve import improved_tree
 from fanplan.layers.overlay.search.infeasible import not_found
@@ -100,13 +100,3 @@ def test_limits_and_changes_that_exclude_each_other() -> None:
     assert caught.value.limit in ("diameter", "changes")
     more = ImproveParams(limits=TreeLimits(diameter=2), most_changes=4)
     assert improved_tree(problem, more, 0, never, chain(6)).tree.diameter == 2
-
-
-def test_unknown_broker_and_useless_limit_are_refused() -> None:
-    limits = TreeLimits(hops=((0, 99, 2),))
-    with pytest.raises(InputError, match="position 99 is no broker; the last is 19, 'b19'"):
-        improved_tree(problem_of(20, 0), ImproveParams(limits=limits), 0, never)
-    with pytest.raises(InputError, match="0 is no limit"):
-        TreeLimits(diameter=0)
-    with pytest.raises(InputError, match="a weight is below 0"):
-        ImproveParams(change_price=-1.0)

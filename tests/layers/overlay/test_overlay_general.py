@@ -55,13 +55,13 @@ def test_objective_and_links_are_what_a_slow_count_finds(
         )
     total, crossed = (
         0.0,
-        dict.fromkeys(zip(*map(np.ndarray.tolist, overlay.links), strict=True), 0.0),
+        dict.fromkeys(map(tuple, overlay.shape.links.tolist()), 0.0),
     )
     for route in range(len(problem.routes)):
         source, count = int(problem.routes.source[route]), problem.routes.messages[route]
         steps = set()
         for end in problem.routes.destinations(route).tolist():
-            way = nx.shortest_path(graphs[overlay.tree_of[source]], source, end)
+            way = nx.shortest_path(graphs[overlay.shape.of[source]], source, end)
             taken = [tuple(sorted(step)) for step in pairwise(way)]
             total += params.delay * count * sum(known.get(step, (1.0, 1.0))[0] for step in taken)
             steps |= set(taken)
@@ -79,11 +79,11 @@ def test_the_simulator_counts_the_same_without_congestion(
     case: tuple[OverlayProblem, ImproveParams, Overlay],
 ) -> None:
     problem, _, overlay = case
-    edges = np.stack(overlay.links, axis=1)
+    edges = overlay.shape.links
     latency = problem.latencies(edges)
     network = SimulatedNetwork(problem.size, edges, latency, np.zeros(len(edges)))
-    trees = [RouteTree(overlay.member(tree)) for tree in range(len(overlay.trees))]
-    ways = spread_routes(network, problem.routes, trees, overlay.tree_of[problem.routes.source])
+    trees = [RouteTree(member) for member in overlay.shape.members]
+    ways = spread_routes(network, problem.routes, trees, overlay.shape.of[problem.routes.source])
     sent = publications_of(problem.routes, 1.0, 0)
     result = run_messages(network, ways, problem.capacity, sent, SimulationParams("none"))
     assert result.link.tolist() == overlay.ledger.link.tolist()
@@ -106,10 +106,10 @@ def test_more_trees_never_cost_more_and_obey_the_limits(size: int, seed: int, na
     except InfeasibleError:
         reject()
     overlay = general_overlay(problem, params, 3, seed, never)
-    degrees = np.bincount(np.concatenate(overlay.links), minlength=size)
+    degrees = np.bincount(overlay.shape.links.ravel(), minlength=size)
     assert overlay.objective <= one.objective + 1e-9
     assert 1 <= len(overlay.trees) <= 3
-    assert set(overlay.tree_of[problem.routes.source]) == set(range(len(overlay.trees)))
+    assert set(overlay.shape.of[problem.routes.source]) == set(range(len(overlay.trees)))
     assert narrow or degrees.max() <= 4
     assert not narrow or overlay.ledger.link.sum(axis=1).max() <= most * (1 + 1e-9)
 

@@ -14,7 +14,6 @@ from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import never
 from fanplan.layers.overlay.published.similar import SIMILAR, random_tree
 from fanplan.layers.overlay.published.spanning import connected_parts, spanning_tree
-from fanplan.layers.overlay.search.halves import cut_halves, extra_at
 from fanplan.layers.overlay.search.improve import (
     descend,
     improved_tree,
@@ -29,7 +28,7 @@ from fanplan.layers.overlay.search.judge import (
 )
 from fanplan.layers.overlay.search.movable import detach, movable_of
 from fanplan.layers.overlay.search.starts import least_diameter
-from fanplan.layers.overlay.search.swap import best_swap
+from fanplan.layers.overlay.search.swap import best_swap, cut_halves, extra_at
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.trees import Tree
 
@@ -77,7 +76,7 @@ def test_change_of_every_swap_is_that_of_the_ledger(
     u, v = int(tree.a[link]), int(tree.b[link])
     hung = movable_of(tree, search.offers, search.rules.degree)
     detach(hung, search.offers, link)
-    halves = cut_halves(hung, search.terms.traffic, u, v, params.messages, params.delay, everywhere)
+    halves = cut_halves(hung, search.terms, u, v, everywhere)
     length = {(u, v): 1.0} if links is None else dict(zip_links(links))
     for x, y in pairs_to_try(halves.small, links):
         new = judge_tree(search, with_link_replaced(tree, link, x, y)).objective

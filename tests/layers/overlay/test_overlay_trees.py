@@ -124,8 +124,6 @@ def test_hybrid_mixes_what_is_divided_by_its_maximum() -> None:
     problem = problem_of(3, alike)
     assert pairs_of(hybrid_tree(problem, 0.0)) == [(0, 1), (1, 2)]
     assert pairs_of(hybrid_tree(problem, 0.5)) == [(0, 1), (0, 2)]
-    with pytest.raises(InputError, match="alpha"):
-        hybrid_tree(problem, 1.5)
 
 
 @given(st.integers(1, 30), st.integers(0, 10**6))

@@ -29,10 +29,7 @@ from fanplan.network.brokers import ClientProblem
 RANDOM, SIMILAR, SAVING = 0, 1, 2
 """How a broker is chosen among those with room."""
 
-
 Load = Literal["estimate", "exact"]
-
-
 Ranking = Literal["gli", "gi", "gig", "baseline"]
 
 
@@ -47,10 +44,6 @@ class AllocationParams:
     lcf: float = 0.75
     load: Load = "estimate"
     reserved: Floats | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.lcf <= 1:
-            raise InputError(Problem("lcf", f"{self.lcf:g} is not a share", "Use more than 0 to 1"))
 
     def room(self, problem: ClientProblem) -> Floats:
         """Messages per second of clients that each broker may process."""
@@ -88,20 +81,26 @@ class Allocation:
         return int(((origin != NONE) & (origin != self.broker)).sum())
 
 
-class Packing(NamedTuple):
-    """What stays the same while clients are placed: rooms, impacts, and which load counts."""
+class Placing(NamedTuple):
+    """Clients on their way to brokers: who they are, and who is where by now.
 
+    ``room`` is that of each broker, ``impact`` the load of each client by itself. Loads are
+    ``exact``, or those of the estimate.
+    """
+
+    clients: Clients
+    state: Loads
     room: Floats
     impact: Floats
     exact: bool
 
 
-class Placing(NamedTuple):
-    """Clients on their way to brokers: who they are, who is where by now, and what counts."""
-
-    clients: Clients
-    state: Loads
-    packing: Packing
+def placing_of(problem: ClientProblem, params: AllocationParams) -> Placing:
+    """Nobody is placed yet."""
+    clients, exact = clients_of(problem), params.load == "exact"
+    impact = exact_impact(clients) if exact else clients.impact
+    nobody = nobody_placed(clients, len(problem.brokers))
+    return Placing(clients, nobody, params.room(problem), impact, exact)
 
 
 def ranked_allocation(
@@ -112,13 +111,11 @@ def ranked_allocation(
     The baseline takes clients and brokers at random and chooses any broker with room, so that
     similarity has no part in it. O(similar pairs + clients × brokers used).
     """
-    clients = clients_of(problem)
-    packing = packing_of(problem, params, clients)
-    order = ranked_clients(problem, clients, ranking, seed)
+    placing = placing_of(problem, params)
+    order = ranked_clients(problem, placing.clients, ranking, seed)
     stack, choose = largest_first(problem), SIMILAR
     if ranking == "baseline":
         stack, choose = np.random.default_rng((seed, 1)).permutation(len(stack)), RANDOM
-    placing = Placing(clients, nobody_placed(clients, len(stack)), packing)
     draws = np.random.default_rng((seed, 2)).random(len(order))
     used = fill_brokers(placing, order, stack, 0, choose, draws)
     return finished(problem, placing, stack[:used])
@@ -140,19 +137,10 @@ def ranked_clients(problem: ClientProblem, clients: Clients, ranking: Ranking, s
     order = np.lexsort((subscriber, publisher, -value, *groups))
     listed = np.stack((publisher[order], subscriber[order]), axis=1).ravel()
     # Clients that share nothing with anybody are in no pair; they come last.
-    return first_times(np.concatenate((listed, np.arange(len(clients.impact)))))
-
-
-def first_times(listed: Longs) -> Longs:
-    """Each client where it appears first: a client is allocated once."""
+    listed = np.concatenate((listed, np.arange(len(clients.impact))))
+    # A client is allocated once: where it appears first.
     _, first = np.unique(listed, return_index=True)
     return listed[np.sort(first)]
-
-
-def packing_of(problem: ClientProblem, params: AllocationParams, clients: Clients) -> Packing:
-    exact = params.load == "exact"
-    impact = exact_impact(clients) if exact else clients.impact
-    return Packing(params.room(problem), impact, exact)
 
 
 def largest_first(problem: ClientProblem) -> Longs:
@@ -169,14 +157,12 @@ def fill_brokers(
     Clients that have a broker keep it. One too big for the next broker is deployed alone, and
     nobody joins it. If brokers run out, clients stay without one.
     """
-    clients, state = p.clients, p.state
     for i in range(len(order)):
         client, deployed = order[i], stack[:used]
-        if state.broker[client] != NONE:
+        if p.state.broker[client] != NONE:
             continue
         if choose == SAVING:
-            saved, score = client_savings(p, client)
-            broker = best_fit(p, client, saved, score, deployed, NONE)
+            broker, _ = best_fit(p, client, deployed, NONE)
         elif choose == SIMILAR:
             broker = most_similar(p, client, deployed)
         else:
@@ -186,20 +172,20 @@ def fill_brokers(
                 continue
             broker = stack[used]
             used += 1
-        place_client(clients, state, client, broker)
+        place_client(p.clients, p.state, client, broker)
     return used
 
 
 @compiled
 def most_similar(p: Placing, client: int, deployed: Longs) -> int:
     """Algorithm 4, where line 13 adds the similarity; ties go to the broker deployed first."""
-    load, impact = counted_load(p), p.packing.impact[client]
+    load, impact = counted_load(p), p.impact[client]
     total = np.zeros(len(load))
     similarity_to(p.clients, p.state, client, total)
     best, most = NONE, -1.0
     for broker in deployed:
         # Line 19: the whole impact, without the correction.
-        if total[broker] > most and load[broker] + impact < p.packing.room[broker]:
+        if total[broker] > most and load[broker] + impact < p.room[broker]:
             best, most = broker, total[broker]
     return best
 
@@ -207,11 +193,11 @@ def most_similar(p: Placing, client: int, deployed: Longs) -> int:
 @compiled
 def any_with_room(p: Placing, client: int, deployed: Longs, draw: float) -> int:
     """One of the brokers with room, all alike."""
-    load, impact = counted_load(p), p.packing.impact[client]
+    load, impact = counted_load(p), p.impact[client]
     fits = np.empty(len(deployed), dtype=np.int64)
     count = 0
     for broker in deployed:
-        if load[broker] + impact < p.packing.room[broker]:
+        if load[broker] + impact < p.room[broker]:
             fits[count] = broker
             count += 1
     return fits[int(draw * count)] if count else NONE
@@ -223,7 +209,7 @@ def client_savings(p: Placing, client: int) -> tuple[Floats, Floats]:
     clients, state = p.clients, p.state
     score = np.zeros(len(state.clients))
     exact_saved(clients, state, client, score)
-    if p.packing.exact:
+    if p.exact:
         return score, score
     saved = np.zeros(len(state.clients))
     estimate_saved(clients, state, client, saved)
@@ -231,37 +217,36 @@ def client_savings(p: Placing, client: int) -> tuple[Floats, Floats]:
 
 
 @compiled
-def best_fit(
-    p: Placing, client: int, saved: Floats, score: Floats, brokers: Longs, avoid: int
-) -> int:
+def best_fit(p: Placing, client: int, brokers: Longs, avoid: int) -> tuple[int, Floats]:
     """The broker with room where a client saves most; ties go to the one that gets fullest.
 
-    Brokers without clients and ``avoid`` do not count.
+    Brokers without clients and ``avoid`` do not count. With it comes the score of every broker.
     """
-    load, state, packing = counted_load(p), p.state, p.packing
+    saved, score = client_savings(p, client)
+    load = counted_load(p)
     best, most, least = NONE, -1.0, np.inf
     for broker in brokers:
-        left = packing.room[broker] - load[broker] - packing.impact[client] + saved[broker]
-        if left < 0 or broker == avoid or state.clients[broker] == 0:
+        left = p.room[broker] - load[broker] - p.impact[client] + saved[broker]
+        if left < 0 or broker == avoid or p.state.clients[broker] == 0:
             continue
         if score[broker] > most or (score[broker] == most and left < least):
             best, most, least = broker, score[broker], left
-    return best
+    return best, score
 
 
 @compiled
 def counted_load(p: Placing) -> Floats:
     """The loads that the rule looks at."""
-    return p.state.exact if p.packing.exact else p.state.estimate
+    return p.state.exact if p.exact else p.state.estimate
 
 
 def finished(problem: ClientProblem, p: Placing, used: Longs) -> Allocation:
     """The allocation of a state, with the clients that exceed their broker; all must be placed."""
-    state, packing = p.state, p.packing
-    waiting = packing.impact[state.broker == NONE]
+    state = p.state
+    waiting = p.impact[state.broker == NONE]
     if len(waiting):
-        raise too_few(problem, waiting, packing.room)
-    full = counted_load(p) > packing.room * (1 + 1e-9)
+        raise too_few(problem, waiting, p.room)
+    full = counted_load(p) > p.room * (1 + 1e-9)
     lone = np.flatnonzero(full[state.broker] & (state.clients[state.broker] == 1))
     kept = used[state.clients[used] > 0]
     return Allocation(state.broker, state.estimate, state.exact, lone, kept)

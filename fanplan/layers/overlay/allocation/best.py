@@ -8,48 +8,59 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import NONE, Ints, Longs
-from fanplan.core.errors import InfeasibleError, InputError, Problem
+from fanplan.core.errors import InfeasibleError, Problem
+from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.layers.overlay.allocation.allocation import (
     SAVING,
     Allocation,
     AllocationParams,
-    Packing,
     Placing,
     Ranking,
+    best_fit,
     counted_load,
     fill_brokers,
     finished,
     largest_first,
-    packing_of,
+    placing_of,
     ranked_allocation,
     ranked_clients,
 )
 from fanplan.layers.overlay.allocation.hubs import best_hubs
 from fanplan.layers.overlay.allocation.loads import (
-    Clients,
     Loads,
-    clients_of,
     nobody_placed,
     place_all,
     place_client,
     remove_client,
 )
-from fanplan.layers.overlay.allocation.moves import MoveBudget, improve_by_moves, moved, unlimited
 from fanplan.network.brokers import ClientProblem
 
 RANKED: tuple[Ranking, ...] = ("gi", "gig")
 """Rankings of the thesis that are starts, as good as any without search."""
-
-
 FILLED: tuple[Ranking, ...] = ("gig", "gli")
 """Orders in which brokers are filled by savings."""
+PASSES = 30
+"""Rounds of moves between two attempts to empty brokers, at most."""
+FEW = 0.01
+"""Share of the clients that a round of moves must move for another one to follow."""
+EJECTIONS = 50
+"""Clients that are tried to be moved away to make room for one."""
+BETWEEN = 200
+"""Clients between two questions whether to stop."""
+
+
+class MoveBudget(NamedTuple):
+    """Where clients were before (NONE: new ones), and how many of them may be elsewhere."""
+
+    origin: Ints
+    most: int
 
 
 class AllocationStart(NamedTuple):
     """An allocation to improve, and the brokers it uses in the order of their deployment."""
 
-    state: Loads
+    placing: Placing
     used: Longs
 
 
@@ -59,57 +70,48 @@ def best_allocation(
     seed: int,
     stop: Stop,
     *,
-    start: Allocation | Ints | None = None,
+    start: Ints | None = None,
     most_moves: int | None = None,
 ) -> Allocation:
     """Least broker cost found, then least exact load.
 
     The best of several starts is improved: clients move to where they save most; brokers are
-    emptied, a client making room for another if need be. If ``start`` is given (an allocation, or
-    the broker of each client, NONE for new ones), it is the only start, and at most ``most_moves``
-    clients leave their broker. O(passes · routes of all clients · brokers per route).
+    emptied, a client making room for another if need be. If ``start`` is given (the broker of each
+    client, NONE for new ones), it is the only start, and at most ``most_moves`` clients leave their
+    broker. O(passes · routes of all clients · brokers per route).
     """
-    clients = clients_of(problem)
-    packing = packing_of(problem, params, clients)
+    empty = placing_of(problem, params)
     random = np.random.default_rng((seed, 3))
-    budget = unlimited(clients)
+    nobody, count = empty.state.broker, len(empty.impact)
     if start is None:
-        first = best_start(problem, params, clients, packing, seed, stop)
+        budget = MoveBudget(nobody.copy(), count)
+        first = best_start(problem, params, empty, seed, stop)
     else:
-        origin = start.broker if isinstance(start, Allocation) else start
-        most = len(origin) if most_moves is None else most_moves
-        budget = MoveBudget(np.asarray(origin, dtype=np.int32), most)
-        first = resumed(problem, clients, packing, budget)
-    placing = Placing(clients, first.state, packing)
-    improve_by_moves(placing, budget, first.used, random, stop)
-    found = finished(problem, placing, first.used)
-    return found if start is not None else on_cheaper_brokers(problem, packing, found)
+        most = count if most_moves is None else most_moves
+        budget = MoveBudget(np.asarray(start, dtype=np.int32), most)
+        first = resumed(problem, empty, budget)
+    improve_by_moves(first.placing, budget, first.used, random, stop)
+    found = finished(problem, first.placing, first.used)
+    return found if start is not None else on_cheaper_brokers(problem, first.placing, found)
 
 
-def worth(problem: ClientProblem, allocation: Allocation) -> tuple[float, float]:
-    """Brokers by their cost, then messages."""
-    return float(problem.cost[allocation.used].sum()), float(allocation.exact.sum())
+# ---- starts
 
 
 def best_start(
-    problem: ClientProblem,
-    params: AllocationParams,
-    clients: Clients,
-    packing: Packing,
-    seed: int,
-    stop: Stop,
+    problem: ClientProblem, params: AllocationParams, empty: Placing, seed: int, stop: Stop
 ) -> AllocationStart:
     """The start whose brokers cost least, of equal ones that with least exact load."""
-    found = ranked_starts(problem, params, clients, seed)
-    for stack in stacks(problem, packing):
-        found += filled_starts(problem, clients, packing, stack, seed, stop)
+    found = ranked_starts(problem, params, empty, seed)
+    for stack in stacks(problem, empty):
+        found += filled_starts(problem, empty, stack, seed, stop)
     if not found:
         ranked_allocation(problem, "gli", params, seed)
-    return min(found, key=lambda s: (problem.cost[s.used].sum(), s.state.exact.sum()))
+    return min(found, key=lambda s: (problem.cost[s.used].sum(), s.placing.state.exact.sum()))
 
 
 def ranked_starts(
-    problem: ClientProblem, params: AllocationParams, clients: Clients, seed: int
+    problem: ClientProblem, params: AllocationParams, empty: Placing, seed: int
 ) -> list[AllocationStart]:
     found = []
     for ranking in RANKED:
@@ -117,62 +119,57 @@ def ranked_starts(
             made = ranked_allocation(problem, ranking, params, seed)
         except InfeasibleError:
             continue
-        state = nobody_placed(clients, len(problem.brokers))
-        place_all(clients, state, made.broker)
-        found.append(AllocationStart(state, made.used))
+        found.append(AllocationStart(placed(empty, made.broker), made.used))
     return found
 
 
-def stacks(problem: ClientProblem, packing: Packing) -> list[Longs]:
+def placed(empty: Placing, broker: Ints) -> Placing:
+    """With every client that has a broker there."""
+    state = nobody_placed(empty.clients, len(empty.room))
+    place_all(empty.clients, state, broker)
+    return empty._replace(state=state)
+
+
+def stacks(problem: ClientProblem, empty: Placing) -> list[Longs]:
     """Orders in which to deploy brokers: the largest first, and those with cheapest room first."""
     large = largest_first(problem)
-    cheap = large[np.argsort((problem.cost / packing.room.clip(1e-9))[large], kind="stable")]
+    cheap = large[np.argsort((problem.cost / empty.room.clip(1e-9))[large], kind="stable")]
     return [large] if np.array_equal(large, cheap) else [large, cheap]
 
 
 def filled_starts(
-    problem: ClientProblem,
-    clients: Clients,
-    packing: Packing,
-    stack: Longs,
-    seed: int,
-    stop: Stop,
+    problem: ClientProblem, empty: Placing, stack: Longs, seed: int, stop: Stop
 ) -> list[AllocationStart]:
     """Brokers of a stack filled by savings, with nobody placed before or with hubs."""
-    nobody = np.full(len(clients.impact), NONE, dtype=np.int32)
-    plans = [(nobody, ranking) for ranking in FILLED]
-    if not packing.exact:
-        plans.append((at_hubs(clients, packing, stack, seed, stop), "gli"))
+    plans = [(empty.state.broker, ranking) for ranking in FILLED]
+    if not empty.exact:
+        hub = best_hubs(empty.clients, empty.room[stack], seed, stop)
+        plans.append((np.append(stack, NONE)[hub].astype(np.int32), "gli"))
     found = []
     for broker, ranking in plans:
-        state = nobody_placed(clients, len(stack))
-        place_all(clients, state, broker)
-        hubs = stack[state.clients[stack] > 0]
-        deploy = np.concatenate((hubs, stack[state.clients[stack] == 0]))
-        order = ranked_clients(problem, clients, ranking, seed)
-        used = fill_brokers(
-            Placing(clients, state, packing), order, deploy, len(hubs), SAVING, np.empty(0)
-        )
-        if (state.broker != NONE).all():
-            found.append(AllocationStart(state, deploy[:used]))
+        placing = placed(empty, broker)
+        order = ranked_clients(problem, empty.clients, ranking, seed)
+        used = filled_by_savings(placing, order, stack)
+        if (placing.state.broker != NONE).all():
+            found.append(AllocationStart(placing, used))
     return found
 
 
-def at_hubs(clients: Clients, packing: Packing, stack: Longs, seed: int, stop: Stop) -> Ints:
-    """The broker of each client that is at a hub, NONE for all others."""
-    hub = best_hubs(clients, packing.room[stack], seed, stop)
-    return np.append(stack, NONE)[hub].astype(np.int32)
+def filled_by_savings(placing: Placing, order: Longs, stack: Longs) -> Longs:
+    """Place the clients that have no broker yet; the brokers used, those that had clients first."""
+    clients = placing.state.clients[stack]
+    deploy = np.concatenate((stack[clients > 0], stack[clients == 0]))
+    used = fill_brokers(placing, order, deploy, int((clients > 0).sum()), SAVING, np.empty(0))
+    return deploy[:used]
 
 
-def on_cheaper_brokers(problem: ClientProblem, packing: Packing, found: Allocation) -> Allocation:
+def on_cheaper_brokers(problem: ClientProblem, p: Placing, found: Allocation) -> Allocation:
     """Whole brokers are exchanged for cheaper ones with room, the most expensive first."""
-    load = found.exact if packing.exact else found.estimate
+    load = found.exact if p.exact else found.estimate
     swapped = np.arange(len(load))
     free = np.setdiff1d(swapped, found.used)
     for broker in found.used[np.argsort(-problem.cost[found.used], kind="stable")]:
-        fits = free[
-            (packing.room[free] >= load[broker]) & (problem.cost[free] < problem.cost[broker])
-        ]
+        fits = free[(p.room[free] >= load[broker]) & (problem.cost[free] < problem.cost[broker])]
         if len(fits):
             new = fits[np.argmin(problem.cost[fits])]
             swapped[[broker, new]] = new, broker
@@ -186,41 +183,25 @@ def on_cheaper_brokers(problem: ClientProblem, packing: Packing, found: Allocati
     )
 
 
-def resumed(
-    problem: ClientProblem, clients: Clients, packing: Packing, budget: MoveBudget
-) -> AllocationStart:
+# ---- from an earlier allocation
+
+
+def resumed(problem: ClientProblem, empty: Placing, budget: MoveBudget) -> AllocationStart:
     """Old clients where they were as far as there is room, others where they save most.
 
     With it come the brokers used. An answer if that alone moves more clients than allowed.
     """
-    check_origin(problem, clients, budget)
-    state = nobody_placed(clients, len(packing.room))
-    placing = Placing(clients, state, packing)
-    place_all(clients, state, budget.origin)
-    for broker in np.flatnonzero(counted_load(placing) > packing.room * (1 + 1e-9)):
+    placing = placed(empty, budget.origin)
+    for broker in np.flatnonzero(counted_load(placing) > placing.room * (1 + 1e-9)):
         relieve(placing, int(broker))
-    stack = largest_first(problem)
-    used = stack[state.clients[stack] > 0]
-    deploy = np.concatenate((used, stack[state.clients[stack] == 0]))
-    order = np.argsort(-packing.impact, kind="stable")
-    count = fill_brokers(placing, order, deploy, len(used), SAVING, np.empty(0))
-    needed = int(moved(budget, state))
+    order = np.argsort(-placing.impact, kind="stable")
+    used = filled_by_savings(placing, order, largest_first(problem))
+    needed = int(moved(budget, placing.state))
     if needed > budget.most:
         what = f"{needed} clients must move for brokers to hold them"
         problem_found = Problem("most_moves", what, f"Allow {needed} moves")
         raise InfeasibleError("most_moves", needed, problem_found)
-    return AllocationStart(state, deploy[:count])
-
-
-def check_origin(problem: ClientProblem, clients: Clients, budget: MoveBudget) -> None:
-    """One broker for each client, of those that there are, or NONE."""
-    origin, brokers = budget.origin, len(problem.brokers)
-    if len(origin) != len(clients.impact):
-        what = f"{len(origin)} brokers are given for {len(clients.impact)} clients"
-        raise InputError(Problem("start", what, "Give one for each client, NONE for new ones"))
-    if ((origin < NONE) | (origin >= brokers)).any():
-        what = f"a position is not one of the {brokers} brokers"
-        raise InputError(Problem("start", what, "Use positions of brokers, NONE for new clients"))
+    return AllocationStart(placing, used)
 
 
 def relieve(p: Placing, broker: int) -> None:
@@ -228,21 +209,154 @@ def relieve(p: Placing, broker: int) -> None:
 
     Nobody leaves who would be too big for any broker if somebody else can.
     """
-    clients, state, packing = p
     load = counted_load(p)
-    while load[broker] > packing.room[broker] and state.clients[broker] > 1:
-        there = np.flatnonzero(state.broker == broker)
+    while load[broker] > p.room[broker] and p.state.clients[broker] > 1:
+        there = np.flatnonzero(p.state.broker == broker)
         gain = np.array([relief(p, int(client)) for client in there])
-        fits = packing.impact[there] <= packing.room.max()
-        remove_client(clients, state, int(there[np.lexsort((-gain, ~fits))[0]]))
+        fits = p.impact[there] <= p.room.max()
+        remove_client(p.clients, p.state, int(there[np.lexsort((-gain, ~fits))[0]]))
 
 
 def relief(p: Placing, client: int) -> float:
     """The load that would leave a broker with a client."""
-    clients, state = p.clients, p.state
-    broker, load = state.broker[client], counted_load(p)
+    broker, load = p.state.broker[client], counted_load(p)
     before = load[broker]
-    remove_client(clients, state, client)
+    remove_client(p.clients, p.state, client)
     gain = float(before - load[broker])
-    place_client(clients, state, client, broker)
+    place_client(p.clients, p.state, client, broker)
     return gain
+
+
+# ---- local moves: clients go where they save most, and brokers are emptied
+
+
+@compiled
+def moved(budget: MoveBudget, state: Loads) -> int:
+    """Clients that had a broker and are not there."""
+    result: int = ((budget.origin != NONE) & (budget.origin != state.broker)).sum()
+    return result
+
+
+def improve_by_moves(
+    p: Placing, budget: MoveBudget, used: Longs, random: np.random.Generator, stop: Stop
+) -> None:
+    """Moves and emptying in turn until no broker can be emptied."""
+    movable = np.flatnonzero(p.impact <= p.room.max())
+    emptied = True
+    while emptied:
+        for _ in range(PASSES):
+            order = random.permutation(movable)
+            if move_round(p, budget, order, used, stop) <= FEW * len(order):
+                break
+        emptied = empty_any(p, budget, used, stop)
+
+
+def move_round(p: Placing, budget: MoveBudget, order: Longs, used: Longs, stop: Stop) -> int:
+    """Every client may move once; how many did, or 0 if told to stop."""
+    count = 0
+    for first in range(0, len(order), BETWEEN):
+        if stop(float((p.state.clients > 0).sum())):
+            return 0
+        some = order[first : first + BETWEEN]
+        count += move_pass(p, budget, some, used)
+    return count
+
+
+@compiled
+def move_pass(p: Placing, budget: MoveBudget, order: Longs, used: Longs) -> int:
+    """Every client may move to where it saves more; how many did."""
+    clients, state, load = p.clients, p.state, counted_load(p)
+    count, left = 0, budget.most - moved(budget, state)
+    for client in order:
+        old, origin = state.broker[client], budget.origin[client]
+        if left <= 0 and origin == old:
+            continue
+        remove_client(clients, state, client)
+        new, score = best_fit(p, client, used, old)
+        gain = score[new] - score[old] if new != NONE else 0.0
+        # By the estimate a broker may be fuller without a publisher that many there listen to.
+        holds = load[old] <= p.room[old]
+        if new != NONE and holds and (gain > 1e-9 or state.clients[old] == 0):
+            place_client(clients, state, client, new)
+            count += 1
+            if origin != NONE:
+                left += int(new == origin) - int(old == origin)
+        else:
+            place_client(clients, state, client, old)
+    return count
+
+
+def empty_any(p: Placing, budget: MoveBudget, used: Longs, stop: Stop) -> bool:
+    """Try to empty each broker, the least loaded first; whether one was emptied."""
+    load, state, room = counted_load(p), p.state, p.room
+    filled = used[state.clients[used] > 0]
+    emptied = False
+    for broker in filled[np.argsort(load[filled], kind="stable")]:
+        if stop(float(len(filled))):
+            return False
+        free = np.maximum(room[filled] - load[filled], 0.0)[state.clients[filled] > 0]
+        # A cheap test that spares most attempts: all others must have room for the load together.
+        if free.sum() - max(room[broker] - load[broker], 0.0) >= load[broker]:
+            emptied = bool(empty(p, budget, used, broker)) or emptied
+    return emptied
+
+
+@compiled
+def empty(p: Placing, budget: MoveBudget, used: Longs, broker: int) -> bool:
+    """Move all clients of a broker elsewhere, the largest first, or none of them."""
+    clients, state = p.clients, p.state
+    before = state.broker.copy()
+    leaving = np.flatnonzero(before == broker)
+    if p.impact[leaving].max() > p.room.max():
+        return False
+    for client in leaving:
+        remove_client(clients, state, client)
+    done = True
+    for client in leaving[np.argsort(-p.impact[leaving], kind="mergesort")]:
+        new, _ = best_fit(p, client, used, broker)
+        if new != NONE:
+            place_client(clients, state, client, new)
+        elif not eject(p, used, broker, client):
+            done = False
+            break
+    if not done or moved(budget, state) > budget.most:
+        put_back(p, before)
+        return False
+    return True
+
+
+@compiled
+def put_back(p: Placing, before: Ints) -> None:
+    """Undo all moves since ``before``."""
+    other = np.flatnonzero(p.state.broker != before)
+    for client in other:
+        if p.state.broker[client] != NONE:
+            remove_client(p.clients, p.state, client)
+    for client in other:
+        place_client(p.clients, p.state, client, before[client])
+
+
+@compiled
+def eject(p: Placing, used: Longs, avoid: int, client: int) -> bool:
+    """Place a client where another one, that fits elsewhere, makes room for it."""
+    clients, state, load, impact = p.clients, p.state, counted_load(p), p.impact
+    tries = 0
+    for other in range(len(state.broker)):
+        home = state.broker[other]
+        small = impact[other] < impact[client]
+        if home == NONE or not small or state.clients[home] < 2 or tries == EJECTIONS:
+            continue
+        if load[home] + impact[client] - impact[other] > 1.2 * p.room[home]:
+            continue
+        tries += 1
+        remove_client(clients, state, other)
+        fits, _ = best_fit(p, client, np.array([home]), avoid)
+        if fits == home:
+            place_client(clients, state, client, home)
+            new, _ = best_fit(p, other, used, avoid)
+            if new != NONE:
+                place_client(clients, state, other, new)
+                return True
+            remove_client(clients, state, client)
+        place_client(clients, state, other, home)
+    return False

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams
-from fanplan.layers.overlay.published.similar import overlap_tree
 from fanplan.network.brokers import ClientProblem, OverlayProblem, Routes, Similarity
-from fanplan.network.carried import OverlayLedger, overlay_ledger
-from fanplan.network.trees import Tree
+from fanplan.network.carried import OverlayLedger, trees_ledger
+from fanplan.network.trees import Tree, Trees, one_tree
 
-Allocate = Callable[[AllocationParams], Allocation]
-MakeTree = Callable[[OverlayProblem], Tree]
+Made = TypeVar("Made", bound="Deployed")
 
 
 def deployed_overlay(problem: ClientProblem, allocation: Allocation) -> OverlayProblem:
@@ -78,67 +78,62 @@ def routes_between(routes: Routes, sending: Ints, wanting: Ints) -> Routes:
 
 @dataclass(frozen=True, eq=False)
 class Deployed:
-    """An allocation, the tree of its brokers and its ledger; ``rounds`` is how often it was made.
-
-    ``overloaded`` are brokers that process more than their capacity, as positions.
-    """
+    """An allocation, and the overlay problem and the trees of its brokers."""
 
     allocation: Allocation
     overlay: OverlayProblem
-    tree: Tree
-    ledger: OverlayLedger
-    overloaded: Longs
-    rounds: int
+    trees: Trees
+
+    @cached_property
+    def ledger(self) -> OverlayLedger:
+        return trees_ledger(self.overlay, self.trees)
+
+    @property
+    def processing(self) -> Floats:
+        """Messages per second through each broker, forwarded ones included."""
+        return self.ledger.processed / self.overlay.seconds
+
+    @property
+    def overloaded(self) -> Longs:
+        """Brokers that process more than their capacity, as positions of the client problem."""
+        over = self.processing > self.overlay.capacity * (1 + 1e-9)
+        return np.sort(self.allocation.used)[over]
 
 
 def deployed(
-    problem: ClientProblem, allocation: Allocation, make_tree: MakeTree, rounds: int = 1
+    problem: ClientProblem, allocation: Allocation, make_tree: Callable[[OverlayProblem], Tree]
 ) -> Deployed:
-    """Link the brokers of an allocation and count what each has to process."""
+    """Link the brokers of an allocation."""
     overlay = deployed_overlay(problem, allocation)
-    tree = make_tree(overlay)
-    ledger = overlay_ledger(np.stack((tree.a, tree.b), axis=1), 1.0, overlay.routes)
-    used = np.sort(allocation.used)
-    over = used[processing(ledger, overlay) > overlay.capacity * (1 + 1e-9)]
-    return Deployed(allocation, overlay, tree, ledger, over, rounds)
-
-
-def processing(ledger: OverlayLedger, overlay: OverlayProblem) -> Floats:
-    """Messages per second through each broker, forwarded ones included."""
-    return ledger.processed / overlay.seconds
+    return Deployed(allocation, overlay, one_tree(make_tree(overlay)))
 
 
 def stable(
     problem: ClientProblem,
-    allocate: Allocate,
+    make: Callable[[AllocationParams], Made],
     params: AllocationParams,
-    make_tree: MakeTree = overlap_tree,
     rounds: int = 10,
-) -> Deployed:
+) -> Made:
     """Repeat: allocate, link, reserve what brokers only forward, until none is overloaded.
 
-    ``allocate`` is called with a higher ``reserved`` each round. What is reserved never shrinks, so
+    ``make`` is called with a higher ``reserved`` each round. What is reserved never shrinks, so
     the rounds cannot go in circles; after ``rounds`` of them the one with fewest overloaded brokers
     is returned, which names them.
     """
-    reserved = np.zeros(len(problem.brokers))
-    best: Deployed | None = None
-    for number in range(1, rounds + 1):
-        made = deployed(problem, allocate(replace(params, reserved=reserved)), make_tree, number)
-        if best is None or len(made.overloaded) < len(best.overloaded):
-            best = made
-        if len(made.overloaded) == 0:
+    reserved, made = np.zeros(len(problem.brokers)), []
+    for _ in range(rounds):
+        made.append(make(replace(params, reserved=reserved)))
+        if len(made[-1].overloaded) == 0:
             break
-        reserved = np.maximum(reserved, forwarded(problem, made))
-    assert best is not None
-    return best
+        reserved = np.maximum(reserved, forwarded(problem, made[-1]))
+    return min(made, key=lambda one: len(one.overloaded))
 
 
 def forwarded(problem: ClientProblem, made: Deployed) -> Floats:
     """Messages per second that overloaded brokers process beyond those of their own clients."""
-    used = np.sort(made.allocation.used)
     more = np.zeros(len(problem.brokers))
-    more[used] = processing(made.ledger, made.overlay) - made.allocation.exact[used]
+    more[np.sort(made.allocation.used)] = made.processing
     kept = np.zeros(len(problem.brokers))
-    kept[made.overloaded] = np.maximum(more[made.overloaded], 0.0)
+    over = made.overloaded
+    kept[over] = np.maximum(more[over] - made.allocation.exact[over], 0.0)
     return kept

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from scipy.optimize import linear_sum_assignment
 
-from fanplan.core.arrays import Floats, Ints
-from fanplan.layers.overlay.check.check import check_crowded, check_tree_limits, count_tree
+from fanplan.core.arrays import Ints
+from fanplan.layers.overlay.check.check import check_crowded, check_tree_limits, count_carried
 from fanplan.layers.overlay.check.evidence import Truth, between_brokers, link_facts
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.network.brokers import ClientProblem, Routes
@@ -25,9 +25,10 @@ from fanplan.plan.steps import State
 from fanplan.plan.stored import StoredPlan
 from fanplan.plan.walks import Proved, prove
 
+TOLD = ("link_messages", "processed", "forwarded", "delay")
+"""Entries of an overlay's ledger that are told."""
+
 Link = tuple[str, str]
-
-
 Client = tuple[str, str]
 """name, role"""
 
@@ -275,20 +276,8 @@ def limits_among(limits: LimitsRecord, shape: Shape) -> LimitsRecord:
 def carried_figures(
     shape: Shape, trees: dict[int, Proved], ends: Ints, truth: Truth, exceeded: Findings
 ) -> dict[str, float]:
-    """The overlay's ledger, as the check counts it."""
+    """What is told of the overlay's ledger, as the check counts it."""
     of = np.array([shape.of.get(name, min(shape.trees)) for name in truth.names])
-    counts = [count_tree(tree, of == number, ends, truth) for number, tree in trees.items()]
-    processed: Floats = np.sum([found.processed for found in counts], axis=0)
-    crossed = np.zeros(len(ends))
-    for tree, found in zip(trees.values(), counts, strict=True):
-        below = tree.links >= 0
-        crossed[tree.links[below]] += found.crossed[below]
-    check_crowded(truth, processed, crossed, ends, exceeded)
-    arrived = float(sum(found.arrived.sum() for found in counts))
-    delay = float(sum(found.delay for found in counts))
-    return {
-        "link_messages": float(crossed.sum()),
-        "processed": float(processed.sum()),
-        "forwarded": float(processed.sum()) - arrived,
-        "delay": delay,
-    }
+    carried = count_carried(trees, of, ends, truth)
+    check_crowded(truth, carried, ends, exceeded)
+    return {name: carried.ledger[name] for name in TOLD}

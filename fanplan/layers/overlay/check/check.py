@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +27,19 @@ def check_overlay(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
         return 0
     links = plan.read("links", ("a", "b", "weight", "rate"))
     ends = positions_of_ends(links, truth.brokers, "links", findings)
-    check_sizes(record, truth, len(links), findings)
+    expected = {"brokers": len(truth.brokers), "links": len(links), "seconds": truth.seconds}
+    for name, value in expected.items():
+        require_close(f"plan.json: overlay.{name}", getattr(record, name), value, 0.0, findings)
     trees = proved_trees(plan, ends, truth, findings)
     if trees is None:
         return int(np.diff(truth.routes.starts).sum())
     of = tree_sources(plan, truth, len(trees), findings)
     check_links(ends, links, truth, findings)
     check_tree_limits(record.limits, trees, ends, truth, findings)
-    check_carried(plan, trees, of, ends, links, truth, findings)
+    carried = count_carried(dict(enumerate(trees)), of, ends, truth)
+    check_ledger(record, carried.ledger, findings)
+    check_loads(carried, ends, links, truth, findings)
+    check_crowded(truth, carried, ends, findings)
     return 0
 
 
@@ -46,9 +53,8 @@ def positions_of_ends(table: pa.Table, names: pa.Array, what: str, findings: Fin
     examples = [repr(name.as_py()) for column in unknown for name in column]
     findings.violate(f"{what}: no such broker", len(examples), examples)
     loops = np.flatnonzero((ends[:, 0] == ends[:, 1]) & (ends[:, 0] >= 0))
-    findings.violate(
-        f"{what}: a broker linked to itself", len(loops), linked_names(loops, ends, names)
-    )
+    told = linked_names(loops, ends, names)
+    findings.violate(f"{what}: a broker linked to itself", len(loops), told)
     return ends
 
 
@@ -56,12 +62,6 @@ def linked_names(rows: np.ndarray, ends: Ints, names: pa.Array) -> list[str]:
     return [
         " and ".join(repr(names[int(end)].as_py()) for end in ends[row]) for row in rows[:EXAMPLES]
     ]
-
-
-def check_sizes(record: OverlayRecord, truth: Truth, links: int, findings: Findings) -> None:
-    expected = {"brokers": len(truth.brokers), "links": links, "seconds": truth.seconds}
-    for name, value in expected.items():
-        require_close(f"plan.json: overlay.{name}", getattr(record, name), value, 0.0, findings)
 
 
 def proved_trees(
@@ -74,9 +74,8 @@ def proved_trees(
     if plan.section(OverlayRecord).trees > 1:
         member = tree_members(plan, ends, truth, findings)
         unused = np.setdiff1d(np.arange(len(ends)), np.concatenate(member))
-        findings.violate(
-            "links: in no tree", len(unused), linked_names(unused, ends, truth.brokers)
-        )
+        told = linked_names(unused, ends, truth.brokers)
+        findings.violate("links: in no tree", len(unused), told)
     trees = [prove(ends, rows, len(truth.brokers)) for rows in member]
     sound = True
     for number, (tree, rows) in enumerate(zip(trees, member, strict=True)):
@@ -129,11 +128,10 @@ def check_links(ends: Ints, links: pa.Table, truth: Truth, findings: Findings) -
     twice = np.setdiff1d(np.arange(len(keys)), first)
     findings.violate("links: given twice", len(twice), linked_names(twice, ends, truth.brokers))
     if truth.latency is not None:
-        strange = [i for i, pair in enumerate(keys.tolist()) if tuple(pair) not in truth.latency]
-        where = np.array(strange, int)
-        findings.violate(
-            "links: not a given link", len(where), linked_names(where, ends, truth.brokers)
-        )
+        known = [tuple(pair) in truth.latency for pair in keys.tolist()]
+        strange = np.flatnonzero(~np.array(known, bool))
+        told = linked_names(strange, ends, truth.brokers)
+        findings.violate("links: not a given link", len(strange), told)
     counted, stated = truth.weights(ends), links["weight"].to_numpy()
     scale = max(1.0, float(np.abs(counted).max(initial=0.0)))
     wrong = np.flatnonzero(~np.isclose(stated, counted, TOLERANCE, TOLERANCE * scale))
@@ -165,30 +163,44 @@ def check_tree_limits(
     findings.violate("limit: hops", len(far), far)
 
 
-def check_carried(
-    plan: StoredPlan,
-    trees: list[Proved],
-    of: Ints,
-    ends: Ints,
-    links: pa.Table,
-    truth: Truth,
-    findings: Findings,
-) -> None:
-    """Loads, rates of links and the ledger must be those counted here."""
-    counts = [count_tree(tree, of == number, ends, truth) for number, tree in enumerate(trees)]
-    processed = np.sum([c.processed for c in counts], axis=0)
+class Carried(NamedTuple):
+    """Messages that brokers process and that cross each link, and the ledger of all trees."""
+
+    processed: Floats
+    crossed: Floats
+    ledger: dict[str, float]
+
+
+def count_carried(trees: Mapping[int, Proved], of: np.ndarray, ends: Ints, truth: Truth) -> Carried:
+    """What trees carry together; messages that enter at broker i take the tree ``of[i]``."""
+    counts = [count_tree(tree, of == number, ends, truth) for number, tree in trees.items()]
+    processed: Floats = np.sum([found.processed for found in counts], axis=0)
     crossed = np.zeros(len(ends))
-    for tree, found in zip(trees, counts, strict=True):
+    for tree, found in zip(trees.values(), counts, strict=True):
         below = tree.links >= 0
         crossed[tree.links[below]] += found.crossed[below]
-    check_ledger(plan.section(OverlayRecord), truth, processed, crossed, counts, findings)
-    seconds = truth.seconds
-    wrong = np.flatnonzero(~close(links["rate"].to_numpy(), crossed / seconds))
+    arrived = float(sum(found.arrived.sum() for found in counts))
+    ledger = {
+        "publications": float(truth.routes.messages.sum()),
+        "deliveries": float(truth.routes.deliveries.sum()),
+        "arrivals": arrived,
+        "link_messages": float(crossed.sum()),
+        "processed": float(processed.sum()),
+        "forwarded": float(processed.sum()) - arrived,
+        "delay": float(sum(found.delay for found in counts)),
+    }
+    return Carried(processed, crossed, ledger)
+
+
+def check_loads(
+    carried: Carried, ends: Ints, links: pa.Table, truth: Truth, findings: Findings
+) -> None:
+    """Loads of brokers and rates of links must be those counted here."""
+    wrong = np.flatnonzero(~close(links["rate"].to_numpy(), carried.crossed / truth.seconds))
     findings.violate("links: rate", len(wrong), linked_names(wrong, ends, truth.brokers))
-    differing = np.flatnonzero(~close(truth.load, processed / seconds))
+    differing = np.flatnonzero(~close(truth.load, carried.processed / truth.seconds))
     examples = [repr(truth.names[int(i)]) for i in differing[:EXAMPLES]]
     findings.violate("brokers: load", len(differing), examples)
-    check_crowded(truth, processed, crossed, ends, findings)
 
 
 def close(stated: Floats, own: Floats) -> np.ndarray:
@@ -209,24 +221,7 @@ def count_tree(tree: Proved, taken: np.ndarray, ends: Ints, truth: Truth) -> Cou
     )
 
 
-def check_ledger(
-    record: OverlayRecord,
-    truth: Truth,
-    processed: Floats,
-    crossed: Floats,
-    counts: list[CountedTree],
-    findings: Findings,
-) -> None:
-    arrived = float(sum(c.arrived.sum() for c in counts))
-    own = {
-        "publications": float(truth.routes.messages.sum()),
-        "deliveries": float(truth.routes.deliveries.sum()),
-        "arrivals": arrived,
-        "link_messages": float(crossed.sum()),
-        "processed": float(processed.sum()),
-        "forwarded": float(processed.sum()) - arrived,
-        "delay": float(sum(c.delay for c in counts)),
-    }
+def check_ledger(record: OverlayRecord, own: dict[str, float], findings: Findings) -> None:
     entries = record.ledger | dict.fromkeys(own.keys() - record.ledger.keys(), float("nan"))
     for name, stated in entries.items():
         require_close(f"ledger: {name}", stated, own.get(name, 0.0), own["processed"], findings)
@@ -235,19 +230,17 @@ def check_ledger(
         findings.violate("plan.json: overlay.bound", 1, [what])
 
 
-def check_crowded(
-    truth: Truth, processed: Floats, crossed: Floats, ends: Ints, findings: Findings
-) -> None:
+def check_crowded(truth: Truth, carried: Carried, ends: Ints, findings: Findings) -> None:
     """Links must carry what crosses them; brokers that get too much are named as a warning."""
     if truth.bandwidth is not None:
         most = np.array([truth.bandwidth.get(tuple(p), np.inf) for p in np.sort(ends).tolist()])
-        full = np.flatnonzero(crossed / truth.seconds > most * (1 + TOLERANCE))
-        findings.violate(
-            "links: over their bandwidth", len(full), linked_names(full, ends, truth.brokers)
-        )
-    over = np.flatnonzero(processed / truth.seconds > truth.capacity * (1 + TOLERANCE))
+        full = np.flatnonzero(carried.crossed / truth.seconds > most * (1 + TOLERANCE))
+        told = linked_names(full, ends, truth.brokers)
+        findings.violate("links: over their bandwidth", len(full), told)
+    load = carried.processed / truth.seconds
+    over = np.flatnonzero(load > truth.capacity * (1 + TOLERANCE))
     examples = [
-        f"{truth.names[i]!r} processes {processed[i] / truth.seconds:g} of {truth.capacity[i]:g}/s"
+        f"{truth.names[i]!r} processes {load[i]:g} of {truth.capacity[i]:g}/s"
         for i in over[:EXAMPLES]
     ]
     findings.warn("brokers: over their capacity, forwarding included", len(over), examples)

@@ -21,8 +21,6 @@ from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings
 from fanplan.plan.stored import StoredPlan
 
 Weigh = Callable[[Ints], Floats]
-
-
 Pair = tuple[int, ...]
 
 
@@ -68,7 +66,7 @@ def given_truth(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Find
     return Truth(
         problem.brokers,
         problem.capacity,
-        loads(table, problem.brokers),
+        stated_loads(table, problem.brokers, "load"),
         problem.routes,
         lambda ends: heavier(matrix, ends),
         *link_facts(problem.links),
@@ -100,7 +98,7 @@ def allocated_truth(
     return Truth(
         brokers,
         capacity,
-        loads(table, brokers),
+        stated_loads(table, brokers, "load"),
         between_brokers(problem.routes, sending, wanting),
         lambda ends: client_weights(plan, problem, len(used), sending, wanting, ends),
         *link_facts(read_links(dataset, brokers)),
@@ -108,11 +106,11 @@ def allocated_truth(
     )
 
 
-def loads(table: pa.Table, brokers: pa.Array) -> Floats:
+def stated_loads(table: pa.Table, brokers: pa.Array, column: str) -> Floats:
     """Stated loads in the order of the brokers; not a number where none is stated."""
     at = Axis("broker", brokers).number(table)
     load = np.full(len(brokers), np.nan)
-    load[at[at >= 0]] = table["load"].to_numpy()[at >= 0]
+    load[at[at >= 0]] = table[column].fill_null(np.nan).to_numpy()[at >= 0]
     return load
 
 
@@ -120,9 +118,10 @@ def metric_matrix(
     plan: StoredPlan, overlap: scipy.sparse.csr_array, interest: scipy.sparse.csr_array
 ) -> scipy.sparse.csr_array:
     """The similarity that the plan weighs links by."""
-    if plan.section(OverlayRecord).params.weighed_by != "hybrid":
-        return interest if plan.section(OverlayRecord).params.weighed_by == "interest" else overlap
-    alpha = plan.section(OverlayRecord).params.mix
+    params = plan.section(OverlayRecord).params
+    if params.weighed_by != "hybrid":
+        return interest if params.weighed_by == "interest" else overlap
+    alpha = params.mix
     most = [matrix.max() if matrix.nnz else 0.0 for matrix in (overlap, interest)]
     return (1 - alpha) * overlap / (most[0] or 1.0) + alpha * interest / (most[1] or 1.0)
 
@@ -235,9 +234,7 @@ def check_client_loads(
     exact = plan.section(OverlayRecord).allocating.load == "exact"
     rule = exact_loads if exact else estimated_loads
     load = rule(problem, len(brokers), sending, wanting)
-    at = Axis("broker", brokers).number(table)
-    stated = np.full(len(brokers), np.nan)
-    stated[at[at >= 0]] = table["client_load"].fill_null(np.nan).to_numpy()[at >= 0]
+    stated = stated_loads(table, brokers, "client_load")
     scale = TOLERANCE * float(np.abs(load).max(initial=1.0))
     wrong = np.flatnonzero(~np.isclose(stated, load, TOLERANCE, scale))
     names = brokers.to_pylist()

@@ -14,6 +14,9 @@ from fanplan.layers.overlay.published.spanning import branching, connected_parts
 from fanplan.network.brokers import OverlayProblem, values_at
 from fanplan.network.trees import Tree, tree_of, tree_of_parents
 
+WeighedPairs = tuple[Ints, Ints, Floats]
+"""Pairs from the first to the second, with their weights."""
+
 
 def overlap_tree(problem: OverlayProblem) -> Tree:
     """Algorithm 1 with the overlap metric: the maximum spanning tree; ties by broker position."""
@@ -37,8 +40,6 @@ def hybrid_tree(problem: OverlayProblem, alpha: float = ALPHA) -> Tree:
 
 def hybrid_similarity(problem: OverlayProblem, alpha: float = ALPHA) -> scipy.sparse.csr_array:
     """H = α·I + (1 − α)·C, each divided by its maximum."""
-    if not 0 <= alpha <= 1:
-        raise InputError(Problem("alpha", f"{alpha:g} is not a share", "Use 0 to 1"))
     mixed = alpha * normalised(problem.similarity.interest)
     return mixed + (1 - alpha) * normalised(problem.similarity.overlap)
 
@@ -64,7 +65,12 @@ def random_tree(problem: OverlayProblem, seed: int) -> Tree:
 
 
 def symmetric_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> Tree:
-    """The maximum spanning tree of the larger of both directions.
+    """The maximum spanning tree of the larger of both directions."""
+    return spanning_tree(*weighed_pairs(problem, matrix), problem.size)
+
+
+def weighed_pairs(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> WeighedPairs:
+    """Pairs a < b that a tree may use, with the larger weight of both directions.
 
     A pair that the matrix lacks weighs 0. Of those, ties by position leave only links to broker 0.
     """
@@ -75,7 +81,7 @@ def symmetric_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> T
         b = np.concatenate((b, rest))
         weight = np.concatenate((weight, np.zeros(len(rest))))
     keep = a < b
-    return spanning_tree(a[keep], b[keep], weight[keep], problem.size)
+    return a[keep], b[keep], weight[keep]
 
 
 def directed_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> Tree:
@@ -95,9 +101,7 @@ def directed_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> Tr
     return tree_of_parents(branching(source, target, weight, problem.size, dear))
 
 
-def candidate_links(
-    problem: OverlayProblem, matrix: scipy.sparse.csr_array
-) -> tuple[Ints, Ints, Floats]:
+def candidate_links(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> WeighedPairs:
     """Pairs that a tree may use in one direction, with their weights."""
     if problem.links is None:
         found = scipy.sparse.coo_array(matrix)

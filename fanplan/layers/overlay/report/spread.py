@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats
 from fanplan.layers.overlay.bound import OverlayBound, Passages, arriving
-from fanplan.layers.overlay.build import trees_ledger
 from fanplan.layers.overlay.published.similar import random_tree
 from fanplan.layers.overlay.simulated import read_overlay
 from fanplan.network.brokers import OverlayProblem
-from fanplan.network.carried import OverlayLedger
-from fanplan.network.trees import Trees, breadth_first, distances, near_of, trees_of
+from fanplan.network.carried import OverlayLedger, trees_ledger
+from fanplan.network.trees import Trees, breadth_first, distances, near_of, one_tree
 from fanplan.plan.stored import StoredPlan
 
 
@@ -56,8 +55,7 @@ def spreads(plan: StoredPlan, dataset: Path, bound: OverlayBound | None = None) 
     """
     stored = read_overlay(plan, dataset)
     problem, trees = stored.problem, stored.trees
-    drawn = random_tree(problem, plan.record.seed)
-    chance = trees_of((drawn.edges,), np.zeros(problem.size, np.int32))
+    chance = one_tree(random_tree(problem, plan.record.seed))
     if bound is None:
         passing, left = arriving(problem.routes), None
     else:

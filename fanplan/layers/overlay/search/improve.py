@@ -20,11 +20,11 @@ from fanplan.layers.overlay.search.judge import (
     JudgedTree,
     TreeLimits,
     TreeSearch,
+    changed_links,
     judge_tree,
     search_of,
 )
 from fanplan.layers.overlay.search.movable import movable_of
-from fanplan.layers.overlay.search.offers import changed_links
 from fanplan.layers.overlay.search.starts import judged_starts, repaired
 from fanplan.layers.overlay.search.swap import Swap, make_swap, next_swap, promise
 from fanplan.network.brokers import OverlayProblem
@@ -32,12 +32,8 @@ from fanplan.network.trees import Tree, tree_of
 
 RELIEFS = 8
 """Times that overloaded brokers are given fewer links."""
-
-
 STARTS = 2
 """Starts that are improved, the best first."""
-
-
 VISITS = 16
 """Links that are visited before the search asks again whether to stop."""
 
@@ -86,7 +82,7 @@ def best_tree(
         for i, one in enumerate(chosen)
     ]
     best = min((*found, *chosen), key=lambda tree: tree.rank)
-    if best.excess.total:
+    if sum(best.excess):
         raise not_found(problem, params.limits, best)
     return best
 
@@ -147,7 +143,7 @@ def carries(search: TreeSearch, old: Tree, swap: Swap) -> bool:
     if not np.isfinite(search.offers.most).any():
         return True
     new = with_link_replaced(old, swap.link, swap.x, swap.y)
-    return judge_tree(search, new).excess.total <= judge_tree(search, old).excess.total
+    return sum(judge_tree(search, new).excess) <= sum(judge_tree(search, old).excess)
 
 
 def with_link_replaced(tree: Tree, link: int, x: int, y: int) -> Tree:

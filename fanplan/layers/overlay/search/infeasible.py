@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.errors import InfeasibleError, InputError, Problem
+from fanplan.core.errors import InfeasibleError, Problem
 from fanplan.layers.overlay.published.similar import require_connected
 from fanplan.layers.overlay.published.spanning import connected_parts, without_cycles
 from fanplan.layers.overlay.search.judge import (
@@ -22,22 +22,11 @@ from fanplan.network.trees import Tree
 
 def require_possible_tree(problem: OverlayProblem, limits: TreeLimits) -> None:
     """Raise if limits can be proved to rule out every tree."""
-    require_known_brokers(problem, limits)
     require_connected(problem)
     if problem.size > 1:
         require_degrees(problem, limits)
         require_diameter(problem, limits)
         require_hops(problem, limits)
-
-
-def require_known_brokers(problem: OverlayProblem, limits: TreeLimits) -> None:
-    named = [broker for broker, _ in limits.degrees]
-    named += [broker for pair in limits.hops for broker in pair[:2]]
-    unknown = [broker for broker in named if not 0 <= broker < problem.size]
-    if unknown:
-        last = name_of(problem, problem.size - 1)
-        what = f"position {unknown[0]} is no broker; the last is {problem.size - 1}, {last}"
-        raise InputError(Problem("limits", what, "Name brokers of the problem"))
 
 
 def require_degrees(problem: OverlayProblem, limits: TreeLimits) -> None:

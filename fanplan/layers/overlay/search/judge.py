@@ -1,34 +1,23 @@
-"""What a tree of brokers must obey, what it is worth, and how far it is from obeying."""
+"""What a search over trees is given: limits, traffic and links; and what a tree is worth to it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.core.errors import InputError, Problem
-from fanplan.layers.overlay.search.offers import (
-    Offers,
-    TreeTraffic,
-    changed_links,
-    link_price,
-    offers_of,
-    own_degrees,
-    some_routes,
-    traffic_of,
-)
-from fanplan.network.brokers import OverlayProblem
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
+from fanplan.network.brokers import OverlayProblem, Routes
 from fanplan.network.carried import OverlayLedger, overlay_ledger
-from fanplan.network.trees import Tree
+from fanplan.network.trees import Tree, tree_of
 
 NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class TreeLimits:
-    """Limits of a tree; None and empty mean there is none.
+    """Limits of a tree, from 1; None and empty mean there is none.
 
     ``degree`` is for all brokers, ``degrees`` for single ones by position. ``hops`` are (broker,
     broker, most hops between them), by position.
@@ -39,13 +28,6 @@ class TreeLimits:
     diameter: int | None = None
     hops: tuple[tuple[int, int, int], ...] = ()
 
-    def __post_init__(self) -> None:
-        least = min([n for n in (self.degree, self.diameter) if n is not None], default=1)
-        least = min([least, *(n for _, n in self.degrees), *(n for _, _, n in self.hops)])
-        if least < 1:
-            what = f"{least} is no limit that a tree can meet"
-            raise InputError(Problem("limits", what, "Use degrees, diameters and hops from 1"))
-
 
 @dataclass(frozen=True)
 class ImproveParams:
@@ -54,7 +36,7 @@ class ImproveParams:
     A delay is in hops, or in milliseconds where links are given; a link costs 1 where none are. A
     search looks at a random part of the routes if they have more ends than ``most_ends``; results
     are judged by all of them. With a start, at most ``most_changes`` links may differ from it, and
-    each of them costs ``change_price``.
+    each of them costs ``change_price``. No weight is below 0.
     """
 
     messages: float = 1.0
@@ -64,14 +46,6 @@ class ImproveParams:
     limits: TreeLimits = field(default_factory=TreeLimits)
     most_changes: int | None = None
     change_price: float = 0.0
-
-    def __post_init__(self) -> None:
-        if min(self.messages, self.delay, self.cost, self.change_price) < 0:
-            what = "a weight is below 0, so worse would be better"
-            raise InputError(Problem("weights", what, "Use weights of at least 0"))
-        if self.most_changes is not None and self.most_changes < 0:
-            what = f"{self.most_changes} links cannot change"
-            raise InputError(Problem("changes", what, "Use 0 or more"))
 
 
 class TreeRules(NamedTuple):
@@ -85,24 +59,19 @@ class TreeRules(NamedTuple):
     changes: int
 
 
-class SwapPrices(NamedTuple):
-    """What a message on a link and a unit of delay add to the objective.
+class SwapTerms(NamedTuple):
+    """What swaps of links are judged by.
 
+    ``message`` and ``delay`` are what a message on a link and a unit of delay add to the objective.
     ``breach`` is for each unit by which a rule is broken: more than any tree costs.
     """
 
+    traffic: TreeTraffic
+    rules: TreeRules
+    offers: Offers
     message: float
     delay: float
     breach: float
-
-
-class SwapTerms(NamedTuple):
-    """What swaps of links are judged by."""
-
-    traffic: TreeTraffic
-    rules: TreeRules
-    prices: SwapPrices
-    offers: Offers
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,43 +89,6 @@ class TreeSearch:
     @property
     def offers(self) -> Offers:
         return self.terms.offers
-
-
-@dataclass(frozen=True)
-class Excess:
-    """By how much a tree breaks each rule; 0 where it holds."""
-
-    degree: int
-    diameter: int
-    hops: int
-    bandwidth: int
-    """links with more messages than they carry"""
-    changes: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.degree + self.diameter + self.hops + self.bandwidth + self.changes
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedTree:
-    """A tree with its ledger, its objective, and by how much it breaks the rules.
-
-    ``changed`` is how many of its links are not in the start; 0 without one. ``overload`` adds up
-    what brokers process beyond their capacity, in messages per second.
-    """
-
-    tree: Tree
-    ledger: OverlayLedger
-    objective: float
-    excess: Excess
-    changed: int
-    overload: float
-
-    @property
-    def rank(self) -> tuple[int, float, float]:
-        """Obeying goes before what brokers can take, and that before cheap."""
-        return self.excess.total, self.overload, self.objective
 
 
 def search_of(
@@ -177,8 +109,8 @@ def search_of(
     worst = params.messages * float(traffic.messages.sum()) + params.delay * arrivals * longest
     worst += max(offers.fresh, float(offers.price.max(initial=0.0)))
     rules = rules_of(params.limits, problem.size, params.most_changes)
-    prices = SwapPrices(float(params.messages), float(params.delay), 1.0 + problem.size * worst)
-    return TreeSearch(problem, params, SwapTerms(traffic, rules, prices, offers))
+    prices = float(params.messages), float(params.delay), 1.0 + problem.size * worst
+    return TreeSearch(problem, params, SwapTerms(traffic, rules, offers, *prices))
 
 
 def rules_of(limits: TreeLimits, brokers: int, most_changes: int | None = None) -> TreeRules:
@@ -193,37 +125,57 @@ def rules_of(limits: TreeLimits, brokers: int, most_changes: int | None = None) 
     return TreeRules(degree, diameter, near, far, hops, changes)
 
 
+# ---- what a tree is worth
+
+
+class Excess(NamedTuple):
+    """By how much a tree breaks each rule; 0 where it holds."""
+
+    degree: int
+    diameter: int
+    hops: int
+    bandwidth: int
+    """links with more messages than they carry"""
+    changes: int
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedTree:
+    """A tree with its ledger, its objective, and by how much it breaks the rules.
+
+    ``changed`` is how many of its links are not in the start; 0 without one. ``overload`` adds up
+    what brokers process beyond their capacity, in messages per second.
+    """
+
+    tree: Tree
+    ledger: OverlayLedger
+    objective: float
+    excess: Excess
+    changed: int
+    overload: float
+
+    @property
+    def rank(self) -> tuple[int, float, float]:
+        """Obeying goes before what brokers can take, and that before cheap."""
+        return sum(self.excess), self.overload, self.objective
+
+
 def judge_tree(search: TreeSearch, tree: Tree) -> JudgedTree:
-    """A tree with its ledger and objective, counted from nothing."""
-    problem, params, offers = search.problem, search.params, search.offers
+    """A tree with its ledger and objective, counted from nothing. O(brokers × pairs)."""
+    problem, params, offers, rules = search.problem, search.params, search.offers, search.rules
     ledger = overlay_ledger(tree.edges, problem.latencies(tree.edges), problem.routes)
     objective = params.messages * ledger.link_messages + params.delay * ledger.delay
     objective += link_price(offers, tree)
-    changed, degrees = changed_links(offers, tree), own_degrees(offers, tree)
-    broken = tree_excess(problem, tree, search.rules, ledger, degrees, changed)
-    over = np.maximum(ledger.processed / problem.seconds - problem.capacity, 0.0)
-    return JudgedTree(tree, ledger, objective, broken, changed, float(over.sum()))
-
-
-def tree_excess(
-    problem: OverlayProblem,
-    tree: Tree,
-    rules: TreeRules,
-    ledger: OverlayLedger,
-    degrees: Longs,
-    changed: int,
-) -> Excess:
-    """How far a tree is from obeying, given the links that count at each broker.
-
-    O(brokers × pairs).
-    """
-    return Excess(
-        int(np.maximum(degrees - rules.degree, 0).sum()),
+    changed = changed_links(offers, tree)
+    excess = Excess(
+        int(np.maximum(own_degrees(offers, tree) - rules.degree, 0).sum()),
         max(0, tree.diameter - rules.diameter) if rules.diameter < NO_LIMIT else 0,
         too_many_hops(tree, rules),
         int((load_of(problem, ledger) > bandwidths(problem, tree) * (1 + 1e-12)).sum()),
         max(0, changed - rules.changes),
     )
+    over = np.maximum(ledger.processed / problem.seconds - problem.capacity, 0.0)
+    return JudgedTree(tree, ledger, objective, excess, changed, float(over.sum()))
 
 
 def too_many_hops(tree: Tree, rules: TreeRules) -> int:
@@ -243,3 +195,174 @@ def bandwidths(problem: OverlayProblem, tree: Tree) -> Floats:
     if links is None:
         return np.full(len(tree.a), np.inf)
     return links.bandwidth[problem.given(tree.edges)]
+
+
+# ---- traffic by its ends
+
+
+class TreeTraffic(NamedTuple):
+    """Routes by their ends: the source and the destinations, each broker once.
+
+    The ends of route i are ``ends[starts[i]:starts[i + 1]]``, the source first. ``at`` and
+    ``routes`` list the routes of each broker.
+    """
+
+    starts: Longs
+    ends: Ints
+    messages: Floats
+    at: Longs
+    routes: Ints
+
+
+def traffic_of(routes: Routes, brokers: int) -> TreeTraffic:
+    """Routes with a link to cross; the others cost nothing on any tree."""
+    sizes = np.diff(routes.starts)
+    row = np.repeat(np.arange(len(routes)), sizes)
+    away = routes.brokers != routes.source[row]
+    kept = np.flatnonzero(np.bincount(row[away], minlength=len(routes)) > 0)
+    number = np.full(len(routes), NONE)
+    number[kept] = np.arange(len(kept))
+    rows = np.concatenate((np.arange(len(kept)), number[row[away]]))
+    order = np.argsort(rows, kind="stable")
+    ends = np.concatenate((routes.source[kept], routes.brokers[away]))[order].astype(np.int32)
+    by_broker = np.argsort(ends, kind="stable")
+    return TreeTraffic(
+        starts_of(rows, len(kept)),
+        ends,
+        routes.messages[kept].astype(np.float64),
+        starts_of(ends, brokers),
+        rows[order][by_broker].astype(np.int32),
+    )
+
+
+def some_routes(routes: Routes, most_ends: int, seed: int) -> Routes:
+    """All routes, or a random part of them with about so many ends and as many messages."""
+    share = most_ends / max(len(routes.brokers) + len(routes), 1)
+    if share >= 1:
+        return routes
+    chosen = np.random.default_rng((seed, 0)).random(len(routes)) < share
+    part = chosen_routes(routes, chosen)
+    return replace(part, messages=part.messages / share, deliveries=part.deliveries / share)
+
+
+def chosen_routes(routes: Routes, chosen: Bools) -> Routes:
+    """The routes with a mark."""
+    sizes = np.diff(routes.starts)
+    return Routes(
+        routes.source[chosen],
+        np.concatenate(([0], np.cumsum(sizes[chosen]))).astype(np.int64),
+        routes.brokers[np.repeat(chosen, sizes)],
+        routes.messages[chosen],
+        routes.deliveries[chosen],
+    )
+
+
+def starts_of(keys: Ints, count: int) -> Longs:
+    """Where each of ``count`` keys starts when sorted."""
+    return np.concatenate(([0], np.cumsum(np.bincount(keys, minlength=count)))).astype(np.int64)
+
+
+# ---- links at their price
+
+
+class Offers(NamedTuple):
+    """Links with something known of them: given ones, those of the start, those of other trees.
+
+    ``most`` are messages over the window, ``price`` is what a link adds to the objective by being
+    used. ``new`` marks changes since the start, ``shared`` links that another tree has: they take
+    no room. ``at`` and ``near`` list the offers at each broker. If ``open``, any two other brokers
+    may be linked too, with delay 1, at ``fresh``; if ``tracked``, that is a change.
+    """
+
+    a: Longs
+    b: Longs
+    latency: Floats
+    most: Floats
+    price: Floats
+    new: Bools
+    shared: Bools
+    at: Longs
+    near: Longs
+    open: bool
+    fresh: float
+    tracked: bool
+
+
+def offers_of(
+    problem: OverlayProblem,
+    cost: float,
+    change_price: float,
+    start: Tree | None = None,
+    shared: Tree | None = None,
+) -> Offers:
+    """What may be linked: the given links, or any two brokers, each of which costs 1 then.
+
+    Links of the start cost no ``change_price``; links of other trees cost nothing at all.
+    """
+    size, links = problem.size, problem.links
+    if links is None:
+        a, b = merged_links(start, shared)
+        latency = np.ones(len(a))
+        most, price = np.full(len(a), np.inf), np.full(len(a), cost)
+    else:
+        a, b, latency = links.a, links.b, links.latency_ms.astype(np.float64)
+        most, price = links.bandwidth * problem.seconds, cost * links.cost
+    new = ~whether_in_tree(a, b, start, size) if start is not None else np.zeros(len(a), dtype=bool)
+    common = whether_in_tree(a, b, shared, size)
+    price = np.where(common, 0.0, price) + change_price * new
+    ends = np.concatenate((a, b))
+    near = np.argsort(ends, kind="stable") % max(len(a), 1)
+    fresh = float(cost + (0.0 if start is None else change_price))
+    at = starts_of(ends, size)
+    return Offers(a.astype(np.int64), b.astype(np.int64), latency, most, price, new, common, at,
+                  near, links is None, fresh, start is not None)  # fmt: skip
+
+
+def merged_links(*trees: Tree | None) -> Tree:
+    """The different links of some trees."""
+    found = [tree.edges for tree in trees if tree is not None]
+    pairs = np.concatenate([np.empty((0, 2), dtype=np.int32), *found])
+    pairs = np.unique(pairs, axis=0)
+    return tree_of(pairs[:, 0], pairs[:, 1])
+
+
+def whether_in_tree(a: Ints, b: Ints, tree: Tree | None, size: int) -> Bools:
+    """Whether each of some links is one of a tree."""
+    if tree is None:
+        return np.zeros(len(a), dtype=bool)
+    return np.isin(a.astype(np.int64) * size + b, tree.a.astype(np.int64) * size + tree.b)
+
+
+def offer_positions(offers: Offers, tree: Tree) -> Longs:
+    """Where the links of a tree stand among the offers; NONE where they are none of them."""
+    if not len(offers.a):
+        return np.full(len(tree.a), NONE, dtype=np.int64)
+    size = max(int(offers.b.max()), int(tree.b.max(initial=0))) + 1
+    key = offers.a.astype(np.int64) * size + offers.b
+    wanted = tree.a.astype(np.int64) * size + tree.b
+    order = np.argsort(key, kind="stable")
+    at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)]
+    return np.where(key[at] == wanted, at, NONE)
+
+
+def link_price(offers: Offers, tree: Tree) -> float:
+    """What the links of a tree add to the objective by being there."""
+    offer = offer_positions(offers, tree)
+    known = offer[offer != NONE]
+    return float(offers.price[known].sum() + offers.fresh * (len(offer) - len(known)))
+
+
+def changed_links(offers: Offers, tree: Tree) -> int:
+    """How many links of a tree are not in the start; 0 without a start."""
+    offer = offer_positions(offers, tree)
+    known = offer[offer != NONE]
+    return int(offers.new[known].sum()) + (len(offer) - len(known)) * offers.tracked
+
+
+def own_degrees(offers: Offers, tree: Tree) -> Longs:
+    """The links of each broker that no other tree has."""
+    offer = offer_positions(offers, tree)
+    own = np.ones(len(offer), dtype=bool)
+    own[offer != NONE] = ~offers.shared[offer[offer != NONE]]
+    ends = np.concatenate((tree.a[own], tree.b[own]))
+    return np.bincount(ends, minlength=tree.size).astype(np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.overlay.search.offers import Offers, offer_positions
+from fanplan.layers.overlay.search.judge import Offers, offer_positions
 from fanplan.network.trees import Tree
 
 

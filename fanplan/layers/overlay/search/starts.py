@@ -9,8 +9,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import depth_first_order
 
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
-from fanplan.core.errors import InputError, Problem
-from fanplan.layers.overlay.published.similar import SIMILAR, candidate_links
+from fanplan.layers.overlay.published.similar import SIMILAR, weighed_pairs
 from fanplan.layers.overlay.published.spanning import connected_parts, spanning_tree
 from fanplan.layers.overlay.search.judge import (
     JudgedTree,
@@ -18,10 +17,8 @@ from fanplan.layers.overlay.search.judge import (
     TreeRules,
     TreeSearch,
     judge_tree,
-    rules_of,
-)
-from fanplan.layers.overlay.search.offers import (
     merged_links,
+    rules_of,
     some_routes,
     traffic_of,
     whether_in_tree,
@@ -31,8 +28,6 @@ from fanplan.network.trees import Tree, hang, tree_of, tree_of_parents
 
 PAIRS = 6
 """Other ends that each end of a route is paired with."""
-
-
 MOST_ENDS = 500_000
 """Ends of routes that are paired."""
 
@@ -194,12 +189,7 @@ def repaired(problem: OverlayProblem, limits: TreeLimits, start: Tree) -> Tree:
     Degree limits hold as far as similar links allow it; the search sees to the rest.
     """
     kept = kept_links(problem, start)
-    alike = problem.similarity.overlap
-    a, b, weight = candidate_links(problem, alike.maximum(alike.T))
-    rest = np.arange(1, problem.size if problem.links is None else 1, dtype=np.int32)
-    a, b = np.concatenate((a, 0 * rest)), np.concatenate((b, rest))
-    weight = np.concatenate((weight, np.zeros(len(rest))))[a < b]
-    a, b = a[a < b], b[a < b]
+    a, b, weight = weighed_pairs(problem, problem.similarity.overlap)
     room = rules_of(limits, problem.size).degree
     for degree in (room, None):
         heavy = np.full(len(kept.a), np.inf)
@@ -210,19 +200,8 @@ def repaired(problem: OverlayProblem, limits: TreeLimits, start: Tree) -> Tree:
 
 def kept_links(problem: OverlayProblem, start: Tree) -> Tree:
     """The links of an earlier tree that may still be used."""
-    require_positions(problem, start)
     links = problem.links
     if links is None:
         return merged_links(start)
     offered = whether_in_tree(start.a, start.b, Tree(links.a, links.b), problem.size)
     return merged_links(Tree(start.a[offered], start.b[offered]))
-
-
-def require_positions(problem: OverlayProblem, start: Tree) -> None:
-    """The start must link brokers of the problem, a before b."""
-    wrong = np.flatnonzero((start.a < 0) | (start.a >= start.b) | (start.b >= problem.size))
-    if len(wrong):
-        one, other = int(start.a[wrong[0]]), int(start.b[wrong[0]])
-        what = f"it links positions {one} and {other}, but there are {problem.size} brokers"
-        remedy = "Leave out links of brokers that are gone, and give the lower position first"
-        raise InputError(Problem("start", what, remedy))
