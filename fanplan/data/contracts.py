@@ -56,7 +56,13 @@ GRID = _columns(topic_id="int", axis="int", edges="doubles")
 TRAFFIC = _columns(topic_id="int", cell="ints", messages="double", bytes="double")
 HITS = _columns(subscription="long", hits="long")
 AUDIENCES = _columns(
-    topic_id="int", cell="ints", messages="double", bytes="double", subscribers="ints"
+    topic_id="int",
+    cell="ints",
+    messages="double",
+    bytes="double",
+    subscribers="ints",
+    lo="doubles",
+    hi="doubles",
 )
 CLASSES = _columns(
     audience_class="int", subscribers="ints", messages="double", bytes="double", flows="long"
@@ -69,6 +75,8 @@ FLOWS = _columns(
     messages="double",
     bytes="double",
     audience_class="int",
+    lo="doubles",
+    hi="doubles",
 )
 BROKER_REGIONS = _columns(topic_id="int", broker="int", lo="doubles", hi="doubles")
 CELL_MARKS = _columns(cell="long", high="long", low="long", brokers="int", whole="boolean")

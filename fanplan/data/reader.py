@@ -34,7 +34,7 @@ class TableCount:
 class Manifest:
     """What a dataset says about itself. Totals in its tables are over ``seconds``.
 
-    ``exact``: no region cuts a cell. ``parameters`` are the options to ingest it alike again.
+    ``exact``: no region cuts a flow. ``parameters`` are the options to ingest it alike again.
     ``stages`` has the number of rows of each stage. ``key`` is a hash of what can be planned;
     ``inputs`` of all that went in.
     """
@@ -56,6 +56,21 @@ class Manifest:
     def notes(self) -> tuple[str, ...]:
         """What is worth knowing of the tables."""
         return tuple(note for table in self.tables for note in table.notes)
+
+    @property
+    def matched(self) -> bool:
+        """Whether flows are found by matching publications, not by the cells of a grid."""
+        return self.grid == "exact"
+
+    @property
+    def boxes(self) -> str:
+        """The stage with the boxes that places of flows are matched with."""
+        return "regions" if self.matched else "cover"
+
+    @property
+    def by_place(self) -> bool:
+        """Whether a place (a topic or a cell) stands for all its publications."""
+        return self.exact and not (self.matched and self.dimensions)
 
     def facts(self) -> dict[str, Any]:
         """What a person wants to know first."""

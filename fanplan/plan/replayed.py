@@ -16,14 +16,18 @@ AGREE = 1e-9
 class Replayed:
     """The measured ledger of a plan, over all publications, and the analytic one it was sold with.
 
-    ``exact`` says whether the two must be equal: no region cuts a cell and rates were measured.
+    ``exact`` says whether the two must be equal: no region cuts a flow and rates were measured.
+    ``unplanned`` publications are wanted but in no flow of the plan. ``same``: the dataset is that
+    of the plan; on another one there is nothing to compare.
     """
 
     publications: int
+    unplanned: float
     ledger: Ledger
     planned: Ledger
     weights: Weights
     exact: bool
+    same: bool = True
 
     @property
     def cost(self) -> float:
@@ -31,7 +35,9 @@ class Replayed:
 
     @property
     def differences(self) -> dict[str, tuple[float, float]]:
-        """Ledger entries that differ: name → (planned, measured)."""
+        """Ledger entries that differ: name → (planned, measured); none for other traffic."""
+        if not self.same:
+            return {}
         planned, measured = asdict(self.planned), asdict(self.ledger)
         return {
             name: (planned[name], measured[name])
@@ -48,6 +54,7 @@ class Replayed:
         return {
             "ok": self.ok,
             "publications": self.publications,
+            "unplanned_publications": self.unplanned,
             "delivered": self.ledger.received_wanted,
             "missed": self.ledger.missed,
             "unwanted": self.ledger.received_unwanted,
@@ -61,10 +68,13 @@ class Replayed:
         """What a person wants to know first."""
         ledger = self.ledger
         agrees = "as planned" if not self.differences else "differs from the plan's"
+        if not self.same:
+            agrees = "other traffic than was planned for"
         if self.differences and not self.exact:
             agrees += ", as it may: cells are coarser than regions, or rates were not measured"
         return {
             "publications": self.publications,
+            "in flows that the plan does not have": self.unplanned,
             "delivered": ledger.received_wanted,
             "missed": ledger.missed,
             "unwanted": ledger.received_unwanted,

@@ -38,6 +38,9 @@ from fanplan.workload.topics import (
     problem_with_pattern,
 )
 
+CELLS = 16
+"""Cells of a number attribute in a grid, where nobody says how many."""
+
 
 @dataclass(frozen=True)
 class TopicEntry:
@@ -61,14 +64,15 @@ class Description:
     """A checked workload description.
 
     ``spaces[0]`` is the plain space; equal spaces are shared. ``rates`` and ``seconds`` are None
-    where the tables decide. ``attributes`` may hold some that no topic uses.
+    where the tables decide. ``attributes`` may hold some that no topic uses. A ``grid`` that is
+    *exact* has no cells: flows are what the same subscribers want.
     """
 
     name: str
     topic_syntax: TopicSyntax = "exact"
     rates: RateSource | None = None
     seconds: float | None = None
-    grid: GridKind = "uniform"
+    grid: GridKind = "exact"
     cover: CoverMode = "overlap"
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     topics: tuple[TopicEntry, ...] = ()
@@ -135,15 +139,15 @@ def with_overrides(
 ) -> Description:
     """The description with options of the command line in place of what the file says.
 
-    ``cells`` is for every number attribute of every topic. Raises InputError for a word that is
-    none of an option's choices, or if the grid then has too many cells.
+    ``cells`` is for every number attribute of every topic; who gives them asks for a grid. Raises
+    InputError for a word that is none of an option's choices, or if there are too many cells.
     """
     _require_choices(
         {"grid": (grid, GridKind), "cover": (cover, CoverMode), "rates": (rates, RateSource)}
     )
     changed = replace(
         description,
-        grid=grid or description.grid,
+        grid=grid or asked_grid(description.grid, cells is not None),
         cover=cover or description.cover,
         rates=rates or description.rates,
     )
@@ -163,6 +167,13 @@ def with_overrides(
     if problems:
         raise InputError(problems)
     return changed
+
+
+def asked_grid(kind: GridKind | None, cells: bool) -> GridKind:
+    """Flows are exact unless a grid is asked for, by its name or by its cells."""
+    if kind in (None, "exact"):
+        return "uniform" if cells else "exact"
+    return kind
 
 
 def _require_choices(given: Mapping[str, tuple[str | None, Any]]) -> None:
@@ -246,7 +257,7 @@ def _cells_problems(
     pattern: str, space: Space, grid: GridKind, limits: WorkloadLimits
 ) -> Iterator[Problem]:
     cells = math.prod(space.cells)
-    if grid != "atomic" and cells > limits.max_cells:
+    if grid in ("uniform", "quantile") and cells > limits.max_cells:
         yield Problem(
             where("topics", pattern),
             f"its grid has {' × '.join(map(str, space.cells))} cells, more than "
@@ -287,13 +298,20 @@ class _Reader:
             topic_syntax=self.top.topic_syntax,
             rates=self.top.rates,
             seconds=self.top.seconds,
-            grid=self.top.grid,
+            grid=self.grid,
             cover=self.top.cover,
             attributes=attributes,
             topics=topics,
             spaces=shared,
             limits=self.limits,
         )
+
+    @property
+    def grid(self) -> GridKind:
+        """The grid that is named; else the one that cells stand for."""
+        topics = self._table("topics").values()
+        cells = self.top.cells or any(isinstance(t, dict) and t.get("grid") for t in topics)
+        return self.top.grid or asked_grid(None, bool(cells))
 
     def _table(self, key: str) -> dict[str, Any]:
         """A table of the file; its problem, if it is something else, is known already."""
@@ -353,9 +371,9 @@ class _Reader:
         if not attributes.keys() >= set(keys.attributes):
             return PLAIN
         own = tuple(attributes[name] for name in dict.fromkeys(keys.attributes))
-        space = _space(own, keys.grid, self.top.cells)
+        space = _space(own, keys.grid, self.top.cells or CELLS)
         if self.top_is_right:
-            self.problems += _cells_problems(pattern, space, self.top.grid, self.limits)
+            self.problems += _cells_problems(pattern, space, self.grid, self.limits)
         return space
 
     def _check_pattern(self, pattern: str) -> None:

@@ -18,7 +18,7 @@ from fanplan.core.errors import Problem, shorten
 from fanplan.workload.topics import TopicSyntax
 
 FILE = "workload.toml"
-GridKind = Literal["uniform", "atomic", "quantile"]
+GridKind = Literal["exact", "uniform", "atomic", "quantile"]
 CoverMode = Literal["overlap", "full"]
 RateSource = Literal["measured", "advertised"]
 
@@ -37,9 +37,9 @@ class TopKeys(Keys):
     topic_syntax: TopicSyntax = "exact"
     rates: RateSource | None = None
     seconds: Annotated[float, Field(gt=0)] | None = None
-    grid: GridKind = "uniform"
+    grid: GridKind | None = None
     cover: CoverMode = "overlap"
-    cells: Count = 16
+    cells: Count | None = None
     limits: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
     topics: dict[str, Any] = {}

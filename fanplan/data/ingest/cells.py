@@ -88,7 +88,7 @@ def measured_traffic(publications: DataFrame, topics: DataFrame, grid: GridRef) 
     if grid.dimensions == 0:
         parts = points.select(
             "topic_id",
-            _no_cell(),
+            no_cell(),
             F.lit(1.0).alias("messages"),
             F.col("bytes").cast("double").alias("bytes"),
         )
@@ -127,7 +127,7 @@ def advertised_traffic(advertised: DataFrame, grid: GridRef) -> DataFrame:
     """Messages per second and cell from advertised rates, which say nothing about bytes."""
     plain = advertised.filter(F.size("lo") == 0).select(
         "topic_id",
-        _no_cell(),
+        no_cell(),
         F.col("rate").alias("messages"),
         F.lit(0.0).alias("bytes"),
     )
@@ -177,20 +177,7 @@ def _axis_shares(edges: np.ndarray, lo: float, hi: float) -> tuple[range, np.nda
     return range(first, last), np.diff(ends) / (hi - lo)
 
 
-def with_quiet_topics(traffic: DataFrame, topics: DataFrame) -> DataFrame:
-    """Traffic with a row for each plain topic that sent nothing: it too needs a place in a plan."""
-    quiet = topics.filter("space = 0").join(traffic, on="topic_id", how="left_anti")
-    return traffic.unionByName(
-        quiet.select(
-            "topic_id",
-            _no_cell(),
-            F.lit(0.0).alias("messages"),
-            F.lit(0.0).alias("bytes"),
-        )
-    )
-
-
-def _no_cell() -> Column:
+def no_cell() -> Column:
     """The cell of a plain topic."""
     return F.array().cast("array<int>").alias("cell")
 
@@ -204,7 +191,7 @@ def unordered_sum(column: Column | str) -> Column:
 def with_cells(points: DataFrame, grid: GridRef) -> DataFrame:
     """Points with the list of cell numbers they fall into: empty for a plain topic."""
     if grid.dimensions == 0:
-        return points.withColumn("cell", _no_cell())
+        return points.withColumn("cell", no_cell())
     schema = T.StructType([*points.schema, T.StructField("cell", T.ArrayType(T.IntegerType()))])
     return points.mapInArrow(partial(_locate, grid), schema)
 
@@ -281,6 +268,26 @@ def _in_cell_numbers(grid: GridRef, full: bool, batches: Batches) -> Batches:
             [*(batch.column(name) for name in batch.schema.names[:3]), *lists],
             names=batch.schema.names,
         )
+
+
+def with_cell_extents(rows: DataFrame, grid: GridRef) -> DataFrame:
+    """Rows with the ends ``lo`` and ``hi`` of their cells; empty for a plain topic."""
+    ends = [T.StructField(name, T.ArrayType(T.DoubleType())) for name in ("lo", "hi")]
+    return rows.mapInArrow(partial(_cell_extents, grid), T.StructType([*rows.schema, *ends]))
+
+
+def _cell_extents(grid: GridRef, batches: Batches) -> Batches:
+    edges = grid.load()
+    for batch in batches:
+        cells = batch.column("cell")
+        lengths = cells.value_lengths().to_numpy()
+        topic = np.repeat(batch.column("topic_id").to_numpy(), lengths)
+        axis = np.arange(len(topic)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        at = edges.start[topic, axis] + cells.flatten().to_numpy()
+        offsets = pa.array(np.append(0, np.cumsum(lengths)), pa.int32())
+        for name, values in (("lo", edges.values[at]), ("hi", edges.values[at + 1])):
+            batch = batch.append_column(name, pa.ListArray.from_arrays(offsets, values))
+        yield batch
 
 
 @compiled

@@ -22,8 +22,23 @@ from fanplan.core.progress import Progress
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest import store as stages
-from fanplan.data.ingest.cells import GridRef
+from fanplan.data.ingest.cells import GridRef, with_cells
+from fanplan.data.ingest.exact import Selectors, with_signatures
 from fanplan.data.reader import Manifest, read_manifest
+
+
+def grid_of(dataset: Path, manifest: Manifest) -> GridRef:
+    path, topics = str(dataset / "grid"), manifest.stages["topics"]
+    return GridRef(path, manifest.key, topics, manifest.dimensions)
+
+
+def placed(points: DataFrame, dataset: Path, manifest: Manifest) -> DataFrame:
+    """Points with the cell, or the signature of the audience, that makes their flow."""
+    if not (manifest.matched and manifest.dimensions):
+        return with_cells(points, grid_of(dataset, manifest))
+    regions, subscribers = (str(dataset / name) for name in ("regions", "subscribers"))
+    selectors = Selectors(regions, subscribers, manifest.key, manifest.dimensions)
+    return with_signatures(points, selectors)
 
 
 @dataclass(frozen=True)
@@ -40,9 +55,11 @@ class Derived:
 
     @property
     def grid(self) -> GridRef:
-        known = self.manifest
-        path = str(self.dataset / "grid")
-        return GridRef(path, known.key, known.stages["topics"], known.dimensions)
+        return grid_of(self.dataset, self.manifest)
+
+    def placed(self, points: DataFrame) -> DataFrame:
+        """Points with their place in a column ``cell``: with their topic that of their flow."""
+        return placed(points, self.dataset, self.manifest)
 
     def read(self, name: str) -> DataFrame:
         """A stage of the dataset."""

@@ -36,6 +36,9 @@ from fanplan.workload import tables
 from fanplan.workload.description import load_description, to_toml, with_overrides
 from fanplan.workload.topics import is_pattern
 
+UNCUT = ("exact", "atomic")
+"""Kinds of flows that no region cuts."""
+
 
 def ingest_workload(
     session: Callable[[], SparkSession],
@@ -149,21 +152,22 @@ def _known_nodes(
 def known_topics(
     run: IngestRun, read: Mapping[str, Stage], interest: Mapping[str, DataFrame]
 ) -> Stage:
-    """Declared topics and those that are sent on; only if there are none, those asked for."""
-    senders: list[Stage | TableSource] = [read[n] for n in ("publications",) if n in read]
-    senders += [run.sources[n] for n in ("advertisements",) if n in run.sources]
-    askers = [] if senders or run.description.topics else [run.sources["subscriptions"]]
+    """Declared topics, those that are sent on, and those that somebody asks for by name.
+
+    Where topics are declared, a name that no declaration covers is not known.
+    """
+    published: list[Stage | TableSource] = [read[n] for n in ("publications",) if n in read]
     return run.stage(
         "topics",
-        lambda: number_topics(list(_named_topics(run, read, interest, bool(askers)))),
+        lambda: number_topics(list(_named_topics(run, read, interest))),
         contracts.TOPICS,
-        [*senders, *askers],
+        [*published, *(run.sources[name] for name in interest)],
         params=run.reading,
     )
 
 
 def _named_topics(
-    run: IngestRun, read: Mapping[str, Stage], interest: Mapping[str, DataFrame], asked: bool
+    run: IngestRun, read: Mapping[str, Stage], interest: Mapping[str, DataFrame]
 ) -> Iterator[DataFrame]:
     """Tables of (topic, space) that say which topics there are."""
     syntax = run.description.topic_syntax
@@ -171,8 +175,8 @@ def _named_topics(
     named = [run.spark.createDataFrame([(name,) for name in exact], "topic string")]
     if "publications" in read:
         named.append(run.read(read["publications"]))
-    tables = ("advertisements", "subscriptions") if asked else ("advertisements",)
-    named.extend(interest[name].filter("_reason IS NULL") for name in tables if name in interest)
+    # A pattern is no name: nothing can be published to it.
+    named.extend(mark_topics(rows, syntax).filter("_reason IS NULL") for rows in interest.values())
     for rows in named:
         known = with_space(rows.select("topic").distinct(), run.description)
         yield known.filter("space IS NOT NULL").select("topic", "space")
@@ -215,7 +219,12 @@ def checked_interest(
     run: IngestRun, name: str, rows: DataFrame, meaning: tuple[Stage, Stage]
 ) -> Stage:
     """Subscriptions or advertisements whose topic is known and whose filter has boxes."""
-    build = lambda: check_filters(rows, *map(run.read, meaning))  # noqa: E731
+    patterns, filters = meaning
+    syntax = run.description.topic_syntax
+
+    def build() -> DataFrame:
+        return check_filters(rows, run.read(patterns), run.read(filters), syntax)
+
     if name == "advertisements":
         table, schema = tables.ADVERTISEMENTS, contracts.ADVERTISEMENTS
         return run.table_stage(name, table, build, schema, meaning)
@@ -260,10 +269,10 @@ def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[s
         "name": description.name,
         "key": key_of(*planned, str(interest.seconds)),
         "seconds": interest.seconds,
-        "grid": description.grid,
+        "grid": interest.grid,
+        "exact": interest.grid in UNCUT or not description.dimensions,
         "cover": description.cover,
         "rates": interest.rates,
-        "exact": interest.exact,
         "dimensions": description.dimensions,
         "tables": {
             name: {

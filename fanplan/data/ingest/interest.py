@@ -8,10 +8,10 @@ hashes mean equal audiences is verified, not assumed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem, StageError
@@ -22,10 +22,12 @@ from fanplan.data.ingest.cells import (
     cell_points,
     cover_cells,
     measured_traffic,
+    no_cell,
     unordered_sum,
-    with_quiet_topics,
+    with_cell_extents,
     with_topic_ids,
 )
+from fanplan.data.ingest.exact import Selectors, exact_audiences
 from fanplan.data.ingest.grid import atomic_grid, quantile_grid, uniform_grid
 from fanplan.data.ingest.joins import join_audiences, join_hits
 from fanplan.data.ingest.regions import (
@@ -38,6 +40,7 @@ from fanplan.data.ingest.regions import (
 )
 from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage
+from fanplan.workload.description_schema import GridKind
 
 SALTS = range(4)
 """Seeds of the hash, tried in turn until no two audiences share one."""
@@ -55,27 +58,34 @@ class Inputs:
 
 @dataclass(frozen=True)
 class InterestStages:
-    """The finished stages, where the rates come from, and the window in seconds.
-
-    ``exact`` says that no region cuts a cell: topics are plain, or the grid is atomic.
-    """
+    """The finished stages, where the rates come from, the window in seconds, and the grid."""
 
     stages: Mapping[str, Stage]
     rates: str
     seconds: float
-    exact: bool
+    grid: GridKind
 
 
 def build_interest(run: IngestRun, inputs: Inputs) -> InterestStages:
     """All stages in order."""
     rates = choose_rates(run, inputs)
-    exact = run.description.grid == "atomic" or run.description.dimensions == 0
+    grid = chosen_grid(run, rates)
     built = region_stages(run, inputs)
-    built |= traffic_stages(run, inputs, built, rates)
-    built |= audience_stages(run, inputs, built)
+    if grid == "exact":
+        built |= exact_stages(run, inputs, built)
+    else:
+        built |= traffic_stages(run, inputs, built, rates, grid)
+        built |= cell_stages(run, inputs, built)
+    built |= class_stages(run, inputs, built)
     if rates == "measured":
-        built["hits"] = hits_stage(run, inputs, built, exact)
-    return InterestStages(built, rates, window(run, inputs, rates), exact)
+        built["hits"] = hits_stage(run, inputs, built)
+    return InterestStages(built, rates, window(run, inputs, rates), grid)
+
+
+def chosen_grid(run: IngestRun, rates: str) -> GridKind:
+    """Without publications to match, exact flows are the cells that no region cuts."""
+    asked = run.description.grid
+    return "atomic" if asked == "exact" and rates != "measured" else asked
 
 
 def choose_rates(run: IngestRun, inputs: Inputs) -> str:
@@ -128,10 +138,10 @@ def grid_ref(inputs: Inputs, laid: Stage, run: IngestRun) -> GridRef:
 
 
 def traffic_stages(
-    run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], rates: str
+    run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], rates: str, kind: GridKind
 ) -> dict[str, Stage]:
     """The grid, the advertised boxes where rates need them, and the traffic of each cell."""
-    laid = grid_stage(run, inputs, built)
+    laid = grid_stage(run, inputs, built, kind)
     ref = grid_ref(inputs, laid, run)
     if rates == "measured":
         published = inputs.tables["publications"]
@@ -147,23 +157,20 @@ def traffic_stages(
         def build() -> DataFrame:
             return advertised_traffic(run.read(boxes), ref)
 
-    sent = run.stage(
-        "traffic",
-        lambda: with_quiet_topics(build(), run.read(inputs.topics)),
-        contracts.TRAFFIC,
-        [*sources, inputs.topics, laid],
-    )
+    sent = run.stage("traffic", build, contracts.TRAFFIC, [*sources, inputs.topics, laid])
     return {"grid": laid, "traffic": sent, **extra}
 
 
-def grid_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> Stage:
-    """The grid the description asks for, from what that kind of grid looks at."""
+def grid_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], kind: GridKind) -> Stage:
+    """A grid of that kind, from what it looks at; exact flows have the ends of domains alone."""
     spaces, topics = run.description.spaces, inputs.topics
-    kind = run.description.grid
+    if kind == "exact":
+        spaces = tuple(replace(space, cells=(1,) * space.dimensions) for space in spaces)
     if kind == "quantile" and "publications" not in inputs.tables:
         what = "a quantile grid follows the traffic, but there is no table publications"
         raise InputError(Problem("grid", what, "Add publications, or use uniform or atomic"))
     looks_at = {
+        "exact": [],
         "uniform": [],
         "atomic": [built["regions"]],
         "quantile": [inputs.tables["publications"]] if kind == "quantile" else [],
@@ -171,7 +178,7 @@ def grid_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> St
 
     def lay() -> DataFrame:
         known = run.read(topics)
-        if kind == "uniform":
+        if not looks_at:
             return uniform_grid(known, spaces)
         looked = run.read(looks_at[0])
         if kind == "atomic":
@@ -219,8 +226,69 @@ def require_cells_within(run: IngestRun, laid: Stage, inputs: Inputs) -> None:
         raise InputError(Problem(f"topic {worst['topic']}", what, remedy))
 
 
-def audience_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
-    """Who wants each cell, and the classes of cells that the same subscribers want."""
+def exact_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
+    """Who wants each publication, and the ends of the domains."""
+    regions, published = built["regions"], inputs.tables["publications"]
+    selectors = Selectors(
+        str(regions.path),
+        str(built["subscribers"].path),
+        built["subscribers"].key,
+        run.description.dimensions,
+    )
+
+    def hear() -> DataFrame:
+        topics = run.read(inputs.topics)
+        plain = heard_topics(run.read(published), topics.filter("space = 0"), selectors)
+        if not selectors.dimensions:
+            return with_silent_topics(plain, topics, run.read(regions))
+        points = with_topic_ids(run.read(published), topics.filter("space > 0"))
+        narrow = points.select("topic_id", "bytes", *contracts.coordinates(selectors.dimensions))
+        heard = plain.unionByName(own_extents(exact_audiences(narrow, selectors)))
+        return with_silent_topics(heard, topics, run.read(regions))
+
+    sources = [published, inputs.topics, regions, built["subscribers"]]
+    heard = run.stage("audiences", hear, contracts.AUDIENCES, sources, params="exact")
+    return {"grid": grid_stage(run, inputs, built, "exact"), "audiences": heard}
+
+
+def heard_topics(publications: DataFrame, plain: DataFrame, selectors: Selectors) -> DataFrame:
+    """The audiences of plain topics with traffic: one each."""
+    traffic = measured_traffic(publications, plain, GridRef("", "", 0, 0))
+    points, keep = cell_points(traffic, selectors.dimensions), traffic.columns
+    return with_no_extent(join_audiences(points, selectors.regions, selectors.dimensions, keep))
+
+
+def with_no_extent(rows: DataFrame) -> DataFrame:
+    nothing = F.array().cast("array<double>")
+    return rows.withColumns({"lo": nothing, "hi": nothing})
+
+
+def own_extents(rows: DataFrame) -> DataFrame:
+    """Extents on the axes that a topic has; on the others they are no numbers."""
+    own = {name: F.filter(name, lambda end: ~F.isnan(end)) for name in ("lo", "hi")}
+    return rows.withColumns(own).select(*contracts.AUDIENCES.names)
+
+
+def with_silent_topics(heard: DataFrame, topics: DataFrame, regions: DataFrame) -> DataFrame:
+    """A row more for each topic without traffic, with all who asked for any of it.
+
+    What may be sent there later needs a place in a plan too.
+    """
+    silent = topics.select("topic_id").join(heard, on="topic_id", how="left_anti")
+    asked = regions.join(silent, on="topic_id", how="left_semi").groupBy("topic_id")
+    people = asked.agg(F.sort_array(F.collect_set("subscriber_id")).alias("subscribers"))
+    rows = silent.join(people, on="topic_id", how="left").select(
+        "topic_id",
+        no_cell(),
+        F.lit(0.0).alias("messages"),
+        F.lit(0.0).alias("bytes"),
+        F.coalesce("subscribers", F.array().cast("array<int>")).alias("subscribers"),
+    )
+    return heard.unionByName(with_no_extent(rows)).select(*contracts.AUDIENCES.names)
+
+
+def cell_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
+    """Who wants each cell of a grid."""
     ref = grid_ref(inputs, built["grid"], run)
     mode = run.description.cover
     covered = run.stage(
@@ -231,51 +299,57 @@ def audience_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) 
         params=mode,
     )
     keep = ["topic_id", "cell", "messages", "bytes"]
-    heard = run.stage(
-        "audiences",
-        lambda: join_audiences(
-            cell_points(run.read(built["traffic"]), ref.dimensions),
-            str(covered.path),
-            ref.dimensions,
-            keep,
-        ),
-        contracts.AUDIENCES,
-        [built["traffic"], covered],
-    )
+
+    def hear() -> DataFrame:
+        points = cell_points(run.read(built["traffic"]), ref.dimensions)
+        heard = join_audiences(points, str(covered.path), ref.dimensions, keep)
+        placed = with_cell_extents(heard, ref)
+        return with_silent_topics(placed, run.read(inputs.topics), run.read(built["regions"]))
+
+    sources = [built["traffic"], covered, inputs.topics, built["regions"]]
+    heard = run.stage("audiences", hear, contracts.AUDIENCES, sources, params="cells")
+    return {"cover": covered, "audiences": heard}
+
+
+def class_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
+    """Flows, and the classes of those that the same subscribers want."""
+    heard = built["audiences"]
     classes = run.stage(
         "classes", lambda: audience_classes(run.read(heard)), contracts.CLASSES, [heard]
     )
     flows = run.stage(
         "flows",
-        lambda: named_flows(*map(run.read, (heard, classes, inputs.topics))),
+        lambda: named_flows("cover" not in built, *map(run.read, (heard, classes, inputs.topics))),
         contracts.FLOWS,
         [heard, classes, inputs.topics],
     )
-    return {"cover": covered, "audiences": heard, "classes": classes, "flows": flows}
+    return {"classes": classes, "flows": flows}
 
 
-def hits_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], exact: bool) -> Stage:
+def hits_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> Stage:
     """How many publications each subscription asked for.
 
-    Where no region cuts a cell the cells stand for their publications, and there are fewer of them.
+    A plain topic is one point for all its publications; elsewhere each is matched by itself.
     """
     dimensions = run.description.dimensions
     topics, published = inputs.topics, inputs.tables["publications"]
 
     def count() -> DataFrame:
         known = run.read(topics)
-        uncut = known if exact else known.filter("space = 0")
-        cells = run.read(built["traffic"]).join(uncut, on="topic_id", how="left_semi")
-        points = cell_points(cells, dimensions)
-        hits = join_hits(points, str(built["cover"].path), dimensions)
-        if not exact:
-            cut = with_topic_ids(run.read(published), known.filter("space > 0"))
-            others = join_hits(cut, str(built["regions"].path), dimensions)
-            hits = hits.unionByName(others).groupBy("subscription").agg(F.sum("hits").alias("hits"))
+        plain = known.filter("space = 0")
+        points = cell_points(
+            run.read(built["audiences"]).join(plain, on="topic_id", how="left_semi"), dimensions
+        ).select("topic_id", *contracts.coordinates(dimensions), "weight")
+        if dimensions:
+            others = with_topic_ids(run.read(published), known.filter("space > 0"))
+            points = points.unionByName(
+                others.withColumn("weight", F.lit(1.0)).select(*points.columns)
+            )
+        hits = join_hits(points, str(built["regions"].path), dimensions)
         return hits.select("subscription", F.col("hits").cast("long"))
 
-    inputs_ = [built["traffic"], built["cover"], built["regions"], topics, published]
-    return run.stage("hits", count, contracts.HITS, inputs_, params=exact)
+    inputs_ = [built["audiences"], built["regions"], topics, published]
+    return run.stage("hits", count, contracts.HITS, inputs_)
 
 
 def audience_classes(audiences: DataFrame) -> DataFrame:
@@ -295,7 +369,9 @@ def audience_classes(audiences: DataFrame) -> DataFrame:
     return totals.select(number, "subscribers", "messages", "bytes", "flows")
 
 
-def named_flows(audiences: DataFrame, classes: DataFrame, topics: DataFrame) -> DataFrame:
+def named_flows(
+    exact: bool, audiences: DataFrame, classes: DataFrame, topics: DataFrame
+) -> DataFrame:
     """Every flow with its name, traffic and class, in the order of topics and cells."""
     salt = find_salt(classes)
     numbered = signed(classes, salt).select("high", "low", "audience_class")
@@ -304,7 +380,7 @@ def named_flows(audiences: DataFrame, classes: DataFrame, topics: DataFrame) -> 
         .join(numbered, on=["high", "low"], how="left")
         .join(topics.select("topic", "topic_id"), on="topic_id", how="inner")
         .select(
-            flow_name(F.col("topic"), F.col("cell")).alias("flow"),
+            flow_name(exact).alias("flow"),
             "topic",
             "topic_id",
             "cell",
@@ -314,6 +390,8 @@ def named_flows(audiences: DataFrame, classes: DataFrame, topics: DataFrame) -> 
             F.when(F.size("subscribers") > 0, F.col("audience_class"))
             .otherwise(-1)
             .alias("audience_class"),
+            "lo",
+            "hi",
         )
         .orderBy("topic_id", "cell")
     )
@@ -344,7 +422,14 @@ def find_salt(audiences: DataFrame) -> int:
     raise StageError(f"audience signatures collide under all of {len(SALTS)} salts")
 
 
-def flow_name(topic: Column, cell: Column) -> Column:
-    """`topic`, or `topic[i,j,…]` for a cell."""
-    numbers = F.concat(F.lit("["), F.array_join(cell.cast("array<string>"), ","), F.lit("]"))
-    return F.concat(topic, F.when(F.size(cell) > 0, numbers).otherwise(F.lit("")))
+def flow_name(exact: bool) -> Column:
+    """`topic` for all of it, `topic[i,j,…]` for a cell, `topic#…` for one audience of several."""
+    topic, cell = F.col("topic"), F.col("cell")
+    if not exact:
+        numbers = F.concat(F.lit("["), F.array_join(cell.cast("array<string>"), ","), F.lit("]"))
+        return F.concat(topic, F.when(F.size(cell) > 0, numbers).otherwise(F.lit("")))
+    several = F.count(F.lit(1)).over(Window.partitionBy("topic_id")) > 1
+    # Half of the signature is enough to tell the flows of a topic apart, and can still be read.
+    words = [F.get("cell", F.lit(i)).cast("long").bitwiseAND(F.lit(2**32 - 1)) for i in range(2)]
+    name = F.concat(topic, F.lit("#"), *(F.lpad(F.lower(F.hex(w)), 8, "0") for w in words))
+    return F.when(several, name).otherwise(topic)

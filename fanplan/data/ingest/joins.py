@@ -94,7 +94,7 @@ def join_hits(
 
     A subscription without hits has no row. Its boxes are disjoint, so each point counts once.
     """
-    parts = _join(
+    parts = answered(
         points, boxes_path, dims, [], _hit_batches, "subscription long, hits double", limits
     )
     return parts.groupBy("subscription").agg(F.sum("hits").alias("hits"))
@@ -105,7 +105,8 @@ def join_audiences(
 ) -> DataFrame:
     """Each point's columns ``keep`` and its sorted distinct ``subscribers``, possibly none."""
     schema = _kept(points, keep).add("subscribers", T.ArrayType(T.IntegerType()))
-    return _join(points, boxes_path, dims, keep, partial(_audience_batches, keep), schema, limits)
+    answer = partial(_audience_batches, keep)
+    return answered(points, boxes_path, dims, keep, answer, schema, limits)
 
 
 def join_wants(
@@ -122,7 +123,7 @@ def join_wants(
         .add("messages", T.ArrayType(T.DoubleType()))
     )
     rows = _kept(points, key).add("subscriber_id", T.IntegerType()).add("messages", T.DoubleType())
-    parts = _join(points, boxes_path, dims, key, partial(_want_batches, key), lists, limits)
+    parts = answered(points, boxes_path, dims, key, partial(_want_batches, key), lists, limits)
     return parts.repartition(*key).mapInArrow(partial(_merge, key), rows)
 
 
@@ -131,14 +132,14 @@ def _kept(points: Points, names: list[str]) -> T.StructType:
     return T.StructType([frame.schema[name] for name in names])
 
 
-def _join(
+def answered(
     points: Points,
     boxes_path: str,
     dims: int,
     keep: list[str],
     answer: Answer,
     schema: T.StructType | str,
-    limits: JoinLimits,
+    limits: JoinLimits = DEFAULT,
 ) -> DataFrame:
     """Put the points to the boxes' index and return its answers."""
     frame = points.frame if isinstance(points, PointFiles) else points
@@ -253,7 +254,7 @@ def _padded(lists: pa.ListArray, lengths: Ints, dims: int) -> Floats:
     return rows
 
 
-def _chunk_points(chunk: pa.Table, dims: int) -> tuple[Longs, Floats, Floats]:
+def chunk_points(chunk: pa.Table, dims: int) -> tuple[Longs, Floats, Floats]:
     """Topic numbers, coordinates and weights of a chunk of points."""
     topic = chunk["tile" if "tile" in chunk.column_names else "topic_id"]
     x = np.empty((len(chunk), dims))
@@ -266,26 +267,31 @@ def _chunk_points(chunk: pa.Table, dims: int) -> tuple[Longs, Floats, Floats]:
 
 def _slices(index: BoxIndex, chunk: pa.Table, pairs: int) -> Chunks:
     """A chunk in pieces of at most that many candidate pairs, but at least one point each."""
-    topic, x, _ = _chunk_points(chunk, index.lo.shape[1])
+    topic, x, _ = chunk_points(chunk, index.lo.shape[1])
     piece = np.cumsum(matching.count_candidates(index, topic, x)) // pairs
     bounds = np.append(np.flatnonzero(np.diff(piece, prepend=-1)), len(chunk))
     for start, end in pairwise(bounds):
         yield chunk.slice(start, end - start)
 
 
+def audience_slices(index: BoxIndex, chunks: Chunks) -> Chunks:
+    """Chunks in pieces whose audiences fit in memory."""
+    return chain.from_iterable(_slices(index, c, AUDIENCE_PAIRS) for c in chunks)
+
+
 def _hit_batches(index: BoxIndex, chunks: Chunks) -> Batches:
     """Hits per subscription, summed over all chunks of the task."""
     hits = np.zeros(len(index.owner))
     for chunk in chunks:
-        matching.count_hits(index, *_chunk_points(chunk, index.lo.shape[1]), hits)
+        matching.count_hits(index, *chunk_points(chunk, index.lo.shape[1]), hits)
     sums = np.bincount(index.subscription, hits, len(index.subscriptions))
     found = np.flatnonzero(sums)
     yield pa.record_batch({"subscription": index.subscriptions[found], "hits": sums[found]})
 
 
 def _audience_batches(keep: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
-    for chunk in chain.from_iterable(_slices(index, c, AUDIENCE_PAIRS) for c in chunks):
-        topic, x, _ = _chunk_points(chunk, index.lo.shape[1])
+    for chunk in audience_slices(index, chunks):
+        topic, x, _ = chunk_points(chunk, index.lo.shape[1])
         order, offsets, owners = matching.find_audiences(index, topic, x)
         lists = pa.ListArray.from_arrays(offsets.astype(np.int32), owners)
         table = chunk.select(keep).take(order).append_column("subscribers", lists)
@@ -296,7 +302,7 @@ def _want_batches(key: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
     """One row per chunk and key, with lists of subscribers and messages."""
     for chunk in chain.from_iterable(_slices(index, c, WANTS_PAIRS) for c in chunks):
         codes, first = _codes([chunk[name].combine_chunks() for name in key])
-        points = _chunk_points(chunk, index.lo.shape[1])
+        points = chunk_points(chunk, index.lo.shape[1])
         keys, owners, sums = matching.wants(index, *points, codes, len(first))
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         offsets = np.append(starts, len(keys)).astype(np.int32)
@@ -329,8 +335,13 @@ def _merge(key: list[str], batches: Batches) -> Batches:
 
 def _codes(columns: list[pa.Array]) -> tuple[Longs, Longs]:
     """Number rows by their values, equal rows alike: (number of each row, first row of each)."""
+    return row_codes([*chain.from_iterable(map(_plain_columns, columns))])
+
+
+def row_codes(columns: list[Longs]) -> tuple[Longs, Longs]:
+    """The same for columns of integers whose ranges are not too wide to be counted."""
     codes = np.zeros(len(columns[0]), np.int64)
-    for column in chain.from_iterable(map(_plain_columns, columns)):
+    for column in columns:
         low, high = column.min(initial=0), column.max(initial=0)
         codes = codes * int(high - low + 1) + column - low
         codes = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)

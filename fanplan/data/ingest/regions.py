@@ -46,12 +46,22 @@ def _topic_tokens(column: str, syntax: TopicSyntax) -> Column:
     return F.split(column, "\\" + str(separator(syntax)))
 
 
+def _is_pattern(column: str, syntax: TopicSyntax) -> Column:
+    """Whether a name has a token that is a wildcard."""
+    if syntax == "exact":
+        return F.lit(False)
+    special = WILDCARDS[syntax]
+    return F.arrays_overlap(
+        _topic_tokens(column, syntax), F.array(F.lit(special.one), F.lit(special.rest))
+    )
+
+
 def _wildcard_matches(patterns: DataFrame, topics: DataFrame, syntax: TopicSyntax) -> DataFrame:
     """Join on what a pattern says literally, then compare token by token."""
     one, rest = WILDCARDS[syntax].one, WILDCARDS[syntax].rest
     wild = (
         patterns.withColumn("p", _topic_tokens("pattern", syntax))
-        .filter(F.array_contains("p", one) | F.array_contains("p", rest))
+        .filter(_is_pattern("pattern", syntax))
         .withColumn("key", _pattern_key(one, rest))
     )
     named = topics.withColumn("t", _topic_tokens("topic", syntax)).withColumn(
@@ -153,11 +163,13 @@ def spaces_used(rows: DataFrame, patterns: DataFrame) -> DataFrame:
     return rows.select("topic", "filter").distinct().join(spaces, on="topic", how="inner")
 
 
-def check_filters(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> DataFrame:
+def check_filters(
+    rows: DataFrame, patterns: DataFrame, verdicts: DataFrame, syntax: TopicSyntax
+) -> DataFrame:
     """Annotated rows with a reason where the topic is unknown or the filter has no boxes.
 
     A filter that uses an attribute which some of a pattern's spaces lack is fine as long as it
-    applies to one.
+    applies to one. A pattern that means no topic yet waits for one.
     """
     applies = F.coalesce("applies", F.lit(True))
     findings = (
@@ -171,7 +183,8 @@ def check_filters(rows: DataFrame, patterns: DataFrame, verdicts: DataFrame) -> 
         )
     )
     judged = rows.join(findings, on=["topic", "filter"], how="left")
-    judged = mark_where(judged, F.col("_fits").isNull(), _unknown_topic())
+    unknown = F.col("_fits").isNull() & ~_is_pattern("topic", syntax)
+    judged = mark_where(judged, unknown, _unknown_topic())
     judged = mark_where(judged, F.col("_error").isNotNull(), _bad_filter("_error"))
     judged = mark_where(judged, ~F.col("_fits"), _bad_filter("_misfit"))
     return judged.select(*rows.columns)
@@ -181,7 +194,7 @@ def _unknown_topic() -> Column:
     return F.concat(
         F.lit("topic '"),
         F.col("topic"),
-        F.lit("' is unknown: no topic of that name is declared, advertised or published"),
+        F.lit("' is unknown: workload.toml declares topics, and none of that name"),
     )
 
 

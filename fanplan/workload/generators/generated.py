@@ -119,7 +119,7 @@ def describe(
     name: str,
     axes: tuple[Attribute, ...] = (),
     cells: tuple[int, ...] = (),
-    grid: GridKind = "uniform",
+    grid: GridKind = "exact",
 ) -> Description:
     """A description in which all topics are plain, or all have the attributes ``axes``."""
     if not axes:

@@ -5,7 +5,7 @@ was missed. It counts anew from the publications; of the plan it reads only the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,20 +15,17 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
 from fanplan.core.progress import Progress
 from fanplan.data.contracts import coordinates
-from fanplan.data.ingest.cells import (
-    GridRef,
-    cell_points,
-    measured_traffic,
-    with_cells,
-    with_topic_ids,
-)
-from fanplan.data.ingest.interest import flow_name
-from fanplan.data.ingest.joins import join_audiences, join_wants
+from fanplan.data.ingest.cells import cell_points, with_topic_ids
+from fanplan.data.ingest.derived import placed
+from fanplan.data.ingest.joins import join_wants
 from fanplan.data.reader import Manifest, read_manifest
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.registry import load_plan
 from fanplan.plan.replayed import Replayed
 from fanplan.plan.stored import StoredPlan
+
+UNPLANNED = "\0"
+"""How the names of places begin that the plan has no flow for: no name of a user's does."""
 
 
 @dataclass(frozen=True)
@@ -42,44 +39,38 @@ class PlanTables:
 
 @dataclass(frozen=True)
 class DatasetInterest:
-    """What a dataset says about who wants what: tables, and paths for the executors."""
+    """What a dataset says about who wants what, and its publications with their places."""
 
     topics: DataFrame
     subscribers: DataFrame
-    grid: GridRef
-    regions: str
-    cover: str
-    exact: bool
+    flows: DataFrame
+    dataset: Path
+    manifest: Manifest
 
+    def sent(self, publications: DataFrame) -> DataFrame:
+        """(topic_id, cell, coordinates, messages, bytes) of each publication, or of each place."""
+        points = with_topic_ids(publications, self.topics)
+        columns = ("topic_id", "bytes", *coordinates(self.manifest.dimensions))
+        found = placed(points.select(*columns), self.dataset, self.manifest)
+        if not self.manifest.by_place:
+            return found.withColumn("messages", F.lit(1.0))
+        totals = (F.count(F.lit(1)).cast("double").alias("messages"), F.sum("bytes").alias("bytes"))
+        return cell_points(found.groupBy("topic_id", "cell").agg(*totals), self.manifest.dimensions)
 
-def wanted(publications: DataFrame, interest: DatasetInterest) -> DataFrame:
-    """(topic_id, cell, subscriber_id, messages): what each subscriber wants of each cell.
+    def wanted(self, sent: DataFrame) -> DataFrame:
+        """(flow, subscriber, messages): what each subscriber wants, matched anew."""
+        boxes = self.manifest.boxes if self.manifest.by_place else "regions"
+        points = sent.withColumn("weight", F.col("messages"))
+        key, dims = ["topic_id", "cell"], self.manifest.dimensions
+        wants = join_wants(points, str(self.dataset / boxes), dims, key)
+        named = self.named(wants).join(self.subscribers, on="subscriber_id", how="inner")
+        return named.select("flow", "subscriber", "messages")
 
-    Where no region cuts a cell (plain topics, atomic grids) a cell stands for its publications;
-    elsewhere each publication is matched by itself.
-    """
-    topics, grid = interest.topics, interest.grid
-    uncut = topics if interest.exact else topics.filter("space = 0")
-    points = cell_points(measured_traffic(publications, uncut, grid), grid.dimensions)
-    of_cells = (
-        join_audiences(points, interest.cover, grid.dimensions, ["topic_id", "cell", "messages"])
-        .withColumn("subscriber_id", F.explode("subscribers"))
-        .select("topic_id", "cell", "subscriber_id", "messages")
-    )
-    if interest.exact:
-        return of_cells
-    cut = with_topic_ids(publications, topics.filter("space > 0"))
-    points = with_cells(cut.select("topic_id", *coordinates(grid.dimensions)), grid)
-    of_points = join_wants(points, interest.regions, grid.dimensions, ["topic_id", "cell"])
-    return of_cells.unionByName(of_points)
-
-
-def with_flow_names(cells: DataFrame, topics: DataFrame) -> DataFrame:
-    """Cells under the names that flows have in a plan."""
-    flow = flow_name(F.col("topic"), F.col("cell")).alias("flow")
-    return cells.join(topics.select("topic", "topic_id"), on="topic_id", how="inner").select(
-        "*", flow
-    )
+    def named(self, places: DataFrame) -> DataFrame:
+        """Places with the names that their flows have in the plan; others begin with UNPLANNED."""
+        other = F.concat(F.lit(UNPLANNED), "topic_id", F.lit(" "), F.array_join("cell", " "))
+        found = places.join(self.flows, on=["topic_id", "cell"], how="left")
+        return found.withColumn("flow", F.coalesce("flow", other))
 
 
 def ways_of_sending(plan: PlanTables, traffic: DataFrame) -> DataFrame:
@@ -112,22 +103,25 @@ def replay_ledger(
     publications: DataFrame, interest: DatasetInterest, plan: PlanTables
 ) -> DataFrame:
     """One row: the measured ledger of a plan."""
-    traffic = measured_traffic(publications, interest.topics, interest.grid)
-    nothing = F.lit(False).alias("direct")
-    flows = with_flow_names(traffic, interest.topics).select("flow", "messages", "bytes", nothing)
-    wants = (
-        with_flow_names(wanted(publications, interest), interest.topics)
-        .join(interest.subscribers, on="subscriber_id", how="inner")
-        .select("flow", "subscriber", "messages")
+    sent = interest.sent(publications)
+    traffic = sent.groupBy("topic_id", "cell").agg(
+        F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
     )
-    return measured_ledger(flows, wants, plan)
+    wants = interest.wanted(sent)
+    # What the plan has no flow for goes by default: to each who wants it, by unicast.
+    default = wants.filter(F.col("flow").startswith(UNPLANNED)).select("flow", "subscriber")
+    asked = default.select("flow", F.lit(True).alias("unplanned")).distinct()
+    flows = interest.named(traffic).join(asked, on="flow", how="left")
+    columns = ("flow", "messages", "bytes", F.lit(False).alias("direct"), "unplanned")
+    served = replace(plan, unicast=plan.unicast.unionByName(default))
+    return measured_ledger(flows.select(*columns), wants, served)
 
 
 def measured_ledger(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> DataFrame:
     """One row: the ledger of flows and of wants (flow, subscriber, messages).
 
-    Flows have flow, messages, bytes and whether their unicast is direct: of ``sent_unicast`` that
-    is ``direct``. What is wanted of a flow that is null is missed.
+    Flows have flow, messages, bytes, whether their unicast is direct (of ``sent_unicast`` that is
+    ``direct``) and whether the plan lacks them. What is wanted of a flow that is null is missed.
     """
     served = F.coalesce("served", F.lit(False))
     arrived = with_service(wants, plan).agg(
@@ -145,7 +139,10 @@ def measured_ledger(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> Dat
         sum_or_zero(F.col("bytes") * sends).alias("sent_bytes"),
         sum_or_zero(F.col("bytes") * F.col("copies")).alias("received_bytes"),
     )
-    published = flows.agg(sum_or_zero(F.col("messages")).alias("publications"))
+    published = flows.agg(
+        sum_or_zero(F.col("messages")).alias("publications"),
+        sum_or_zero(F.when(F.col("unplanned"), F.col("messages"))).alias("unplanned"),
+    )
     # Three one-row tables as one: what a table does not have is null there.
     parts = published.unionByName(sent, True).unionByName(arrived, True)
     row = parts.agg(*(sum_or_zero(F.col(name)).alias(name) for name in parts.columns))
@@ -161,12 +158,13 @@ def sum_or_zero(column: Column) -> Column:
 def replay_plan(
     session: Callable[[], SparkSession], folder: Path, dataset: Path, progress: Progress
 ) -> Replayed:
-    """Replay a stored plan on the dataset it was made for."""
+    """Replay a stored plan on the dataset it was made for, or exact flows on another one."""
     # Spark's own processes may have another working directory than this one.
     folder, dataset = folder.absolute(), dataset.absolute()
     plan, manifest = load_plan(folder), read_manifest(dataset)
     planned = plan.section(ChannelsRecord)
-    if plan.record.input.key != manifest.key:
+    same = plan.record.input.key == manifest.key
+    if not same and not plan.record.input.grid == manifest.grid == "exact":
         what = "was planned for other input than this dataset"
         raise InputError(Problem(str(folder), what, "Replay it on the dataset it was made for"))
     require_publications(dataset, manifest)
@@ -174,7 +172,7 @@ def replay_plan(
     with progress.stage("replay") as told:
         rows = replay_ledger(
             spark.read.parquet(str(dataset / "publications")),
-            dataset_interest(spark, dataset, manifest),
+            dataset_interest(spark, dataset, manifest, plan),
             read_tables(spark, plan),
         )
         row = rows.drop("direct").first()
@@ -182,10 +180,12 @@ def replay_plan(
     measured = row.asDict()  # type: ignore[union-attr]
     return Replayed(
         publications=int(measured.pop("publications")),
+        unplanned=measured.pop("unplanned"),
         ledger=Ledger(**measured),
         planned=Ledger(**planned.ledger),
         weights=planned.weights,
         exact=manifest.exact and manifest.rates == "measured",
+        same=same,
     )
 
 
@@ -203,15 +203,13 @@ def read_tables(spark: SparkSession, plan: StoredPlan) -> PlanTables:
     return PlanTables(*(spark.read.parquet(str(plan.path(name))) for name in _PLAN_TABLES))
 
 
-def dataset_interest(spark: SparkSession, dataset: Path, manifest: Manifest) -> DatasetInterest:
-    topics = spark.read.parquet(str(dataset / "topics"))
-    return DatasetInterest(
-        topics,
-        spark.read.parquet(str(dataset / "subscribers")),
-        GridRef(
-            str(dataset / "grid"), manifest.key, manifest.stages["topics"], manifest.dimensions
-        ),
-        regions=str(dataset / "regions"),
-        cover=str(dataset / "cover"),
-        exact=manifest.exact,
-    )
+def dataset_interest(
+    spark: SparkSession, dataset: Path, manifest: Manifest, plan: StoredPlan
+) -> DatasetInterest:
+    topics = spark.read.parquet(str(dataset / "topics")).select("topic", "topic_id", "space")
+    subscribers = spark.read.parquet(str(dataset / "subscribers"))
+    flows = spark.read.parquet(str(plan.path("flows"))).select("flow", "topic", "cell")
+    cell = F.coalesce("cell", F.array().cast("array<int>"))
+    known = flows.withColumn("cell", cell).join(topics, on="topic", how="inner")
+    places = known.select("flow", "topic_id", "cell")
+    return DatasetInterest(topics, subscribers, places, dataset, manifest)

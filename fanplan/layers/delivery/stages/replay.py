@@ -21,7 +21,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
 from fanplan.data.contracts import coordinates
 from fanplan.data.ingest import store as stages
-from fanplan.data.ingest.cells import cell_points, with_cells, with_topic_ids
+from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, join_wants
 from fanplan.layers.channels.stages.replay import (
@@ -57,13 +57,16 @@ def replay_delivery(source: Derived, plan: StoredPlan) -> ReplayedDelivery:
 
 
 def require_same_flows(source: Derived, plan: StoredPlan) -> None:
-    """On other input than was planned for, a cell must still be the same part of its space."""
+    """On other input than was planned for, a cell must still be the same part of its space.
+
+    Exact flows are known by the names of those who want them, so they are the same anywhere.
+    """
     manifest, made = source.manifest, plan.record.input
-    alike = manifest.grid == made.grid == "uniform"
+    alike = manifest.grid == made.grid and made.grid in ("exact", "uniform")
     if manifest.key == made.key or not manifest.dimensions or alike:
         return
     what = f"was planned for other input, with other cells (grids {made.grid}, {manifest.grid})"
-    remedy = "Replay it on the dataset it was made for, or use uniform grids"
+    remedy = "Replay it on the dataset it was made for, or use exact flows or uniform grids"
     raise InputError(Problem(str(plan.folder), what, remedy))
 
 
@@ -106,7 +109,7 @@ class Replaying:
         points = with_topic_ids(source.read("publications"), source.read("topics"))
         entering = self.entering(points.withColumn("publisher", F.coalesce("publisher", F.lit(""))))
         columns = ("topic_id", "source", "bytes", *coordinates(source.manifest.dimensions))
-        placed = with_cells(entering.select(*columns), source.grid)
+        placed = source.placed(entering.select(*columns))
         flowing = placed.join(self.flows, on=PLACE, how="left").withColumn("weight", F.lit(1.0))
         flowing.write.parquet(path)
         return source.session().read.parquet(stages.escaped(self.folder / "sent"))
@@ -139,14 +142,15 @@ class Replaying:
 
     @cached_property
     def points(self) -> DataFrame:
-        """What is matched: publications, or cells where no region cuts any."""
-        if not self.source.manifest.exact:
+        """What is matched: publications, or places that stand for theirs."""
+        if not self.source.manifest.by_place:
             return self.sent
         return cell_points(self.cells, self.source.manifest.dimensions)
 
     @property
     def boxes(self) -> str:
-        return str(self.source.dataset / ("cover" if self.source.manifest.exact else "regions"))
+        manifest = self.source.manifest
+        return str(self.source.dataset / (manifest.boxes if manifest.by_place else "regions"))
 
     # ---- channels and unicast
 
@@ -161,6 +165,7 @@ class Replaying:
         ways = known.join(past, on="audience_class", how="left")
         ways = ways.withColumn("direct", F.coalesce("direct", F.lit(False)))
         flows = ways.groupBy("flow", "direct").agg(total_of("messages"), total_of("bytes"))
+        flows = flows.withColumn("unplanned", F.lit(False))
         wants = self.wants().persist()
         row: Any = measured_ledger(flows, wants, tables).first()
         wants.unpersist()
@@ -184,7 +189,7 @@ class Replaying:
     def unplanned(self) -> pa.Table:
         """Routes of what the plan has no flow for: to the homes of those who want it.
 
-        Whom the plan does not know misses it; so does everybody if there are no brokers.
+        Whom the plan does not know misses it. Without brokers all are reached from one place.
         """
         points = self.points.filter("flow IS NULL")
         points = points.withColumn("point", F.monotonically_increasing_id())
@@ -214,7 +219,7 @@ class Replaying:
         """Subscribers by number and the brokers where the plan has them."""
         people = self.source.read("subscribers").select("subscriber", "subscriber_id")
         if self.ways is None:
-            return people.select("subscriber_id", F.lit(None).cast("int").alias("home"))
+            return people.select("subscriber_id", F.lit(0).alias("home"))
         at = self.clients("subscriber").select(F.col("client").alias("subscriber"), "source")
         found = people.join(at, on="subscriber", how="inner")
         return found.select("subscriber_id", F.col("source").alias("home"))
@@ -235,7 +240,8 @@ class Replaying:
         """The ledger of channels and unicast, with what brokers do and what was not planned."""
         near, more = dict(near), {name: sum_of(unplanned, name) for name in SUMMED}
         direct = near.pop("direct")
-        near.pop("publications")
+        for counted in ("publications", "unplanned"):
+            near.pop(counted)
         near["sent_unicast"] += more["deliveries"]
         near["received_wanted"] += more["deliveries"]
         near["missed"] += more["missed"]

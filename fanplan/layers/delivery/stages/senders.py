@@ -6,7 +6,6 @@ from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from fanplan.data.ingest.cells import with_cells
 from fanplan.data.ingest.derived import Derived
 from fanplan.layers.overlay.stages.routes import (
     advertised_points,
@@ -44,7 +43,7 @@ def sender_times(source: Derived) -> None:
 def _sender_times(source: Derived) -> DataFrame:
     points = published_points(source, publisher_numbers, cells=False, carried="time")
     times = F.sort_array(F.collect_list("time")).alias("times")
-    return _of_classes(source, with_cells(points, source.grid)).agg(times)
+    return _of_classes(source, source.placed(points)).agg(times)
 
 
 def _of_classes(source: Derived, sent: DataFrame) -> GroupedData:

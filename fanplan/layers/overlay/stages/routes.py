@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.contracts import coordinates
-from fanplan.data.ingest.cells import GridRef, cell_points, spread_box, with_cells, with_topic_ids
+from fanplan.data.ingest.cells import GridRef, cell_points, spread_box, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import advertised_regions, merged_advertisements
 from fanplan.data.ingest.joins import join_audiences
@@ -182,13 +182,15 @@ def _sent_points(source: Derived, senders: Senders, carried: Carried) -> SentPoi
     Where no region cuts a cell the cells stand for their publications, and there are fewer of them;
     but a cell has no time.
     """
-    cells = not traffic_is_measured(source) or (source.manifest.exact and carried == "weight")
+    by_place = source.manifest.by_place and carried == "weight"
+    cells = not traffic_is_measured(source) or by_place
     points = (
         published_points(source, senders, cells, carried)
         if traffic_is_measured(source)
         else advertised_points(source, senders, source.grid)
     )
-    return SentPoints(points, source.read("cover" if cells else "regions"), ("source", carried))
+    boxes = source.manifest.boxes if cells else "regions"
+    return SentPoints(points, source.read(boxes), ("source", carried))
 
 
 def publisher_brokers(source: Derived) -> DataFrame:
@@ -224,7 +226,7 @@ def published_points(source: Derived, senders: Senders, cells: bool, carried: Ca
     if not cells:
         keep = ("topic_id", "source", *coordinates(dimensions))
         return sent.withColumn("weight", F.lit(1.0)).select(*keep, carried)
-    filled = with_cells(sent, source.grid).groupBy("topic_id", "cell", "source")
+    filled = source.placed(sent).groupBy("topic_id", "cell", "source")
     counted = filled.agg(F.count(F.lit(1)).cast("double").alias("messages"))
     return cell_points(counted, dimensions)
 
