@@ -22,7 +22,7 @@ ROWS = [
 
 
 def heard(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame(ROWS, contracts.AUDIENCES)
+    return spark.createDataFrame([(*row, [], []) for row in ROWS], contracts.AUDIENCES)
 
 
 def colliding(salts: int) -> Any:
@@ -40,7 +40,7 @@ def colliding(salts: int) -> Any:
 def summary(spark: SparkSession) -> tuple[list[Any], list[Any]]:
     topics = spark.createDataFrame([("a", 0, 0), ("b", 1, 1), ("c", 2, 0)], contracts.TOPICS)
     classes = audience.audience_classes(heard(spark))
-    flows = audience.named_flows(heard(spark), classes, topics)
+    flows = audience.named_flows(False, heard(spark), classes, topics)
     listed = classes.select("audience_class", "subscribers", "messages", "bytes", "flows")
     return (
         [tuple(row) for row in listed.orderBy("audience_class").collect()],

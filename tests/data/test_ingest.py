@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,6 +198,37 @@ def brute_flows(
     }
 
 
+def brute_exact(case: Case) -> Counter[tuple[str, frozenset[str], int, int]]:
+    """How often each audience is seen on each topic, with its bytes: selectors' own text decides.
+
+    All topics are sent on.
+    """
+    db = duckdb.connect()
+    table = pq.read_table(case.folder / "publications.parquet")
+    db.register("p", table.append_column("i", pa.array(range(table.num_rows))))
+    heard: dict[int, set[str]] = {i: set() for i in range(table.num_rows)}
+    for sub in usable(case):
+        topics = [t for t in TOPICS if pattern_matches(sub[1], t, "nats")]
+        inside = ", ".join(f"'{t}'" for t in topics)
+        where = f"topic IN ({inside}) AND ({sub[2] or 'TRUE'})"
+        for (i,) in db.execute(f"SELECT i FROM p WHERE {where}").fetchall():
+            heard[i].add(sub[0])
+    seen: Counter[tuple[str, frozenset[str]]] = Counter()
+    sizes: Counter[tuple[str, frozenset[str]]] = Counter()
+    for i, (topic, *_) in enumerate(case.publications):
+        seen[topic, frozenset(heard[i])] += 1
+        sizes[topic, frozenset(heard[i])] += 10 + i % 7
+    return Counter((*flow, count, sizes[flow]) for flow, count in seen.items())
+
+
+def stored_exact(dataset: Path) -> Counter[tuple[str, frozenset[str], int, int]]:
+    flows = stored_flows(dataset)
+    topics = Dataset(dataset).table("flows").select(["flow", "topic"]).to_pylist()
+    named = {row["flow"]: row["topic"] for row in topics}
+    assert len(named) == len(topics)
+    return Counter((named[f], who, int(m), int(b)) for f, (m, b, who) in flows.items())
+
+
 def overlapping(
     db: Any, case: Case, bounds: dict[Any, Any], cover: str
 ) -> dict[str, frozenset[Any]]:
@@ -256,6 +288,43 @@ def test_audiences_rates_and_hits_equal_brute_force(
         counts = json.loads((dataset / "manifest.json").read_text())["tables"]["subscriptions"]
         assert counts["kept"] == len(usable(case))
         assert counts["kept"] + counts["quarantined"] == counts["rows"] == len(subs)
+
+
+def test_exact_flows_equal_brute_force(spark: SparkSession, tmp_path: Path) -> None:
+    draw = Random("exact")
+    subs = sorted(
+        {(draw.choice("abcdef"), draw.choice(PATTERNS), some_filter(draw)) for _ in range(30)}
+    )
+    published = [some_publication(draw) for _ in range(120)]
+    case = write_case(tmp_path / "workload", subs, published)
+    dataset = tmp_path / "dataset"
+    ingest_workload(lambda: spark, case.folder, dataset, {"grid": "exact"}, quiet())
+    assert stored_exact(dataset) == brute_exact(case)
+    assert stored_hits(dataset) == brute_hits(case)
+    # An extent is the smallest box of what was published, so it holds nothing that was not.
+    rows = Dataset(dataset).table("flows").to_pylist()
+    prices = [p for topic, p, _, _ in published if topic == "r.x"]
+    own = [row for row in rows if row["topic"] == "r.x"]
+    assert min(row["lo"][0] for row in own) == min(prices)
+    assert max(row["hi"][0] for row in own) == max(prices)
+
+
+def test_silent_topics_and_patterns_are_kept(spark: SparkSession, tmp_path: Path) -> None:
+    """What was not sent on in the window has a place all the same: rate 0, for all who asked."""
+    folder, dataset = tmp_path / "workload", tmp_path / "dataset"
+    folder.mkdir()
+    (folder / "workload.toml").write_text(TOML.replace("cells = 5", "").replace("grid = {", "# {"))
+    (folder / "subscriptions.csv").write_text(
+        "subscriber,topic,filter\na,q.a,price < 10\nb,q.z,venue = 'N'\nc,q.z,\nd,r.>,\n"
+        "e,alerts,\nf,nowhere,\n"
+    )
+    (folder / "publications.csv").write_text("topic,price,venue\nq.a,5,N\nq.a,50,N\n")
+    ingest_workload(lambda: spark, folder, dataset, {}, quiet())
+    flows = stored_flows(dataset)
+    quiet_ones = {flow: who for flow, (messages, _, who) in flows.items() if not messages}
+    assert quiet_ones == {"q.z": {"b", "c"}, "r.x": {"d"}, "alerts": {"e"}}
+    counts = json.loads((dataset / "manifest.json").read_text())["tables"]["subscriptions"]
+    assert (counts["kept"], counts["quarantined"]) == (5, 1)
 
 
 def test_advertised_rates_are_shared_by_volume_over_the_boxes_of_a_filter(

@@ -68,6 +68,7 @@ def test_the_example_of_the_design() -> None:
         name="desk",
         topic_syntax="nats",
         rates="measured",
+        grid="uniform",
         attributes={"price": PRICE, "change": CHANGE, "venue": VENUE},
         topics=(
             TopicEntry("quotes.*", 1),
