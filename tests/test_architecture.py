@@ -229,12 +229,10 @@ LAYERS_NAMED: set[tuple[str, str]] = {("layers.delivery.changes.changes", "chann
 OTHER_NAMES: set[tuple[str, str]] = {
     ("channels", "bounds"),
     ("channels", "explain"),
-    ("channels", "limits"),
     ("channels", "map"),
     ("channels", "method_params"),
     ("channels", "methods"),
     ("channels", "names"),
-    ("channels", "running"),
     ("delivery", "build"),
     ("delivery", "carried"),
     ("delivery", "design"),

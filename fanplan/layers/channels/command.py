@@ -14,18 +14,29 @@ from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
 from fanplan.layers.channels.explain import explain_name, find_named
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.limits import (
+from fanplan.layers.channels.map import ChannelsSection, map_changes
+from fanplan.layers.channels.method_params import (
+    KmodesParams,
+    require_enough_flows,
+    require_traffic,
+)
+from fanplan.layers.channels.methods import (
+    Method,
+    Run,
+    channels_by_method,
+    find_method,
+    interest_of,
+    load_problem,
+)
+from fanplan.layers.channels.names import (
     as_recorded,
     load_start,
     require_options,
     rows_for,
     translate,
 )
-from fanplan.layers.channels.map import ChannelsSection, map_changes
-from fanplan.layers.channels.method_params import require_enough_flows, require_traffic
-from fanplan.layers.channels.methods import Method, find_method, interest_of, load_problem
 from fanplan.layers.channels.params import ChannelsParams
-from fanplan.layers.channels.running import Run
+from fanplan.layers.channels.published.genetic.problem import load_subscriptions
 from fanplan.plan.made import Job, Planned
 
 CHANGES = ("start", "change_price", "max_changes")
@@ -45,7 +56,7 @@ def plan_channels(job: Job, params: ChannelsParams) -> Planned:
     require_names(job.dataset, job.explain)
     take_interrupts(job, params)
     run = prepared(job, method, params, given)
-    made, costs = carry_out(run, job.watch, params)
+    made, costs = carry_out(job, run, params)
     told = as_recorded(replace(params, options=made.params.options))
     section = replace(made, params=told)
     churn = churned(job, run, section, params) if params.start else {}
@@ -106,18 +117,48 @@ def prepared(job: Job, method: Method, params: ChannelsParams, given: Mapping[st
     """A run of the method with the options in the numbers of the problem."""
     fields = translate(job.dataset, params.channels, given)
     told = method.params(channels=params.channels, weights=params.prices.weights, **fields)
-    return Run(job.dataset, method, told, rows_for(method, given), job.seed, job.engine)
+    return Run(method, told, rows_for(method, given))
 
 
 def carry_out(
-    run: Run, watch: Watch, params: ChannelsParams
+    job: Job, run: Run, params: ChannelsParams
 ) -> tuple[ChannelsSection, tuple[float, ...]]:
     """Run here, as restarts or islands, or on Spark: the plan, and the costs of all searches."""
     if params.restarts > 1:
-        spread = run.islands if run.method.subscriptions else run.restarted
-        return spread(params.restarts, watch)
-    made = run.on_spark(watch) if params.on_spark else run.here(watch)
+        # Stages import Spark, which takes its time: only who needs them waits.
+        from fanplan.layers.channels.stages.restarts import best_of_restarts, evolve_islands
+
+        if run.method.subscriptions:
+            problem = load_subscriptions(job.dataset.path)
+            return evolve_islands(job, run, problem, params.restarts)
+        return best_of_restarts(job, run, params.restarts)
+    made = planned_on_spark(job, run) if params.on_spark else planned_here(job, run)
     return made, (made.cost,)
+
+
+def planned_here(job: Job, run: Run) -> ChannelsSection:
+    """In this process, shown as a stage with its best cost."""
+    method, watch = run.method, job.watch
+    with job.engine.progress.stage(f"plan by {method.name}") as stage:
+        problem = load_problem(job.dataset.path, method, run.rows)
+        return channels_by_method(problem, method, run.params, job.seed, watch.telling(stage))
+
+
+def planned_on_spark(job: Job, run: Run) -> ChannelsSection:
+    """With Lloyd passes and the assignment as Spark jobs, for more rows than fit a search."""
+    from fanplan.layers.channels.stages.decisions import as_plan
+    from fanplan.layers.channels.stages.restarts import shared_folder
+    from fanplan.layers.channels.stages.scale import plan_on_spark
+
+    params, path = run.params, job.dataset.path
+    if not isinstance(params, KmodesParams):
+        what = f"the method {run.method.name} does not run that way"
+        raise InputError(Problem("on_spark", what, "Use the method kmodes, or leave it out"))
+    spark, progress = job.engine.session(), job.engine.progress
+    with shared_folder(path.absolute(), "planning") as folder:
+        work = folder / "work"
+        decided = plan_on_spark(spark, path, params, job.seed, work, job.watch, progress)
+        return as_plan(decided, path, params, job.seed)
 
 
 # ---- changes of an older plan
@@ -142,8 +183,8 @@ def fresh_cost(job: Job, run: Run, params: ChannelsParams) -> float | None:
     """What the same limits allow without an older plan, if nothing ends that search early."""
     afresh = {name: value for name, value in params.limits.items() if name not in CHANGES}
     watch = Watch(job.watch.time, job.watch.asked)
-    found = prepared(job, run.method, params, afresh).here(watch).cost
-    return None if watch.ended else found
+    found = planned_here(replace(job, watch=watch), prepared(job, run.method, params, afresh))
+    return None if watch.ended else found.cost
 
 
 # ---- other methods

@@ -1,10 +1,11 @@
-"""Why a row or a subscriber is where it is: what it costs there, and the next best place."""
+"""Why a row or a subscriber is where it is: what it costs there, and the next best place.
+
+Rates are messages per second. Costs are per second, in the units of the plan's cost.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,46 +20,22 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection
 from fanplan.layers.channels.names import FlowNames
 from fanplan.layers.channels.record import subscriber_names
+from fanplan.plan.made import Row
 
 UNICAST = "unicast"
-
-
-@dataclass(frozen=True)
-class CarryingChannel:
-    """One channel that carries a row. Rates are messages per second."""
-
-    channel: int
-    members: int
-    wanting: int
-    """members who want the row"""
-    unwanted_rate: float
-    """what its other members receive of the row in vain"""
-
-
-@dataclass(frozen=True)
-class RowExplanation:
-    """Where a row goes. Costs are per second, in the units of the plan's cost."""
-
-    rate: float
-    audience: int
-    channels: tuple[CarryingChannel, ...]
-    unicast: int
-    """subscribers who get it by unicast"""
-    cost: float
-    perfect: float
-    """its cost if it had a channel of its own"""
-    runner_up: str
-    """the cheapest other place, with all members as they are: `channel 7`, `unicast` or `none`"""
-    runner_up_cost: float
+MOST_FLOWS = 20
+"""Flows of one topic that are explained."""
 
 
 def explain_row(
     problem: InterestProblem, map: ChannelMap, weights: Weights, row: int, unicast: bool = True
-) -> RowExplanation:
-    """Explain one row; without ``unicast`` the other places are channels that serve all of it.
+) -> Row:
+    """Where a row goes; without ``unicast`` the other places are channels that serve all of it.
 
-    The other places are each channel alone, the rest of the audience by unicast, and unicast alone.
-    Time is linear in the members of all channels.
+    ``unicast`` counts who gets it by unicast, ``perfect`` is its cost if it had a channel of its
+    own, ``runner_up`` the cheapest other place with all members as they are: each channel alone,
+    the rest of the audience by unicast, or unicast alone. Time is linear in the members of all
+    channels.
     """
     rate = float(problem.rates[row])
     audience = problem.audience[problem.indptr[row] : problem.indptr[row + 1]]
@@ -69,21 +46,26 @@ def explain_row(
     places = other_places(sizes, wanting, len(audience), weights, unicast)
     places.pop(place_name(mine), None)
     best = min(places, key=lambda name: places[name], default="none")
-    return RowExplanation(
-        rate=rate,
-        audience=len(audience),
-        channels=tuple(
-            CarryingChannel(
-                int(j), int(sizes[j]), int(wanting[j]), rate * int(sizes[j] - wanting[j])
-            )
-            for j in mine
-        ),
-        unicast=direct,
-        cost=cost,
-        perfect=rate * (weights.w2 + weights.w1 * len(audience)),
-        runner_up=best,
-        runner_up_cost=rate * places[best] if best in places else float("nan"),
-    )
+    return {
+        "rate": rate,
+        "audience": len(audience),
+        "channels": [carrying(int(j), int(sizes[j]), int(wanting[j]), rate) for j in mine],
+        "unicast": direct,
+        "cost": cost,
+        "perfect": rate * (weights.w2 + weights.w1 * len(audience)),
+        "runner_up": best,
+        "runner_up_cost": rate * places[best] if best in places else None,
+    }
+
+
+def carrying(channel: int, members: int, wanting: int, rate: float) -> Row:
+    """One channel that carries a row: members who want it, and what others receive in vain."""
+    return {
+        "channel": channel,
+        "members": members,
+        "wanting": wanting,
+        "unwanted_rate": rate * (members - wanting),
+    }
 
 
 def member_counts(map: ChannelMap, audience: Ints) -> tuple[Longs, Longs]:
@@ -110,70 +92,43 @@ def place_name(channels: Ints | Longs) -> str:
     return f"channel {numbers}" if len(channels) == 1 else f"channels {numbers}"
 
 
-@dataclass(frozen=True)
-class Joined:
-    """One channel that a subscriber joins, or could. Rates are messages per second."""
-
-    channel: int
-    rate: float
-    wanted_rate: float
-    only_here: float
-    """what the subscriber wants there and gets from no other channel"""
-    saves: float
-    """cost per second saved by joining: unicast of ``only_here`` less receiving the channel"""
-
-    @property
-    def unwanted_rate(self) -> float:
-        return self.rate - self.wanted_rate
-
-
-@dataclass(frozen=True)
-class SubscriberExplanation:
-    """Where a subscriber gets what it wants from."""
-
-    wanted_rate: float
-    joined: tuple[Joined, ...]
-    unicast_rate: float
-    unicast_rows: int
-    cost: float
-    """of receiving, per second; sending to channels is not a subscriber's cost"""
-    runner_up: Joined | None
-    """the channel not joined that would come nearest to paying, if any carries something wanted"""
-
-
 def explain_subscriber(
     problem: InterestProblem, map: ChannelMap, weights: Weights, subscriber: int
-) -> SubscriberExplanation:
-    """Explain one subscriber; linear in the audiences and in the map."""
+) -> Row:
+    """Where a subscriber gets what it wants from; linear in the audiences and in the map.
+
+    ``cost`` is that of receiving; sending to channels is not a subscriber's cost. ``runner_up`` is
+    the channel not joined that would come nearest to paying, if any carries something wanted.
+    """
     rates = problem.rates
-    rows = (
-        np.searchsorted(
-            problem.indptr, np.flatnonzero(problem.audience == subscriber), side="right"
-        )
-        - 1
-    )
+    wanted = np.flatnonzero(problem.audience == subscriber)
+    rows = np.searchsorted(problem.indptr, wanted, side="right") - 1
     wants = np.zeros(problem.size, dtype=bool)
     wants[rows] = True
     joined = map.members.left[map.members.right == subscriber]
     direct = map.unicast.left[map.unicast.right == subscriber]
     options = channel_options(map, rates, wants, joined, weights)
-    mine = tuple(options[int(j)] for j in joined)
-    others = [o for j, o in options.items() if j not in set(joined.tolist()) and o.wanted_rate > 0]
+    mine = [options[j] for j in joined]
+    others = [o for o in options if o["channel"] not in joined and o["wanted_rate"] > 0]
     unicast_rate = float(rates[direct].sum())
-    return SubscriberExplanation(
-        wanted_rate=float(rates[rows].sum()),
-        joined=mine,
-        unicast_rate=unicast_rate,
-        unicast_rows=len(direct),
-        cost=weights.w1 * sum(o.rate for o in mine) + weights.unicast * unicast_rate,
-        runner_up=max(others, key=lambda option: option.saves, default=None),
-    )
+    return {
+        "wanted_rate": float(rates[rows].sum()),
+        "joined": mine,
+        "unicast_rate": unicast_rate,
+        "unicast_rows": len(direct),
+        "cost": weights.w1 * sum(o["rate"] for o in mine) + weights.unicast * unicast_rate,
+        "runner_up": max(others, key=lambda option: option["saves"], default=None),
+    }
 
 
 def channel_options(
     map: ChannelMap, rates: Floats, wants: np.ndarray, joined: Ints, weights: Weights
-) -> Mapping[int, Joined]:
-    """For each channel, what it would bring to the subscriber beside the joined ones."""
+) -> list[Row]:
+    """What each channel would bring to the subscriber beside the joined ones.
+
+    ``only_here`` is what the subscriber wants there and gets from no other channel. Joining
+    ``saves`` unicast of that, less receiving the channel.
+    """
     rows, channels = map.assigned.left, map.assigned.right
     is_joined = np.zeros(map.channels, dtype=bool)
     is_joined[joined] = True
@@ -183,15 +138,16 @@ def channel_options(
     total = np.bincount(channels, load, map.channels)
     wanted = np.bincount(channels, load * wants[rows], map.channels)
     only = np.bincount(channels, load * (wants[rows] & ~elsewhere), map.channels)
-    saves = weights.unicast * only - weights.w1 * total
-    return {
-        j: Joined(j, float(total[j]), float(wanted[j]), float(only[j]), float(saves[j]))
-        for j in range(map.channels)
+    columns = {
+        "channel": np.arange(map.channels),
+        "rate": total,
+        "wanted_rate": wanted,
+        "only_here": only,
+        "saves": weights.unicast * only - weights.w1 * total,
+        "unwanted_rate": total - wanted,
     }
-
-
-MOST_FLOWS = 20
-"""Flows of one topic that are explained."""
+    values = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in values]
 
 
 @dataclass(frozen=True)
@@ -212,12 +168,13 @@ def find_named(dataset: Dataset, name: str) -> Found:
     return found
 
 
-def explain_name(plan: ChannelsSection, dataset: Dataset, name: str) -> list[dict[str, Any]]:
+def explain_name(plan: ChannelsSection, dataset: Dataset, name: str) -> list[Row]:
     """All that the name means: the subscriber, and the flow or the first flows of the topic."""
     found, problem = find_named(dataset, name), dataset.interest(plan.rows)
     explained = []
     if found.subscriber >= 0:
-        explained.append(explained_subscriber(plan, problem, found.subscriber, name))
+        told = explain_subscriber(problem, plan.map, plan.weights, found.subscriber)
+        explained.append({"subscriber": name, **told})
     for number in map(int, found.numbers[:MOST_FLOWS]):
         row = number if plan.rows == "flow" else int(found.flows.classes[number])
         flow = found.flows.wanted.slice(number, 1).to_pylist()[0]
@@ -236,22 +193,20 @@ def unknown_name(name: str, flows: FlowNames, subscribers: pa.Array) -> Problem:
 
 
 def explained_flow(
-    plan: ChannelsSection, problem: InterestProblem, row: int, flow: dict[str, Any], rate: float
-) -> dict[str, Any]:
+    plan: ChannelsSection, problem: InterestProblem, row: int, flow: Row, rate: float
+) -> Row:
     """One flow; a row is its audience class or itself, so its share of the row's rate is told."""
     because = asked_for(plan, flow)
     by_unicast = plan.params.unicast_limit != 0 and because != "pinned"
     told = explain_row(problem, plan.map, plan.weights, row, by_unicast)
     if because == "off multicast":
-        told = replace(told, runner_up="none", runner_up_cost=math.nan)
-    share = rate / told.rate if told.rate else 0.0
-    result = asdict(told) | {
-        "rate": rate,
-        "channels": [asdict(c) | {"unwanted_rate": c.unwanted_rate * share} for c in told.channels],
-        **{key: getattr(told, key) * share for key in ("cost", "perfect")},
-        "runner_up_cost": no_nan(told.runner_up_cost * share),
-    }
-    return {"flow": flow["flow"], "asked_for": because, **result}
+        told |= {"runner_up": "none", "runner_up_cost": None}
+    share = rate / told["rate"] if told["rate"] else 0.0
+    for key in ("cost", "perfect", "runner_up_cost"):
+        told[key] = None if told[key] is None else told[key] * share
+    for carried in told["channels"]:
+        carried["unwanted_rate"] *= share
+    return {"flow": flow["flow"], "asked_for": because, **told, "rate": rate}
 
 
 def asked_for(plan: ChannelsSection, flow: dict[str, Any]) -> str | None:
@@ -260,23 +215,3 @@ def asked_for(plan: ChannelsSection, flow: dict[str, Any]) -> str | None:
         if {flow["flow"], flow["topic"]} & set(getattr(plan.params, option)):
             return word
     return None
-
-
-def explained_subscriber(
-    plan: ChannelsSection, problem: InterestProblem, who: int, name: str
-) -> dict[str, Any]:
-    told = explain_subscriber(problem, plan.map, plan.weights, who)
-    runner_up = None if told.runner_up is None else joined_record(told.runner_up)
-    result = asdict(told) | {
-        "joined": [joined_record(j) for j in told.joined],
-        "runner_up": runner_up,
-    }
-    return {"subscriber": name, **result}
-
-
-def joined_record(option: Joined) -> dict[str, Any]:
-    return asdict(option) | {"unwanted_rate": option.unwanted_rate}
-
-
-def no_nan(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.options import GIVEN
@@ -66,6 +66,14 @@ class Method:
     meaning: str
     first_step: bool = False
     subscriptions: bool = False
+
+
+class Run(NamedTuple):
+    """A method with its parameters and its kind of rows, ready to run on a dataset."""
+
+    method: Method
+    params: MethodParams
+    rows: Rows
 
 
 METHODS: dict[str, Method] = {

@@ -55,19 +55,19 @@ def test_a_row_costs_what_it_adds_and_the_runner_up_is_the_cheapest_other_place(
     problem = make_problem([a for a, _, _ in instance], [float(m) for _, m, _ in instance], USERS)
     carried = [set(channels) for _, _, channels in instance]
     told = explain_row(problem, served(problem, carried, joined), w, 0)
-    others = total(problem, served(problem, carried, joined), w) - told.cost
+    others = total(problem, served(problem, carried, joined), w) - told["cost"]
     tried = {
         mine: total(problem, served(problem, [set(mine), *carried[1:]], joined), w) - others
         for mine in [(), *((j,) for j in range(CHANNELS))]
         if set(mine) != carried[0] and (not mine or any(c == mine[0] for c, _ in joined))
     }
     if not tried:
-        assert told.runner_up == "none"
+        assert told["runner_up"] == "none"
         return
-    assert np.isclose(told.runner_up_cost, min(tried.values()))
+    assert np.isclose(told["runner_up_cost"], min(tried.values()))
     name = {(): "unicast"} | {(j,): f"channel {j}" for j in range(CHANNELS)}
-    assert told.runner_up in {
-        name[mine] for mine, price in tried.items() if np.isclose(price, told.runner_up_cost)
+    assert told["runner_up"] in {
+        name[mine] for mine, price in tried.items() if np.isclose(price, told["runner_up_cost"])
     }
 
 
@@ -81,17 +81,19 @@ def test_joining_saves_what_leaving_would_cost(
     map = served(problem, carried, joined)
     told = explain_subscriber(problem, map, w, user)
     here = total(problem, map, w)
-    assert {option.channel for option in told.joined} == {c for c, who in joined if who == user}
-    for option in told.joined:
-        without = served(problem, carried, joined - {(option.channel, user)})
-        assert np.isclose(total(problem, without, w) - here, option.saves)
-    if told.runner_up is not None:
-        more = served(problem, carried, joined | {(told.runner_up.channel, user)})
-        assert np.isclose(here - total(problem, more, w), told.runner_up.saves)
+    assert {option["channel"] for option in told["joined"]} == {
+        c for c, who in joined if who == user
+    }
+    for option in told["joined"]:
+        without = served(problem, carried, joined - {(option["channel"], user)})
+        assert np.isclose(total(problem, without, w) - here, option["saves"])
+    if told["runner_up"] is not None:
+        more = served(problem, carried, joined | {(told["runner_up"]["channel"], user)})
+        assert np.isclose(here - total(problem, more, w), told["runner_up"]["saves"])
 
 
 def test_without_unicast_only_channels_that_serve_all_are_other_places() -> None:
     problem = make_problem([{0, 1}], [2.0], USERS)
     joined = {(0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2)}
     told = explain_row(problem, served(problem, [{0}], joined), Weights(), 0, unicast=False)
-    assert (told.runner_up, told.runner_up_cost) == ("channel 2", 8.0)
+    assert (told["runner_up"], told["runner_up_cost"]) == ("channel 2", 8.0)

@@ -321,7 +321,7 @@ def test_neighbours_share_a_group() -> None:
 def test_a_map_by_neighbourhood_is_valid(seed: int, channels: int) -> None:
     genes = subscription_genes(PROBLEM, np.arange(PROBLEM.size), row_weight(PROBLEM, "volume", 1))
     rng = np.random.default_rng(seed)
-    map = neighbour_map(genes.members, genes.audience, genes.weight, channels, rng)
+    map = neighbour_map(genes, channels, rng)
     assert sorted(chain(*genes_of(map, channels))) == list(range(PROBLEM.size))
 
 

@@ -171,7 +171,8 @@ def test_a_channel_for_each_audience_is_perfect(name: str, seed: int) -> None:
 @given(seeds, weights)
 def test_passes_of_tock_never_raise_the_cost(seed: int, w: Weights) -> None:
     problem = drawn_problem(seed, flows=20, users=8)
-    state = nothing_assigned(problem, 4)
+    wanted = problem.indptr, problem.audience, problem.messages
+    state = nothing_assigned(*wanted, len(problem.subscribers), 4)
     order = np.random.default_rng(seed).permutation(problem.size)
     reassign(state, order)
     for _ in range(4):

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from fanplan.core.errors import InputError
-from fanplan.core.stop import never
+from fanplan.core.stop import Watch, never
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
+from fanplan.layers.channels.methods import METHODS, Run
 from fanplan.layers.channels.published.genetic.evolve import (
     Generation,
     advance,
@@ -21,7 +23,8 @@ from fanplan.layers.channels.published.genetic.problem import (
     SubscriptionProblem,
     generated_subscriptions,
 )
-from fanplan.layers.channels.stages.restarts import EPOCH, evolve_islands
+from fanplan.layers.channels.stages.restarts import EPOCH, Searched, evolve_islands
+from fanplan.plan.made import Job
 from fanplan.workload.generators import load_kind
 
 PARAMS = GeneticParams(4, iterations=2 * EPOCH + 10)
@@ -41,32 +44,32 @@ def here(problem: SubscriptionProblem, islands: int) -> list[Generation]:
     return states
 
 
+def evolved(
+    problem: SubscriptionProblem, folder: Path, islands: int, time: float | None = None
+) -> Searched:
+    job = Job(Dataset(folder / "dataset"), 3, Watch(time, never), Engine("local[2]"))
+    return evolve_islands(job, Run(METHODS["genetic"], PARAMS, "flow"), problem, islands)
+
+
 def test_islands_elsewhere_are_those_here(
     spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
 ) -> None:
     states = here(problem, 3)
-    evolved = evolve_islands(spark, problem, PARAMS, 3, 3, tmp_path / "dataset")
-    assert evolved.costs == tuple(state.best_cost for state in states)
-    assert evolved.map == finished_map(problem, best_generation(states))
+    plan, costs = evolved(problem, tmp_path, 3)
+    assert costs == tuple(state.best_cost for state in states)
+    assert plan.map == finished_map(problem, best_generation(states))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_one_island_is_the_plain_search(
     spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
 ) -> None:
-    evolved = evolve_islands(spark, problem, PARAMS, 3, 1, tmp_path / "dataset")
-    assert evolved.map == genetic(problem, PARAMS, 3, never)
+    plan, _ = evolved(problem, tmp_path, 1)
+    assert plan.map == genetic(problem, PARAMS, 3, never)
 
 
 def test_without_time_there_is_a_map_all_the_same(
     spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
 ) -> None:
-    evolved = evolve_islands(spark, problem, PARAMS, 3, 1, tmp_path / "dataset", time=0.0)
-    assert evolved.map == finished_map(problem, first_state(problem, PARAMS, 3))
-
-
-def test_at_least_one_island_is_asked_for(
-    spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
-) -> None:
-    with pytest.raises(InputError, match="restarts: 0 is too few"):
-        evolve_islands(spark, problem, PARAMS, 3, 0, tmp_path / "dataset")
+    plan, _ = evolved(problem, tmp_path, 1, time=1e-9)
+    assert plan.map == finished_map(problem, first_state(problem, PARAMS, 3))

@@ -10,19 +10,23 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.ledger import cost
-from fanplan.core.stop import never
+from fanplan.core.stop import Stop, Watch, never
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
 from fanplan.data.interest import load_interest
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.method_params import KmodesParams, MethodParams
-from fanplan.layers.channels.methods import channels_by_method, find_method
+from fanplan.layers.channels.methods import Run, channels_by_method, find_method
 from fanplan.layers.channels.published.genetic.params import AtomicParams
 from fanplan.layers.channels.stages.restarts import (
+    Searched,
     best_of_restarts,
     rebuilt,
     restart_seeds,
     taken_apart,
 )
+from fanplan.plan.made import Job
 
 FLOWS = tuple(Flow(frozenset({i % 7, i % 5, i % 3}), float(i % 11)) for i in range(40))
 PARAMS = MethodParams(4)
@@ -41,29 +45,37 @@ def plain(dataset: Path, seed: int) -> tuple[float, ChannelMap]:
     return cost(analytic_ledger(problem, map), PARAMS.weights), map
 
 
+def restarted(
+    dataset: Path, name: str, params: MethodParams, seed: int, restarts: int, stop: Stop = never
+) -> Searched:
+    job = Job(Dataset(dataset), seed, Watch(None, stop), Engine("local[2]"))
+    method = find_method(name)
+    return best_of_restarts(job, Run(method, params, method.rows), restarts)
+
+
 def test_the_best_of_the_single_runs_is_kept(spark: SparkSession, dataset: Path) -> None:
     seeds = restart_seeds(3, 5)
     runs = [plain(dataset, seed) for seed in seeds]
     costs = [cost for cost, _ in runs]
-    result = best_of_restarts(spark, dataset, "random", None, PARAMS, 3, 5)
-    assert list(result.costs) == costs
+    plan, found = restarted(dataset, "random", PARAMS, 3, 5)
+    assert list(found) == costs
     best = costs.index(min(costs))
-    assert (best > 0, result.plan.seed) == (True, seeds[best])
-    assert (result.plan.cost, result.plan.map) == runs[best]
+    assert (best > 0, plan.seed) == (True, seeds[best])
+    assert (plan.cost, plan.map) == runs[best]
     assert list(dataset.parent.iterdir()) == [dataset]
 
 
 def test_one_restart_is_the_plain_run(spark: SparkSession, dataset: Path) -> None:
     method = find_method("random")
-    result = best_of_restarts(spark, dataset, "random", None, PARAMS, 9, 1)
-    assert result.plan == channels_by_method(load_interest(dataset, method.rows), method, PARAMS, 9)
-    assert result.costs == (result.plan.cost,)
+    plan, costs = restarted(dataset, "random", PARAMS, 9, 1)
+    assert plan == channels_by_method(load_interest(dataset, method.rows), method, PARAMS, 9)
+    assert costs == (plan.cost,)
 
 
 def test_an_error_in_a_task_is_the_planners_own(spark: SparkSession, dataset: Path) -> None:
     params = KmodesParams(1, unicast_limit=0, max_channels_per_subscriber=0)
     with pytest.raises(InfeasibleError, match="max_channels_per_subscriber") as error:
-        best_of_restarts(spark, dataset, "kmodes", None, params, 0, 2)
+        restarted(dataset, "kmodes", params, 0, 2)
     assert error.value.limit == "max_channels_per_subscriber"
     assert list(dataset.parent.iterdir()) == [dataset]
 
@@ -72,11 +84,9 @@ def test_asked_to_stop_all_searches_end_with_their_best_so_far(
     spark: SparkSession, dataset: Path
 ) -> None:
     endless = AtomicParams(4, iterations=10_000_000, patience=None)
-    result = best_of_restarts(
-        spark, dataset, "genetic-atomic", None, endless, 0, 2, stop=lambda best: True
-    )
-    assert len(result.costs) == 2
-    assert result.plan.ledger.missed == 0
+    plan, costs = restarted(dataset, "genetic-atomic", endless, 0, 2, lambda best: True)
+    assert len(costs) == 2
+    assert plan.ledger.missed == 0
     assert list(dataset.parent.iterdir()) == [dataset]
 
 
@@ -92,8 +102,3 @@ def test_seeds_of_restarts_differ_and_do_not_depend_on_their_number() -> None:
     assert seeds[0] == 3
     assert len(set(seeds)) == 50
     assert restart_seeds(3, 10) == seeds[:10]
-
-
-def test_at_least_one_restart_is_asked_for(spark: SparkSession, dataset: Path) -> None:
-    with pytest.raises(InputError, match="restarts: 0 is too few"):
-        best_of_restarts(spark, dataset, "random", None, PARAMS, 0, 0)

@@ -22,7 +22,6 @@ from fanplan.layers.channels.methods import Method, channels_by_method
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
 from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
 from fanplan.layers.channels.published.genetic.problem import (
-    UNCOUNTED,
     SubscriptionProblem,
     generated_subscriptions,
     load_subscriptions,
@@ -178,7 +177,7 @@ def test_without_measured_rates_nothing_is_counted(dataset: Path, tmp_path: Path
     (copy / "manifest.json").write_text(json.dumps(manifest))
     shutil.rmtree(copy / "hits")
     problem = load_subscriptions(copy)
-    assert set(problem.hits.tolist()) == {UNCOUNTED}
+    assert set(problem.hits.tolist()) == {0}
     assert listed(problem) == listed(load_subscriptions(dataset))
 
 

@@ -48,7 +48,8 @@ def tock(problem: InterestProblem, params: FirstStepParams, seed: int, stop: Sto
     require_enough_flows(problem, params.channels)
     # From a random map it stalls where nearly everyone is then a member of every channel (the
     # WebSphere cell): all moves cost the same.
-    state = nothing_assigned(problem, params.channels)
+    wanted = problem.indptr, problem.audience, problem.messages
+    state = nothing_assigned(*wanted, len(problem.subscribers), params.channels)
     order = np.random.default_rng(seed).permutation(problem.size)
     for _ in range(params.iterations):
         moved = reassign(state, order)
@@ -75,16 +76,18 @@ def reassign(state: Assignment, order: Longs) -> int:
     return moved
 
 
-def nothing_assigned(problem: InterestProblem, channels: int) -> Assignment:
+@compiled
+def nothing_assigned(
+    indptr: Longs, audience: Ints, rate: Floats, subscribers: int, channels: int
+) -> Assignment:
     """Empty channels."""
-    shape = (len(problem.subscribers), channels)
     return Assignment(
-        problem.indptr,
-        problem.audience,
-        problem.messages,
-        np.full(problem.size, NOWHERE, dtype=np.int32),
-        np.zeros(shape, dtype=np.int32),
-        np.zeros(shape, dtype=np.uint8),
+        indptr,
+        audience,
+        rate,
+        np.full(len(rate), NOWHERE, dtype=np.int32),
+        np.zeros((subscribers, channels), dtype=np.int32),
+        np.zeros((subscribers, channels), dtype=np.uint8),
         np.zeros(channels, dtype=np.int64),
         np.zeros(channels, dtype=np.float64),
     )

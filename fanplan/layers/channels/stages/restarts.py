@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import FanplanError, InputError, Problem
 from fanplan.core.ledger import cost
-from fanplan.core.progress import Progress, StageProgress, quiet
-from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, never
+from fanplan.core.progress import StageProgress
+from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, Watch, never
 from fanplan.data.interest import Rows, load_interest
 from fanplan.data.tasks import PAYLOAD, run_tasks
 from fanplan.layers.channels.ledger import analytic_ledger
@@ -35,7 +35,7 @@ from fanplan.layers.channels.method_params import (
     require_enough_flows,
     require_traffic,
 )
-from fanplan.layers.channels.methods import find_method, planned
+from fanplan.layers.channels.methods import Run, find_method, planned
 from fanplan.layers.channels.published.genetic.evolve import (
     Generation,
     advance,
@@ -45,6 +45,7 @@ from fanplan.layers.channels.published.genetic.evolve import (
 from fanplan.layers.channels.published.genetic.params import GeneticParams
 from fanplan.layers.channels.published.genetic.plan import finished_map, first_state
 from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
+from fanplan.plan.made import Job
 
 JOB = "job.pickle"
 STOP = "stop"
@@ -59,53 +60,35 @@ class RestartJob:
 
     dataset: Path
     method: str
-    second_step: str | None
     params: MethodParams
     rows: Rows
-    time: float | None = None
+    time: float | None
 
 
-@dataclass(frozen=True)
-class Restarted:
-    """The best plan, with the seed of its own restart, and the costs of all restarts in order."""
-
-    plan: ChannelsSection
-    costs: tuple[float, ...]
+Searched = tuple[ChannelsSection, tuple[float, ...]]
+"""The best plan, and the costs of all searches in order."""
 
 
-def best_of_restarts(
-    spark: SparkSession,
-    dataset: Path,
-    method: str,
-    second_step: str | None,
-    params: MethodParams,
-    seed: int,
-    restarts: int,
-    time: float | None = None,
-    progress: Progress | None = None,
-    rows: Rows | None = None,
-    stop: Stop = never,
-) -> Restarted:
+def best_of_restarts(job: Job, run: Run, restarts: int) -> Searched:
     """Plan so many times from different seeds; of equally good plans the first is kept.
 
     A plain run with the seed that the plan records gives the same plan. The problem must fit into
-    the memory of each task. When ``stop`` says so, all searches end with their best so far.
+    the memory of each task. When the job is stopped, all searches end with their best so far.
     """
-    if restarts < 1:
-        raise InputError(Problem("restarts", f"{restarts} is too few", "Use 1 or more"))
-    found, seeds = find_method(method, second_step), restart_seeds(seed, restarts)
-    job = RestartJob(dataset.absolute(), method, second_step, params, rows or found.rows, time)
-    problem = load_interest(dataset, job.rows)
+    spark, dataset = job.engine.session(), job.dataset.path
+    problem = load_interest(dataset, run.rows)
     require_traffic(problem)
-    require_enough_flows(problem, params.channels)
-    stage = (progress or quiet()).stage(f"{restarts} restarts of {found.name}")
-    with stage as told, shared_folder(job.dataset, "restarts") as folder:
-        (folder / JOB).write_bytes(pickle.dumps(job))
-        costs = run_restarts(spark, folder, seeds, told.note, stop)
+    require_enough_flows(problem, run.params.channels)
+    shared = RestartJob(dataset.absolute(), run.method.name, run.params, run.rows, job.watch.time)
+    seeds = restart_seeds(job.seed, restarts)
+    stage = job.engine.progress.stage(f"{restarts} restarts of {run.method.name}")
+    with stage as told, shared_folder(shared.dataset, "restarts") as folder:
+        (folder / JOB).write_bytes(pickle.dumps(shared))
+        costs = run_restarts(spark, folder, seeds, told.note, job.watch.asked_to_stop)
         best = int(np.argmin(costs))
         told.update(best=costs[best])
         map = load_map(folder / f"{best}.npz")
-    return Restarted(planned(problem, found, params, seeds[best], map), costs)
+    return planned(problem, run.method, run.params, seeds[best], map), costs
 
 
 def restart_seeds(seed: int, restarts: int) -> list[int]:
@@ -139,7 +122,7 @@ def restart(item: dict[str, Any]) -> dict[str, Any]:
     problem = load_interest(job.dataset, job.rows)
     limit = never if job.time is None else TimeLimit(job.time)
     stop = AnyOf(limit, FileStop(folder / STOP))
-    planner = find_method(job.method, job.second_step).planner
+    planner = find_method(*job.method.split("+", 1)).planner
     try:
         map = planner(problem, job.params, item["seed"], stop)
     except FanplanError as error:
@@ -197,41 +180,23 @@ def tell_stop(folder: Path, stop: Stop) -> None:
         (folder / STOP).touch()
 
 
-@dataclass(frozen=True)
-class Evolved:
-    """The best map of all islands, and each island's own best in the measure of the search."""
-
-    map: ChannelMap
-    costs: tuple[float, ...]
-
-
-def evolve_islands(
-    spark: SparkSession,
-    problem: SubscriptionProblem,
-    params: GeneticParams,
-    seed: int,
-    islands: int,
-    dataset: Path,
-    time: float | None = None,
-    progress: Progress | None = None,
-    stop: Stop = never,
-) -> Evolved:
+def evolve_islands(job: Job, run: Run, problem: SubscriptionProblem, islands: int) -> Searched:
     """Search on so many islands; one island alone is the plain search with that seed.
 
-    ``time`` is a limit in seconds for all epochs together; when ``stop`` says so, the islands end
-    with their best so far. The states lie beside the dataset.
+    The time of the job is for all epochs together; when it is stopped, the islands end with their
+    best so far. The states lie beside the dataset. Costs are in the measure of the search.
     """
-    if islands < 1:
-        raise InputError(Problem("restarts", f"{islands} is too few", "Use 1 or more"))
-    stage = (progress or quiet()).stage(f"{islands} islands")
-    with stage as told, shared_folder(dataset.absolute(), "islands") as folder:
+    require_traffic(problem.interest)
+    spark, params = job.engine.session(), run.params
+    assert isinstance(params, GeneticParams)
+    stage = job.engine.progress.stage(f"{islands} islands")
+    with stage as told, shared_folder(job.dataset.path.absolute(), "islands") as folder:
         for island in range(islands):
-            save_state(first_state(problem, params, seed, island), state_path(folder, 0, island))
-        last, costs = run_epochs(spark, folder, params, islands, time, told, stop)
-        winner = load_state(state_path(folder, last, 0))
-        for island in range(1, islands):
-            winner = best_generation([winner, load_state(state_path(folder, last, island))])
-    return Evolved(finished_map(problem, winner), costs)
+            save_state(first_state(problem, params, job.seed, island), folder, 0, island)
+        last, costs = run_epochs(spark, folder, params, islands, job.watch, told)
+        winner = best_generation(load_state(folder, last, island) for island in range(islands))
+    map = finished_map(problem, winner)
+    return planned(problem.interest, run.method, params, job.seed, map), costs
 
 
 def run_epochs(
@@ -239,22 +204,26 @@ def run_epochs(
     folder: Path,
     params: GeneticParams,
     islands: int,
-    time: float | None,
+    watch: Watch,
     told: StageProgress,
-    stop: Stop,
 ) -> tuple[int, tuple[float, ...]]:
     """Epochs until all islands are finished or time is over: the last one, and the costs."""
     began, epochs = clock.monotonic(), max(1, math.ceil(params.iterations / EPOCH))
+    time = math.inf if watch.time is None else watch.time
     for epoch in range(epochs):
-        left = None if time is None else time - (clock.monotonic() - began)
+        left = time - (clock.monotonic() - began)
         shared = {"folder": str(folder), "epoch": epoch, "islands": islands, "seconds": left}
         items = [shared | {"island": island} for island in range(islands)]
-        results = run_tasks(spark, advance_island, items, meanwhile=lambda: tell_stop(folder, stop))
+        results = run_tasks(
+            spark, advance_island, items, meanwhile=lambda: tell_stop(folder, watch.asked_to_stop)
+        )
         costs = tuple(result["cost"] for result in results)
         told.update(best=min(costs))
         told.note(f"epoch {epoch + 1} of {epochs}")
-        forget(folder, epoch, islands)
-        late = time is not None and clock.monotonic() - began >= time
+        # The states that the epoch began with are of no more use.
+        for island in range(islands):
+            state_path(folder, epoch, island).unlink()
+        late = clock.monotonic() - began >= time
         if late or (folder / STOP).exists() or all(result["finished"] for result in results):
             break
     return epoch + 1, costs
@@ -263,20 +232,14 @@ def run_epochs(
 def advance_island(item: dict[str, Any]) -> dict[str, Any]:
     """In a task: one epoch of one island, from the files of the epoch before to one of this."""
     folder, epoch, island = Path(item["folder"]), item["epoch"], item["island"]
-    state = load_state(state_path(folder, epoch, island))
+    state = load_state(folder, epoch, island)
     if epoch > 0 and item["islands"] > 1:
-        neighbour = load_state(state_path(folder, epoch, (island - 1) % item["islands"]))
+        neighbour = load_state(folder, epoch, (island - 1) % item["islands"])
         _, state = migrate([neighbour, state])
-    limit = never if item["seconds"] is None else TimeLimit(item["seconds"])
-    state = advance(state, EPOCH, AnyOf(limit, FileStop(folder / STOP)))
-    save_state(state, state_path(folder, epoch + 1, island))
+    stop = AnyOf(TimeLimit(item["seconds"]), FileStop(folder / STOP))
+    state = advance(state, EPOCH, stop)
+    save_state(state, folder, epoch + 1, island)
     return {"cost": state.best_cost, "finished": state.finished}
-
-
-def forget(folder: Path, epoch: int, islands: int) -> None:
-    """Remove the states that an epoch began with."""
-    for island in range(islands):
-        state_path(folder, epoch, island).unlink()
 
 
 def state_path(folder: Path, epoch: int, island: int) -> Path:
@@ -284,10 +247,10 @@ def state_path(folder: Path, epoch: int, island: int) -> Path:
     return folder / f"{epoch}-{island}.pickle"
 
 
-def save_state(state: Generation, path: Path) -> None:
-    path.write_bytes(pickle.dumps(state))
+def save_state(state: Generation, folder: Path, epoch: int, island: int) -> None:
+    state_path(folder, epoch, island).write_bytes(pickle.dumps(state))
 
 
-def load_state(path: Path) -> Generation:
-    state: Generation = pickle.loads(path.read_bytes())
+def load_state(folder: Path, epoch: int, island: int) -> Generation:
+    state: Generation = pickle.loads(state_path(folder, epoch, island).read_bytes())
     return state

@@ -7,8 +7,10 @@ channel, in order, are where its number stands, so a gene is never lost or repea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from numpy.random import Generator
@@ -260,10 +262,11 @@ def welcome(state: Generation, guest: Generation) -> Generation:
     return ranked_generation(state, population, costs, state.iteration)
 
 
-def best_generation(states: list[Generation]) -> Generation:
+def best_generation(states: Iterable[Generation]) -> Generation:
     """The state with the best map; of equals the first."""
-    winner = states[0]
-    for state in states[1:]:
-        if precedes(state.genes, state.best, state.best_cost, winner.best, winner.best_cost):
-            winner = state
-    return winner
+
+    def better(winner: Generation, state: Generation) -> Generation:
+        won = precedes(state.genes, state.best, state.best_cost, winner.best, winner.best_cost)
+        return state if won else winner
+
+    return reduce(better, states)

@@ -1,26 +1,43 @@
-"""What is mapped to channels, and what a map of it costs: subscriptions, as in the paper.
+"""What is mapped to channels, and what a map of it costs: subscriptions, or atomic volumes.
 
-The quality metric C_g(map) of Guimarães & Rodrigues (2003), section 3.6, is the sum, over the
-members of a channel, of the weight of what is sent on the channel and the member does not want. An
-atomic volume is sent on every channel with a gene that covers it. Sets are rows of bits.
+Subscriptions, as in the paper: the quality metric C_g(map) of Guimarães & Rodrigues (2003), section
+3.6, is the sum, over the members of a channel, of the weight of what is sent on the channel and the
+member does not want. An atomic volume is sent on every channel with a gene that covers it. Sets are
+rows of bits.
 
 First maps may go by the neighbourhood of subscribers (section 4). The paper means geography, which
 decides on what is subscribed to (section 5.3). A dataset does not say where a subscriber is, so
 neighbours are here those who want the same traffic.
+
+Atomic volumes: each goes to one channel, and a child settles before it is judged. With one channel
+per volume C_g(map) is members × weight − what is wanted, and what a move changes is known at once.
+So each child makes passes of the best single moves (K-means on the true cost, Tock et al. 2005):
+the search is among settled maps, and crossover need not find every detail.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
-from fanplan.core.bits import bits_of_lists, has_bit, popcount
+from fanplan.core.bits import bits_of_lists, has_bit, pairs_of_bits, popcount
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
+from fanplan.data.build import group_sums
+from fanplan.data.interest import InterestProblem
+from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem
+from fanplan.layers.channels.published.tock import (
+    NOWHERE,
+    Assignment,
+    nothing_assigned,
+    put_row,
+    reassign,
+)
+
+FIRST_PASSES = 5
+"""Passes in which maps of atomic volumes settle at first."""
 
 
 class Genes(Protocol):
@@ -43,8 +60,7 @@ class Genes(Protocol):
     ) -> None: ...
 
 
-@dataclass(frozen=True, eq=False)
-class SubscriptionGenes:
+class SubscriptionGenes(NamedTuple):
     """Subscriptions as genes. Gene ``i`` is subscription ``chosen[i]``, to ``subject[i]``.
 
     ``members`` has who joins for each gene, ``audience`` who wants each row of ``weight``, as rows
@@ -71,14 +87,13 @@ class SubscriptionGenes:
         made = first_population(self.subject, channels, others + 1, params.round_robin, rng)
         begin = 1 + round(params.round_robin * others)
         for map in made[begin : begin + round(params.neighbours * others)]:
-            map[:] = neighbour_map(self.members, self.audience, self.weight, channels, rng)
+            map[:] = neighbour_map(self, channels, rng)
         return made
 
     def evaluate(
         self, population: Ints, changed: Bools, costs: Floats, _params: Any, _rng: Generator
     ) -> None:
-        sets = (self.members, self.audience, self.weight, self.starts, self.words, self.masks)
-        update_costs(population, changed, costs, *sets)
+        update_costs(self, population, changed, costs)
 
 
 def subscription_genes(
@@ -113,23 +128,16 @@ def first_population(
     return made
 
 
-def neighbour_map(
-    members: Words, audience: Words, weight: Floats, channels: int, rng: Generator
-) -> Ints:
+def neighbour_map(genes: SubscriptionGenes, channels: int, rng: Generator) -> Ints:
     """Each gene to the channel of the neighbourhood where most of its members are.
 
-    ``members`` are bits per gene, ``audience`` bits per row. Neighbourhoods are around subscribers
-    drawn at random, one per channel. O(rows · channels · subscribers).
+    Neighbourhoods are around subscribers drawn at random, one per channel. O(rows · channels ·
+    subscribers).
     """
-    users = np.flatnonzero(joined_users(members))
+    users = np.unique(pairs_of_bits(genes.members)[1])
     centres = rng.permutation(users)[:channels]
-    return most_members(members, neighbourhoods(audience, weight, centres, rng), channels)
-
-
-def joined_users(members: Words) -> Ints:
-    """Whether each subscriber is a member for some gene, as 0 or 1."""
-    union = np.bitwise_or.reduce(members, axis=0).astype("<u8")
-    return np.unpackbits(union.view(np.uint8), bitorder="little").astype(np.int32)
+    home = neighbourhoods(genes.audience, genes.weight, centres, rng)
+    return most_members(genes.members, home, channels)
 
 
 def neighbourhoods(audience: Words, weight: Floats, centres: Longs, rng: Generator) -> Longs:
@@ -171,8 +179,7 @@ def most_members(members: Words, home: Longs, channels: int) -> Ints:
 def map_costs(genes: SubscriptionGenes, population: Ints, channels: int) -> Floats:
     """C_g of every channel of every map; the cost of a map is the sum of its line."""
     costs = np.zeros((len(population), channels))
-    sets = (genes.members, genes.audience, genes.weight, genes.starts, genes.words, genes.masks)
-    update_costs(population, np.ones(costs.shape, dtype=np.bool_), costs, *sets)
+    update_costs(genes, population, np.ones(costs.shape, dtype=np.bool_), costs)
     return costs
 
 
@@ -193,46 +200,34 @@ def word_masks(starts: Longs, rows: Ints) -> tuple[Longs, Longs, Words]:
 
 
 @compiled
-def update_costs(
-    population: Ints,
-    changed: Bools,
-    costs: Floats,
-    members: Words,
-    audience: Words,
-    weight: Floats,
-    starts: Longs,
-    words: Longs,
-    masks: Words,
-) -> None:
+def update_costs(genes: SubscriptionGenes, population: Ints, changed: Bools, costs: Floats) -> None:
     """C_g of the channels that changed, for every map; the others keep their cost."""
-    channels = costs.shape[1]
-    joined = np.empty((channels, members.shape[1]), dtype=np.uint64)
-    carried = np.empty((channels, (len(weight) + 63) >> 6), dtype=np.uint64)
+    channels, width = costs.shape[1], genes.members.shape[1]
+    joined = np.empty((channels, width), dtype=np.uint64)
+    carried = np.empty((channels, (len(genes.weight) + 63) >> 6), dtype=np.uint64)
     for k in range(len(population)):
         joined[:], carried[:] = 0, 0
         for gene in range(population.shape[1]):
             channel = population[k, gene]
             if changed[k, channel]:
-                for word in range(members.shape[1]):
-                    joined[channel, word] |= members[gene, word]
-                for at in range(starts[gene], starts[gene + 1]):
-                    carried[channel, words[at]] |= masks[at]
+                for word in range(width):
+                    joined[channel, word] |= genes.members[gene, word]
+                for at in range(genes.starts[gene], genes.starts[gene + 1]):
+                    carried[channel, genes.words[at]] |= genes.masks[at]
         for channel in range(channels):
             if changed[k, channel]:
-                costs[k, channel] = channel_cost(
-                    joined[channel], carried[channel], audience, weight
-                )
+                costs[k, channel] = channel_cost(genes, joined[channel], carried[channel])
 
 
 @compiled
-def channel_cost(joined: Words, carried: Words, audience: Words, weight: Floats) -> float:
+def channel_cost(genes: SubscriptionGenes, joined: Words, carried: Words) -> float:
     """Σ over rows of the weight times the members that do not want the row."""
     cost = 0.0
     for word in range(len(carried)):
         if carried[word]:
-            for row in range(64 * word, min(64 * word + 64, len(weight))):
+            for row in range(64 * word, min(64 * word + 64, len(genes.weight))):
                 if has_bit(carried, row):
-                    cost += weight[row] * strangers(joined, audience[row])
+                    cost += genes.weight[row] * strangers(joined, genes.audience[row])
     return cost
 
 
@@ -256,3 +251,77 @@ def used_channels(population: Ints, channels: int) -> Longs:
                 seen[channel] = k + 1
                 used[k] += 1
     return used
+
+
+# ---- atomic volumes
+
+
+class RowGenes(NamedTuple):
+    """Rows of an interest problem as genes, with their audiences and rates.
+
+    Rows with equal audiences are one gene, which loses nothing: both are best where the fewest
+    would receive them. Row ``chosen[i]`` belongs to gene ``gene[i]``.
+    """
+
+    chosen: Longs
+    gene: Longs
+    indptr: Longs
+    audience: Ints
+    rate: Floats
+    subscribers: int
+
+    @property
+    def unit(self) -> float:
+        return float(self.rate.sum()) * self.subscribers or 1.0
+
+    def first(self, params: Any, rng: Generator) -> Ints:
+        """One flooding map; then volumes are placed one by one, in an order drawn for each map."""
+        maps = np.full((params.population, len(self.rate)), NOWHERE, dtype=np.int32)
+        costs = np.empty((params.population, params.channels))
+        settle_maps(self, maps[1:], costs[1:], FIRST_PASSES, rng)
+        maps[0] = 0
+        return maps
+
+    def evaluate(
+        self, population: Ints, _changed: Bools, costs: Floats, params: Any, rng: Generator
+    ) -> None:
+        settle_maps(self, population, costs, params.passes, rng)
+
+
+def row_genes(problem: InterestProblem, which: Longs) -> RowGenes:
+    """The chosen rows as genes."""
+    _, first, gene = np.unique(problem.classes[which], return_index=True, return_inverse=True)
+    audiences = Lists(problem.indptr, problem.audience).take(which[first])
+    rate = group_sums(gene, problem.rates[which], len(first))
+    subscribers = len(problem.subscribers)
+    return RowGenes(which, gene, audiences.starts, audiences.values, rate, subscribers)
+
+
+@compiled
+def settle_maps(
+    genes: RowGenes, population: Ints, costs: Floats, passes: int, rng: Generator
+) -> None:
+    """Settle each map in place and write its costs. O(passes · audiences · channels) per map."""
+    rows, channels = len(genes.rate), costs.shape[1]
+    for k in range(len(population)):
+        state = nothing_assigned(
+            genes.indptr, genes.audience, genes.rate, genes.subscribers, channels
+        )
+        for row in range(rows):
+            if population[k, row] != NOWHERE:
+                put_row(state, row, population[k, row])
+        for _ in range(passes):
+            if reassign(state, rng.permutation(rows)) == 0:
+                break
+        population[k] = state.channel
+        unwanted(state, costs[k])
+
+
+@compiled
+def unwanted(state: Assignment, costs: Floats) -> None:
+    """What each channel's members receive and do not want; loads are summed afresh."""
+    costs[:] = 0.0
+    for row in range(len(state.rate)):
+        channel = state.channel[row]
+        strangers = state.sizes[channel] - (state.indptr[row + 1] - state.indptr[row])
+        costs[channel] += state.rate[row] * strangers

@@ -16,12 +16,10 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.method_params import require_enough_flows
-from fanplan.layers.channels.published.genetic.atomic import row_genes
 from fanplan.layers.channels.published.genetic.evolve import Generation, advance, start
-from fanplan.layers.channels.published.genetic.genes import subscription_genes
+from fanplan.layers.channels.published.genetic.genes import row_genes, subscription_genes
 from fanplan.layers.channels.published.genetic.params import (
     AtomicParams,
-    EvolutionParams,
     GeneticParams,
 )
 from fanplan.layers.channels.published.genetic.problem import Lists, SubscriptionProblem, lists
@@ -60,24 +58,21 @@ def genetic_atomic(
 
     With ``heavy`` only that part of the rows, those with most messages, goes by multicast.
     """
-    state = first_atomic(problem, params, seed)
-    return finished_atomic(problem, advance(state, params.iterations, stop))
+    state = advance(first_atomic(problem, params, seed), params.iterations, stop)
+    genes = row_genes(problem, state.genes.chosen)
+    sent = map_pairs(genes.chosen, state.best[genes.gene])
+    joined = members_of(state.best, Lists(genes.indptr, genes.audience))
+    return completed(problem, params.channels, sent, joined)
 
 
 def first_atomic(
     problem: InterestProblem, params: AtomicParams, seed: int, island: int = 0
 ) -> Generation:
-    """Where an island's search over the heavy rows starts."""
+    """Where an island's search over the heavy rows starts: those with most messages, or all."""
     require_enough_flows(problem, params.channels)
-    return start(row_genes(problem, heavy_rows(problem, params)), params, seed, island)
-
-
-def finished_atomic(problem: InterestProblem, state: Generation) -> ChannelMap:
-    """The channel map of a state's best map of rows."""
-    genes = row_genes(problem, state.genes.chosen)
-    channel = state.best[genes.gene]
-    joined = members_of(state.best, genes.audiences)
-    return completed(problem, state.params.channels, map_pairs(genes.chosen, channel), joined)
+    share = 1.0 if params.heavy is None else params.heavy
+    heavy = heaviest_positions(problem.messages, share)
+    return start(row_genes(problem, heavy), params, seed, island)
 
 
 def map_subscriptions(
@@ -125,11 +120,6 @@ def wanted_of(problem: SubscriptionProblem, chosen: Longs) -> tuple[Lists, Inter
     flows = from_pairs(row, user, *totals, "flow", whole.source)
     wanted = from_pairs(row, user, *totals, "class", whole.source)
     return lists(flows.classes, np.unique(row), wanted.size), wanted
-
-
-def heavy_rows(problem: InterestProblem, params: EvolutionParams) -> Longs:
-    """Positions of the rows to map: the part with most messages, or all."""
-    return heaviest_positions(problem.messages, 1.0 if params.heavy is None else params.heavy)
 
 
 def heaviest_positions(weights: Floats, share: float) -> Longs:

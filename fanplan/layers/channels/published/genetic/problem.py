@@ -30,9 +30,6 @@ from fanplan.workload.generators.generated import Generated
 from fanplan.workload.selector import compile_selector
 from fanplan.workload.space import Space
 
-UNCOUNTED = -1
-"""Hits of a subscription that is newer than the observed traffic."""
-
 
 @dataclass(frozen=True, eq=False)
 class Lists:
@@ -69,9 +66,9 @@ class SubscriptionProblem:
 
     Subscription ``s`` is to ``topic[s]``; its disjoint boxes are the lines ``boxes[s]`` of ``lo``
     and ``hi`` (axes a topic lacks are [0, 1)). It covers ``rows[s]`` of ``interest``, whose rows
-    are flows. ``hits`` counts the publications it asked for, or is −1. Per row: ``row_topic``,
-    ``row_volume``. Per topic, over the window: ``topic_messages`` in its whole space of
-    ``topic_volume``, and ``root_hits`` in the smallest box that holds all subscriptions to it.
+    are flows. ``hits`` counts the publications it asked for, 0 if none were counted. Per row:
+    ``row_topic``, ``row_volume``. Per topic, over the window: ``topic_messages`` in its whole space
+    of ``topic_volume``, and ``root_hits`` in the smallest box that holds all subscriptions to it.
     """
 
     topic: Ints
@@ -201,7 +198,7 @@ def merge_equal(regions: Boxes, topics: int) -> tuple[Parts, Lists]:
 
 def part_hits(parts: Parts, hits: Longs | None, rows: Lists, messages: Floats) -> Longs:
     """Counted hits; those of a pattern are for all its topics, so messages stand for them there."""
-    result = np.full(parts.groups, UNCOUNTED, dtype=np.int64)
+    result = np.zeros(parts.groups, dtype=np.int64)
     if hits is None:
         return result
     covered = np.add.reduceat(np.append(messages[rows.values], 0.0), rows.starts[:-1])
