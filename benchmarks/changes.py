@@ -24,13 +24,14 @@ from fanplan.data.interest import InterestProblem
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.changes.changes import channel_states
 from fanplan.layers.channels.changes.order import ChannelChanges, costed, ordered_changes
-from fanplan.layers.channels.changes.world import ChannelWorld, world_between
+from fanplan.layers.channels.changes.world import ChannelWorld, SentByPlan, world_between
 from fanplan.layers.channels.check.check import find_service
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, MapPairs
 from fanplan.layers.channels.methods import find_method
 from fanplan.workload.generators import load_kind
+from fanplan.workload.generators.plain_topics import MarketParams
 
 W = Weights()
 METHODS = ("kmodes", "tock+greedy-flow", "round-robin")
@@ -42,8 +43,7 @@ def main() -> None:
     for name, value in {"flows": 10_000, "users": 250, "channels": 20}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     asked = parser.parse_args()
-    maker = load_kind("market")
-    generated = maker.generate(maker.params(flows=asked.flows, users=asked.users), 0)
+    generated = load_kind("market").generate(MarketParams(flows=asked.flows, users=asked.users), 0)
     problem = from_workload(generated, "flow")
     maps = {name: planned(problem, name, asked.channels) for name in METHODS}
     costs = {name: cost(analytic_ledger(problem, found), W) for name, found in maps.items()}
@@ -71,19 +71,21 @@ def between(problem: InterestProblem, old: ChannelMap, new: ChannelMap) -> Chann
         problem.audience,
         problem.subscribers,
     )
-    found = [decisions(problem, plan) for plan in (old, new)]
-    return world_between(truth, *found, (old.channels, new.channels), known=True)
+    return world_between(truth, sent(problem, old), sent(problem, new), known=True)
 
 
-def decisions(problem: InterestProblem, plan: ChannelMap) -> Decisions:
+def sent(problem: InterestProblem, plan: ChannelMap) -> SentByPlan:
+    """Channels that reach everywhere, and nothing past brokers."""
+
     def relation(pairs: MapPairs, height: int) -> PlanRelation:
         return PlanRelation(pairs.starts(height), pairs.right)
 
-    return Decisions(
+    decisions = Decisions(
         relation(plan.assigned, problem.size),
         relation(plan.members, plan.channels),
         relation(plan.unicast, problem.size),
     )
+    return SentByPlan(decisions, ("",) * plan.channels, np.zeros(0, np.int64))
 
 
 def measured(world: ChannelWorld, dearer: float) -> str:
@@ -91,11 +93,12 @@ def measured(world: ChannelWorld, dearer: float) -> str:
     changes = ordered_changes(world, W)
     order = time.process_time() - began
     place = np.lexsort((changes.key, changes.phase))
-    plain = costed(ChannelChanges(changes.phase[place], changes.key[place]), world, W)
+    by_phase = ChannelChanges(changes.phase[place], changes.key[place], changes.moving[place])
+    plain = costed(by_phase, world, W)
     wanted = np.diff(world.truth.audience_starts)
     began, states = time.process_time(), 0
     for state in channel_states(world, changes, np.arange(len(changes)) // STEPS_OF):
-        assert (find_service(world.truth, state).reached == wanted).all()
+        assert (find_service(world.truth, state.decisions()).reached == wanted).all()
         states += 1
     check = (time.process_time() - began) / states
     figures = [f"{x:,.0f}" for x in (len(changes), dearer, changes.cost.max(), plain.cost.max())]

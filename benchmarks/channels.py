@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,6 +44,7 @@ from fanplan.layers.channels.published.genetic.problem import (
 from fanplan.layers.channels.published.second_step.two_step import MOVES
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.workload.generators import load_kind
+from fanplan.workload.generators.subjects import SubjectsParams
 
 W = Weights()
 ONE_SHOT = [f"tock+{name}" for name in MOVES]
@@ -63,7 +65,7 @@ class Workload:
     name: str
     kind: str
     channels: int
-    sizes: dict[str, float] = field(default_factory=dict)
+    sizes: dict[str, Any] = field(default_factory=dict)
     one_shot: float = 13.0
     iterative: float | None = 2.0
     multicast: float | None = None
@@ -128,7 +130,7 @@ def hybrid(problem: InterestProblem, name: str, channels: int, seed: int) -> Cha
     """A method of Bickson et al.; the iterative ones move 1 % of the flows at a time, or users."""
     method = find_method(*name.split("+"))
     batch = USERS_PER_BATCH if "user" in name else max(1, problem.size // 100)
-    options = {"batch": batch} if "+" in name else {}
+    options: dict[str, Any] = {"batch": batch} if "+" in name else {}
     return method.planner(problem, method.params(channels, **options), seed, never)
 
 
@@ -139,12 +141,12 @@ def measure(workload: Workload, seed: int) -> Iterator[Run]:
     flows, classes = from_workload(generated, "flow"), from_workload(generated)
     for name in ("tock", *ONE_SHOT, *ITERATIVE):
         repeats = 1 if name in ITERATIVE else REPEATS
-        map, seconds = timed(lambda n=name: hybrid(flows, n, workload.channels, seed), repeats)
+        map, seconds = timed(partial(hybrid, flows, name, workload.channels, seed), repeats)
         yield Run(workload.name, name, seed, excess(flows, map), seconds)
     limits = {"kmodes": None} | ({} if workload.multicast is None else {"kmodes, multicast": 0.0})
     for name, limit in limits.items():
         params = KmodesParams(workload.channels, unicast_limit=limit)
-        map, seconds = timed(lambda p=params: kmodes(classes, p, seed, never))
+        map, seconds = timed(partial(kmodes, classes, params, seed, never))
         yield Run(workload.name, name, seed, excess(classes, map), seconds)
 
 
@@ -189,7 +191,7 @@ def hybrid_goals(workload: Workload, found: dict[str, tuple[float, float]]) -> I
 
 # The genetic scenarios of Guimarães & Rodrigues (2003): efficiency with 16 groups.
 
-SCENARIOS = {f"c{c}p{p}": {"categories": c, "p": float(p)} for c in (1, 5) for p in (0, 2)}
+SCENARIOS = {f"c{c}p{p}": SubjectsParams(categories=c, p=float(p)) for c in (1, 5) for p in (0, 2)}
 GENETIC_GOALS = {1: 9.0, 5: 14.0}
 GROUPS = 16
 
@@ -202,8 +204,8 @@ def efficiency(problem: InterestProblem, map: ChannelMap) -> float:
 
 def measure_genetic(name: str, seed: int) -> Iterator[Run]:
     """The paper's search over subscriptions; over atomic volumes; kmodes without unicast."""
-    kind = load_kind("subjects")
-    problem = subscriptions_of(kind.generate(kind.params(**SCENARIOS[name]), seed), 1000.0)
+    generated = load_kind("subjects").generate(SCENARIOS[name], seed)
+    problem = subscriptions_of(generated, 1000.0)
     params = KmodesParams(GROUPS, unicast_limit=0.0, multiple=False, swaps=0)
     plans: dict[str, Callable[[], ChannelMap]] = {
         "genetic": lambda: genetic(problem, GeneticParams(GROUPS), seed, never),
@@ -313,7 +315,8 @@ def run_large(method: str, size: Large) -> Run:
         else:
             # Two passes of Tock: with five, it would take twice as long.
             chosen = find_method(*method.split("+"))
-            params = chosen.params(channels, iterations=2)
+            passes: dict[str, Any] = {"iterations": 2}
+            params = chosen.params(channels, **passes)
             map = chosen.planner(replace(problem, rows="flow"), params, 0, never)
         seconds, wall = time.process_time() - start, time.perf_counter() - wall
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -359,11 +362,12 @@ def run(names: list[str], seeds: list[int], large: Large) -> tuple[list[Run], li
     warm_up()
     runs: list[Run] = []
     chosen = [w for w in WORKLOADS if w.name in names]
-    jobs = [(measure, w) for w in chosen] + [(measure_genetic, n) for n in SCENARIOS if n in names]
-    for job, what in jobs:
+    jobs: dict[str, Callable[[int], Iterator[Run]]] = {w.name: partial(measure, w) for w in chosen}
+    jobs |= {name: partial(measure_genetic, name) for name in SCENARIOS if name in names}
+    for name, job in jobs.items():
         for seed in seeds:
-            print(f"{getattr(what, 'name', what)}, seed {seed}", file=sys.stderr)
-            runs += job(what, seed)
+            print(f"{name}, seed {seed}", file=sys.stderr)
+            runs += job(seed)
     table = medians(runs)
     goals = [goal for w in chosen for goal in hybrid_goals(w, table[w.name])]
     goals += [g for name in SCENARIOS if name in names for g in genetic_goals(name, table[name])]

@@ -66,6 +66,7 @@ from fanplan.layers.delivery.stages.make import make_senders
 from fanplan.layers.delivery.steps import flat_steps, flooding
 from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.layers.marking.command import mark_tree
+from fanplan.layers.overlay.params import Ranking, Tree
 from fanplan.layers.overlay.record import OverlaySection
 from fanplan.network.dataset import distinct, read_brokers, sites_of
 
@@ -141,12 +142,14 @@ class World:
     def brokers(self) -> bool:
         return has_brokers(self.dataset)
 
-    def linked(self, metric: str, ranking: str) -> OverlaySection:
+    def linked(self, metric: Tree, ranking: Ranking) -> OverlaySection:
         """Brokers linked by a metric; clients without brokers are allocated by a ranking."""
         if distinct(self.dataset.path, "subscriptions", "broker") != {None}:
-            return fanplan.overlay(self.dataset, metric=metric, seed=self.seed).section
-        made = fanplan.allocate(self.dataset, ranking=ranking, metric=metric, seed=self.seed)
-        return made.section
+            made = fanplan.overlay(self.dataset, metric=metric, seed=self.seed)
+        else:
+            made = fanplan.allocate(self.dataset, ranking=ranking, metric=metric, seed=self.seed)
+        section: OverlaySection = made.section
+        return section
 
     @cached_property
     def random_layer(self) -> OverlaySection:
@@ -255,7 +258,7 @@ def paper_groups(world: World) -> JudgedDelivery:
     problem = world.random
     plain = without_channels(problem, world.params)
     wishes = replace(world.params.groups, rank="nc")
-    chosen = choose_groups(plain.groups, wishes).selected
+    chosen = choose_groups(plain.groups, wishes.choice).selected
     return judge_delivery(problem, world.params, replace(plain, selected=chosen))
 
 

@@ -67,7 +67,8 @@ def boxes_in(side: int, leaves: int, each: int, seed: int) -> BrokerRegions:
     broker = np.repeat(np.arange(leaves), each)
     axes = np.full(len(lo), 2, np.int32)
     nothing = np.zeros(len(lo), np.int64)
-    return BrokerRegions(nothing, axes, broker, lo + 0.0, np.minimum(hi, side) + 0.0)
+    ends = lo.astype(np.float64), np.minimum(hi, side).astype(np.float64)
+    return BrokerRegions(nothing, axes, broker, *ends)
 
 
 def write_boxes(folder: Path, boxes: BrokerRegions, side: int) -> GridStage:

@@ -28,7 +28,7 @@ import psutil
 import fanplan
 from fanplan.api import Engine
 
-SUBSCRIPTIONS = {
+SUBSCRIPTIONS: dict[str, dict[str, Any]] = {
     "market": {"flows": 10_000, "users": 400},
     "content": {"subscribers": 3_400},
 }

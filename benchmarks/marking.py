@@ -19,7 +19,6 @@ from typing import Any
 
 import networkx
 import numpy as np
-import pyarrow as pa
 
 from fanplan.core.arrays import Bools, Longs
 from fanplan.layers.marking.ledger import (
@@ -61,7 +60,8 @@ def mesh(side: int, publishers: int, seed: int) -> MarkedNetwork:
         chosen = rng.choice(side * side, many, replace=False)
         counts[chosen] = draw_pareto(TransitStubParams(), rng, many)
     latency = rng.uniform(0.5, 1.5, len(a))
-    return network_of(names("n", side * side), a, b, latency, published, subscribed)
+    links = links_of(a, b, latency)
+    return MarkedNetwork(names("n", side * side), published, subscribed, links)
 
 
 def transit_stub(domains: int, publishers: int, seed: int) -> MarkedNetwork:
@@ -69,16 +69,13 @@ def transit_stub(domains: int, publishers: int, seed: int) -> MarkedNetwork:
     sizes = {"domains": domains, "transit": 8, "stubs": 10, "stub_nodes": 10}
     many = {"publishers": publishers, "subscribers": domains * 8 * 50}
     world = draw_transit_stub(TransitStubParams(**sizes, **many), seed)
-    ends = world.a, world.b, world.latency_ms
-    return network_of(world.nodes, *ends, world.published, world.subscribed)
+    links = links_of(world.a, world.b, world.latency_ms)
+    return MarkedNetwork(world.nodes, world.published, world.subscribed, links)
 
 
-def network_of(
-    nodes: pa.Array, a: np.ndarray, b: np.ndarray, latency: np.ndarray, *counts: np.ndarray
-) -> MarkedNetwork:
+def links_of(a: np.ndarray, b: np.ndarray, latency: np.ndarray) -> Links:
     ones = np.ones(len(a))
-    links = Links(a.astype(np.int32), b.astype(np.int32), latency, ones * np.inf, ones)
-    return MarkedNetwork(nodes, *counts, links)
+    return Links(a.astype(np.int32), b.astype(np.int32), latency, ones * np.inf, ones)
 
 
 def whole_marking(problem: MarkingProblem) -> Bools:

@@ -136,7 +136,8 @@ def kernel_hits(index: matching.BoxIndex, points: pa.Table) -> np.ndarray:
     half = len(points) // 2 + 1
     with ThreadPoolExecutor(2) as pool:
         parts = pool.map(lambda at: part_hits(index, points.slice(at, half)), (0, half))
-        return sum(parts)
+        hits: np.ndarray = np.sum(list(parts), axis=0)
+    return hits
 
 
 def part_hits(index: matching.BoxIndex, points: pa.Table) -> np.ndarray:
@@ -205,8 +206,8 @@ def measure_fanplan(spark: SparkSession, data: Data, repeats: int, label: str) -
 
 
 def by_polars(points: pa.Table, boxes: pa.Table) -> pa.Table:
-    joined = pl.from_arrow(points).lazy().join_where(
-        pl.from_arrow(boxes).lazy().drop("lo", "hi"),
+    joined = pl.DataFrame(points).lazy().join_where(
+        pl.DataFrame(boxes).lazy().drop("lo", "hi"),
         pl.col("topic_id") == pl.col("topic_id_right"),
         *(pl.col(f"x{axis}") >= pl.col(f"lo{axis}") for axis in range(DIMS)),
         *(pl.col(f"x{axis}") < pl.col(f"hi{axis}") for axis in range(DIMS)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from fanplan.core.arrays import Position
 from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.layers.channels.map import ChannelsSection
 from fanplan.layers.channels.methods import METHODS, channels_by_method, find_method
@@ -137,7 +138,7 @@ SUBSCRIBERS = pa.schema({"subscriber": pa.string(), "subscriber_id": pa.int32()}
 
 
 def make_problem(
-    audiences: Sequence[set[int]], messages: Sequence[float], subscribers: int
+    audiences: Sequence[Set[Position]], messages: Sequence[float] | np.ndarray, subscribers: int
 ) -> InterestProblem:
     """A problem with one row per audience; equal audiences share a class."""
     different = list(dict.fromkeys(map(frozenset, audiences)))

@@ -94,7 +94,7 @@ def test_each_topic_that_comes_or_goes_is_a_change(
         (2, "census", "unlist", "sport"),
     ]
     assert [step["after"]["topics"] for step in there.steps()] == [2, 1]
-    back = fanplan.diff(*reversed(plans))
+    back = fanplan.diff(plans[1], plans[0])
     assert back.changes()["action"].to_pylist() == ["list", "list"]
     assert run("diff", *plans) == 0
     assert "unlist 2 a topic leaves the list" in " ".join(capsys.readouterr().out.split())

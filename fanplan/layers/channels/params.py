@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -90,7 +90,7 @@ class ChannelsParams(Options):
     max_channel_rate: float | None = option(
         None, "Most messages per second on a channel.", unit="messages/s", at_least=0
     )
-    pinned: tuple[str, ...] = option(
+    pinned: Sequence[str] = option(
         (),
         "Flow or topic that must go by multicast; repeatable.",
         flag="--pin",
@@ -98,7 +98,7 @@ class ChannelsParams(Options):
         read=tuple,
         shown="",
     )
-    off_multicast: tuple[str, ...] = option(
+    off_multicast: Sequence[str] = option(
         (),
         "Flow or topic that must go by unicast; repeatable.",
         many=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -49,7 +49,7 @@ class DesignParams(Options):
     multicast: Reach | None = option(
         None, "How far multicast reaches: site or everywhere.", shown="site if known"
     )
-    without: tuple[str, ...] = option(
+    without: Sequence[str] = option(
         (),
         "What to leave out: some of overlay,channels,groups,direct,marking.",
         read=lambda text: tuple(text.split(",")),

@@ -110,7 +110,7 @@ def test_weights_reach_the_cost() -> None:
     assert plan("unicast", weights=Weights(2.0, 1.0, 3.0)).cost == 9 * 19.0
 
 
-def test_parameters_are_recorded_without_weights():
+def test_parameters_are_recorded_without_weights() -> None:
     assert MethodParams(4).recorded() == {"channels": 4}
 
 

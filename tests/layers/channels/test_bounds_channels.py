@@ -35,7 +35,9 @@ def optimum(problem: InterestProblem, w: Weights, channels: int, multiple: bool)
 
 @settings(max_examples=150, deadline=None)
 @given(instances, weights, st.integers(1, 2))
-def test_no_bound_exceeds_the_optimum(rows: int, w: Weights, channels: int) -> None:
+def test_no_bound_exceeds_the_optimum(
+    rows: list[tuple[set[int], int]], w: Weights, channels: int
+) -> None:
     problem = make_problem([a for a, _ in rows], [float(m) for _, m in rows], USERS)
     best = optimum(problem, w, channels, False) * (1 + 1e-12)
     assert spectral_bound(problem, w, channels) <= best

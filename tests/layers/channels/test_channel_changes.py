@@ -56,7 +56,8 @@ class Two:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return tuple(len(members) for _, members, _ in self.plans)
+        (_, before, _), (_, after, _) = self.plans
+        return len(before), len(after)
 
     def sets(self, number: int) -> Sets:
         carried, members, unicast = (np.argwhere(m).tolist() for m in self.plans[number])
@@ -176,7 +177,7 @@ def test_a_wrong_order_is_found_by_the_check_of_states(
     plans: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, old, new = plans
-    right = staging.ordered_changes
+    right = ordered_changes
 
     def backwards(world: Any, weights: Weights) -> Any:
         found = right(world, weights)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +37,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset(write_dataset(tmp_path_factory.mktemp("channels") / "dataset", world()))
 
 
-def table(plan: Path, name: str) -> list[dict[Any, Any]]:
-    return pq.read_table(plan / f"{name}.parquet").to_pylist()
+def table(plan: Path, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(plan / f"{name}.parquet").to_pylist()
+    return rows
 
 
 def test_names_pin_flows_and_keep_them_off(dataset: Dataset, tmp_path: Path) -> None:
@@ -57,17 +56,17 @@ def test_names_pin_flows_and_keep_them_off(dataset: Dataset, tmp_path: Path) -> 
     assert off["runner_up_cost"] is None
 
 
-@pytest.mark.parametrize("limit", [2, {"s0": 0, "s3": 1}, "file"])
+@pytest.mark.parametrize("in_a_file", [False, True])
+@pytest.mark.parametrize("limit", [2, {"s0": 0, "s3": 1}])
 def test_memberships_are_limited_for_all_or_by_name(
-    dataset: Dataset, limit: int | dict[Any, Any] | str, tmp_path: Path
+    dataset: Dataset, limit: int | dict[str, int], in_a_file: bool, tmp_path: Path
 ) -> None:
-    if limit == "file":
-        limit = {"s1": 0, "s2": 1}
-        rows = "".join(f"{name},{most}\n" for name, most in limit.items())
-        (tmp_path / "limits.csv").write_text(f"subscriber,channels\n{rows}")
-        given: int | dict[Any, Any] | Path = tmp_path / "limits.csv"
-    else:
-        given = limit
+    given: int | dict[str, int] | Path = limit
+    if in_a_file:
+        each = {f"s{i}": 2 for i in range(SUBSCRIBERS)} if isinstance(limit, int) else limit
+        rows = "".join(f"{name},{most}\n" for name, most in each.items())
+        given = tmp_path / "limits.csv"
+        given.write_text(f"subscriber,channels\n{rows}")
     made = fanplan.channels(dataset, 4, max_channels_per_subscriber=given)
     joined = [row["subscriber"] for row in table(made.save(tmp_path / "p"), "channel_subscribers")]
     for subscriber in (f"s{i}" for i in range(SUBSCRIBERS)):
@@ -177,10 +176,6 @@ def test_explanations_of_flow_topic_and_subscriber(dataset: Dataset) -> None:
 
 def test_the_first_interrupt_keeps_the_best_plan_so_far(dataset: Dataset, tmp_path: Path) -> None:
     class Interrupting(Quiet):
-        @contextmanager
-        def stage(self, _name: Any) -> Iterator[None]:
-            yield self
-
         def update(self, *, best: float) -> None:  # noqa: ARG002
             if not stop.asked:
                 os.kill(os.getpid(), signal.SIGINT)
@@ -241,9 +236,8 @@ def test_a_bad_table_of_limits_is_told(
 def test_limits_that_cannot_be_met_name_the_binding_one_and_what_would_do(
     dataset: Dataset,
 ) -> None:
-    limits = {"unicast_limit": 0.0, "max_channel_rate": 20.0}
     with pytest.raises(InfeasibleError, match="max_channel_rate") as caught:
-        fanplan.channels(dataset, 3, **limits)
+        fanplan.channels(dataset, 3, unicast_limit=0.0, max_channel_rate=20.0)
     enough = caught.value.value / 2.0
     made = fanplan.channels(dataset, 3, unicast_limit=0.0, max_channel_rate=enough * 1.001)
     assert made.section.unicast_fraction == 0

@@ -65,7 +65,8 @@ def test_a_row_costs_what_it_adds_and_the_runner_up_is_the_cheapest_other_place(
         assert told["runner_up"] == "none"
         return
     assert np.isclose(told["runner_up_cost"], min(tried.values()))
-    name = {(): "unicast"} | {(j,): f"channel {j}" for j in range(CHANNELS)}
+    name: dict[tuple[int, ...], str] = {(j,): f"channel {j}" for j in range(CHANNELS)}
+    name[()] = "unicast"
     assert told["runner_up"] in {
         name[mine] for mine, price in tried.items() if np.isclose(price, told["runner_up_cost"])
     }

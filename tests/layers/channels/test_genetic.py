@@ -18,6 +18,7 @@ from fanplan.core.stop import never
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.published.genetic.atomic import RowGenes
 from fanplan.layers.channels.published.genetic.evolve import (
     Generation,
     advance,
@@ -56,7 +57,7 @@ from fanplan.layers.channels.published.genetic.problem import (
     SubscriptionProblem,
     generated_subscriptions,
 )
-from fanplan.layers.channels.published.genetic.weight import row_weight
+from fanplan.layers.channels.published.genetic.weight import Kind, row_weight
 from fanplan.workload.generators.subjects import ContentParams, generate_content
 
 # Table 1: the subscription set S.
@@ -394,10 +395,13 @@ def test_stop_rules() -> None:
     state = advance(first_state(PROBLEM, content_, 0), 2000)
     assert state.iteration < 2000
     assert state.best_cost <= 0.95 * state.first_cost
-    asked = []
-    advance(
-        first_state(PROBLEM, patient, 0), 10, lambda cost: asked.append(cost) or len(asked) == 3
-    )
+    asked: list[float] = []
+
+    def third_time(cost: float) -> bool:
+        asked.append(cost)
+        return len(asked) == 3
+
+    advance(first_state(PROBLEM, patient, 0), 10, third_time)
     assert len(asked) == 3
 
 
@@ -462,7 +466,7 @@ def counted(interest: InterestProblem, map: ChannelMap) -> tuple[float, float, f
 
 @pytest.mark.parametrize("heavy", [None, 0.3, 1.0])
 @pytest.mark.parametrize("probability", ["volume", "hits"])
-def test_nobody_is_missed_and_the_ledger_is_right(heavy: Any, probability: str) -> None:
+def test_nobody_is_missed_and_the_ledger_is_right(heavy: Any, probability: Kind) -> None:
     params = GeneticParams(3, heavy=heavy, probability=probability, **SHORT)
     atomic = AtomicParams(3, heavy=heavy)
     for made in (
@@ -495,14 +499,18 @@ def test_weight_in_bytes_decides_on_the_heavy_part_and_the_cost() -> None:
     # The messages of one topic are a thousand times as long as all others.
     long = np.where(PROBLEM.row_topic == 0, 1000.0, 1.0)
     interest = replace(PROBLEM.interest, bytes=PROBLEM.interest.messages * long)
-    problem, how = replace(PROBLEM, interest=interest), {"heavy": 0.2, "probability": "volume"}
+    problem = replace(PROBLEM, interest=interest)
+    how: dict[str, Any] = {"heavy": 0.2, "probability": "volume"} | SHORT
     states = {
-        unit: first_state(problem, GeneticParams(3, weight=unit, **how, **SHORT), 0)
+        unit: first_state(problem, GeneticParams(3, weight=unit, **how), 0)
         for unit in ("messages", "bytes")
     }
-    assert states["bytes"].genes.weight == pytest.approx(states["messages"].genes.weight * long)
+    messages, sizes = (states[unit].genes for unit in ("messages", "bytes"))
+    assert isinstance(messages, SubscriptionGenes)
+    assert isinstance(sizes, SubscriptionGenes)
+    assert sizes.weight == pytest.approx(messages.weight * long)
     own = np.flatnonzero(problem.topic == 0)
-    assert np.isin(own, states["bytes"].genes.chosen).all()
+    assert np.isin(own, sizes.chosen).all()
     assert not np.isin(own, states["messages"].genes.chosen).all()
 
 
@@ -510,6 +518,7 @@ def test_weight_in_bytes_decides_on_the_heavy_part_and_the_cost() -> None:
 @given(st.integers(0, 200))
 def test_costs_of_settled_maps_are_what_is_unwanted(seed: int) -> None:
     state = advance(first_atomic(PROBLEM.interest, AtomicParams(4), seed), 2)
+    assert isinstance(state.genes, RowGenes)
     rates, interest = PROBLEM.interest.rates, PROBLEM.interest
     for map, costs in zip(state.population, state.costs, strict=True):
         for g in range(4):

@@ -17,7 +17,7 @@ from fanplan.core.ledger import cost, excess_percent
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs, from_workload
-from fanplan.data.interest import InterestProblem
+from fanplan.data.interest import InterestProblem, Rows
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap, count_overlaps
 from fanplan.layers.channels.published.interest_vectors import (
@@ -77,7 +77,7 @@ weights = st.builds(Weights, weight, weight, weight)
 every_step = pytest.mark.parametrize("name", sorted(FIRST_STEPS))
 
 
-def drawn_problem(seed: int, flows: int = 9, users: int = 6, kind: str = "flow") -> Any:
+def drawn_problem(seed: int, flows: int = 9, users: int = 6, kind: Rows = "flow") -> Any:
     """Everyone wants every flow with chance 1/2; some audiences are equal, some rates 0."""
     rng = np.random.default_rng(seed)
     wanted = rng.random((flows, users)) < 0.5
@@ -85,7 +85,8 @@ def drawn_problem(seed: int, flows: int = 9, users: int = 6, kind: str = "flow")
     wanted[:, rng.integers(users)] |= ~wanted.any(axis=1)
     rates = rng.integers(0, 9, flows).astype(float)
     names = [f"s{i}" for i in range(users)]
-    return from_pairs(*np.nonzero(wanted), rates, names=names, kind=kind)
+    row, user = np.nonzero(wanted)
+    return from_pairs(row, user, rates, names=names, kind=kind)
 
 
 def dense(left: Any, right: Any, rows: int, columns: Any) -> Any:
@@ -111,7 +112,7 @@ def assert_serves(problem: InterestProblem, map: ChannelMap, w: Weights) -> Any:
     return measured
 
 
-def excess(problem: InterestProblem, map: ChannelMap) -> Any:
+def excess(problem: InterestProblem, map: ChannelMap) -> float:
     w = Weights()
     return excess_percent(cost(analytic_ledger(problem, map), w), perfect(problem, w))
 
@@ -120,7 +121,7 @@ def excess(problem: InterestProblem, map: ChannelMap) -> Any:
 @few
 @given(seeds, weights, st.integers(1, 9), st.sampled_from(["flow", "class"]))
 def test_everyone_is_served_and_the_seed_decides(
-    name: str, seed: int, w: Weights, channels: int, kind: str
+    name: str, seed: int, w: Weights, channels: int, kind: Rows
 ) -> None:
     problem = drawn_problem(seed, kind=kind)
     params = FirstStepParams(channels, w)
@@ -222,7 +223,7 @@ def squared_error(problem: InterestProblem, channel: Any, channels: int) -> Any:
 
 @few
 @given(seeds, st.sampled_from(["flow", "class"]))
-def test_online_moves_lower_the_squared_error(seed: int, kind: str) -> None:
+def test_online_moves_lower_the_squared_error(seed: int, kind: Rows) -> None:
     problem = drawn_problem(seed, flows=20, users=8, kind=kind)
     state = drawn_centroids(problem, 4, seed)
     batch_pass(state)
@@ -293,7 +294,7 @@ def test_user_merge_takes_the_best_pair(seed: int, w: Weights) -> None:
     wanted = interest(problem)
     wanting, who = np.unique(problem.audience, return_inverse=True)
 
-    def group_cost(users: int) -> Any:
+    def group_cost(users: np.ndarray) -> Any:
         rows = wanted[:, wanting[users]].any(axis=1)
         return problem.messages[rows].sum() * (w.w2 + w.w1 * len(users))
 
@@ -309,7 +310,7 @@ def test_user_merge_goes_on_while_the_cost_falls(seed: int, w: Weights, channels
     assert (np.bincount(map.members.right) <= 1).all()
     wanted, y = interest(problem), dense(map.members.left, map.members.right, channels, 6)
 
-    def group_cost(users: int) -> Any:
+    def group_cost(users: np.ndarray) -> Any:
         rows = wanted[:, users].any(axis=1)
         return problem.messages[rows].sum() * (w.w2 + w.w1 * users.sum())
 
@@ -385,7 +386,7 @@ def test_bmd_on_a_large_sparse_system_is_no_better_than_random(human: Any) -> No
     assert math.isclose(excess(human, bmd(human, params, 0, never)), random)
 
 
-def second(problem, name, **options):
+def second(problem: InterestProblem, name: str, **options: Any) -> float:
     return excess(problem, hybrid(tock, name)(problem, HybridParams(20, **options), 0, never))
 
 

@@ -25,15 +25,16 @@ from fanplan.layers.channels.published.genetic.problem import (
 )
 from fanplan.layers.channels.stages.restarts import EPOCH, Searched, evolve_islands
 from fanplan.plan.made import Job
-from fanplan.workload.generators import load_kind
+from fanplan.workload.generators.subjects import SubjectsParams, generate_subjects
 
 PARAMS = GeneticParams(4, iterations=2 * EPOCH + 10)
 
 
 @pytest.fixture(scope="module")
 def problem() -> SubscriptionProblem:
-    kind = load_kind("subjects")
-    return generated_subscriptions(kind.generate(kind.params(subjects=50, subscribers=12), 1), 10.0)
+    return generated_subscriptions(
+        generate_subjects(SubjectsParams(subjects=50, subscribers=12), 1), 10.0
+    )
 
 
 def here(problem: SubscriptionProblem, islands: int) -> list[Generation]:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.core.prices import Weights
-from fanplan.core.stop import never
+from fanplan.core.stop import Stop, never
 from fanplan.data.build import from_pairs, from_workload
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.bounds import best_bounds
@@ -41,6 +41,7 @@ from fanplan.layers.channels.search.unicast_limit import fill_up
 from fanplan.workload.generators import load_kind
 
 USERS = 6
+THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
 QUICK: dict[str, Any] = {"swaps": 16, "passes": 4}
 weight = st.floats(0.2, 4.0)
 weights = st.one_of(st.just(Weights()), st.builds(Weights, weight, weight, weight))
@@ -57,12 +58,18 @@ def generated(name: str, **sizes: int) -> InterestProblem:
     return from_workload(kind.generate(kind.params(**sizes), 1))
 
 
+def wanted_by(wanted: np.ndarray, messages: np.ndarray) -> InterestProblem:
+    """Who wants what as a matrix, rows × users."""
+    row, user = np.nonzero(wanted)
+    return from_pairs(row, user, messages)
+
+
 def themed(rows: int, users: int, themes: int, seed: int) -> InterestProblem:
     """Rows that want a theme's users, give or take a few: what channels are good for."""
     random = np.random.default_rng(seed)
     theme = random.random((themes, users)) < 0.15
     wanted = theme[random.integers(0, themes, rows)] ^ (random.random((rows, users)) < 0.03)
-    return from_pairs(*np.nonzero(wanted), random.pareto(1.5, rows) + 0.1)
+    return wanted_by(wanted, random.pareto(1.5, rows) + 0.1)
 
 
 def tiny(seed: int) -> InterestProblem:
@@ -71,6 +78,16 @@ def tiny(seed: int) -> InterestProblem:
     wanted[np.arange(9), random.integers(0, 7, 9)] = True
     sets = [set(np.flatnonzero(row)) for row in wanted]
     return make_problem(sets, random.integers(1, 20, 9), 7)
+
+
+def listened(heard: list[float]) -> Stop:
+    """Never stops, and keeps what it was told."""
+
+    def stop(best: float) -> bool:
+        heard.append(best)
+        return False
+
+    return stop
 
 
 def cost_of(problem: InterestProblem, map: ChannelMap, w: Weights | None = None) -> float:
@@ -111,8 +128,8 @@ def test_valid_and_between_bound_and_unicast(
     problem: InterestProblem, w: Weights, channels: int, multiple: bool
 ) -> None:
     params = KmodesParams(channels, w, multiple=multiple, **QUICK)
-    reported = []
-    map = kmodes(problem, params, 1, lambda best: bool(reported.append(best)))
+    reported: list[float] = []
+    map = kmodes(problem, params, 1, listened(reported))
     total = cost_of(problem, map, w)
     unicast = w.unicast * float(problem.messages @ problem.audience_sizes)
     assert total <= unicast * (1 + 1e-9)
@@ -220,19 +237,19 @@ def test_same_map_on_any_number_of_threads(options: Any, monkeypatch: pytest.Mon
     before = numba.get_num_threads()
     maps = []
     try:
-        for threads in sorted({1, min(2, numba.config.NUMBA_NUM_THREADS), before}):
+        for threads in sorted({1, min(2, THREADS), before}):
             numba.set_num_threads(threads)
             maps.append(kmodes(problem, params, 5, never))
     finally:
         numba.set_num_threads(before)
-    assert len(maps) >= 1 + (numba.config.NUMBA_NUM_THREADS > 1)
+    assert len(maps) >= 1 + (THREADS > 1)
     assert all(map == maps[0] for map in maps)
 
 
 def test_stopping_at_once_still_gives_a_valid_map() -> None:
     problem = themed(400, 40, 10, seed=3)
-    for options in ({}, {"unicast_limit": 0.0}, {"unicast_limit": 0.2}):
-        params = KmodesParams(8, starts=3, **options)
+    for limit in (None, 0.0, 0.2):
+        params = KmodesParams(8, starts=3, unicast_limit=limit)
         assert_within(problem, kmodes(problem, params, 1, lambda best: True), params)
 
 
@@ -243,10 +260,10 @@ def test_seeding_stops_between_channels_and_reports_what_it_has(
     monkeypatch.setattr(seed, "ROWS_AT_A_TIME", 0)
     problem = themed(400, 40, 10, seed=3)
     task = make_task(problem, KmodesParams(8))
-    heard = []
+    heard: list[float] = []
     told, ended = (
         Effort(task.params, np.random.default_rng(1), stop, 0.0)
-        for stop in (lambda c: bool(heard.append(c)), lambda c: True)
+        for stop in (listened(heard), lambda c: True)
     )
     members = seed.seed_members(task.demand, 8, told)
     part = seed.seed_members(task.demand, 8, ended)
@@ -266,8 +283,9 @@ def test_flips_serve_everybody_at_no_higher_cost(
     task = make_task(problem, params)
     demand = task.priced(task.rules.hard)
     nothing = empty_cover(demand.size, demand.users, channels)
-    cover = serve_by_clusters(demand, nothing, task.rules, np.arange(channels))
-    cover = perturbed(cover, task.rules, np.random.default_rng(seed))
+    served = serve_by_clusters(demand, nothing, task.rules, np.arange(channels))
+    assert served is not None
+    cover = perturbed(served, task.rules, np.random.default_rng(seed))
     assume(is_served(demand, cover, task.rules.hard))
     after = flip_members(demand, cover, task.rules)
     assert is_served(demand, after, task.rules.hard)
@@ -292,9 +310,7 @@ def test_never_worse_than_the_papers_methods_under_the_same_limit(
 
 def test_multicast_alone_is_no_worse_than_rows_moved_one_by_one() -> None:
     """Without structure, user clusters and modes lose to plain moves: these must be tried too."""
-    problem = from_pairs(
-        *np.nonzero(np.random.default_rng(8).random((100, 60)) < 0.1), np.ones(100)
-    )
+    problem = wanted_by(np.random.default_rng(8).random((100, 60)) < 0.1, np.ones(100))
     ours = kmodes(problem, KmodesParams(8, unicast_limit=0.0, **QUICK), 1, never)
     moved = tock(problem, FirstStepParams(8), 1, never)
     assert cost_of(problem, ours) <= cost_of(problem, moved)
@@ -304,7 +320,7 @@ def test_more_unicast_allows_a_lower_cost_also_between_the_ends() -> None:
     """Without structure, a price finds multicast alone or nearly all unicast, nothing between."""
     wanted = np.random.default_rng(8).random((150, 60)) < 0.06
     wanted[:, 0] = True
-    problem = from_pairs(*np.nonzero(wanted), np.ones(150))
+    problem = wanted_by(wanted, np.ones(150))
     costs = [
         cost_of(problem, kmodes(problem, KmodesParams(8, unicast_limit=f, **QUICK), 1, never))
         for f in (0.0, 0.2, 0.4, 0.6)
@@ -430,9 +446,8 @@ def test_wrong_parameters_are_named(options: Any, match: str) -> None:
 def test_recorded_parameters_are_plain() -> None:
     problem = make_problem([{0, 1}, {1}], [1.0, 1.0], 2)
     start = kmodes(problem, KmodesParams(1), 1, never)
-    params = KmodesParams(
-        1, start=start, max_channels_per_subscriber=np.array([1, 1]), pinned=(np.int64(0),)
-    )
+    numbers: dict[str, Any] = {"max_channels_per_subscriber": np.array([1, 1])}
+    params = KmodesParams(1, start=start, pinned=tuple(np.zeros(1, int)), **numbers)
     recorded = json.loads(json.dumps(params.recorded()))
     assert recorded["start"] is True
     assert recorded["max_channels_per_subscriber"] == [1, 1]

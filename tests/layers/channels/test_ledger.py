@@ -64,7 +64,7 @@ def equation_1(x: Any, y: Any, t: Any, rate: Any, w: Weights) -> float:
     )
     sent = sum(x[i, j] * rate[i] for i, j in np.ndindex(x.shape))
     unicast = sum(t[i, h] * rate[i] for i, h in np.ndindex(t.shape))
-    return w.w1 * received + w.w2 * sent + w.w3 * (w.w1 + w.w2) * unicast
+    return float(w.w1 * received + w.w2 * sent + w.w3 * (w.w1 + w.w2) * unicast)
 
 
 def completed(wanted: Any, x: Any, y: Any, t: Any) -> Any:

@@ -121,7 +121,7 @@ def test_classes_choose_as_well_as_trying_every_channel(seed: int) -> None:
     for row in range(problem.interest.size):
         own = np.arange(*problem.segments.starts[row : row + 2])
         before, tried = (sets[own].copy(), past[row]), []
-        for option in product(*(singles(search, k) for k in own)):
+        for option in product(*(singles(search, k) for k in own.tolist())):
             sets[own], past[row] = option, False
             tried.append(judged_price(problem, params, search))
         past[row] = True
@@ -135,8 +135,8 @@ def test_classes_choose_as_well_as_trying_every_channel(seed: int) -> None:
 def singles(search: DeliverySearch, segment: int) -> list[np.ndarray]:
     """No channel, and each one of the domain."""
     domain, width = search.wishes.domain[segment], search.now.state.sets.shape[1]
-    channels = np.flatnonzero(search.start.domain == domain) if domain >= 0 else []
-    return [np.array([j] + [-1] * (width - 1)) for j in (-1, *channels)]
+    channels = np.flatnonzero((search.start.domain == domain) & (domain >= 0))
+    return [np.array([j] + [-1] * (width - 1)) for j in (-1, *channels.tolist())]
 
 
 def test_little_is_left_to_gain_on_worlds_that_can_be_solved() -> None:

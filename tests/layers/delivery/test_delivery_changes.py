@@ -54,7 +54,7 @@ class Two:
         running = numbers(before, after, True)
         after = {running[number]: group for number, group in after.items()}
         sites = {name: f"z{z}" for name, z in zip(names_of(old), old.domain, strict=True) if z >= 0}
-        channels = world_between(truth_of(old), *(sent(f) for f in self.found), True)
+        channels = world_between(truth_of(old), sent(self.found[0]), sent(self.found[1]), True)
         brokers = BrokerWorld(
             *shapes,
             matched_trees(*shapes),
@@ -99,7 +99,8 @@ def random_delivery(problem: DeliveryProblem, params: DeliveryParams, seed: int)
 
 
 def names_of(problem: DeliveryProblem) -> list[str]:
-    return problem.brokers.to_pylist()
+    names: list[str] = problem.brokers.to_pylist()
+    return names
 
 
 def shape_of(problem: DeliveryProblem) -> Shape:
@@ -168,6 +169,7 @@ NAMES = {"join": "members", "leave": "members", "carry": "carried", "drop": "car
 NAMES |= {"unicast": "unicast", "end_unicast": "unicast", "direct": "direct"}
 NAMES |= {"end_direct": "direct", "entry": "entries", "end_entry": "entries"}
 NAMES |= {"use_group": "used", "end_group": "used", "link": "links", "unlink": "links"}
+KEYS: dict[str, tuple[str, ...]]
 KEYS = {"members": ("channel", "subscriber"), "carried": ("channel", "flow")}
 KEYS |= {"unicast": ("flow", "subscriber"), "direct": ("flow",), "used": ("group",)}
 KEYS |= {"entries": ("group", "from_broker", "to_broker"), "links": ("from_broker", "to_broker")}
@@ -178,10 +180,11 @@ class ByHand:
     """What stands, as sets of names."""
 
     def __init__(self, two: Two, world: DeliveryWorld, new: bool) -> None:
-        self.problem, self.world = two.problems[0], world
+        assert world.brokers is not None
+        self.problem, self.world, self.brokers = two.problems[0], world, world.brokers
         self.domain = dict(enumerate(world.channels.domains))
-        channels, groups = world.channels, (world.brokers.groups.old, world.brokers.groups.new)[new]
-        plan, shape = ((channels.old, world.brokers.old), (channels.new, world.brokers.new))[new]
+        channels, groups = world.channels, (self.brokers.groups.old, self.brokers.groups.new)[new]
+        plan, shape = ((channels.old, self.brokers.old), (channels.new, self.brokers.new))[new]
         users, width = channels.users, channels.channels
         self.sets: dict[str, set[tuple[Any, ...]]] = {
             "members": {(k // users, f"s{k % users}") for k in plan.members.tolist()},
@@ -221,7 +224,7 @@ class ByHand:
             self.require_carried(root, frozenset(self.needed(root, wanting - heard, heard)))
 
     def site(self, broker: str) -> str | None:
-        return self.world.brokers.sites[0].get(broker)
+        return self.brokers.sites[0].get(broker)
 
     def needed(self, root: str, lone: set[str], heard: set[str]) -> Iterator[str]:
         """Home brokers of those without a channel, and the nearest one of every other domain."""
@@ -229,7 +232,7 @@ class ByHand:
         yield from ends
         for site in {self.site(self.home[who]) for who in heard}:
             if site not in {self.site(b) for b in ends} | {self.site(root)}:
-                inside = [b for b in sorted(self.world.brokers.sites[0]) if self.site(b) == site]
+                inside = [b for b in sorted(self.brokers.sites[0]) if self.site(b) == site]
                 yield min(inside, key=lambda b: (self.hops(root)[b], b))
 
     def hops(self, root: str) -> dict[str, int]:
@@ -246,7 +249,7 @@ class ByHand:
     def require_carried(self, root: str, ends: frozenset[str]) -> None:
         """By the group of just these brokers, if one is in use; else over the tree."""
         assert ends <= self.hops(root).keys(), "the tree is cut"
-        known = self.world.brokers.groups.old | self.world.brokers.groups.new
+        known = self.brokers.groups.old | self.brokers.groups.new
         for (number,) in self.sets["used"]:
             group = known[number]
             if (group.root, group.members) == (root, ends):
@@ -258,7 +261,7 @@ class ByHand:
 
     def goes(self, number: int, a: str, b: str) -> bool:
         """Whether an entry is a shortcut, or over a link that stands."""
-        brokers = self.world.brokers
+        brokers = self.brokers
         both = ((brokers.groups.old, brokers.old), (brokers.groups.new, brokers.new))
         over = all(by_name(a, b) in s.trees[0] for groups, s in both if number in groups)
         return not over or by_name(a, b) in self.sets["links"]
@@ -328,7 +331,7 @@ def test_a_class_that_leaves_direct_has_all_it_needs_first() -> None:
         two = two_deliveries(seed, False)
         world = two.world()
         rows = staged(world, 1).changes.to_pylist()
-        at = {}
+        at: dict[tuple[str, str], list[int]] = {}
         for place, row in enumerate(rows):
             at.setdefault((row["action"], row["flow"]), []).append(place)
         last_group = max((p for p, r in enumerate(rows) if r["action"] == "use_group"), default=-1)

@@ -29,7 +29,7 @@ def enterprise(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     folder = tmp_path_factory.mktemp("enterprise")
     params = EnterpriseParams(flows=40, users=30, sites=3, brokers_per_site=2, markets=6)
     made = load_kind("enterprise").generate(params, 1)
-    tables = made.tables | {"links": with_odd_links(made.tables["links"])}
+    tables = {**made.tables, "links": with_odd_links(made.tables["links"])}
     write_workload(replace(made, tables=tables), folder / "workload")
     assert run("ingest", folder / "workload", "--out", folder / "dataset", *HERE) == 0
     return folder / "dataset"
@@ -99,11 +99,12 @@ def test_layers_are_fixed_to_those_of_a_plan(
 def test_layers_are_left_out(
     enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("design", enterprise, "--fix", f"overlay={designed}", "--out", tmp_path / "plan")
-    code, told = answer(capsys, *words, "--without", "channels,marking,direct", *HERE)
+    words: tuple[Any, ...] = ("design", enterprise, "--fix", f"overlay={designed}")
+    words += ("--out", tmp_path / "plan", "--without", "channels,marking,direct")
+    code, told = answer(capsys, *words, *HERE)
     assert (code, told["direct"], told["parts"]["multicast"]) == (0, 0, 0)
     assert told["layers"] == ["overlay", "channels", "groups", "delivery"]
-    words: tuple[Any, ...] = ("design", enterprise, "--without", "overlay", "--channels", 4)
+    words = ("design", enterprise, "--without", "overlay", "--channels", 4)
     code, told = answer(capsys, *words, "--out", tmp_path / "flat", *HERE)
     assert (code, told["layers"]) == (0, ["channels", "delivery"])
     assert run("check", tmp_path / "flat", enterprise, *HERE) == 0
@@ -166,8 +167,9 @@ def test_designs_compare_and_become_each_other(
     assert (code, first, cost["values"][2]) == (0, "delivery", None)
     assert cost["best"] == ["plan"], "with more channels, and direct unicast, it costs less"
     assert told["notes"][0] == "no layer delivery in alone"
-    for words in ((), (enterprise,)):
-        code, way = answer(capsys, "diff", old, new, *words, "--steps-of", 40)
+    workloads: tuple[tuple[Path, ...], ...] = ((), (enterprise,))
+    for workload in workloads:
+        code, way = answer(capsys, "diff", old, new, *workload, "--steps-of", 40)
         assert (code, way["ok"], list(way["layers"])) == (0, True, ["delivery", "marking"])
         assert max(step["changes"] for step in way["steps"]) <= 40
     states = [way["layers"]["delivery"]["before"], way["steps"][-1]["after"]]

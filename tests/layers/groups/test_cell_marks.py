@@ -34,7 +34,9 @@ def random_boxes(rng: np.random.Generator, axes: list[int]) -> tuple[np.ndarray,
     return topic, broker, lo, hi
 
 
-def all_marks(grid: GroupGrid, boxes: tuple[np.ndarray, ...], room: int) -> dict[int, tuple]:
+def all_marks(
+    grid: GroupGrid, boxes: tuple[np.ndarray, ...], room: int
+) -> dict[int, tuple[Any, ...]]:
     """Signature, number of brokers and of those that want all, by cell with any."""
     topic, broker, lo, hi = boxes
     box, first = parts_met(grid, topic, lo, hi, room)

@@ -48,7 +48,7 @@ def test_a_point_has_the_group_of_its_cell(topics: list[Any], seed: int) -> None
     pairs = set(zip(numbers.tolist(), expected, strict=True)) - {(-1, None)}
     assert len({n for n, _ in pairs}) == len({where for _, where in pairs}) == len(pairs)
     inside = np.flatnonzero(numbers >= 0)
-    places = [[*expected[i][1], 0, 0, 0][:3] for i in inside]
+    places = [[*where[1], 0, 0, 0][:3] for where in expected if where is not None]
     again = numbers_of(grid, topic[inside], np.array(places).reshape(-1, 3))
     assert again.tolist() == numbers[inside].tolist()
     # Half of the cells have a group; it depends on the tree.
@@ -79,10 +79,10 @@ def test_cells_that_cannot_be_numbered_or_have_two_groups_are_refused() -> None:
     with pytest.raises(InputError, match=r"1e\+20 cells are too many to number"):
         grid_of([[edges] * 5])
     with pytest.raises(InputError, match="edges of axis 1 do not ascend"):
-        grid_of([[[0.0, 1.0], [0.0, 0.0]]])
+        grid_of([[edges, np.zeros(2)]])
     same, two = np.zeros(2, np.int32), np.array([0, 1], np.int32)
     with pytest.raises(InputError, match="a cell has two groups on the same tree"):
-        matcher_of(grid_of([[[0.0, 1.0]]]), same, same, two)
+        matcher_of(grid_of([[edges]]), same, np.zeros(2, np.int64), two)
     far = np.array([100], np.int32)
     with pytest.raises(InputError, match="on 101 trees are too many to number"):
         matcher_of(grid_of([[edges] * 4 + [np.arange(20.0)]]), far, np.zeros(1, int), far)

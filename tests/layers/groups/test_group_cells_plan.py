@@ -33,8 +33,9 @@ def _stages_are_there() -> Iterator[None]:
 
 def planned(folder: Path, world: World, full: bool, select: str = "top:100%") -> tuple[Path, Path]:
     dataset = write_cell_dataset(folder / "dataset", world, full)
-    mark = "cover" if full else "overlap"
-    made = fanplan.groups(fanplan.Dataset(dataset), select, cells=3, mark=mark)
+    made = fanplan.groups(
+        fanplan.Dataset(dataset), select, cells=3, mark="cover" if full else "overlap"
+    )
     return dataset, made.save(folder / "plan")
 
 

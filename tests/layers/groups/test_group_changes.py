@@ -107,7 +107,7 @@ class Counted(Group):
 
     looks = 0
 
-    def __getattribute__(self, name: str):
+    def __getattribute__(self, name: str) -> Any:
         if name in ("members", "entries", "cells"):
             Counted.looks += 1
         return super().__getattribute__(name)
@@ -115,7 +115,7 @@ class Counted(Group):
 
 def looks_per_step(groups: int) -> float:
     """How often groups are looked at for a change among many that stay."""
-    old = {
+    old: dict[int, Group] = {
         n: Counted(f"r{n % 3}", frozenset({f"b{n}"}), frozenset({(f"r{n % 3}", f"b{n}")}),
                    frozenset(), 1.0)
         for n in range(groups)
@@ -133,5 +133,5 @@ def looks_per_step(groups: int) -> float:
     return Counted.looks / len(rows)
 
 
-def test_a_step_costs_what_it_changes_however_many_groups_there_are():
+def test_a_step_costs_what_it_changes_however_many_groups_there_are() -> None:
     assert looks_per_step(80) < 2 * looks_per_step(20)

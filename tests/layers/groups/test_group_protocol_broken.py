@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,7 @@ def repeating_links(patch: Patch) -> None:
     """Receivers take a publication again that was sent again."""
     arrive = OrderedLinks._arrive
 
-    def careless(links: OrderedLinks, link: tuple, number: int, message: object) -> None:
+    def careless(links: OrderedLinks, link: TreeLink, number: int, message: Message) -> None:
         if isinstance(message, Publication) and not links.is_new(link, number):
             links.receivers[link[1]](link[0][1], message)
         arrive(links, link, number, message)
@@ -75,7 +76,7 @@ def no_merging_of_entries(patch: Patch) -> None:
     """A bypassed broker's way stays beside the shortcut."""
     receive = Broker.receive
 
-    def keep_both(broker: Broker, sender: int, message: object) -> None:
+    def keep_both(broker: Broker, sender: int, message: Any) -> None:
         via = getattr(message, "via", None)
         receive(broker, sender, message)
         if via is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from fanplan.core.errors import InputError
 from fanplan.core.progress import quiet
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.ingest import ingest_workload
-from fanplan.layers.groups.params import Grouping
+from fanplan.layers.groups.params import Grouping, Mark
 from fanplan.layers.groups.problem.dataset import FoundGroups, load_groups
 from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.stages.groups import group_stages
@@ -147,7 +147,8 @@ def test_groups_are_what_points_say(spark: SparkSession, tmp_path: Path) -> None
     world = World(0)
     source = Derived(lambda: spark, world.write(tmp_path / "dataset"), quiet())
     cells = Counter(world.cell(t, *point) for t, _, *point in world.sent)
-    for mark, least in (("cover", 0.0), ("overlap", 3.0)):
+    kinds: list[tuple[Mark, float]] = [("cover", 0.0), ("overlap", 3.0)]
+    for mark, least in kinds:
         found = found_in(source, Grouping(CELLS, mark, least))
         assert found.problem.routes.messages.sum() == len(world.sent)
         senders = {
@@ -202,7 +203,7 @@ def test_the_papers_workload_from_its_tables(spark: SparkSession, tmp_path: Path
     known = read_brokers(dataset).names.to_pylist()
     place = np.array([known.index(name) for name in names("b", params.brokers).to_pylist()])
     trees = hung_at(place[links], place[:1], params.brokers)
-    sets = Counter()
+    sets: defaultdict[tuple[int, ...], float] = defaultdict(float)
     for cell in range(params.cells):
         own = world.leaves[world.starts[cell] : world.starts[cell + 1]]
         sets[tuple(sorted(place[own].tolist()))] += float(world.messages[cell])

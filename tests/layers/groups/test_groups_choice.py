@@ -29,7 +29,7 @@ PRICES = GroupPrices(matched=3.0, forwarded=2.0, entry=0.5, control=0.25)
 
 
 def cost(ledger: GroupsLedger, prices: GroupPrices) -> float:
-    traffic = prices.matched * ledger.matches + prices.forwarded * ledger.received.sum()
+    traffic = prices.matched * ledger.matches + prices.forwarded * float(ledger.received.sum())
     return traffic + prices.entry * ledger.entries + prices.control * ledger.control
 
 

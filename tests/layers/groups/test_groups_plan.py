@@ -91,9 +91,9 @@ def test_plans_of_all_kinds_pass(
     if table is not None and not len(table):
         return
     path = write_group_dataset(folder / "d", names, routes, links, table)
+    wishes: dict[str, Any] = {"rank": rank, "shortcuts": shortcuts, "trees": trees}
     prices = {"matched": 2.0, "entry": 0.5}
-    wishes = {"rank": rank, "shortcuts": shortcuts, "trees": trees, "prices": prices}
-    made = fanplan.groups(fanplan.Dataset(path), select, **wishes)
+    made = fanplan.groups(fanplan.Dataset(path), select, prices=prices, **wishes)
     result = check_plan(made.save(folder / "plan"), path)
     assert (result.violations, result.missed) == ((), 0)
     told = made.summary()
@@ -171,8 +171,9 @@ def test_each_publisher_has_its_shortest_paths(tmp_path: Path) -> None:
 # ---- wrong plans
 
 
-def rows(folder: Path, table: str) -> list[dict[Any, Any]]:
-    return pq.read_table(folder / f"{table}.parquet").to_pylist()
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(folder / f"{table}.parquet").to_pylist()
+    return found
 
 
 def edit(folder: Path, table: str, change: Callable[..., Any]) -> None:
@@ -189,6 +190,10 @@ def amend(folder: Path, **changes: Any) -> None:
 
 def first(content: list[dict[Any, Any]], **changes: Any) -> list[dict[Any, Any]]:
     return [content[0] | changes, *content[1:]]
+
+
+def first_is(name: str, value: int) -> Callable[..., Any]:
+    return lambda content: first(content, **{name: value})
 
 
 # All groups in order of members × messages: 0 to D; 1 to A, B, C, D; 2 to A and C.
@@ -253,7 +258,7 @@ WRONG = {
     **{
         name: (
             "virtual_groups",
-            lambda r, name=name: first(r, **{name: 99}),
+            first_is(name, 99),
             f"virtual_groups: {name} (1): group 0: stated 99",
         )
         for name in ("members", "messages", "unwanted", "entries", "control", "benefit")
@@ -286,7 +291,7 @@ def test_what_is_wrong_in_a_table_is_named(made: tuple[Path, Path], plan: Path, 
 
 def test_a_member_that_is_bypassed_is_named(tmp_path: Path) -> None:
     """K wants what A gets below it."""
-    sent = {(6, (0, 4)): 2.0}
+    sent: dict[tuple[int, tuple[int, ...]], float] = {(6, (0, 4)): 2.0}
     path = write_group_dataset(tmp_path / "d", NAMES, routes_of(sent), LINKS)
     plan = fanplan.groups(fanplan.Dataset(path), "top:100%").save(tmp_path / "plan")
     edit(plan, "group_links", lambda r: [x for x in r if x["to_broker"] == "K"])
@@ -304,8 +309,8 @@ def test_the_same_group_twice_is_named(made: tuple[Path, Path], plan: Path) -> N
 
 
 COUNTS = ("brokers", "roots", "groups", "selected", "covered", "value")
-LEDGER = ("publications", "delay", "messages", "matches", "saving", "entries", "link_messages")
-LEDGER += ("matches_total", "unwanted", "overhead")
+LEDGER = ["publications", "delay", "messages", "matches", "saving", "entries", "link_messages"]
+LEDGER += ["matches_total", "unwanted", "overhead"]
 
 
 def test_what_is_wrong_in_the_record_is_named(made: tuple[Path, Path], plan: Path) -> None:
@@ -325,7 +330,9 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
-def test_a_rule_that_is_not_kept_is_named(made, plan, rule):
+def test_a_rule_that_is_not_kept_is_named(
+    made: tuple[Path, Path], plan: Path, rule: tuple[str, str]
+) -> None:
     select, said = rule
     params = json.loads((plan / "plan.json").read_text())["groups"]["params"]
     amend(plan, params=params | {"select": select})

@@ -24,7 +24,7 @@ def test_covered_boxes_are_left_out(seed: int, axes: int, count: int) -> None:
     draw = np.random.default_rng(seed)
     group = draw.integers(0, 3, count)
     lo = draw.integers(0, 5, (count, axes)).astype(float)
-    hi = lo + draw.integers(1, 5, (count, axes))
+    hi = lo + draw.integers(1, 5, (count, axes)).astype(float)
     assert uncovered(group, lo, hi).tolist() == by_pairs(group, lo, hi).tolist()
 
 
@@ -32,7 +32,7 @@ def test_many_boxes_in_many_blocks() -> None:
     draw = np.random.default_rng(1)
     count = 8 * BLOCK
     lo = draw.integers(0, 200, (count, 2)).astype(float)
-    hi = lo + draw.integers(1, 30, (count, 2))
+    hi = lo + draw.integers(1, 30, (count, 2)).astype(float)
     group = np.zeros(count, np.int64)
     kept = uncovered(group, lo, hi)
     assert kept.tolist() == by_pairs(group, lo, hi).tolist()
@@ -44,7 +44,7 @@ def test_covering_nodes_are_those_of_all_pairs(seed: int, axes: int, count: int)
     draw = np.random.default_rng(seed)
     group, node = draw.integers(0, 2, count), draw.integers(0, 6, count)
     lo = draw.integers(0, 5, (count, axes)).astype(float)
-    hi = lo + draw.integers(1, 5, (count, axes))
+    hi = lo + draw.integers(1, 5, (count, axes)).astype(float)
     within = (lo[None] <= lo[:, None]).all(axis=2) & (hi[:, None] <= hi[None]).all(axis=2)
     within &= (group[:, None] == group) & (node[:, None] != node)
     within &= ~within.T | (node[:, None] > node)

@@ -22,7 +22,7 @@ from fanplan.layers.marking.stages.descriptors import COVERS
 TOPICS = {"q.a": (0, 1), "q.b": (1, 1), "alerts": (2, 0)}
 """Number and space of each topic."""
 
-FILTERS = {
+FILTERS: dict[tuple[str, int], list[tuple[list[float], list[float]]]] = {
     ("", 0): [([], [])],
     ("", 1): [([0.0], [100.0])],
     ("price < 20", 1): [([0.0], [20.0])],
@@ -154,7 +154,7 @@ def test_too_much_to_compare_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         }
     )
 
-    def found() -> list[tuple]:
+    def found() -> list[tuple[Any, ...]]:
         batches = descriptors._covered_regions(1, iter([rows]))
         return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 

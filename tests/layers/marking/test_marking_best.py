@@ -105,7 +105,7 @@ def test_no_valid_marking_costs_less_and_ties_are_s_links(priced: bool) -> None:
         best = exact_marking(problem)
         assert best.cost == least
         assert (best.publish == markings.all(axis=0)).all()
-        entangled += (best.part >= 0).any()
+        entangled += bool((best.part >= 0).any())
     assert entangled > 20
 
 
@@ -157,8 +157,8 @@ def test_the_largest_closure_is_that_of_brute_force(
     for owner, item in pairs:
         sets = sets[~sets[:, owner] | sets[:, item]]
     most = (sets * gain).sum(axis=1)
-    owner, item = np.array(pairs, np.int64).reshape(-1, 2).T
-    relation = gathered_pairs(owner, item, len(gain))
+    owners, items = np.array(pairs, np.int64).reshape(-1, 2).T
+    relation = gathered_pairs(owners, items, len(gain))
     wanted = sets[most == most.max()].any(axis=0)
     parts = np.array([0, len(gain)])
     assert (largest_closure(relation, np.array(gain), parts) == wanted).all()

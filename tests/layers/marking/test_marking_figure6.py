@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from marking_worlds import (
     FIGURE_7_LINKS,
     figure_7,
@@ -39,7 +40,7 @@ def test_figure_7_has_four_pairs_and_a_maximum_flow_of_2() -> None:
     problem = figure_7()
     gain = whole_gains(problem, descriptor_counts(problem))
     pairs = printed_pairs(problem, gain)
-    name = [FIGURE_7_LINKS[ends] for i in range(7) for ends in letters(problem, [i])]
+    name = [FIGURE_7_LINKS[ends] for i in range(7) for ends in letters(problem, np.array([i]))]
     assert {name[t] + name[q] for t, q in pairs} == {"ad", "bd", "af", "bf"}
     assert max_flow(gain, pairs) == 2
     assert {name[t] for t in (~printed_marking(problem)).nonzero()[0]} == {"e", "g"}

@@ -60,11 +60,12 @@ def covers_among(regions: Regions) -> Covers:
 def world(seed: int, shared: bool) -> tuple[MarkingProblem, Regions, Regions]:
     make = random_shared_problem if shared else random_source_problem
     problem, rng = make(seed, nodes=5), np.random.default_rng(seed)
-    roles = [draw_regions(rng, many) for many in (problem.published, problem.subscribed)]
-    counts = [np.zeros(len(problem.nodes), np.int64) for _ in roles]
-    for count, regions in zip(counts, roles, strict=True):
+    published, subscribed = (draw_regions(rng, m) for m in (problem.published, problem.subscribed))
+    counts = np.zeros((2, len(problem.nodes)), np.int64)
+    for count, regions in zip(counts, (published, subscribed), strict=True):
         count[[*regions]] = [len(own) for own in regions.values()]
-    return dataclasses.replace(problem, published=counts[0], subscribed=counts[1]), *roles
+    problem = dataclasses.replace(problem, published=counts[0], subscribed=counts[1])
+    return problem, published, subscribed
 
 
 def joint(regions: Regions, nodes: set[int]) -> int:

@@ -30,6 +30,7 @@ import fanplan
 from fanplan.core.errors import CheckError, InputError
 from fanplan.layers.marking.check.count import walk_ways
 from fanplan.layers.marking.ledger import descriptor_counts, violations
+from fanplan.layers.marking.params import ControlBy
 from fanplan.layers.marking.problem.marking import MarkedNetwork
 from fanplan.verbs.check import check_plan
 
@@ -44,7 +45,7 @@ def _stages_are_there() -> Iterator[None]:
 def random_network(seed: int, nodes: int = 8) -> tuple[MarkedNetwork, pa.Table]:
     """A tree with some more links, and trees that use them."""
     rng = np.random.default_rng(seed)
-    pairs = {tuple(sorted(pair)) for root in (0, 3, 5) for pair in random_tree(rng, root, nodes)}
+    pairs = {(min(pair), max(pair)) for root in (0, 3, 5) for pair in random_tree(rng, root, nodes)}
     names = [f"n{i}" for i in range(nodes)]
     given_links = links(sorted(pairs), rng.integers(1, 4, len(pairs)).astype(float).tolist())
     world = MarkedNetwork(pa.array(names), **random_counts(rng, nodes), links=given_links)
@@ -85,7 +86,7 @@ def test_markings_of_all_kinds_pass(
     tmp_path_factory: pytest.TempPathFactory,
     seed: int,
     trees: Any,
-    sending: str,
+    sending: ControlBy,
     storing: Any,
     raw: bool,
 ) -> None:
@@ -248,7 +249,7 @@ def amend(folder: Path, **changes: Any) -> None:
     path.write_text(json.dumps(content | {"marking": content["marking"] | changes}))
 
 
-def first(rows: int, **changes: Any) -> Any:
+def first(rows: list[dict[str, Any]], **changes: Any) -> list[dict[str, Any]]:
     return [rows[0] | changes, *rows[1:]]
 
 
@@ -280,8 +281,8 @@ def test_what_is_wrong_in_the_table_is_named(
     assert any(named in text for text in result.violations), result.violations
 
 
-RECORDED = ("nodes", "publishers", "subscribers", "published", "subscribed", "links", "p_links")
-RECORDED += ("s_links", "cost", "pub_everywhere", "sub_everywhere")
+RECORDED = ["nodes", "publishers", "subscribers", "published", "subscribed", "links", "p_links"]
+RECORDED += ["s_links", "cost", "pub_everywhere", "sub_everywhere"]
 
 
 def test_what_is_wrong_in_the_record_is_named(dataset: fanplan.Dataset, tmp_path: Path) -> None:

@@ -110,14 +110,15 @@ def test_it_gets_right_again_after_losses_restarts_and_bursts(trees: str) -> Non
 
 def test_prices_are_heeded() -> None:
     world = mesh(1, side=4)
-    prices = {"storing": np.arange(16) % 3 * 1.0, "sending": np.arange(24) % 4 * 0.5}
-    result = marking_churn(replace(world, **prices), MarkingChurn(15, seed=1))
+    storing, sending = (np.arange(16) % 3).astype(float), (np.arange(24) % 4).astype(float) / 2
+    priced = replace(world, storing=storing, sending=sending)
+    result = marking_churn(priced, MarkingChurn(15, seed=1))
     assert result.right
     assert result.runs["best"].rests[-1].cost != result.runs["best"].rests[-1].stored
 
 
 def test_a_course_depends_on_the_seed_alone() -> None:
-    options = {"events": 10, "loss": 0.1, "restarts": 2}
+    options: dict[str, Any] = {"events": 10, "loss": 0.1, "restarts": 2}
     first, again = (simulated("given", **options).summary() for _ in range(2))
     assert first == again
     assert first != simulated("given", seed=2, **options).summary()
@@ -177,7 +178,10 @@ def test_descriptors_of_one_who_left_do_not_go_on_in_a_circle(
     churn = MarkingChurn(trees="given")
     if loose:
         lift = SourceTreesLayer.lift
-        wrong = lambda *known: None if lift(*known) is None else frozenset()  # noqa: E731
+
+        def wrong(*known: Any) -> Any:
+            return None if lift(*known) is None else frozenset()
+
         monkeypatch.setattr(SourceTreesLayer, "lift", wrong)
     run = SchemeUnderWay("sub_everywhere", routing_of(world, "given", trees), churn)
     roots = [

@@ -22,10 +22,9 @@ Pose = Callable[[MarkedNetwork], MarkingProblem]
 
 def changed(world: MarkedNetwork, rng: np.random.Generator) -> MarkedNetwork:
     """One node has other descriptors: of publishers or of subscribers, often none at all."""
-    counts = {"published": world.published.copy(), "subscribed": world.subscribed.copy()}
-    role = counts[("published", "subscribed")[rng.integers(2)]]
-    role[rng.integers(1, world.size)] = rng.integers(0, 6) * rng.integers(2)
-    return replace(world, **counts)
+    counts = np.stack((world.published, world.subscribed))
+    counts[rng.integers(2), rng.integers(1, world.size)] = rng.integers(0, 6) * rng.integers(2)
+    return replace(world, published=counts[0], subscribed=counts[1])
 
 
 def given_world() -> tuple[MarkedNetwork, Pose]:
@@ -59,7 +58,7 @@ def test_after_each_join_and_leave_it_is_the_exact_marking(kind: str, steps: int
         assert (marking.publish == best.publish).all()
         assert (marking.part == best.part).all()
         assert marking.cost == best.cost
-        entangled += (best.part >= 0).any()
+        entangled += bool((best.part >= 0).any())
     assert (entangled > 30) == (kind != "shared")
 
 
@@ -102,7 +101,7 @@ def test_a_problem_with_other_trees_is_solved_all_the_same() -> None:
 
 
 def test_prices_of_storing_that_differ_are_heeded() -> None:
-    world = replace(worlds()["shared"][0], storing=np.arange(25) % 3 * 1.0)
+    world = replace(worlds()["shared"][0], storing=(np.arange(25) % 3).astype(float))
     problem = shared_problem(world, "n12")
     best = exact_marking(problem)
     assert remark(problem, best, problem).cost == best.cost

@@ -17,6 +17,8 @@ from fanplan.core.stop import never
 from fanplan.layers.overlay.allocation.allocation import (
     Allocation,
     AllocationParams,
+    Load,
+    Ranking,
     ranked_allocation,
     ranked_clients,
 )
@@ -27,7 +29,7 @@ from fanplan.layers.overlay.allocation.phases import Deployed, deployed, stable
 from fanplan.layers.overlay.published.similar import overlap_tree
 from fanplan.network.brokers import ClientProblem, Routes
 
-RANKINGS = ("gli", "gi", "gig", "baseline")
+RANKINGS: tuple[Ranking, ...] = ("gli", "gi", "gig", "baseline")
 
 
 def problem_of(
@@ -110,7 +112,9 @@ cases = st.tuples(st.integers(1, 10), st.integers(1, 30), st.integers(0, 10**6))
 
 @settings(max_examples=15, deadline=None)
 @given(cases, st.sampled_from(["estimate", "exact"]), st.sampled_from([0.4, 0.75, 1.0]))
-def test_loads_are_exact_and_limits_hold(case: tuple[int, int, int], load: str, lcf: float) -> None:
+def test_loads_are_exact_and_limits_hold(
+    case: tuple[int, int, int], load: Load, lcf: float
+) -> None:
     problem = problem_of(*case)
     params = AllocationParams(lcf=lcf, load=load)
     made = [ranked_allocation(problem, ranking, params, 1) for ranking in RANKINGS]
@@ -140,7 +144,7 @@ def fewest_by_trying(problem: ClientProblem, params: AllocationParams) -> int:
 
 @pytest.mark.parametrize("load", ["estimate", "exact"])
 @pytest.mark.parametrize("seed", range(6))
-def test_bound_is_below_the_optimum(seed: int, load: str) -> None:
+def test_bound_is_below_the_optimum(seed: int, load: Load) -> None:
     problem = problem_of(2, 3, seed, brokers=4, capacity=[4.0, 6.0, 9.0][seed % 3])
     params = AllocationParams(lcf=1.0, load=load)
     assert 1 <= fewest_brokers(problem, params) <= fewest_by_trying(problem, params)
@@ -192,7 +196,7 @@ def by_hand() -> ClientProblem:
         ("gig", [1, 2, 3, 0, 4]),  # the group of p1 (¾): s0, s1; then that of p0 (½): s2
     ],
 )
-def test_orders_by_hand(ranking: str, order: list[int]) -> None:
+def test_orders_by_hand(ranking: Ranking, order: list[int]) -> None:
     problem = by_hand()
     found = ranked_clients(problem, clients_of(problem), ranking, 0)
     assert found.tolist() == order

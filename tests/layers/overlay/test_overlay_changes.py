@@ -83,7 +83,7 @@ def test_any_overlay_becomes_any_other(
         with pytest.raises(InputError, match="no broker in common"):
             ordered_overlay(old, new, {})
         return
-    now, changes = old.copy(), Counter()
+    now, changes = old.copy(), Counter[str]()
     for unit in ordered_overlay(old, new, {}):
         for row in unit:
             now.apply(row)

@@ -83,7 +83,8 @@ def test_the_simulator_counts_the_same_without_congestion(
     latency = problem.latencies(edges)
     network = SimulatedNetwork(problem.size, edges, latency, np.zeros(len(edges)))
     trees = [RouteTree(member) for member in overlay.shape.members]
-    ways = spread_routes(network, problem.routes, trees, overlay.shape.of[problem.routes.source])
+    tree_of = overlay.shape.of[problem.routes.source].astype(np.int64)
+    ways = spread_routes(network, problem.routes, trees, tree_of)
     sent = publications_of(problem.routes, 1.0, 0)
     result = run_messages(network, ways, problem.capacity, sent, SimulationParams("none"))
     assert result.link.tolist() == overlay.ledger.link.tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -125,7 +126,8 @@ def tree_without(tree: Tree, link: int) -> np.ndarray:
     """Which of the halves each broker is in when a link is cut."""
     left = np.delete(tree.a, link), np.delete(tree.b, link)
     part = connected_parts(*left, tree.size)
-    return part == part[tree.a[link]]
+    half: np.ndarray = part == part[tree.a[link]]
+    return half
 
 
 @settings(max_examples=15, deadline=None)
@@ -177,7 +179,7 @@ def test_each_weight_of_the_objective_makes_a_difference(weight: str) -> None:
     assert links is not None
     found = {}
     for heavy in ("messages", "delay", "cost"):
-        weights = {name: 1.0 if name == heavy else 1e-6 for name in ("messages", "delay", "cost")}
+        weights: dict[str, Any] = {"messages": 1e-6, "delay": 1e-6, "cost": 1e-6} | {heavy: 1.0}
         found[heavy] = improved_tree(problem, ImproveParams(**weights), 0, never)
     figures = {
         name: {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import CheckError, InfeasibleError, InputError
-from fanplan.layers.overlay.params import RANKINGS
+from fanplan.layers.overlay.params import RANKINGS, LoadKind, Tree
 from fanplan.verbs.check import check_plan
 
 
@@ -60,7 +61,7 @@ def test_trees_of_all_kinds_pass(
     st.sampled_from(["exact", "estimate"]),
 )
 def test_allocations_of_all_kinds_pass(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, ranking: Any, load: str
+    tmp_path_factory: pytest.TempPathFactory, seed: int, ranking: Any, load: LoadKind
 ) -> None:
     folder = tmp_path_factory.mktemp("world")
     world = random_world(seed, brokers=16, capacity=40.0)
@@ -91,8 +92,9 @@ def test_several_trees_pass_and_never_cost_more(tmp_path: Path) -> None:
 def test_limits_hold_in_the_plan_and_are_recorded_by_name(
     dataset: fanplan.Dataset, tmp_path: Path
 ) -> None:
-    asked = {"degree": 3, "degrees": {"b0": 2}, "within": [("p0", ["b1", "s3"], 3)]}
-    plan = fanplan.overlay(dataset, diameter=4, **asked).save(tmp_path / "plan")
+    within = [("p0", ["b1", "s3"], 3)]
+    made = fanplan.overlay(dataset, diameter=4, degree=3, degrees={"b0": 2}, within=within)
+    plan = made.save(tmp_path / "plan")
     section = json.loads((plan / "plan.json").read_text())["overlay"]
     assert (section["limits"]["degree"], section["limits"]["degrees"]) == (3, {"b0": 2})
     assert section["limits"]["diameter"] == 4
@@ -113,7 +115,7 @@ def amend(folder: Path, **changes: Any) -> None:
     path.write_text(json.dumps(content | {"overlay": content["overlay"] | changes}))
 
 
-def another_end(rows: int) -> Any:
+def another_end(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first link leads elsewhere."""
     first = rows[0] | {"b": next(f"b{i}" for i in range(1, 5) if f"b{i}" != rows[0]["b"])}
     return [first, *rows[1:]]
@@ -261,16 +263,15 @@ def test_impossible_limits_say_what_would_do(dataset: fanplan.Dataset) -> None:
 
 def test_links_that_do_not_connect_are_named(tmp_path: Path) -> None:
     world = random_world(1, links=True)
-    apart = OverlayWorld(
-        world.capacity, world.publishers, world.subscribers, world.sent, world.links[:2]
-    )
+    assert world.links is not None
+    apart = replace(world, links=world.links[:2])
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", apart))
     with pytest.raises(InputError, match="no links lead from broker 'b0' to 'b3'"):
         fanplan.overlay(dataset)
 
 
 @pytest.mark.parametrize("metric", ["improved", "overlap", "interest", "random"])
-def test_one_broker_needs_none_of_the_given_links(tmp_path: Path, metric: str) -> None:
+def test_one_broker_needs_none_of_the_given_links(tmp_path: Path, metric: Tree) -> None:
     world = random_world(1, links=True)
     dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
     made = fanplan.allocate(dataset, metric=metric)

@@ -50,7 +50,8 @@ def is_tree(tree: Tree, size: int) -> bool:
 def heaviest_direction(tree: Tree, weight: np.ndarray) -> float:
     graph = nx.Graph(pairs_of(tree))
     graph.add_nodes_from(range(len(weight)))
-    return max(sum(weight[arc] for arc in nx.bfs_edges(graph, root)) for root in range(len(weight)))
+    roots = range(len(weight))
+    return max(float(sum(weight[arc] for arc in nx.bfs_edges(graph, root))) for root in roots)
 
 
 @st.composite
