@@ -29,8 +29,8 @@ from fanplan.boxes import matching
 from fanplan.data.ingest.joins import (
     CHUNK_ROWS,
     PointFiles,
-    _chunk_points,
     _index,
+    chunk_points,
     join_hits,
     join_wants,
 )
@@ -144,7 +144,7 @@ def part_hits(index: matching.BoxIndex, points: pa.Table) -> np.ndarray:
     hits = np.zeros(len(index.owner))
     for at in range(0, len(points), CHUNK_ROWS):
         chunk = points.slice(at, CHUNK_ROWS)
-        matching.count_hits(index, *_chunk_points(chunk, DIMS), hits)
+        matching.count_hits(index, *chunk_points(chunk, DIMS), hits)
     return hits
 
 
