@@ -18,7 +18,6 @@ from fanplan.core.stop import never
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap
-from fanplan.layers.channels.published.genetic.atomic import RowGenes
 from fanplan.layers.channels.published.genetic.evolve import (
     Generation,
     advance,
@@ -34,6 +33,7 @@ from fanplan.layers.channels.published.genetic.evolve import (
     wheel,
 )
 from fanplan.layers.channels.published.genetic.genes import (
+    RowGenes,
     SubscriptionGenes,
     first_population,
     map_costs,
