@@ -6,8 +6,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,11 +17,11 @@ from fanplan.workload.description_schema import (
     CategoryKeys,
     CoverMode,
     GridKind,
-    LimitKeys,
     NumberKeys,
     RateSource,
     TopicKeys,
     TopKeys,
+    WorkloadLimits,
     read_keys,
     suggestion,
     toml_string,
@@ -34,7 +33,6 @@ from fanplan.workload.topics import (
     WILDCARDS,
     TopicSyntax,
     is_pattern,
-    pattern_matches,
     problem_with_pattern,
 )
 
@@ -48,15 +46,6 @@ class TopicEntry:
 
     pattern: str
     space: int
-
-
-@dataclass(frozen=True)
-class WorkloadLimits:
-    """Bounds on one filter's boxes, one field's characters and one topic's grid cells."""
-
-    max_boxes: int = 1024
-    max_field_chars: int = 65_536
-    max_cells: int = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -83,29 +72,6 @@ class Description:
     def dimensions(self) -> int:
         """The largest number of attributes of any space."""
         return max(space.dimensions for space in self.spaces)
-
-    def space_of(self, topic: str) -> int | None:
-        """Position of a topic's space, or None if no entry covers the topic.
-
-        An exact entry comes first, then the first pattern in the order of the file. Without any
-        entries every topic is plain.
-        """
-        if not self.topics:
-            return 0
-        if topic in self._exact:
-            return self._exact[topic]
-        covering = (
-            e for e in self._patterns if pattern_matches(e.pattern, topic, self.topic_syntax)
-        )
-        return next((entry.space for entry in covering), None)
-
-    @cached_property
-    def _exact(self) -> dict[str, int]:
-        return {entry.pattern: entry.space for entry in self.topics}
-
-    @cached_property
-    def _patterns(self) -> tuple[TopicEntry, ...]:
-        return tuple(e for e in self.topics if is_pattern(e.pattern, self.topic_syntax))
 
 
 def load_description(folder: Path) -> Description:
@@ -201,7 +167,7 @@ def to_toml(description: Description) -> str:
         lines += [f"{key} = {toml_string(value)}"] if value else []
     lines += [f"seconds = {description.seconds!r}"] if description.seconds else []
     lines += ["", "[limits]"]
-    lines += [f"{key} = {value}" for key, value in asdict(description.limits).items()]
+    lines += [f"{key} = {value}" for key, value in description.limits.model_dump().items()]
     lines += ["", "[attributes]"]
     lines += [_attribute_line(attribute) for attribute in description.attributes.values()]
     for entry in description.topics:
@@ -283,8 +249,8 @@ class _Reader:
         self.problems: list[Problem] = []
         self.top = read_keys(TopKeys, raw, (), self.problems) or TopKeys()
         self.top_is_right = not self.problems
-        limits = read_keys(LimitKeys, self._table("limits"), ("limits",), self.problems)
-        self.limits = WorkloadLimits(**limits.model_dump()) if limits else WorkloadLimits()
+        limits = read_keys(WorkloadLimits, self._table("limits"), ("limits",), self.problems)
+        self.limits = limits or WorkloadLimits()
 
     def description(self, name: str) -> Description:
         attributes = dict(self._attributes())

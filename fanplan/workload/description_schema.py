@@ -45,7 +45,11 @@ class TopKeys(Keys):
     topics: dict[str, Any] = {}
 
 
-class LimitKeys(Keys):
+class WorkloadLimits(Keys):
+    """Bounds on one filter's boxes, one field's characters and one topic's grid cells."""
+
+    model_config = ConfigDict(frozen=True)
+
     max_boxes: Count = 1024
     max_field_chars: Count = 65_536
     max_cells: Count = 1_000_000

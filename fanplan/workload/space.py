@@ -106,21 +106,3 @@ class Box:
 
     lo: tuple[float, ...]
     hi: tuple[float, ...]
-
-    @property
-    def empty(self) -> bool:
-        return any(lo >= hi for lo, hi in zip(self.lo, self.hi, strict=True))
-
-    @property
-    def volume(self) -> float:
-        return math.prod(hi - lo for lo, hi in zip(self.lo, self.hi, strict=True))
-
-    def contains(self, point: tuple[float, ...]) -> bool:
-        return all(lo <= x < hi for lo, x, hi in zip(self.lo, point, self.hi, strict=True))
-
-    def meet(self, other: Box) -> Box:
-        """The intersection, possibly empty."""
-        return Box(
-            tuple(map(max, self.lo, other.lo)),
-            tuple(map(min, self.hi, other.hi)),
-        )

@@ -114,21 +114,3 @@ TREES = Table(
 )
 
 INPUT_TABLES = (SUBSCRIPTIONS, ADVERTISEMENTS, PUBLICATIONS, BROKERS, LINKS, TREES)
-
-
-def as_markdown(table: Table) -> str:
-    """The part of docs/workload.md that tells about one table."""
-    lines = [f"### {table.name}: {table.meaning}", ""]
-    lines += ["| column | type | default | meaning |", "| --- | --- | --- | --- |"]
-    lines += [_as_row(column) for column in table.columns]
-    if table.key:
-        lines += ["", f"Unique: {', '.join(table.key)}."]
-    return "\n".join(lines) + "\n"
-
-
-def _as_row(column: Column) -> str:
-    name = f"**{column.name}**" if column.required else column.name
-    bound = ", above 0" if column.positive else ""
-    bound += f", at least {column.at_least:g}" if column.at_least is not None else ""
-    unit = f" ({column.unit})" if column.unit else ""
-    return f"| {name} | {column.type}{bound} | {column.default} | {column.meaning}{unit} |"

@@ -44,20 +44,9 @@ def is_pattern(name: str, syntax: TopicSyntax) -> bool:
     return any(token in (special.one, special.rest) for token in tokens(name, syntax))
 
 
-def problem_with_topic(name: str, syntax: TopicSyntax) -> str | None:
-    """Why nothing can be published to this name, or None."""
-    problem = _problem_with_name(name, syntax)
-    if problem or syntax == "exact":
-        return problem
-    if is_pattern(name, syntax) or (syntax == "mqtt" and set(name) & set("+#")):
-        special = WILDCARDS[syntax]
-        return f"wildcards ({special.one} and {special.rest}) are only for subscriptions"
-    return None
-
-
 def problem_with_pattern(pattern: str, syntax: TopicSyntax) -> str | None:
     """Why nobody can subscribe to this name or pattern, or None."""
-    problem = _problem_with_name(pattern, syntax)
+    problem = problem_with_name(pattern, syntax)
     if problem or syntax == "exact":
         return problem
     special = WILDCARDS[syntax]
@@ -69,7 +58,7 @@ def problem_with_pattern(pattern: str, syntax: TopicSyntax) -> str | None:
     return None
 
 
-def _problem_with_name(name: str, syntax: TopicSyntax) -> str | None:
+def problem_with_name(name: str, syntax: TopicSyntax) -> str | None:
     """What is wrong with a name, whether or not it is a pattern."""
     if not name:
         return "it is empty"
@@ -84,30 +73,6 @@ def _problem_with_name(name: str, syntax: TopicSyntax) -> str | None:
     return None
 
 
-def pattern_matches(pattern: str, topic: str, syntax: TopicSyntax) -> bool:
-    """Whether a valid pattern covers a valid topic."""
-    if syntax == "exact":
-        return pattern == topic
-    special = WILDCARDS[syntax]
-    wanted, given = tokens(pattern, syntax), tokens(topic, syntax)
-    if _hides_system_topics(pattern, syntax) and topic.startswith("$"):
-        return False
-    if wanted[-1] == special.rest:
-        wanted = wanted[:-1]
-        least = len(wanted) + (0 if syntax == "mqtt" else 1)
-        if len(given) < least:
-            return False
-        given = given[: len(wanted)]
-    return len(wanted) == len(given) and all(
-        want in (special.one, token) for want, token in zip(wanted, given, strict=True)
-    )
-
-
-def _hides_system_topics(pattern: str, syntax: TopicSyntax) -> bool:
-    """In MQTT a wildcard at the first level does not cover topics that begin with ``$``."""
-    return syntax == "mqtt" and pattern[:1] in ("+", "#")
-
-
 def to_regex(pattern: str, syntax: TopicSyntax) -> str:
     """An anchored regular expression for valid topics, the same in Java's and in Python's dialect.
 
@@ -117,7 +82,9 @@ def to_regex(pattern: str, syntax: TopicSyntax) -> str:
     end = r"(?![\s\S])"
     if syntax == "exact":
         return f"^{re.escape(pattern)}{end}"
-    start = r"^(?!\$)" if _hides_system_topics(pattern, syntax) else "^"
+    # In MQTT a wildcard at the first level does not cover topics that begin with `$`.
+    hides_system = syntax == "mqtt" and pattern[:1] in ("+", "#")
+    start = r"^(?!\$)" if hides_system else "^"
     return start + _tokens_regex(tokens(pattern, syntax), syntax) + end
 
 

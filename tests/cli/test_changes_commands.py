@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
 from datasets import Flow, World, plan_dataset, write_dataset, write_manifest
+from meanings import as_markdown
 
 from fanplan.cli.changes_shown import meanings
 from fanplan.plan.changes import CHANGES
 from fanplan.verbs.save import save_plan
-from fanplan.workload.tables import as_markdown
 
 WORLD = World(
     (Flow(frozenset({0, 1}), 4.0), Flow(frozenset({1, 2}), 6.0), Flow(frozenset({2}), 1.0)), 3

@@ -11,11 +11,13 @@ from random import Random
 from typing import Any
 
 import duckdb
+import meanings
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from meanings import pattern_matches
 from pyspark.sql import SparkSession
 
 from fanplan.api import Dataset
@@ -24,7 +26,6 @@ from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.workload.description import load_description
 from fanplan.workload.selector import compile_selector
 from fanplan.workload.space import Space
-from fanplan.workload.topics import pattern_matches
 
 TOML = """
 topic_syntax = "nats"
@@ -126,7 +127,7 @@ def missing(filter_: str, topic: str) -> frozenset[str]:
 
 def space_of(case: Case, topic: str) -> Space:
     description = load_description(case.folder)
-    space = description.space_of(topic)
+    space = meanings.space_of(description, topic)
     assert space is not None
     return description.spaces[space]
 

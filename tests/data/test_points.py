@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from meanings import problem_with_topic, space_of
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,7 +15,7 @@ from fanplan.data.ingest.points import mark_topics, to_points, with_space
 from fanplan.data.read.formats import attribute_column
 from fanplan.workload.description import Description, TopicEntry
 from fanplan.workload.space import PLAIN, CategoryAttribute, NumberAttribute, Space
-from fanplan.workload.topics import TopicSyntax, problem_with_topic
+from fanplan.workload.topics import TopicSyntax
 
 PRICE = NumberAttribute("price", -5.0, 100.0)
 VENUE = CategoryAttribute("venue", ("N", "Q", "Z"))
@@ -128,4 +129,4 @@ def test_spaces_are_found_as_elsewhere(spark: SparkSession) -> None:
     names = ["quotes.a", "quotes.ibm", "quotes.a.b", "alerts", "alerts.x", "quotes", "x"]
     table = spark.createDataFrame([(name,) for name in names], "topic string")
     found = {row["topic"]: row["space"] for row in with_space(table, MARKET).collect()}
-    assert found == {name: MARKET.space_of(name) for name in names}
+    assert found == {name: space_of(MARKET, name) for name in names}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from meanings import pattern_matches
 from pyspark.sql import SparkSession
 
 from fanplan.data.ingest.regions import number_topics, topics_of_patterns
-from fanplan.workload.topics import TopicSyntax, pattern_matches, problem_with_pattern
+from fanplan.workload.topics import TopicSyntax, problem_with_pattern
 
 CASES: list[tuple[TopicSyntax, str, str, str]] = [("nats", ".", "*", ">"), ("mqtt", "/", "+", "#")]
 

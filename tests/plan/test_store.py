@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from datasets import Flow, World, plan_dataset, write_dataset
+from meanings import as_markdown
 
 from fanplan.core.errors import CheckError, InputError
 from fanplan.core.ledger import Ledger
@@ -30,7 +31,7 @@ from fanplan.plan.tables import (
 )
 from fanplan.verbs.check import check_plan
 from fanplan.verbs.save import load_plan, save_plan
-from fanplan.workload.tables import Table, as_markdown
+from fanplan.workload.tables import Table
 
 WORLD = World(
     (

@@ -11,17 +11,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from meanings import space_of
 
 from fanplan.core.errors import InputError
 from fanplan.workload.description import (
     Description,
     TopicEntry,
-    WorkloadLimits,
     load_description,
     parse_description,
     to_toml,
     with_overrides,
 )
+from fanplan.workload.description_schema import WorkloadLimits
 from fanplan.workload.space import PLAIN, Attribute, CategoryAttribute, NumberAttribute, Space
 
 DESK = """
@@ -82,23 +83,23 @@ def test_the_example_of_the_design() -> None:
 
 
 def test_the_space_of_a_topic() -> None:
-    spaces = {t: desk().space_of(t) for t in ("quotes.ibm", "quotes.sun", "trades.a.b", "alerts")}
+    spaces = {t: space_of(desk(), t) for t in ("quotes.ibm", "quotes.sun", "trades.a.b", "alerts")}
     assert spaces == {"quotes.ibm": 2, "quotes.sun": 1, "trades.a.b": 1, "alerts": 0}
-    assert desk().space_of("news") is None
-    assert desk().space_of("quotes") is None
+    assert space_of(desk(), "news") is None
+    assert space_of(desk(), "quotes") is None
 
 
 def test_the_first_matching_pattern_counts() -> None:
     text = 'topic_syntax = "mqtt"\nattributes.x = { type = "number", min = 0, max = 1 }\n'
     text += '[topics."a/+"]\nattributes = ["x"]\n[topics."#"]\n'
     description = parse_description(text, "w")
-    assert (description.space_of("a/b"), description.space_of("b")) == (1, 0)
+    assert (space_of(description, "a/b"), space_of(description, "b")) == (1, 0)
 
 
 def test_without_entries_every_topic_is_plain() -> None:
     empty = parse_description("", "folder")
     assert empty == Description("folder")
-    assert empty.space_of("anything") == 0
+    assert space_of(empty, "anything") == 0
     assert empty.dimensions == 0
 
 
@@ -113,7 +114,7 @@ def test_loading(tmp_path: Path) -> None:
 
 def test_a_description_can_be_pickled() -> None:
     description = desk()
-    assert description.space_of("quotes.ibm") == 2
+    assert space_of(description, "quotes.ibm") == 2
     assert pickle.loads(pickle.dumps(description)) == description
 
 
@@ -140,7 +141,7 @@ def test_overrides_share_spaces_that_become_equal() -> None:
     assert len(parse_description(text, "w").spaces) == 4
     changed = with_overrides(parse_description(text, "w"), cells=7)
     assert len(changed.spaces) == 3
-    assert changed.space_of("trades.x") == changed.space_of("quotes.x")
+    assert space_of(changed, "trades.x") == space_of(changed, "quotes.x")
 
 
 def test_overrides_are_checked() -> None:
@@ -183,7 +184,9 @@ def descriptions(draw: st.DrawFn) -> Description:
         attributes=attributes,
         topics=tuple(topics),
         spaces=tuple(spaces),
-        limits=WorkloadLimits(draw(st.integers(1, 9)), draw(st.integers(1, 9))),
+        limits=WorkloadLimits(
+            max_boxes=draw(st.integers(1, 9)), max_field_chars=draw(st.integers(1, 9))
+        ),
     )
 
 

@@ -24,7 +24,12 @@ from fanplan.workload.generators import KINDS, generated, load_kind
 from fanplan.workload.generators.clients import BrokersParams, ClientsParams
 from fanplan.workload.generators.draws import choose_by_weight, keep, streams, zipf
 from fanplan.workload.generators.enterprise import EnterpriseParams
-from fanplan.workload.generators.generated import AxisLaw, GeneratorParams, PublicationLaw
+from fanplan.workload.generators.generated import (
+    AxisLaw,
+    GeneratorParams,
+    PublicationLaw,
+    write_workload,
+)
 from fanplan.workload.generators.networks import TransitStubParams, TreeGridParams
 from fanplan.workload.generators.plain_topics import (
     MarketParams,
@@ -116,7 +121,7 @@ def test_written_tables_read_back_the_same(
     kind: str, format: generated.TableFormat, tmp_path: Path
 ) -> None:
     made = make(kind)
-    generated.write_workload(made, tmp_path / "w", format)
+    write_workload(made, tmp_path / "w", format)
     assert {path.name for path in tmp_path.iterdir()} == {"w"}
     for name, table in made.tables.items():
         assert READERS[format](tmp_path / f"w/{name}.{format}").to_pylist() == table.to_pylist()
@@ -125,7 +130,7 @@ def test_written_tables_read_back_the_same(
 @pytest.mark.parametrize("kind", KINDS)
 def test_written_description_reads_back_the_same(kind: str, tmp_path: Path) -> None:
     made = make(kind)
-    generated.write_workload(made, tmp_path / "w")
+    write_workload(made, tmp_path / "w")
     text = (tmp_path / "w/workload.toml").read_text()
     assert parse_description(text, "workload.toml") == made.description
 
@@ -134,7 +139,7 @@ def test_long_tables_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("fanplan.workload.generators.generated.ROWS_AT_A_TIME", 7)
     made = make("random")
     for format, read in READERS.items():
-        generated.write_workload(made, tmp_path / format, format)
+        write_workload(made, tmp_path / format, format)
         table = read(tmp_path / f"{format}/subscriptions.{format}")
         assert table.to_pylist() == made.tables["subscriptions"].to_pylist()
 
@@ -142,34 +147,34 @@ def test_long_tables_are_written_in_pieces(tmp_path: Path, monkeypatch: pytest.M
 # Folders
 
 
-def failing(table: pa.Table, path: Path) -> None:
+def failing(path: Path, schema: pa.Schema) -> None:
     path.write_text("half")
     raise OSError("no space left")
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(generated._WRITERS, "parquet", failing)
+    monkeypatch.setattr(generated, "_writer", failing)
     with pytest.raises(OSError, match="no space"):
-        generated.write_workload(make("random"), tmp_path / "w")
+        write_workload(make("random"), tmp_path / "w")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_replacement_leaves_the_old_workload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generated.write_workload(make("random"), tmp_path / "w")
+    write_workload(make("random"), tmp_path / "w")
     before = {path.name: path.read_bytes() for path in (tmp_path / "w").iterdir()}
-    monkeypatch.setitem(generated._WRITERS, "parquet", failing)
+    monkeypatch.setattr(generated, "_writer", failing)
     with pytest.raises(OSError, match="no space"):
-        generated.write_workload(make("random", seed=2), tmp_path / "w", replace=True)
+        write_workload(make("random", seed=2), tmp_path / "w", replace=True)
     assert {path.name: path.read_bytes() for path in (tmp_path / "w").iterdir()} == before
 
 
 def test_a_workload_is_replaced_only_when_asked(tmp_path: Path) -> None:
-    generated.write_workload(make("random"), tmp_path / "w")
+    write_workload(make("random"), tmp_path / "w")
     with pytest.raises(InputError, match="is a workload already"):
-        generated.write_workload(make("market"), tmp_path / "w")
-    generated.write_workload(make("market"), tmp_path / "w", "csv", replace=True)
+        write_workload(make("market"), tmp_path / "w")
+    write_workload(make("market"), tmp_path / "w", "csv", replace=True)
     assert {path.name for path in (tmp_path / "w").iterdir()} == {
         "workload.toml",
         "subscriptions.csv",
@@ -180,7 +185,7 @@ def test_a_workload_is_replaced_only_when_asked(tmp_path: Path) -> None:
 def test_other_peoples_files_are_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="not a workload"):
-        generated.write_workload(make("random"), tmp_path, replace=True)
+        write_workload(make("random"), tmp_path, replace=True)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from meanings import as_markdown
 
-from fanplan.workload.tables import BROKERS, INPUT_TABLES, SUBSCRIPTIONS, Table, as_markdown
+from fanplan.workload.tables import BROKERS, INPUT_TABLES, SUBSCRIPTIONS, Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "workload.md"
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"

@@ -7,13 +7,12 @@ import re
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from meanings import pattern_matches, problem_with_topic
 
 from fanplan.workload.topics import (
     TopicSyntax,
     is_pattern,
-    pattern_matches,
     problem_with_pattern,
-    problem_with_topic,
     separator,
     to_regex,
     tokens,

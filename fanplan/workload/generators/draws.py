@@ -64,6 +64,13 @@ def keep(rng: np.random.Generator, chance: np.ndarray, factor: float) -> np.ndar
     return kept[:count].copy()
 
 
+def grouped_names(group: str, groups: np.ndarray, item: str, items: np.ndarray) -> pa.Array:
+    """Names such as ``m03.s0127``: numbers of groups and of items, each of equal width."""
+    wide, deep = len(str(groups.max())), len(str(items.max()))
+    pairs = zip(groups, items, strict=True)
+    return pa.array([f"{group}{g:0{wide}d}.{item}{i:0{deep}d}" for g, i in pairs])
+
+
 def names(prefix: str, count: int) -> pa.Array:
     """``count`` names of equal width, so that their order is that of their numbers."""
     width = len(str(count - 1))

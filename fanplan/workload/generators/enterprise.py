@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -142,17 +143,9 @@ def draw_site_links(
 ) -> pa.Table:
     """All brokers of a site are linked with each other, and the first ones of all sites."""
     size = params.brokers_per_site
-    inside = [
-        (site * size + i, site * size + j)
-        for site in range(params.sites)
-        for i in range(size)
-        for j in range(i + 1, size)
-    ]
-    between = [
-        (one * size, other * size)
-        for one in range(params.sites)
-        for other in range(one + 1, params.sites)
-    ]
+    firsts = range(0, params.sites * size, size)
+    inside = [pair for first in firsts for pair in combinations(range(first, first + size), 2)]
+    between = list(combinations(firsts, 2))
     wide = np.round(params.wide_ms * rng.uniform(0.5, 1.5, len(between)), 3)
     a, b = np.array(inside + between, np.int64).reshape(-1, 2).T
     return generated_links(

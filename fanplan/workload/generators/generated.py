@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -181,28 +182,25 @@ def write_workload(
 def write_into(generated: Generated, folder: Path, format: TableFormat = "parquet") -> None:
     """Write ``workload.toml`` and the tables, each as one file, into a folder that exists."""
     for name, table in generated.tables.items():
-        _WRITERS[format](table, folder / f"{name}.{format}")
+        schema, pieces = _in_pieces(table)
+        with _writer(folder / f"{name}.{format}", schema) as write:
+            for piece in pieces:
+                write(piece)
     (folder / "workload.toml").write_text(to_toml(generated.description), encoding="utf-8")
 
 
-def _write_parquet(table: pa.Table, path: Path) -> None:
-    schema, pieces = _in_pieces(table)
-    with pa.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for piece in pieces:
-            writer.write_table(piece)
-
-
-def _write_csv(table: pa.Table, path: Path) -> None:
-    schema, pieces = _in_pieces(table)
-    with pa.csv.CSVWriter(path, schema) as writer:
-        for piece in pieces:
-            writer.write_table(piece)
-
-
-def _write_jsonl(table: pa.Table, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as lines:
-        for piece in _in_pieces(table)[1]:
-            lines.writelines(json.dumps(row) + "\n" for row in piece.to_pylist())
+@contextmanager
+def _writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], Any]]:
+    """What writes a piece of a table into a file, in the format that its name ends with."""
+    if path.suffix == ".jsonl":
+        with path.open("w", encoding="utf-8") as lines:
+            yield lambda piece: lines.writelines(json.dumps(r) + "\n" for r in piece.to_pylist())
+    elif path.suffix == ".csv":
+        with pa.csv.CSVWriter(path, schema) as writer:
+            yield writer.write_table
+    else:
+        with pa.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+            yield writer.write_table
 
 
 def _in_pieces(table: pa.Table) -> tuple[pa.Schema, Iterator[pa.Table]]:
@@ -213,10 +211,3 @@ def _in_pieces(table: pa.Table) -> tuple[pa.Schema, Iterator[pa.Table]]:
     )
     starts = range(0, table.num_rows, ROWS_AT_A_TIME)
     return schema, (table.slice(start, ROWS_AT_A_TIME).cast(schema) for start in starts)
-
-
-_WRITERS: dict[TableFormat, Callable[[pa.Table, Path], None]] = {
-    "parquet": _write_parquet,
-    "csv": _write_csv,
-    "jsonl": _write_jsonl,
-}

@@ -26,6 +26,7 @@ from fanplan.core.errors import Problem
 from fanplan.core.options import option
 from fanplan.workload.generators.draws import (
     choose_by_weight,
+    grouped_names,
     keep,
     names,
     streams,
@@ -85,17 +86,11 @@ def market_law(params: MarketParams) -> PublicationLaw:
     market = np.repeat(np.arange(params.markets), sizes)
     rank = np.arange(params.flows) - starts[market]
     return PublicationLaw(
-        symbol_names(market, rank),
+        grouped_names("m", market, "s", rank),
         symbol_rates(params, market, rank / sizes[market]),
         names("exchange", params.markets).take(pa.array(market)),
         params.message_bytes,
     )
-
-
-def symbol_names(market: np.ndarray, rank: np.ndarray) -> pa.Array:
-    """Names such as ``m03.s0127``: the market, then the rank in it."""
-    wide, deep = len(str(market[-1])), len(str(rank.max()))
-    return pa.array([f"m{m:0{wide}d}.s{r:0{deep}d}" for m, r in zip(market, rank, strict=True)])
 
 
 def symbol_rates(params: MarketParams, market: np.ndarray, depth: np.ndarray) -> np.ndarray:
@@ -141,23 +136,18 @@ class RandomParams(GeneratorParams):
 
 def generate_random(params: RandomParams, seed: int) -> Generated:
     """A random workload; time and memory grow with the number of subscriptions."""
-    law = even_law(names("f", params.flows), params)
-    users = names("u", params.users)
-    return subscribed(describe("random"), law, users, draw_random_interest(params, seed))
+    (wanting,) = streams(seed, 1)
+    chances = np.full(params.flows, params.interest)
+    wanted = [keep(wanting, chances, 1.0) for _ in range(params.users)]
+    who = np.repeat(np.arange(params.users), [len(w) for w in wanted])
+    law, users = even_law(names("f", params.flows), params), names("u", params.users)
+    return subscribed(describe("random"), law, users, (who, np.concatenate(wanted)))
 
 
 def even_law(topics: pa.Array, params: RandomParams | WebsphereParams) -> PublicationLaw:
     """The same rate for all topics, each with a publisher of its own."""
     rates = np.full(len(topics), params.rate)
     return PublicationLaw(topics, rates, names("p", len(topics)), params.message_bytes)
-
-
-def draw_random_interest(params: RandomParams, seed: int) -> InterestPairs:
-    """Who wants which topics, ordered by user."""
-    (wanting,) = streams(seed, 1)
-    chances = np.full(params.flows, params.interest)
-    wanted = [keep(wanting, chances, 1.0) for _ in range(params.users)]
-    return np.repeat(np.arange(params.users), [len(w) for w in wanted]), np.concatenate(wanted)
 
 
 @dataclass(frozen=True)

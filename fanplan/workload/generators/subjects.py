@@ -14,11 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from fanplan.core.errors import Problem
 from fanplan.core.options import option
-from fanplan.workload.generators.draws import choose_by_weight, names, streams, with_mean
+from fanplan.workload.generators.draws import (
+    choose_by_weight,
+    grouped_names,
+    names,
+    streams,
+    with_mean,
+)
 from fanplan.workload.generators.generated import (
     AxisLaw,
     Generated,
@@ -58,20 +63,14 @@ def generate_subjects(params: SubjectsParams, seed: int) -> Generated:
     return subscribed(describe("subjects"), law, who, draw_subjects(params, seed))
 
 
-def subject_names(params: SubjectsParams) -> pa.Array:
-    """Names such as ``c2.s017``: category, then subject; subject i is in category i mod c."""
-    wide, deep = len(str(params.categories - 1)), len(str(params.subjects - 1))
-    numbers = range(params.subjects)
-    return pa.array([f"c{i % params.categories:0{wide}d}.s{i:0{deep}d}" for i in numbers])
-
-
 def subject_law(
     params: SubjectsParams, seed: int, axes: tuple[AxisLaw, ...] = ()
 ) -> PublicationLaw:
-    """Log-uniform rates, one publisher per subject."""
+    """Log-uniform rates, one publisher per subject; subject i is in category i mod c."""
     rates = 10 ** (params.p * streams(seed, 3)[0].random(params.subjects))
+    subject = np.arange(params.subjects)
     return PublicationLaw(
-        subject_names(params),
+        grouped_names("c", subject % params.categories, "s", subject),
         with_mean(rates, params.rate),
         names("p", params.subjects),
         params.message_bytes,
