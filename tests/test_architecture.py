@@ -237,6 +237,7 @@ OTHER_NAMES: set[tuple[str, str]] = {
     ("delivery", "carried"),
     ("delivery", "design"),
     ("delivery", "fixed"),
+    ("delivery", "legs"),
     ("delivery", "read"),
     ("delivery", "recount"),
     ("delivery", "replay"),

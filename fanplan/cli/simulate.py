@@ -25,10 +25,11 @@ SHOWN = 5
 """Brokers and links that are shown."""
 
 WORDS: dict[str, str] = {
-    "latency_ms": "latency of links that nothing is known of, ms",
+    "latency_ms": "latency of a link if none is known, ms",
     "match_ms": "matching a message takes, ms",
     "forward_ms": "forwarding a copy takes, ms",
     "unit_ms": "load is counted per, ms",
+    "client_ms": "from a broker to its clients, ms",
     "times": "times of messages",
     "ended_ms": "ended after, ms",
     "arrivals": "publications at brokers that want them",
@@ -42,6 +43,12 @@ WORDS: dict[str, str] = {
     "delay_p90_ms": "90 % arrive within, ms",
     "delay_p99_ms": "99 % arrive within, ms",
     "delay_max_ms": "longest delay, ms",
+    "deliveries": "deliveries to subscribers",
+    "delivered_mean_ms": "mean delay of a delivery, ms",
+    "delivered_p50_ms": "50 % are delivered within, ms",
+    "delivered_p90_ms": "90 % are delivered within, ms",
+    "delivered_p99_ms": "99 % are delivered within, ms",
+    "delivered_max_ms": "longest delay of a delivery, ms",
     "processed_mean": "publications that a broker takes up",
     "processed_max": "most that one takes up",
     "degree_max": "most links of a broker",
@@ -52,10 +59,15 @@ WORDS: dict[str, str] = {
 """How a person reads the figures of a run."""
 
 BESIDE = (
-    *("link_messages", "arrivals", "processed_max", "delay_mean_ms", "delay_p50_ms"),
-    *("delay_p90_ms", "delay_p99_ms", "delay_max_ms", "processing_delay_ms"),
+    *("deliveries", "delivered_mean_ms", "delivered_p50_ms", "delivered_p90_ms"),
+    *("delivered_p99_ms", "delivered_max_ms", "link_messages", "processed_max"),
+    "processing_delay_ms",
 )
 """What is shown of a naive system."""
+
+
+ASSUMED = ("ways_assumed", "latency_assumed_ms")
+"""What is said in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -125,16 +137,16 @@ def show(
 ) -> None:
     """For a person: figures, the busiest brokers and links, and what the plan says."""
     # Only other layers send control messages.
-    hidden = ("agrees", "compared", "differences", "control_messages", "naive")
-    words = WORDS if made.naive is None else WORDS | {"latency_ms": "a hop takes, ms"}
-    facts = {words.get(k, k): v for k, v in made.summary().items() if k not in hidden}
+    hidden = {"agrees", "compared", "differences", "control_messages", "naive", *ASSUMED}
+    hidden |= {"client_ms"} if made.delivered is None else set()
+    facts = {WORDS.get(k, k): v for k, v in made.summary().items() if k not in hidden}
     show_facts("Simulation", facts | ({} if out is None else {"tables": str(out)}))
     names = ("broker", "degree", "processed", "forwarded", "peak", "capacity", "waited_ms")
     show_rows("Busiest brokers", names, brokers)
     show_rows("Busiest links", ("a", "b", "messages", "a_to_b", "b_to_a"), links)
     show_beside(made)
     typer.echo()
-    for line in (*made.notes, *verdict(made)):
+    for line in (*made.notes, *made.assumed.notes, *verdict(made)):
         typer.echo(line)
 
 
@@ -142,8 +154,8 @@ def show_beside(made: Simulated) -> None:
     """The run beside content-based routing of everything, if there is one."""
     if made.naive is None:
         return
-    own, naive = made.summary(), made.naive.summary()
-    rows = [(WORDS[name], own[name], naive[name]) for name in BESIDE]
+    own = made.summary()
+    rows = [(WORDS[name], own[name], own["naive"][name]) for name in BESIDE]
     typer.echo()
     show_table("Beside content-based routing of everything", ("", "plan", "naive"), rows)
 

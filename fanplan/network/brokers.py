@@ -39,7 +39,8 @@ class Routes:
 class Links:
     """Links that may be used, each in both directions, as positions of brokers with a < b.
 
-    ``assumed`` says of which links the latency was not given, nothing if it was of all.
+    ``assumed`` says of which links the latency was not given, nothing if it was of all. If they
+    are not ``timed``, none is known at all, and each link is a hop.
     """
 
     a: Ints
@@ -49,11 +50,7 @@ class Links:
     """messages per second; infinite if not limited"""
     cost: Floats
     assumed: Bools | None = None
-
-    @property
-    def timed(self) -> bool:
-        """Whether a latency is known; else each link is a hop."""
-        return self.assumed is None or not self.assumed.all()
+    timed: bool = True
 
 
 @dataclass(frozen=True, eq=False)

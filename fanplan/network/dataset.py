@@ -187,7 +187,8 @@ def read_link_table(dataset: Path) -> pa.Table | None:
 
 def links_among(table: pa.Table, names: pa.Array) -> Links:
     """Links whose ends are both among some brokers, as positions of those."""
-    assumed, both = assumed_latency(table), [pc.is_in(table[end], names) for end in ("a", "b")]
+    assumed, timed = assumed_latency(table), table["latency_ms"].null_count < len(table)
+    both = [pc.is_in(table[end], names) for end in ("a", "b")]
     table = table.filter(pc.and_(*both))
     found = [pc.index_in(table[end], names).to_numpy() for end in ("a", "b")]
     ends = np.sort(np.stack(found), axis=0).astype(np.int32)
@@ -198,6 +199,7 @@ def links_among(table: pa.Table, names: pa.Array) -> Links:
         bandwidth=_filled(table, "bandwidth", np.inf),
         cost=_filled(table, "cost", 0.0),
         assumed=table["latency_ms"].is_null().to_numpy(),
+        timed=timed,
     )
 
 

@@ -22,7 +22,7 @@ CONTROL, COPY, ENTRY = (priority << SEQUENCE_BITS for priority in range(3))
 COMMON = 0
 
 # Positions of the counts of a run.
-EVENTS, SEQUENCE, ARRIVALS = range(3)
+EVENTS, SEQUENCE, NOTED = range(3)
 
 RULE, QUEUE = CONGESTION.index("rule"), CONGESTION.index("queue")
 
@@ -44,7 +44,8 @@ class LoopState(NamedTuple):
 
     ``load`` counts messages in the current ``window``. ``held`` is the delay that the next message
     forwarded owes (rule), ``idle`` when the broker will be free (queue), ``clear`` when the
-    direction of a link will be. ``counts`` are events, events ever put in, and arrivals.
+    direction of a link will be. ``delays`` are those of visits that arrive or serve, which are
+    ``noted``. ``counts`` are events, events ever put in, and visits that are noted.
     """
 
     processed: Longs
@@ -59,19 +60,20 @@ class LoopState(NamedTuple):
     control: Longs
     clear: Floats
     delays: Floats
+    noted: Longs
     counts: Longs
 
 
-def still(brokers: int, links: int, arrivals: int) -> LoopState:
+def still(brokers: int, links: int, noted: int) -> LoopState:
     """Nothing has happened yet."""
     processed, arrived, peak, load, window = np.zeros((5, brokers), np.int64)
     held, idle, waited = np.zeros((3, brokers))
     link, control = np.zeros((2, 2 * links), np.int64)
-    clear, delays = np.zeros(2 * links), np.zeros(arrivals)
+    clear, delays, visits = np.zeros(2 * links), np.zeros(noted), np.zeros(noted, np.int64)
     counts = np.zeros(3, np.int64)
     return LoopState(
         processed, arrived, peak, load, window, held, idle, waited, link, control, clear, delays,
-        counts,
+        visits, counts,
     )  # fmt: skip
 
 
@@ -116,9 +118,10 @@ def loop(
                 queue, NONE, NONE, time[coming], rank, ENTER, coming, ways.starts[route[coming]]
             )
         ready, waited = process(state, costs, visit, now, control[message])
-        if visit.arrives and not control[message]:
-            state.delays[state.counts[ARRIVALS]] = ready - time[message]
-            state.counts[ARRIVALS] += 1
+        if (visit.arrives or visit.serves) and not control[message]:
+            state.delays[state.counts[NOTED]] = ready - time[message]
+            state.noted[state.counts[NOTED]] = hop
+            state.counts[NOTED] += 1
         send_copies(state, costs, ways, hop, ready, waited, message, control[message], queue)
     return now
 

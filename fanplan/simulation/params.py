@@ -22,8 +22,11 @@ class SimulationParams(Options):
 
     congestion: Congestion = option("rule", "rule (the thesis'), queue, or none.")
     latency_ms: float = option(
-        100.0, "Latency of links that the workload says nothing of.", unit="ms", at_least=0
+        100.0, "Latency of a link, if the workload says none of any.", unit="ms", at_least=0
     )
     match_ms: float = option(0.0, "Time to match a message at a broker.", unit="ms", at_least=0)
     forward_ms: float = option(0.0, "Time to send one copy.", unit="ms", at_least=0)
     unit_ms: float = option(1000.0, "Time unit in which load is counted.", unit="ms", above=0)
+    client_ms: float = option(
+        0.0, "Latency from a broker to its clients, in a plan of all layers.", unit="ms", at_least=0
+    )

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import Counts, ratio
+from fanplan.network.latency import Timing
 from fanplan.network.trees import Trees
 from fanplan.simulation.events import SIZE, empty_queue, has_room, roomier
+from fanplan.simulation.legs import PERCENTILES
 from fanplan.simulation.loop import EVENTS, Costs, LoopState, enter_first, loop, still
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import CONGESTION, SimulationParams
 from fanplan.simulation.spread import RouteTree, RouteVisits, SimulatedNetwork, spread_routes
-
-PERCENTILES = (50, 90, 99)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +28,12 @@ class SimulationResult(Counts):
     ``peak`` is the most messages of a broker in one window, control messages included,
     ``waited_ms`` the time they spent there for congestion. ``control`` has control messages as
     ``link`` has publications. ``delays_ms`` is in the order of arrival. ``brokers_max`` is the most
-    brokers that one publication visited.
+    brokers that one publication visited. From the visits ``served`` messages go on to subscribers,
+    after ``served_ms``. ``assumed`` says of which links the latency is not known.
     """
 
     links: Ints
+    assumed: Bools
     events: int
     ended_ms: float
     publications: int
@@ -43,6 +45,8 @@ class SimulationResult(Counts):
     link: Longs
     control: Longs
     delays_ms: Floats
+    served: Longs
+    served_ms: Floats
 
     @property
     def delay_mean_ms(self) -> float:
@@ -162,13 +166,12 @@ def require_capacity(problem: OverlayProblem) -> None:
 
 
 def known_network(problem: OverlayProblem, links: Ints, latency_ms: float) -> SimulatedNetwork:
-    """Links with what the problem knows of them."""
-    if problem.links is None:
-        latency = np.full(len(links), latency_ms)
-        return SimulatedNetwork(problem.size, links, latency, np.zeros(len(links)))
-    at = problem.given(links)
-    bandwidth = problem.links.bandwidth[at]
-    return SimulatedNetwork(problem.size, links, problem.links.latency_ms[at], 1000.0 / bandwidth)
+    """Links with what the problem knows of them; where it knows no latency, with this one."""
+    taken = Timing(problem.size, problem.links, latency_ms).over_links(links)
+    busy = np.zeros(len(links))
+    if problem.links is not None:
+        busy = 1000.0 / problem.links.bandwidth[problem.given(links)]
+    return SimulatedNetwork(problem.size, links, taken.ms, busy, taken.assumed)
 
 
 def run_messages(
@@ -185,12 +188,15 @@ def run_messages(
     require_routes(messages, ways)
     messages = messages.in_order()
     sent = messages.route[~messages.control]
-    before = np.concatenate(([0], np.cumsum(ways.visits["arrives"], dtype=np.int64)))
-    arrivals = (before[ways.starts[sent + 1]] - before[ways.starts[sent]]).sum()
-    state = still(network.brokers, len(network.links), int(arrivals))
+    arrives, serves = ways.visits["arrives"] > 0, ways.visits["serves"] > 0
+    before = np.concatenate(([0], np.cumsum(arrives | serves, dtype=np.int64)))
+    noted = (before[ways.starts[sent + 1]] - before[ways.starts[sent]]).sum()
+    state = still(network.brokers, len(network.links), int(noted))
     ended = play(state, costs_of(network, capacity, params), ways, messages)
+    going = serves[state.noted]
     return SimulationResult(
         links=network.links,
+        assumed=np.zeros(len(network.links), bool) if network.assumed is None else network.assumed,
         events=int(state.counts[EVENTS]),
         ended_ms=ended,
         publications=len(sent),
@@ -201,7 +207,9 @@ def run_messages(
         waited_ms=state.waited,
         link=state.link.reshape(-1, 2),
         control=state.control.reshape(-1, 2),
-        delays_ms=state.delays,
+        delays_ms=state.delays[arrives[state.noted]],
+        served=state.noted[going],
+        served_ms=state.delays[going],
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fanplan.network.brokers import OverlayProblem, Routes
+    from fanplan.simulation.legs import DelayCounts
     from fanplan.simulation.params import SimulationParams
     from fanplan.simulation.simulate import SimulationResult
 
@@ -32,6 +33,34 @@ class Agreement:
         return not self.differences if self.compared else None
 
 
+@dataclass(frozen=True)
+class AssumedLatency:
+    """The latency of so many (``count``) of the ways between brokers is not known for certain.
+
+    ``ms`` was taken for each link without one.
+    """
+
+    count: int
+    of: int
+    ms: float
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self.count:
+            return ()
+        if self.count == self.of:
+            return (f"No latency is known: a link takes {self.ms:g} ms, on all {self.of} ways.",)
+        what = f"The latency of {self.count} of {self.of} ways between brokers is not wholly known"
+        return (f"{what}: {self.ms:g} ms is assumed for each link that has none.",)
+
+
+class Delivered(NamedTuple):
+    """How long deliveries to subscribers took: in the plan, and by content-based routing alone."""
+
+    plan: DelayCounts
+    naive: DelayCounts
+
+
 Times = Literal["measured", "drawn"]
 
 
@@ -42,7 +71,7 @@ class Simulated:
     ``times`` says when messages entered: as measured, or drawn evenly over the window with
     ``seed``. They follow each other ``speed`` times as fast. ``naive`` is a run with the same
     messages by content-based routing alone, of a plan whose delivery leaves less to brokers;
-    ``notes`` say what is simulated then.
+    ``delivered`` has what subscribers saw of both, ``notes`` say what is simulated then.
     """
 
     result: SimulationResult
@@ -53,7 +82,9 @@ class Simulated:
     speed: float
     seed: int
     agreement: Agreement
+    assumed: AssumedLatency
     naive: SimulationResult | None = None
+    delivered: Delivered | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -64,7 +95,6 @@ class Simulated:
     def summary(self) -> dict[str, Any]:
         """All figures that are one number, as JSON."""
         drawn = {"seed": self.seed} if self.times == "drawn" else {}
-        beside = {} if self.naive is None else {"naive": self.naive.summary()}
         return {
             **asdict(self.params),
             "times": self.times,
@@ -73,12 +103,21 @@ class Simulated:
             "brokers": self.problem.size,
             "links": len(self.result.links),
             "trees": self.trees,
+            "ways_assumed": self.assumed.count,
+            "latency_assumed_ms": self.assumed.ms if self.assumed.count else None,
             **self.result.summary(),
+            **(self.delivered.plan.figures() if self.delivered else {}),
             "agrees": self.agrees,
             "compared": list(self.agreement.compared),
             "differences": list(self.agreement.differences),
-            **beside,
+            **self._beside(),
         }
+
+    def _beside(self) -> dict[str, Any]:
+        """The naive system with the same figures."""
+        if self.naive is None or self.delivered is None:
+            return {}
+        return {"naive": self.naive.summary() | self.delivered.naive.figures()}
 
     @property
     def broker_table(self) -> pa.Table:
@@ -122,6 +161,18 @@ def choose_times(dataset: Dataset, asked: str | None) -> Times:
         what = "not every message has a measured time"
         raise InputError(Problem("times", what, "Give publications with times, or draw them"))
     return "measured" if known else "drawn"
+
+
+def assumed_links(result: SimulationResult, ms: float) -> AssumedLatency:
+    """Of a run whose messages travel on its links alone."""
+    return AssumedLatency(int(result.assumed.sum()), len(result.links), ms)
+
+
+def require_no_clients(params: SimulationParams) -> None:
+    """The way to clients is known of plans of all layers alone."""
+    if params.client_ms:
+        what = "this plan leaves out the way from brokers to clients"
+        raise InputError(Problem("client_ms", what, "Leave it out, or simulate a design"))
 
 
 def require_messages(routes: Routes, dataset: Dataset) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.network.brokers import Routes
@@ -26,12 +26,14 @@ class SimulatedNetwork:
 
     ``links`` has a row of two positions per link. ``latency_ms`` delays a message;
     ``transmission_ms`` keeps one direction of the link busy, 0 if bandwidth is not limited.
+    ``assumed`` says which latencies are not known, nothing if all are.
     """
 
     brokers: int
     links: Ints
     latency_ms: Floats
     transmission_ms: Floats
+    assumed: Bools | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,7 @@ VISIT = np.dtype(
         ("copies", np.int32),
         ("arrives", np.uint8),
         ("matched", np.uint8),
+        ("serves", np.uint8),
     ],
     align=True,
 )
@@ -65,7 +68,8 @@ class RouteVisits(NamedTuple):
 
     The copies that a visit causes are the visits ``first`` to ``first + copies - 1``. ``link`` is
     the link by which a visit comes: 2·l from the first end of link l, 2·l + 1 from its second, -1
-    at the source. ``arrives``: a subscriber there wants it; ``matched``: it is matched there.
+    at the source. ``arrives``: a subscriber there wants it; ``matched``: it is matched there;
+    ``serves``: it goes on from there to subscribers, which takes no part in the run.
     """
 
     starts: Longs
@@ -230,3 +234,14 @@ def fill_visits(
                 copy = room.after[copy]
             visit.copies = free - visit.first
             room.head[here] = -1
+
+
+@compiled
+def idle_delays(ways: RouteVisits, latency_ms: Floats) -> Floats:
+    """When each visit is where nothing but the latency of links takes time, from entry on."""
+    delays = np.zeros(len(ways.visits))
+    for at in range(len(ways.visits)):
+        visit = ways.visits[at]
+        for copy in range(visit.first, visit.first + visit.copies):
+            delays[copy] = delays[at] + latency_ms[ways.visits[copy].link >> 1]
+    return delays

@@ -25,6 +25,7 @@ def simulate(
     match_ms: float = 0.0,
     forward_ms: float = 0.0,
     unit_ms: float = 1000.0,
+    client_ms: float = 0.0,
     times: Times | None = None,
     speed: float = 1.0,
     seed: int = 0,
@@ -32,14 +33,15 @@ def simulate(
 ) -> Simulated:
     """Send the traffic of a dataset through the brokers of a stored plan, event by event.
 
-    ``congestion`` is rule (Tajuddin 2011, section 6.4.1), queue or none. ``latency_ms`` is for
-    links that the workload says nothing of. ``times`` are measured where every publication has
-    one, else drawn. Spark starts only if the dataset lacks stages that are needed.
+    ``congestion`` is rule (Tajuddin 2011, section 6.4.1), queue or none. ``latency_ms`` is that of
+    a link if the workload says none of any, ``client_ms`` that from a broker to its clients in a
+    plan of all layers. ``times`` are measured where every publication has one, else drawn. Spark
+    starts only if the dataset lacks stages that are needed.
     """
     from fanplan.simulation.params import SimulationParams
 
     kind = cast("Congestion", congestion)
-    params = SimulationParams(kind, latency_ms, match_ms, forward_ms, unit_ms)
+    params = SimulationParams(kind, latency_ms, match_ms, forward_ms, unit_ms, client_ms)
     stored = load_plan(Path(plan))
     run = first_able(stored, lambda layer: layer.simulate)
     require_sense(stored, dataset, speed)

@@ -18,6 +18,7 @@ from fanplan.layers.channels.report import curve
 from fanplan.layers.delivery.bound import BoundOverlay
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve
+from fanplan.layers.delivery.report.delays import planned_delays
 from fanplan.layers.delivery.report.section import class_listing, domain_listing, stacks_of
 from fanplan.layers.delivery.report.ways import (
     CHANNEL,
@@ -133,16 +134,13 @@ def test_brokers_carry_what_channels_leave(world: DesignWorld) -> None:
     )
 
 
-def test_channels_spare_the_way_inside_a_site(world: DesignWorld) -> None:
-    ledger, direct = (
-        world.plan.section(ChannelsRecord).ledger,
-        world.ways.by_domain()[:, DIRECT].sum(),
-    )
-    home, fewer = (delivering(world.ways, channels=channels) for channels in (False, True))
-    assert home.arrivals.sum() == pytest.approx(ledger["received_wanted"])
-    assert fewer.arrivals.sum() == pytest.approx(ledger["received_wanted"] - direct)
+def test_every_delivery_has_a_delay(world: DesignWorld) -> None:
+    wanted = world.plan.section(ChannelsRecord).ledger["received_wanted"]
+    assert planned_delays(world.plan, world.dataset).count.sum() == pytest.approx(wanted)
+    passing = delivering(world.ways)
+    assert passing.arrivals.sum() == pytest.approx(wanted)
     found: dict[tuple[int, int], float] = defaultdict(float)
-    for source, target, amount in zip(fewer.source, fewer.target, fewer.arrivals, strict=True):
+    for source, target, amount in zip(*vars(passing).values(), strict=True):
         found[source, target] += amount
     assert found == pytest.approx(one_by_one(world.ways))
 
@@ -151,14 +149,10 @@ def one_by_one(ways: TrafficWays) -> dict[tuple[int, int], float]:
     """Deliveries from broker to broker, a subscriber and a parcel at a time."""
     problem = ways.stored.problem
     total: dict[tuple[int, int], float] = defaultdict(float)
-    for row, person, way in zip(ways.row, ways.person, ways.to_person, strict=True):
-        home = problem.home[person]
-        for parcel in np.flatnonzero(problem.row == row) if way != DIRECT else ():
-            tree = problem.tree[parcel]
-            root = problem.trees.root[tree]
-            near = problem.domain[home] == problem.domain[root]
-            begin = root if near else problem.gateways[tree, problem.domain[home]]
-            total[root, begin if way == CHANNEL else home] += problem.messages[parcel]
+    for row, person in zip(ways.row, ways.person, strict=True):
+        for parcel in np.flatnonzero(problem.row == row):
+            root = problem.trees.root[problem.tree[parcel]]
+            total[root, problem.home[person]] += problem.messages[parcel]
     return total
 
 

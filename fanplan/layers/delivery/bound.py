@@ -15,6 +15,7 @@ from fanplan.layers.delivery.drift import groups_in_delivery
 from fanplan.layers.delivery.read import ChannelReach, delivery_groups
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
+from fanplan.layers.delivery.report.delays import planned_delays
 from fanplan.layers.delivery.report.ways import (
     count_ways,
     delivering,
@@ -55,9 +56,9 @@ class BoundOverlay:
     def left(self, dataset: Path, problem: OverlayProblem) -> LeftTraffic:
         ways = count_ways(self.plan, dataset)
         position = positions_in_overlay(ways, problem)
-        passing = delivering(ways, channels=False).renumbered(position)
-        fewer = delivering(ways, channels=True).renumbered(position)
-        return LeftTraffic(passing, fewer, overlay_of_rest(ways, problem, position))
+        passing = delivering(ways).renumbered(position)
+        delays = planned_delays(self.plan, dataset)
+        return LeftTraffic(passing, delays, overlay_of_rest(ways, problem, position))
 
     def channels_inside(self) -> Mapping[str, int]:
         domains = self.plan.section(DeliveryRecord).domains

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fanplan.data.ingest.derived import derived
 from fanplan.data.reader import INGEST_AGAIN, read_stage
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.delivery.legs import SentOn, by_last_hops, legs_to_people, sent_on
 from fanplan.layers.delivery.problem import DeliveryProblem, client_homes
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import recounted_routes
@@ -24,36 +25,59 @@ from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.read import read_groups
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.layers.groups.simulated import brokers_of
+from fanplan.layers.groups.simulated import brokers_of, group_ways, groups_agreement, timing_of
 from fanplan.layers.overlay.record import OverlayRecord
+from fanplan.network.brokers import OverlayProblem
 from fanplan.network.dataset import publisher_names, read_brokers
+from fanplan.network.latency import Latency, Timing
 from fanplan.plan.stored import StoredPlan
+from fanplan.simulation.legs import DelayCounts
 from fanplan.simulation.messages import Messages, as_publications
-from fanplan.simulation.simulated import Simulated, Times, choose_times, require_messages
-
-if TYPE_CHECKING:
-    from fanplan.simulation.params import SimulationParams
+from fanplan.simulation.params import SimulationParams
+from fanplan.simulation.simulate import SimulationResult, require_capacity, run_messages
+from fanplan.simulation.simulated import (
+    AssumedLatency,
+    Delivered,
+    Simulated,
+    Times,
+    choose_times,
+    require_messages,
+)
+from fanplan.simulation.spread import RouteVisits, SimulatedNetwork
 
 
 @dataclass(frozen=True, eq=False)
 class LeftToBrokers:
     """Traffic between brokers with the plan, and by content-based routing of everything.
 
-    Both have a route for each parcel of ``delivery``. Of the groups of ``problem`` those
+    Both have a route for each parcel of the delivery. Of the groups of ``problem`` those
     ``selected`` are set up; the naive system has none, and no channels and no direct unicast.
     """
 
-    delivery: DeliveryProblem
+    stored: StoredDelivery
+    channels: int
     problem: GroupsProblem
     selected: Bools
     naive: GroupsProblem
+
+    @property
+    def delivery(self) -> DeliveryProblem:
+        return self.stored.problem
+
+    def sent_on(self) -> SentOn:
+        """How the plan comes from brokers to people."""
+        return sent_on(self.stored, self.channels, self.problem.routes)
+
+    def sent_on_naively(self) -> SentOn:
+        return by_last_hops(self.delivery, self.naive.routes)
 
 
 def left_to_brokers(plan: StoredPlan, dataset: Path) -> LeftToBrokers:
     """Read a plan and the dataset it was made for, after the pipeline made `senders`."""
     groups = read_groups(plan, read_brokers(dataset).names)
     stored = read_delivery(plan, dataset, groups.trees)
-    problem = groups_of(stored, plan.section(ChannelsRecord).channels)
+    channels = plan.section(ChannelsRecord).channels
+    problem = groups_of(stored, channels)
     own = group_keys(problem.span, problem.starts, problem.members)
     known = {key: group for group, key in enumerate(own)}
     selected = np.zeros(problem.size, bool)
@@ -63,7 +87,7 @@ def left_to_brokers(plan: StoredPlan, dataset: Path) -> LeftToBrokers:
             remedy = "See what `fanplan check` says of the plan"
             raise InputError(Problem(str(plan.folder), what, remedy))
         selected[known[key]] = True
-    return LeftToBrokers(stored.problem, problem, selected, naive_groups(stored.problem))
+    return LeftToBrokers(stored, channels, problem, selected, naive_groups(stored.problem))
 
 
 def groups_of(stored: StoredDelivery, channels: int) -> GroupsProblem:
@@ -112,10 +136,19 @@ def sendings(plan: StoredPlan, dataset: Path, problem: DeliveryProblem) -> tuple
 
 
 NOTES = (
-    "Simulated is what the plan leaves to brokers, until the broker that sends it on to channels "
-    "or subscribers. Channels, last hops and direct unicast take no time here.",
-    "Every hop takes the latency given, a shortcut too.",
+    "Brokers and the links between them are simulated: how what the plan leaves to them comes to "
+    "the broker that sends it on. From there a message on a channel and a direct one take the "
+    "shortest way over links, and {client_ms:g} ms more to the client.",
+    "A shortcut takes the latency of the shortest way.",
 )
+WIDE = "Bandwidths of links do not count: shortcuts and direct messages share links, too."
+
+
+def notes_of(overlay: OverlayProblem, params: SimulationParams) -> tuple[str, ...]:
+    """What is simulated, and what is not."""
+    narrow = overlay.links is not None and np.isfinite(overlay.links.bandwidth).any()
+    told = tuple(note.format(client_ms=params.client_ms) for note in NOTES)
+    return (*told, WIDE) if narrow else told
 
 
 def simulate_delivery(
@@ -128,37 +161,75 @@ def simulate_delivery(
     engine: Engine,
 ) -> Simulated:
     """Send traffic through the brokers of a plan, and once more as if there were only trees."""
-    from fanplan.layers.delivery.simulated import left_to_brokers
-    from fanplan.layers.groups.simulated import group_ways, groups_agreement
-    from fanplan.simulation.simulate import require_capacity, run_messages
-
     require_brokers(plan)
     record, chosen = plan.section(GroupsRecord), choose_times(dataset, times)
     make_traffic(dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:
         left = left_to_brokers(plan, dataset.path)
-        problem, naive, hop = left.problem, left.naive, params.latency_ms
-        overlay = brokers_of(problem, dataset)
+        overlay = brokers_of(left.problem, dataset)
         require_capacity(overlay)
         messages = entering(plan, left, dataset, chosen, speed, seed)
-        network, ways = group_ways(problem, left.selected, record.params.shortcuts, hop)
-        result = run_messages(network, ways, overlay.capacity, messages, params)
-        bare = group_ways(naive, np.zeros(naive.size, bool), False, hop)
-        before = run_messages(*bare, overlay.capacity, messages, params)
-        stage.rows(result.events + before.events)
-    agreed = groups_agreement(record, problem, ways, messages, result, params)
+        timing = timing_of(overlay, params)
+        sending = Sending(messages, overlay, timing, params)
+        network, ways = group_ways(left.problem, left.selected, record.params.shortcuts, timing)
+        run = sending.run(network, ways, left.sent_on())
+        bare = group_ways(left.naive, np.zeros(left.naive.size, bool), False, timing)
+        before = sending.run(*bare, left.sent_on_naively())
+        stage.rows(run.result.events + before.result.events)
     return Simulated(
-        result,
+        run.result,
         overlay,
         plan.section(OverlayRecord).trees,
         params,
         chosen,
         speed,
         seed,
-        agreed,
-        before,
-        NOTES,
+        groups_agreement(record, left.problem, network, ways, messages, run.result, params),
+        run.assumed,
+        before.result,
+        Delivered(run.delays, before.delays),
+        notes_of(overlay, params),
     )
+
+
+class Ran(NamedTuple):
+    """What brokers did, and how long deliveries to subscribers took."""
+
+    result: SimulationResult
+    delays: DelayCounts
+    assumed: AssumedLatency
+
+
+@dataclass(frozen=True, eq=False)
+class Sending:
+    """The messages that enter, and the world they enter."""
+
+    messages: Messages
+    overlay: OverlayProblem
+    timing: Timing
+    params: SimulationParams
+
+    def run(self, network: SimulatedNetwork, ways: RouteVisits, sent: SentOn) -> Ran:
+        """Through brokers, then on to people."""
+        taken = sent.latencies(self.timing)
+        legs = legs_to_people(ways, sent, taken, self.params.client_ms)
+        result = run_messages(network, ways, self.overlay.capacity, self.messages, self.params)
+        ones = np.ones(len(result.served))
+        delays = legs.after(result.served, result.served_ms, ones)
+        return Ran(result, delays, assumed_ways(result, sent, taken, self.timing))
+
+
+def assumed_ways(
+    result: SimulationResult, sent: SentOn, taken: Latency, timing: Timing
+) -> AssumedLatency:
+    """Of ways between two brokers, over links and from senders to home brokers, each once."""
+    size = timing.brokers
+    hops = result.links.astype(np.int64) @ (size, 1)
+    ends = np.sort(np.stack((sent.sender, sent.home), axis=1)) @ (size, 1)
+    away = sent.sender != sent.home
+    key = np.concatenate((hops, ends[away]))
+    unknown = np.concatenate((result.assumed, taken.assumed[away]))
+    return AssumedLatency(len(np.unique(key[unknown])), len(np.unique(key)), timing.assumed_ms)
 
 
 def require_brokers(plan: StoredPlan) -> None:
@@ -180,7 +251,6 @@ def entering(
     plan: StoredPlan, left: LeftToBrokers, dataset: Dataset, times: Times, speed: float, seed: int
 ) -> Messages:
     """The messages of all parcels, which are the routes of both systems."""
-    from fanplan.layers.delivery.simulated import measured_messages
     from fanplan.simulation.messages import publications_of
 
     require_messages(left.problem.routes, dataset)

@@ -19,11 +19,20 @@ from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.stages.make import make_group_stages
 from fanplan.layers.overlay.simulated import TOLERANCE
 from fanplan.network.brokers import Routes
+from fanplan.network.latency import Latency, Timing
 from fanplan.network.trees import downward
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import SimulationResult
-from fanplan.simulation.simulated import Agreement, Simulated, Times, choose_times, require_messages
+from fanplan.simulation.simulated import (
+    Agreement,
+    Simulated,
+    Times,
+    assumed_links,
+    choose_times,
+    require_messages,
+    require_no_clients,
+)
 from fanplan.simulation.spread import RouteTree, RouteVisits, SimulatedNetwork, spread_routes
 
 if TYPE_CHECKING:
@@ -43,24 +52,25 @@ def simulate_groups(
     seed: int,
     engine: Engine,
 ) -> Simulated:
-    """Send traffic over the trees and the groups of a plan; every hop takes the latency given."""
+    """Send traffic over the trees and the groups of a plan."""
     from fanplan.layers.groups.carried import carried_groups
     from fanplan.simulation.simulate import require_capacity, run_messages
 
+    require_no_clients(params)
     record, chosen = plan.section(GroupsRecord), times_of_groups(plan, dataset, times)
     make_traffic(plan, dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:
         problem = carried_groups(plan, dataset.path).problem
         overlay = brokers_of(problem, dataset)
         require_capacity(overlay)
-        everything = np.ones(problem.size, bool)
-        network, ways = group_ways(problem, everything, record.params.shortcuts, params.latency_ms)
+        everything, timing = np.ones(problem.size, bool), timing_of(overlay, params)
+        network, ways = group_ways(problem, everything, record.params.shortcuts, timing)
         messages = entering(problem, dataset, chosen, speed, seed)
         result = run_messages(network, ways, overlay.capacity, messages, params)
         stage.rows(result.events)
-    agreed = groups_agreement(record, problem, ways, messages, result, params)
-    trees = len(problem.trees.root)
-    return Simulated(result, overlay, trees, params, chosen, speed, seed, agreed)
+    agreed = groups_agreement(record, problem, network, ways, messages, result, params)
+    trees, assumed = len(problem.trees.root), assumed_links(result, timing.assumed_ms)
+    return Simulated(result, overlay, trees, params, chosen, speed, seed, agreed, assumed)
 
 
 def times_of_groups(plan: StoredPlan, dataset: Dataset, asked: Times | None) -> Times:
@@ -95,9 +105,9 @@ def entering(
 
 
 def brokers_of(problem: GroupsProblem, dataset: Dataset) -> OverlayProblem:
-    """The brokers with their capacities, as figures of a run are told by."""
+    """The brokers with their capacities, as figures of a run are told by, and the links given."""
     from fanplan.network.brokers import OverlayProblem, no_similarity
-    from fanplan.network.dataset import read_brokers
+    from fanplan.network.dataset import read_brokers, read_links
 
     brokers, manifest = read_brokers(dataset.path), dataset.manifest
     return OverlayProblem(
@@ -106,25 +116,31 @@ def brokers_of(problem: GroupsProblem, dataset: Dataset) -> OverlayProblem:
         cost=brokers.cost,
         routes=problem.routes,
         similarity=no_similarity(len(brokers.names)),
-        links=None,
+        links=read_links(dataset.path, brokers.names),
         seconds=manifest.seconds,
         source=manifest.key,
     )
 
 
+def timing_of(overlay: OverlayProblem, params: SimulationParams) -> Timing:
+    return Timing(overlay.size, overlay.links, params.latency_ms)
+
+
 def group_ways(
-    problem: GroupsProblem, selected: Bools, shortcuts: bool = True, hop_ms: float = 1.0
+    problem: GroupsProblem, selected: Bools, shortcuts: bool, timing: Timing
 ) -> tuple[SimulatedNetwork, RouteVisits]:
     """The network, shortcuts included, and the visits of all routes of a problem.
 
     A route of a group that is set up goes to all its members, on the group's own tree, and is
     matched where it enters. The others take default routing and are matched by all but the ends of
-    the tree (Zhang & Hu 2005, section 5.2.1). Every link takes ``hop_ms``, a shortcut too.
+    the tree (Zhang & Hu 2005, section 5.2.1). A link of a tree takes its own latency, a shortcut
+    that of the shortest way.
     """
     carrier = carriers(problem, selected)
     trees = [downward(parent) for parent in problem.trees.parent]
     once, tree_of = len(trees), problem.tree.astype(np.int64)
     tree_of[carrier >= 0] += once
+    plain = np.concatenate([*trees, np.empty((0, 2), np.int32)])
     trees += trees
     if shortcuts:
         own, groups = shortened(problem, selected)
@@ -137,13 +153,20 @@ def group_ways(
     ends = np.sort(np.concatenate([*trees, np.empty((0, 2), np.int32)]), axis=1)
     links, place = np.unique(ends, axis=0, return_inverse=True)
     parts = np.split(place.ravel(), np.cumsum([len(tree) for tree in trees]))[:-1]
-    network = SimulatedNetwork(
-        len(problem.brokers), links, np.full(len(links), hop_ms), 0.0 * links[:, 0]
-    )
+    taken = latencies(timing, links, plain)
+    network = SimulatedNetwork(timing.brokers, links, taken.ms, 0.0 * links[:, 0], taken.assumed)
     chosen = [RouteTree(part, matched_once=i >= once) for i, part in enumerate(parts)]
     ways = spread_routes(network, sent_to(problem, carrier), chosen, tree_of)
     mind_ends(ways, problem, carrier)
     return network, ways
+
+
+def latencies(timing: Timing, links: Ints, plain: Ints) -> Latency:
+    """Of links, of which those of trees are ``plain`` and the others shortcuts."""
+    key, known = (ends.astype(np.int64) @ (timing.brokers, 1) for ends in (links, np.sort(plain)))
+    own, taken = np.isin(key, known), timing.on_ways(links[:, 0], links[:, 1])
+    taken.ms[own], taken.assumed[own] = timing.over_links(links[own])
+    return taken
 
 
 def carriers(problem: GroupsProblem, selected: Bools) -> Ints:
@@ -190,12 +213,15 @@ def mind_ends(ways: RouteVisits, problem: GroupsProblem, carrier: Ints) -> None:
 def groups_agreement(
     record: GroupsRecord,
     problem: GroupsProblem,
+    network: SimulatedNetwork,
     ways: RouteVisits,
     messages: Messages,
     result: SimulationResult,
     params: SimulationParams,
 ) -> Agreement:
     """Compare messages and matches, and delays where hops and matches alone take time, as much.
+
+    In the ledger all hops take the same time.
 
     If routes have parts of messages, a run cannot have their number, and nothing is compared.
     """
@@ -208,6 +234,7 @@ def groups_agreement(
     }
     unit = params.latency_ms
     plain = params.congestion == "none" and not params.forward_ms
+    plain &= bool((network.latency_ms == unit).all())
     if plain and params.match_ms == unit > 0:
         here["delay"] = result.delay_mean_ms / unit
     differences = [

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Longs
 from fanplan.network.brokers import OverlayProblem, Routes
+from fanplan.simulation.legs import DelayCounts
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,10 @@ class Passages:
 
 
 class LeftTraffic(NamedTuple):
-    """Deliveries on the tree alone, those that are left to brokers, and the problem of these."""
+    """Deliveries on the tree alone, how long the plan's take, and what is left to brokers."""
 
     passing: Passages
-    fewer: Passages
+    delays: DelayCounts
     problem: OverlayProblem
 
 

@@ -21,13 +21,22 @@ from fanplan.layers.overlay.check.evidence import between_brokers
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
 from fanplan.network.dataset import publisher_names, read_brokers, read_links, read_routes
+from fanplan.network.latency import Timing
 from fanplan.network.trees import Trees, trees_of
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.messages import merged_routes
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import SimulationResult
-from fanplan.simulation.simulated import Agreement, Simulated, Times, choose_times, require_messages
+from fanplan.simulation.simulated import (
+    Agreement,
+    Simulated,
+    Times,
+    assumed_links,
+    choose_times,
+    require_messages,
+    require_no_clients,
+)
 
 if TYPE_CHECKING:
     from fanplan.simulation.messages import Messages
@@ -246,6 +255,7 @@ def simulate_overlay(
     """Send traffic over the trees of a plan."""
     from fanplan.simulation.simulate import simulate_trees
 
+    require_no_clients(params)
     chosen = choose_times(dataset, times)
     make_traffic(plan, dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:
@@ -255,4 +265,6 @@ def simulate_overlay(
         stage.rows(result.events)
     record, trees = plan.section(OverlayRecord), len(overlay.trees.members)
     agreed = agreement(record, overlay.problem, result, params, overlay.rates)
-    return Simulated(result, overlay.problem, trees, params, chosen, speed, seed, agreed)
+    timing = Timing(overlay.problem.size, overlay.problem.links, params.latency_ms)
+    assumed = assumed_links(result, timing.assumed_ms)
+    return Simulated(result, overlay.problem, trees, params, chosen, speed, seed, agreed, assumed)

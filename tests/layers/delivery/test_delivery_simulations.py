@@ -54,7 +54,8 @@ def test_the_command_says_what_is_simulated(
     plan, dataset = made
     assert run("simulate", plan, dataset.path) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Channels, last hops and direct unicast take no time here." in said
+    assert "a message on a channel and a direct one take the shortest way over links" in said
+    assert "No latency is known: a link takes 100 ms" in said
     assert "Beside content-based routing of everything" in said
     assert "It agrees with the plan's ledger: messages." in said
 

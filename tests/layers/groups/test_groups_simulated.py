@@ -12,6 +12,7 @@ from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.build import cell_groups, exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.simulated import group_ways
+from fanplan.network.latency import Timing
 from fanplan.simulation.messages import publications_of
 from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import run_messages
@@ -39,7 +40,8 @@ def test_the_simulator_agrees(seed: int, roots: int, exact: bool, shortcuts: boo
 
 
 def compare(problem: GroupsProblem, selected: np.ndarray, shortcuts: bool) -> None:
-    network, ways = group_ways(problem, selected, shortcuts, HOP)
+    timing = Timing(len(problem.brokers), None, HOP)
+    network, ways = group_ways(problem, selected, shortcuts, timing)
     messages = publications_of(problem.routes, 1.0, seed=1)
     params = SimulationParams("none", match_ms=MATCH)
     result = run_messages(network, ways, np.ones(len(problem.brokers)), messages, params)

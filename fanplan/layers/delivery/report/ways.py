@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.problem import expanded
+from fanplan.layers.delivery.legs import by_last_hops
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes
 from fanplan.layers.groups.carried import group_keys, stored_keys
@@ -136,35 +136,12 @@ def between(stored: StoredDelivery, routes: Routes, groups: StoredGroups | None)
     return np.select(ways, (PAST, ENTRY, GROUP), DEFAULT)
 
 
-def delivering(ways: TrafficWays, channels: bool) -> Passages:
-    """Every delivery to the home broker; with channels to where a channel of the domain begins.
-
-    That is its broker nearest to the entry, or the entry itself if it is in the domain. What is
-    sent directly passes no broker, and is left out then.
-    """
+def delivering(ways: TrafficWays) -> Passages:
+    """Every delivery from where it enters to the home broker, as if there were no channels."""
     problem = ways.stored.problem
-    way = ways.to_person if channels else np.full(len(ways.row), HOP)
-    kept = way != DIRECT
-    home = problem.home[ways.person[kept]].astype(np.int64)
-    brokers = len(problem.brokers)
-    # A place is a home broker, or beyond these the domain whose channel delivers.
-    place = np.where(way[kept] == CHANNEL, brokers + problem.domain[home], home)
-    row, place, people = pairs_counted(ways.row[kept], place, brokers + problem.domains)
-    starts = np.searchsorted(row, np.arange(problem.interest.size + 1))
-    parcel, at = expanded(starts, problem.row)
-    root = problem.trees.root[problem.tree[parcel]].astype(np.int64)
-    target = place[at]
-    heard = np.flatnonzero(target >= brokers)
-    domain, start = target[heard] - brokers, root[heard]
-    gateway = problem.gateways[problem.tree[parcel[heard]], domain]
-    target[heard] = np.where(problem.domain[start] == domain, start, gateway)
-    return Passages(root, target, problem.messages[parcel] * people[at])
-
-
-def pairs_counted(row: Longs, place: Longs, places: int) -> tuple[Longs, Longs, Longs]:
-    """Different pairs of class and place, ascending, and how often each comes."""
-    key, times = np.unique(row * places + place, return_counts=True)
-    return key // places, key % places, times
+    sent = by_last_hops(problem, ways.routes)
+    root = problem.trees.root[problem.tree[sent.parcel]].astype(np.int64)
+    return Passages(root, sent.home, problem.messages[sent.parcel] * sent.people)
 
 
 def positions_in_overlay(ways: TrafficWays, problem: OverlayProblem) -> NDArray[np.int64]:

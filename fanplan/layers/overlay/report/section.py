@@ -33,8 +33,9 @@ LEAD = (
 ALL_TRAFFIC = (
     "Figures of this section are of all traffic on the tree alone, unless they are said to be with "
     "channels: then of what channels and direct unicast leave to brokers. Shortcuts of groups are "
-    "not counted. The delay of a delivery is that of its way from broker to broker: up to where "
-    "the subscriber is, or where a channel of its site begins. Direct unicast passes no brokers."
+    "not counted in loads and traffic. The delay of a delivery is that of its own way from broker "
+    "to broker, up to where the subscriber is. Shortcuts, messages on channels and direct ones "
+    "take the shortest way over links."
 )
 
 
@@ -81,7 +82,7 @@ def tell_overlay(planned: ToldLayer, bound: OverlayBound | None) -> Told:
 def section_notes(found: Spreads | None, bound: OverlayBound | None) -> tuple[str, ...]:
     if found is None:
         return (NEEDS_DATASET.format("loads and delays beside those of a random tree"),)
-    return (ALL_TRAFFIC,) if bound else ()
+    return (*((ALL_TRAFFIC,) if bound else ()), *found.unknown)
 
 
 def overlay_saving(planned: ToldLayer, record: OverlayRecord, random: Spread | None) -> Saving:
