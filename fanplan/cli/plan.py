@@ -222,6 +222,8 @@ def run_one(call: Call, dataset: Dataset, job: dict[str, Any]) -> None:
     for part in show(answer):
         if not call.json or isinstance(part, Note):
             show_part(part)
+    for note in dataset.manifest.notes:
+        show_part(Note(note))
     if call.json:
         told = {"compared": compared} if call.command.compare or compared else {}
         told |= {"explained": explained} if call.command.explains else {}

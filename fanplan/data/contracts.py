@@ -61,11 +61,17 @@ AUDIENCES = _columns(
     messages="double",
     bytes="double",
     subscribers="ints",
+    wanted="double",
     lo="doubles",
     hi="doubles",
 )
 CLASSES = _columns(
-    audience_class="int", subscribers="ints", messages="double", bytes="double", flows="long"
+    audience_class="int",
+    subscribers="ints",
+    messages="double",
+    bytes="double",
+    flows="long",
+    wanted="double",
 )
 FLOWS = _columns(
     flow="string",
@@ -75,6 +81,7 @@ FLOWS = _columns(
     messages="double",
     bytes="double",
     audience_class="int",
+    wanted="double",
     lo="doubles",
     hi="doubles",
 )

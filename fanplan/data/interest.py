@@ -26,7 +26,9 @@ class InterestProblem:
     A row is an audience class, or a single flow (``rows``). The audience of row ``i`` is
     ``audience[indptr[i]:indptr[i + 1]]``: ascending positions in ``subscribers``. ``messages``
     and ``bytes`` are totals over a window of ``seconds``. ``classes`` is the audience class of a
-    row and ``flows`` its number of flows. ``source`` is the key of the dataset.
+    row and ``flows`` its number of flows. ``source`` is the key of the dataset. ``wanted`` are the
+    copies that selectors ask for: fewer than the audience gets where cells are coarser than they
+    are; None if all is wanted.
     """
 
     indptr: Longs
@@ -39,6 +41,7 @@ class InterestProblem:
     subscribers: pa.Array
     source: str
     rows: Rows = "class"
+    wanted: Floats | None = None
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -73,6 +76,11 @@ class InterestProblem:
     def audience_sizes(self) -> Longs:
         return np.diff(self.indptr)
 
+    @property
+    def deliveries(self) -> Floats:
+        """Copies of each row's messages that somebody wants."""
+        return self.messages * self.audience_sizes if self.wanted is None else self.wanted
+
 
 def load_interest(dataset: Path, rows: Rows = "class") -> InterestProblem:
     """One row per audience class, or per flow that somebody wants in stored order."""
@@ -102,7 +110,15 @@ def load_classes(dataset: Path) -> InterestProblem:
         seconds=manifest.seconds,
         subscribers=names.sort_by("subscriber_id")["subscriber"].combine_chunks(),
         source=manifest.key,
+        wanted=None if manifest.exact else wanted_of(dataset, "classes", "audience_class"),
     )
+
+
+def wanted_of(dataset: Path, stage: str, order: str | None = None) -> Floats:
+    """What is wanted of each row of a stage."""
+    table = read_stage(dataset, stage, ["wanted", *([order] if order else [])])
+    wanted: Floats = (table.sort_by(order) if order else table)["wanted"].to_numpy()
+    return wanted
 
 
 def load_flow_rows(dataset: Path) -> InterestProblem:
@@ -111,7 +127,11 @@ def load_flow_rows(dataset: Path) -> InterestProblem:
     flow_class = flows["audience_class"].to_numpy().astype(np.int32)
     wanted = flow_class >= 0
     messages, size = flows["messages"].to_numpy(), flows["bytes"].to_numpy()
-    return per_flow(load_classes(dataset), flow_class[wanted], messages[wanted], size[wanted])
+    classes = load_classes(dataset)
+    problem = per_flow(classes, flow_class[wanted], messages[wanted], size[wanted])
+    if classes.wanted is None:
+        return problem
+    return replace(problem, wanted=wanted_of(dataset, "flows")[wanted])
 
 
 def per_flow(
@@ -134,6 +154,7 @@ def per_flow(
         flows=np.ones(len(flow_class), dtype=np.int64),
         classes=np.array(flow_class, dtype=np.int32),
         rows="flow",
+        wanted=None,
     )
 
 
@@ -148,12 +169,18 @@ def per_class(problem: InterestProblem) -> InterestProblem:
         problem,
         indptr=indptr,
         audience=take_audiences(problem.indptr, problem.audience, first),
-        messages=np.bincount(group, problem.messages, len(first)).astype(np.float64),
-        bytes=np.bincount(group, problem.bytes, len(first)).astype(np.float64),
+        messages=summed(problem.messages, group, len(first)),
+        bytes=summed(problem.bytes, group, len(first)),
         flows=np.bincount(group, problem.flows, len(first)).astype(np.int64),
         classes=classes.astype(np.int32),
         rows="class",
+        wanted=None if problem.wanted is None else summed(problem.wanted, group, len(first)),
     )
+
+
+def summed(amounts: Floats, group: Longs, groups: int) -> Floats:
+    """What each group has in all."""
+    return np.bincount(group, amounts, groups).astype(np.float64)
 
 
 def require_dense(ids: pa.Array | pa.ChunkedArray, where: Path) -> None:

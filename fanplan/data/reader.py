@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,44 @@ class TableCount:
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """What was counted while the traffic was read.
+
+    Of ``publications``, ``once`` are the only ones that their audience wants. ``copies`` are what
+    the audiences of all flows get, ``wanted`` what selectors ask for.
+    """
+
+    publications: float = 0.0
+    once: float = 0.0
+    copies: float = 0.0
+    wanted: float = 0.0
+    silent_topics: float = 0.0
+    silent_subscriptions: float = 0.0
+
+    def notes(self, grid: str) -> Iterator[str]:
+        """What a person should know before believing in a plan."""
+        if self.copies > self.wanted * (1 + 1e-9):
+            yield (
+                f"the cells of the {grid} grid are coarser than the filters: their audiences get "
+                f"{self.copies:,.0f} messages where {self.wanted:,.0f} are wanted; flows without "
+                "a grid (the default) are exact"
+            )
+        if grid == "exact" and self.once:
+            # Good and Turing: what was seen once tells how much was not seen yet.
+            yield (
+                f"{self.once:,.0f} of {self.publications:,.0f} publications are the only one of "
+                f"their audience: expect about {self.once / self.publications:.1%} of what comes "
+                "next to have an audience not seen before, and to take the default way"
+            )
+        if self.silent_subscriptions or self.silent_topics:
+            yield (
+                f"nothing was sent on {self.silent_topics:,.0f} topics, and nothing that "
+                f"{self.silent_subscriptions:,.0f} subscriptions ask for: they have a place in "
+                "plans with rate 0, and what comes takes the default way"
+            )
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What a dataset says about itself. Totals in its tables are over ``seconds``.
 
@@ -51,16 +89,26 @@ class Manifest:
     tables: tuple[TableCount, ...] = ()
     stages: dict[str, int] = field(default_factory=dict)
     inputs: str = ""
+    traffic: Traffic = Traffic()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is worth knowing of the tables."""
-        return tuple(note for table in self.tables for note in table.notes)
+        """What is worth knowing of the tables and of the traffic."""
+        of_tables = (note for table in self.tables for note in table.notes)
+        return (*of_tables, *self.traffic.notes(self.grid))
 
     @property
     def matched(self) -> bool:
         """Whether flows are found by matching publications, not by the cells of a grid."""
         return self.grid == "exact"
+
+    @property
+    def counted(self) -> bool:
+        """Whether a plan's ledger must be that of the publications.
+
+        It need not be if rates are only stated, or if cells leave out what is not fully covered.
+        """
+        return self.rates == "measured" and (self.exact or self.cover == "overlap")
 
     @property
     def boxes(self) -> str:
@@ -89,6 +137,7 @@ class Manifest:
             "cover": self.cover,
             "rates": self.rates,
             "exact": self.exact,
+            "traffic": asdict(self.traffic),
             "stages": self.stages,
             "tables": {
                 t.name: {"rows": t.rows, "kept": t.kept, "quarantined": t.quarantined}
@@ -115,6 +164,7 @@ def read_manifest(dataset: Path) -> Manifest:
             dimensions=int(content.get("dimensions", 0)),
             tables=tuple(table_count(*item) for item in content.get("tables", {}).items()),
             inputs=str(content.get("inputs", "")),
+            traffic=Traffic(**content.get("traffic", {})),
             stages={name: int(s["rows"]) for name, s in content.get("stages", {}).items()},
         )
     except FileNotFoundError:

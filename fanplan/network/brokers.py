@@ -34,6 +34,14 @@ class Routes:
     def destinations(self, route: int) -> Ints:
         return self.brokers[self.starts[route] : self.starts[route + 1]]
 
+    def somewhere(self) -> Routes:
+        """Those that lead somewhere: what nobody wants is left out."""
+        counts = np.diff(self.starts)
+        kept = counts > 0
+        starts = np.append(0, np.cumsum(counts[kept]))
+        own = (self.source[kept], starts, self.brokers, self.messages[kept], self.deliveries[kept])
+        return Routes(*own)
+
 
 @dataclass(frozen=True, eq=False)
 class Links:

@@ -16,7 +16,7 @@ AGREE = 1e-9
 class Replayed:
     """The measured ledger of a plan, over all publications, and the analytic one it was sold with.
 
-    ``exact`` says whether the two must be equal: no region cuts a flow and rates were measured.
+    ``comparable`` says whether the two must be equal: rates were measured.
     ``unplanned`` publications are wanted but in no flow of the plan. ``same``: the dataset is that
     of the plan; on another one there is nothing to compare.
     """
@@ -26,7 +26,7 @@ class Replayed:
     ledger: Ledger
     planned: Ledger
     weights: Weights
-    exact: bool
+    comparable: bool
     same: bool = True
 
     @property
@@ -48,7 +48,7 @@ class Replayed:
     @property
     def ok(self) -> bool:
         """Nobody missed anything, and the plan's ledger holds where it must."""
-        return self.ledger.missed == 0 and not (self.exact and self.differences)
+        return self.ledger.missed == 0 and not (self.comparable and self.differences)
 
     def json(self) -> dict[str, Any]:
         return {
@@ -59,7 +59,7 @@ class Replayed:
             "missed": self.ledger.missed,
             "unwanted": self.ledger.received_unwanted,
             "cost": self.cost,
-            "exact": self.exact,
+            "comparable": self.comparable,
             "differences": {name: list(pair) for name, pair in self.differences.items()},
             "ledger": asdict(self.ledger),
         }
@@ -70,8 +70,8 @@ class Replayed:
         agrees = "as planned" if not self.differences else "differs from the plan's"
         if not self.same:
             agrees = "other traffic than was planned for"
-        if self.differences and not self.exact:
-            agrees += ", as it may: cells are coarser than regions, or rates were not measured"
+        if self.differences and not self.comparable:
+            agrees += ", as it may: rates were not measured"
         return {
             "publications": self.publications,
             "in flows that the plan does not have": self.unplanned,

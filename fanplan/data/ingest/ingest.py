@@ -273,6 +273,7 @@ def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[s
         "exact": interest.grid in UNCUT or not description.dimensions,
         "cover": description.cover,
         "rates": interest.rates,
+        "traffic": interest.counts,
         "dimensions": description.dimensions,
         "tables": {
             name: {

@@ -25,11 +25,12 @@ from fanplan.data.ingest.cells import (
     no_cell,
     unordered_sum,
     with_cell_extents,
+    with_cells,
     with_topic_ids,
 )
 from fanplan.data.ingest.exact import Selectors, exact_audiences
 from fanplan.data.ingest.grid import atomic_grid, quantile_grid, uniform_grid
-from fanplan.data.ingest.joins import join_audiences, join_hits
+from fanplan.data.ingest.joins import join_audiences, join_hits, join_wants
 from fanplan.data.ingest.regions import (
     advertised_boxes,
     assumed_boxes,
@@ -58,12 +59,16 @@ class Inputs:
 
 @dataclass(frozen=True)
 class InterestStages:
-    """The finished stages, where the rates come from, the window in seconds, and the grid."""
+    """The finished stages, where the rates come from, the window in seconds, and the grid.
+
+    ``counts`` are what a person should know of the traffic, as `reader.Traffic` has them.
+    """
 
     stages: Mapping[str, Stage]
     rates: str
     seconds: float
     grid: GridKind
+    counts: Mapping[str, float]
 
 
 def build_interest(run: IngestRun, inputs: Inputs) -> InterestStages:
@@ -75,11 +80,33 @@ def build_interest(run: IngestRun, inputs: Inputs) -> InterestStages:
         built |= exact_stages(run, inputs, built)
     else:
         built |= traffic_stages(run, inputs, built, rates, grid)
-        built |= cell_stages(run, inputs, built)
+        built |= cell_stages(run, inputs, built, rates, grid)
     built |= class_stages(run, inputs, built)
     if rates == "measured":
         built["hits"] = hits_stage(run, inputs, built)
-    return InterestStages(built, rates, window(run, inputs, rates), grid)
+    counts = count_traffic(run, built)
+    return InterestStages(built, rates, window(run, inputs, rates), grid, counts)
+
+
+def count_traffic(run: IngestRun, built: Mapping[str, Stage]) -> dict[str, float]:
+    """How much is sent, wanted and received, and what was seen once or not at all."""
+    flows, classes = run.read(built["flows"]), run.read(built["classes"])
+    once = F.when((F.col("messages") == 1) & (F.size("cell") > 0), 1.0).otherwise(0.0)
+    silent = F.when(F.col("messages") == 0, 1.0).otherwise(0.0)
+    of_flows = flows.agg(
+        F.sum("messages").alias("publications"),
+        F.sum(once).alias("once"),
+        F.sum(silent).alias("silent_topics"),
+    )
+    of_classes = classes.agg(
+        F.sum("wanted").alias("wanted"),
+        F.sum(F.col("messages") * F.size("subscribers")).alias("copies"),
+    )
+    row = of_flows.unionByName(of_classes, allowMissingColumns=True)
+    sums = row.agg(*(F.coalesce(F.sum(name), F.lit(0.0)).alias(name) for name in row.columns))
+    counts: dict[str, float] = sums.first().asDict()  # type: ignore[union-attr]
+    heard = built["hits"].rows if "hits" in built else built["subscriptions"].rows
+    return counts | {"silent_subscriptions": float(built["subscriptions"].rows - heard)}
 
 
 def chosen_grid(run: IngestRun, rates: str) -> GridKind:
@@ -266,13 +293,14 @@ def with_no_extent(rows: DataFrame) -> DataFrame:
 def own_extents(rows: DataFrame) -> DataFrame:
     """Extents on the axes that a topic has; on the others they are no numbers."""
     own = {name: F.filter(name, lambda end: ~F.isnan(end)) for name in ("lo", "hi")}
-    return rows.withColumns(own).select(*contracts.AUDIENCES.names)
+    return rows.withColumns(own)
 
 
 def with_silent_topics(heard: DataFrame, topics: DataFrame, regions: DataFrame) -> DataFrame:
     """A row more for each topic without traffic, with all who asked for any of it.
 
-    What may be sent there later needs a place in a plan too.
+    What may be sent there later needs a place in a plan too. Unless something else is known, an
+    audience wants all that is sent to it.
     """
     silent = topics.select("topic_id").join(heard, on="topic_id", how="left_anti")
     asked = regions.join(silent, on="topic_id", how="left_semi").groupBy("topic_id")
@@ -284,11 +312,17 @@ def with_silent_topics(heard: DataFrame, topics: DataFrame, regions: DataFrame) 
         F.lit(0.0).alias("bytes"),
         F.coalesce("subscribers", F.array().cast("array<int>")).alias("subscribers"),
     )
-    return heard.unionByName(with_no_extent(rows)).select(*contracts.AUDIENCES.names)
+    both = heard.unionByName(with_no_extent(rows), allowMissingColumns=True)
+    everything = F.col("messages") * F.size("subscribers")
+    wanted = F.coalesce("wanted", everything) if "wanted" in both.columns else everything
+    return both.withColumn("wanted", wanted).select(*contracts.AUDIENCES.names)
 
 
-def cell_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
-    """Who wants each cell of a grid."""
+def cell_stages(
+    run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], rates: str, kind: GridKind
+) -> dict[str, Stage]:
+    """Who wants each cell of a grid, and how much of it by the selectors themselves."""
+    uncut = kind == "atomic" or not run.description.dimensions
     ref = grid_ref(inputs, built["grid"], run)
     mode = run.description.cover
     covered = run.stage(
@@ -303,12 +337,32 @@ def cell_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> d
     def hear() -> DataFrame:
         points = cell_points(run.read(built["traffic"]), ref.dimensions)
         heard = join_audiences(points, str(covered.path), ref.dimensions, keep)
+        if "publications" in inputs.tables and rates == "measured" and not uncut:
+            heard = with_wanted(heard, wanted_of_cells(run, inputs, built["regions"], ref))
         placed = with_cell_extents(heard, ref)
         return with_silent_topics(placed, run.read(inputs.topics), run.read(built["regions"]))
 
     sources = [built["traffic"], covered, inputs.topics, built["regions"]]
-    heard = run.stage("audiences", hear, contracts.AUDIENCES, sources, params="cells")
+    sources += [inputs.tables["publications"]] if "publications" in inputs.tables else []
+    heard = run.stage("audiences", hear, contracts.AUDIENCES, sources, params=rates)
     return {"cover": covered, "audiences": heard}
+
+
+def wanted_of_cells(run: IngestRun, inputs: Inputs, regions: Stage, ref: GridRef) -> DataFrame:
+    """(topic_id, cell, wanted): copies of a cell's publications that their subscribers ask for."""
+    spaced = run.read(inputs.topics).filter("space > 0")
+    points = with_topic_ids(run.read(inputs.tables["publications"]), spaced)
+    placed = with_cells(points.select("topic_id", *contracts.coordinates(ref.dimensions)), ref)
+    key = ["topic_id", "cell"]
+    wants = join_wants(placed, str(regions.path), ref.dimensions, key)
+    return wants.groupBy(*key).agg(F.sum("messages").alias("wanted"))
+
+
+def with_wanted(heard: DataFrame, wanted: DataFrame) -> DataFrame:
+    """Cells with what is wanted of them; a plain topic has no cells, and is wanted whole."""
+    whole = F.when(F.size("cell") == 0, F.col("messages") * F.size("subscribers"))
+    found = heard.join(wanted, on=["topic_id", "cell"], how="left")
+    return found.withColumn("wanted", F.coalesce(whole, "wanted", F.lit(0.0)))
 
 
 def class_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
@@ -363,10 +417,11 @@ def audience_classes(audiences: DataFrame) -> DataFrame:
             unordered_sum("messages").alias("messages"),
             unordered_sum("bytes").alias("bytes"),
             F.count(F.lit(1)).alias("flows"),
+            unordered_sum("wanted").alias("wanted"),
         )
     )
     number = dense_number(F.desc("messages"), "high", "low").alias("audience_class")
-    return totals.select(number, "subscribers", "messages", "bytes", "flows")
+    return totals.select(number, "subscribers", "messages", "bytes", "flows", "wanted")
 
 
 def named_flows(
@@ -390,6 +445,7 @@ def named_flows(
             F.when(F.size("subscribers") > 0, F.col("audience_class"))
             .otherwise(-1)
             .alias("audience_class"),
+            "wanted",
             "lo",
             "hi",
         )

@@ -64,11 +64,12 @@ def best_bounds(problem: InterestProblem, weights: Weights, channels: int) -> tu
     channel, so what holds for classes holds for flows.
     """
     classes = per_class(problem)
-    any_plan = Bound(lower_bound(classes, weights, channels), "distinct audiences")
+    at = "" if problem.wanted is None else ", at these cells"
+    any_plan = Bound(lower_bound(classes, weights, channels), f"distinct audiences{at}")
     if channels == 0:
         return any_plan, any_plan
-    spectral = Bound(spectral_bound(classes, weights, channels), "spectral")
-    dual = Bound(dual_bound(classes, weights, channels), "dual")
+    spectral = Bound(spectral_bound(classes, weights, channels), f"spectral{at}")
+    dual = Bound(dual_bound(classes, weights, channels), f"dual{at}")
     return any_plan, max(any_plan, spectral, dual)
 
 

@@ -23,11 +23,13 @@ def analytic_ledger(problem: InterestProblem, map: ChannelMap) -> Ledger:
     unicast = map.unicast.counts(problem.size)
     received = received_copies(problem, map) + unicast
     reached = reached_subscribers(problem, map)
+    whole = reached == problem.audience_sizes
+    wanted = float(np.where(whole, problem.deliveries, problem.messages * reached).sum())
     return Ledger(
         sent_multicast=total_messages(problem.messages, channels),
         sent_unicast=total_messages(problem.messages, unicast),
-        received_wanted=total_messages(problem.messages, reached),
-        received_unwanted=total_messages(problem.messages, received - reached),
+        received_wanted=wanted,
+        received_unwanted=total_messages(problem.messages, received) - wanted,
         missed=total_messages(problem.messages, problem.audience_sizes - reached),
         sent_bytes=total_messages(problem.bytes, channels + unicast),
         received_bytes=total_messages(problem.bytes, received),
@@ -40,8 +42,8 @@ def map_cost(problem: InterestProblem, map: ChannelMap, weights: Weights) -> flo
 
 
 def perfect(problem: InterestProblem, weights: Weights) -> float:
-    """Cost of perfect multicast: each flow sent once and received by its audience alone."""
-    receptions = total_messages(problem.messages, problem.audience_sizes)
+    """Cost of perfect multicast: each message sent once and received by those who want it."""
+    receptions = float(problem.deliveries.sum())
     return weights.w1 * receptions + weights.w2 * float(problem.messages.sum())
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from fanplan.layers.delivery.ledger import DeliveryLedger
 from fanplan.layers.delivery.params import DesignParams
 from fanplan.layers.delivery.record import (
+    BoundName,
     Delivery,
     DeliveryRecord,
     DeliverySection,
@@ -45,6 +46,7 @@ class Settled:
     domains: tuple[str, ...]
     layered: float
     bound: float
+    bound_name: BoundName
     steps: tuple[tuple[str, dict[str, float]], ...]
     warnings: tuple[str, ...]
 
@@ -69,6 +71,7 @@ def delivery_layer(
         cost=sum(parts.values()),
         layered=settled.layered,
         bound=settled.bound,
+        bound_name=settled.bound_name,
         steps=tuple(
             StepRecord(name=name, cost=sum(parts.values()), parts=parts)
             for name, parts in settled.steps

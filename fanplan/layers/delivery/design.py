@@ -20,8 +20,9 @@ from fanplan.layers.delivery.build import (
 )
 from fanplan.layers.delivery.fixed import fixed_channels, fixed_groups, fixed_marking, fixed_overlay
 from fanplan.layers.delivery.params import CHANNELS, GROUPS, MARKING, OVERLAY, DesignParams
+from fanplan.layers.delivery.record import ANY, OF_CELLS
 from fanplan.layers.delivery.search.params import DeliveryParams
-from fanplan.layers.delivery.stages.make import make_senders
+from fanplan.layers.delivery.stages.make import make_routes, make_senders
 from fanplan.layers.delivery.steps import (
     Steps,
     broker_steps,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from fanplan.layers.groups.problem.trees import TreeSource
     from fanplan.layers.marking.record import MarkingSection
     from fanplan.layers.overlay.record import OverlaySection
+    from fanplan.network.brokers import Routes
     from fanplan.plan.stored import StoredPlan
 
     Designed = tuple[tuple[Any, ...], DeliverySection]
@@ -128,7 +130,17 @@ class Designing:
         params = self.params
         if GROUPS in self.fixed:
             params = replace(params, fixed_groups=fixed_groups(self.fixed[GROUPS], problem))
-        return self.delivered(problem, params, names, broker_steps(naive, problem, params), tree)
+        steps = broker_steps(naive, problem, params, self.asked_routes(tree))
+        return self.delivered(problem, params, names, steps, tree)
+
+    def asked_routes(self, tree: OverlaySection) -> Routes | None:
+        """Where selectors lead messages, if cells are coarser than they and clients have homes."""
+        from fanplan.network.dataset import read_routes
+
+        if self.dataset.manifest.exact or tree.record.clients == "allocated":
+            return None
+        make_routes(self.dataset, self.job.engine)
+        return read_routes(self.dataset.path, "routes").somewhere()
 
     def overlay_layer(self) -> OverlaySection:
         """The brokers and trees of a plan; or planned ones, with clients allocated if need be."""
@@ -176,6 +188,8 @@ class Designing:
             best, first, params = self.delivery(problem, params, self.job.watch.telling(stage))
             stage.rows(problem.interest.size)
         marks, notes = self.marking(tree)
+        if not self.dataset.manifest.exact and tree and tree.record.clients == "allocated":
+            notes = (*notes, "content routing is by cells here, not by selectors")
         steps = [*steps, *delivery_steps(problem, params, first, best)]
         settled = Settled(
             params=self.asked,
@@ -183,6 +197,7 @@ class Designing:
             domains=domains,
             layered=first.cost,
             bound=lowest_cost(problem, params.prices),
+            bound_name=ANY if self.dataset.manifest.exact else OF_CELLS,
             steps=tuple(self.with_marks(steps, marks)),
             warnings=notes,
         )

@@ -226,6 +226,7 @@ def local_interest(problem: DeliveryProblem, domain: int, messages: Floats) -> D
         bytes=np.zeros(len(rows)),
         flows=np.bincount(alike, minlength=len(rows)).astype(np.int64),
         classes=np.arange(len(rows), dtype=np.int32),
+        wanted=None,
     )
     return DomainInterest(reduced, own, alike)
 

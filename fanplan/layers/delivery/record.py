@@ -19,6 +19,11 @@ from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import DELIVERY_TABLES
 from fanplan.workload.tables import Table
 
+BoundName = Literal["any delivery", "any delivery of these cells"]
+ANY: BoundName = "any delivery"
+OF_CELLS: BoundName = "any delivery of these cells"
+"""What a bound holds for: of cells only, where these are coarser than selectors."""
+
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -37,7 +42,7 @@ class DeliveryRecord(SectionRecord):
 
     ``params`` are what was asked for, ``channels`` the most in a multicast domain. ``parts`` add
     up to ``cost``; ``layered`` is what the layers cost when they are planned one after the other;
-    no delivery costs less than ``bound``.
+    what ``bound_name`` names does not cost less than ``bound``.
     """
 
     layer = "delivery"
@@ -52,6 +57,7 @@ class DeliveryRecord(SectionRecord):
     cost: Amount
     layered: Amount
     bound: Amount
+    bound_name: BoundName = ANY
     steps: tuple[StepRecord, ...]
     warnings: tuple[str, ...] = ()
 

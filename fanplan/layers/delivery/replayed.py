@@ -14,9 +14,6 @@ from fanplan.layers.marking.replayed import ReplayedMarks
 from fanplan.plan.replayed import AGREE
 from fanplan.plan.stored import StoredPlan
 
-OF_MATCHING = ("received_wanted", "received_unwanted", "missed")
-"""Entries that differ from the plan's where a region cuts a cell: a plan knows cells alone."""
-
 ONCE = ("state", "control")
 """Parts that do not grow with the window."""
 
@@ -40,7 +37,7 @@ class ReplayedDelivery:
     """The measured ledger of a whole plan, and the one it was sold with.
 
     ``same``: the dataset is that of the plan. ``comparable``: and its rates were measured, so that
-    costs must agree. ``exact``: no region cuts a cell, so that what is wanted must agree too.
+    all must agree. ``exact``: no region cuts a flow.
     ``planned`` has entries of the ledger, ``parts`` what they cost, both in the window of the plan.
     """
 
@@ -79,8 +76,7 @@ class ReplayedDelivery:
     @property
     def broken(self) -> list[str]:
         """Differences that must not be."""
-        may = () if self.exact else OF_MATCHING
-        return [n for n in self.differences if n not in may] if self.comparable else []
+        return [*self.differences] if self.comparable else []
 
     @property
     def ok(self) -> bool:
@@ -155,16 +151,25 @@ class ReplayedDelivery:
             return "as planned"
         if self.broken:
             return f"differs from the plan's: {', '.join(self.broken)}"
-        if not self.comparable:
-            return "differs from the plan's, as it may: rates were not measured"
-        return "costs as planned; cells are coarser than regions, so less is wanted"
+        return "differs from the plan's, as it may: rates were not measured"
+
+
+CLOSE = (
+    "sent_multicast",
+    "sent_unicast",
+    "sent_bytes",
+    "received_bytes",
+    "received_wanted",
+    "received_unwanted",
+    "missed",
+)
+"""Entries of the ledger that channels and unicast fill."""
 
 
 def planned_ledger(plan: StoredPlan) -> dict[str, float]:
     """What the plan says of channels and of brokers, by the names of the ledger."""
     near = plan.section(ChannelsRecord).ledger
-    names = ("sent_multicast", "sent_unicast", "sent_bytes", "received_bytes", *OF_MATCHING)
-    told = {name: near[name] for name in names}
+    told = {name: near[name] for name in CLOSE}
     if plan.has(GroupsRecord):
         far = plan.section(GroupsRecord).ledger
         told |= {"forwarded": far["link_messages"], "matched": far["matches_total"]}

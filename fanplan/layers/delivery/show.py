@@ -18,7 +18,7 @@ def show_design(answer: Answer) -> Shown:
         "of these sent directly": facts["direct"],
         "cost of delivery": facts["cost"],
         "layer by layer": facts["layered"],
-        "no delivery is below": facts["bound"],
+        f"lower bound of {facts['bound_name']}": facts["bound"],
         "unicast %": 100 * facts["unicast_fraction"],
         "saved of the naive system %": 100 * (1 - last / naive) if naive else 0.0,
         "seconds": facts["seconds"],

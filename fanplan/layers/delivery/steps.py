@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fanplan.layers.delivery.record import StepRecord
     from fanplan.layers.delivery.search.joint import JudgedDelivery
     from fanplan.layers.delivery.search.params import DeliveryParams
+    from fanplan.network.brokers import Routes
 
 Parts = dict[str, float]
 Steps = list[tuple[str, Parts]]
@@ -22,12 +23,20 @@ SUBSCRIPTIONS = "subscriptions"
 """What descriptors cost that travel from broker to broker."""
 
 
-def broker_steps(naive: DeliveryProblem, planned: DeliveryProblem, params: DeliveryParams) -> Steps:
-    """Flooding and routing on a random tree, then routing on the planned tree."""
+def broker_steps(
+    naive: DeliveryProblem,
+    planned: DeliveryProblem,
+    params: DeliveryParams,
+    asked: Routes | None = None,
+) -> Steps:
+    """Flooding and routing on a random tree, then routing on the planned tree.
+
+    Content routing goes by selectors. Where cells are coarser, ``asked`` says where they lead.
+    """
     return [
         ("flooding on a random tree", flooding(naive, params)),
-        ("content routing on a random tree", routed(naive, params)),
-        ("planned tree", routed(planned, params)),
+        ("content routing on a random tree", routed(naive, params, asked)),
+        ("planned tree", routed(planned, params, asked)),
     ]
 
 
@@ -37,7 +46,8 @@ def flat_steps(problem: DeliveryProblem, params: DeliveryParams) -> Steps:
     total = float(interest.messages.sum())
     each = prices.sent + prices.received * len(interest.subscribers)
     broadcast = {"multicast": total * each, "matching": prices.matched * total}
-    return [("broadcast", broadcast), ("unicast", routed(problem, params))]
+    alone = prices.unicast * float(interest.deliveries.sum())
+    return [("broadcast", broadcast), ("unicast", routed(problem, params) | {"last hop": alone})]
 
 
 def flooding(problem: DeliveryProblem, params: DeliveryParams) -> Parts:
@@ -45,20 +55,36 @@ def flooding(problem: DeliveryProblem, params: DeliveryParams) -> Parts:
     interest, prices = problem.interest, params.prices
     hops = (problem.trees.parent >= 0).sum(axis=1)[problem.tree]
     return {
-        "last hop": prices.unicast * float(interest.messages @ interest.audience_sizes),
+        "last hop": prices.unicast * float(interest.deliveries.sum()),
         "forwarding": prices.forwarded * float(problem.messages @ hops),
         "matching": prices.matched * float(problem.messages @ (hops + 1)),
     }
 
 
-def routed(problem: DeliveryProblem, params: DeliveryParams) -> Parts:
+def routed(problem: DeliveryProblem, params: DeliveryParams, asked: Routes | None = None) -> Parts:
     """Content-based routing, matched at every hop, without channels and groups."""
     from fanplan.layers.delivery.search.joint import judge_delivery, without_channels
 
+    if asked is not None:
+        return routed_as_asked(problem, params, asked)
     plain = replace(params, entries=0, channels=0, fixed_groups=None)
     return judge_delivery(problem, plain, without_channels(problem, plain)).ledger.parts(
         params.prices
     )
+
+
+def routed_as_asked(problem: DeliveryProblem, params: DeliveryParams, asked: Routes) -> Parts:
+    """The same with routes by the selectors themselves."""
+    from fanplan.layers.groups.ledger import groups_ledger
+    from fanplan.layers.groups.problem.build import exact_groups
+
+    prices, groups = params.prices, exact_groups(problem.brokers, problem.trees, asked)
+    far = groups_ledger(groups, np.zeros(groups.size, bool))
+    return {
+        "last hop": prices.unicast * float(asked.deliveries.sum()),
+        "forwarding": prices.forwarded * float(far.received.sum()),
+        "matching": prices.matched * far.matches,
+    }
 
 
 def delivery_steps(

@@ -253,13 +253,16 @@ def count_ledger(truth: ChannelTruth, decisions: Decisions, service: Service) ->
     unicast = np.diff(decisions.unicast.starts)
     members = np.diff(decisions.members.starts)[decisions.channels.right]
     copies = np.diff(np.append(0, np.cumsum(members))[decisions.channels.starts]) + unicast
-    wanted = np.diff(truth.audience_starts)[truth.classes]
+    audiences = np.diff(truth.audience_starts)[truth.classes]
+    # Who gets a flow gets all that it asked for of it; cells may hold more than that.
+    served = service.reached == audiences
+    wanted = float(np.where(served, truth.wanted, truth.messages * service.reached).sum())
     return {
         "sent_multicast": times(truth.messages, channels),
         "sent_unicast": times(truth.messages, unicast),
-        "received_wanted": times(truth.messages, service.reached),
-        "received_unwanted": times(truth.messages, copies - service.reached),
-        "missed": times(truth.messages, wanted - service.reached),
+        "received_wanted": wanted,
+        "received_unwanted": times(truth.messages, copies) - wanted,
+        "missed": times(truth.messages, audiences - service.reached),
         "sent_bytes": times(truth.bytes, channels + unicast),
         "received_bytes": times(truth.bytes, copies),
     }
@@ -286,8 +289,7 @@ def costs(
     unicast, multicast = counted["sent_unicast"], counted["sent_multicast"]
     joined = counted["received_wanted"] + counted["received_unwanted"] - unicast
     cost = w.w1 * joined + w.w2 * multicast + w.w3 * (w.w1 + w.w2) * unicast
-    audiences = np.diff(truth.audience_starts)[truth.classes]
-    perfect = float((truth.messages * (w.w2 + w.w1 * audiences)).sum())
+    perfect = float(w.w2 * truth.messages.sum() + w.w1 * truth.wanted.sum())
     return {
         "cost": cost,
         "perfect": perfect,

@@ -184,7 +184,7 @@ def replay_plan(
         ledger=Ledger(**measured),
         planned=Ledger(**planned.ledger),
         weights=planned.weights,
-        exact=manifest.exact and manifest.rates == "measured",
+        comparable=manifest.counted,
         same=same,
     )
 

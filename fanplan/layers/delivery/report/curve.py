@@ -12,7 +12,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture, other_numbers
 from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.delivery.report.section import LEAST
+from fanplan.layers.delivery.report.section import least_words
 from fanplan.layers.delivery.report.ways import count_ways
 from fanplan.layers.delivery.search.joint import joint_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
@@ -53,7 +53,7 @@ def delivery_curve_picture(name: str, plan: StoredPlan, points: Sequence[CurvePo
         y_title="cost of all layers",
         caption=CAPTION,
         beside=(("naive", "planned layer by layer"),),
-        levels=(Level(record.bound, LEAST, "left"),),
+        levels=(Level(record.bound, least_words(record), "left"),),
     )
     return curve_picture(f"{name}-curve", points, chosen, words)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fanplan.data.reader import read_stage
-from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.delivery.record import ANY, DeliveryRecord
 from fanplan.layers.delivery.report.ways import (
     BETWEEN,
     CHANNEL,
@@ -124,7 +124,7 @@ def delivery_facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
     return [
         ("cost", record.cost),
         ("planned layer by layer", record.layered),
-        (LEAST, record.bound),
+        (least_words(record), record.bound),
         ("channels allowed", f"{number(record.channels)} {where}"),
         (
             "forwarding entries allowed",
@@ -136,6 +136,11 @@ def delivery_facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
         ("messages sent to one alone", percent(record.unicast_fraction)),
         *fixed,
     ]
+
+
+def least_words(record: DeliveryRecord) -> str:
+    """What the bound bounds: cells that are coarser than filters bind only plans of these cells."""
+    return LEAST if record.bound_name == ANY else f"{LEAST} at these cells"
 
 
 def limit(record: DeliveryRecord) -> str:
@@ -157,7 +162,7 @@ def delivery_saving(planned: ToldLayer) -> Saving:
             for words, step in zip(words_of(record), record.steps, strict=True)
         ),
         gains=tuple(gain(step.name, planned.plan) for step in record.steps[1:]),
-        least=Step(LEAST, record.bound),
+        least=Step(least_words(record), record.bound),
     )
 
 

@@ -96,7 +96,7 @@ class Replaying:
             prices=self.plan.section(DeliveryRecord).params.prices,
             seconds=(record.input.seconds, manifest.seconds),
             same=same,
-            comparable=same and manifest.rates == "measured",
+            comparable=same and manifest.counted,
             exact=manifest.exact,
         )
 
