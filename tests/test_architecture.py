@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -154,6 +155,18 @@ def called(starts: Iterable[Name]) -> set[Name]:
     return found
 
 
+def test_one_place_replaces_files_and_folders() -> None:
+    found = {
+        (module.name, node.attr)
+        for module in source().modules.values()
+        for node in module.nodes
+        if isinstance(node, ast.Attribute)
+        and (node.attr == "rename" or ast.unparse(node) in ("os.replace", "shutil.move"))
+        and module.name != f"{PACKAGE}.core.folder"
+    }
+    held(found, RENAMES)
+
+
 def test_params_import_only_core() -> None:
     found = {
         (module.name, each.module)
@@ -222,6 +235,8 @@ CHECKS_CALL: set[tuple[str, str]] = {
     ("network.trees", "near_of"),
     ("network.trees", "sums_below"),
 }
+# Inside of what is written aside: parts of a stage find their place, files their ending.
+RENAMES: set[tuple[str, str]] = {("data.ingest.store", "rename"), ("data.synthesis", "rename")}
 PARAMS_IMPORT: set[tuple[str, str]] = set()
 # Channels that were renumbered, by the word of the table: no layer is asked for.
 LAYERS_NAMED: set[tuple[str, str]] = {("layers.delivery.changes.changes", "channels")}

@@ -1,11 +1,15 @@
-"""Folders that appear whole or not at all."""
+"""Folders and files that appear whole or not at all; nothing else in the package replaces one.
+
+All is written under a name aside, which only a killed run leaves behind. A folder that is replaced
+is removed last: `recover` gives it its name back after a run that was killed in between.
+"""
 
 from __future__ import annotations
 
-import os
 import shutil
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +25,7 @@ class Kind:
 
 
 WORKLOAD = Kind("a workload", "workload.toml")
+DATASET = Kind("a dataset", "manifest.json")
 PLAN = Kind("a plan", "plan.json")
 CURVE = Kind("a curve", "curve.json")
 CHANGES = Kind("a list of changes", "changes.json")
@@ -32,18 +37,52 @@ REPORT = Kind("a report", "report.json")
 def whole_folder(folder: Path, kind: Kind, replace: bool = False) -> Iterator[Path]:
     """A folder to write in that takes the name ``folder`` at the end, if nothing was raised."""
     require_free(folder, kind, replace)
-    aside = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    with aside(folder) as written:
+        written.mkdir(parents=True)
+        yield written
+
+
+def write_whole(path: Path, text: str) -> None:
+    """A file of this text, in place of the one there."""
+    with aside(path) as written:
+        written.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A name for a file or folder that becomes ``path`` at the end, if nothing was raised.
+
+    No name is used twice: what a killed run has started may still write under its own.
+    """
+    written = path.with_name(f"{path.name}.partial-{uuid.uuid4().hex[:8]}")
     try:
-        yield aside
-        _rename_over(aside, folder)
+        yield written
+        put(written, path)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        # Whoever was stopped may still be writing there; why it was stopped is what counts.
+        with suppress(OSError):
+            remove(written)
+
+
+def put(new: Path, path: Path) -> None:
+    """Give a file or folder its name, in place of what has it."""
+    remove(_replaced(path))
+    if path.is_dir():
+        # A file is replaced at once, a folder only by two renames.
+        path.rename(_replaced(path))
+    new.rename(path)
+    remove(_replaced(path))
+
+
+def recover(path: Path) -> None:
+    """After a run that was killed between the two renames of `put`."""
+    if _replaced(path).exists() and not path.exists():
+        _replaced(path).rename(path)
 
 
 def require_free(folder: Path, kind: Kind, replace: bool) -> None:
     """Only a folder of the same kind may be replaced, and only when asked; never other files."""
+    recover(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / kind.sign).is_file():
@@ -54,9 +93,13 @@ def require_free(folder: Path, kind: Kind, replace: bool) -> None:
         raise InputError(Problem(str(folder), what, "Name another folder, or allow replacing it"))
 
 
-def _rename_over(new: Path, folder: Path) -> None:
-    old = folder.with_name(f"{folder.name}.replaced-{os.getpid()}")
-    if folder.exists():
-        folder.rename(old)
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+def remove(path: Path) -> None:
+    """Remove a file or folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _replaced(path: Path) -> Path:
+    return path.with_name(f".{path.name}.replaced")

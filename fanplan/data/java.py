@@ -13,11 +13,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import aside
 
 OLDEST = 17
 DROPPED = "--add-modules=jdk.incubator.vector"
@@ -75,26 +75,22 @@ def version(java: Path) -> int | None:
 def shim(java: Path) -> Path:
     """A folder whose ``bin/java`` runs ``java`` without the argument, made once per user.
 
-    It appears whole, by a rename; when two processes make it at once, the first one wins.
+    When two processes make it at once, both write the same.
     """
     script = SHIM.format(dropped=DROPPED, java=shlex.quote(str(java)))
     home = cache() / hashlib.sha256(script.encode()).hexdigest()[:16]
-    if (home / "bin" / "java").is_file():
+    program = home / "bin" / "java"
+    if program.is_file():
         return home
     try:
-        cache().mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(dir=cache()))
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with aside(program) as written:
+            written.write_text(script)
+            written.chmod(0o755)
     except OSError as error:
         raise InputError(
             Problem(str(cache()), f"cannot be written ({error})", "Set XDG_CACHE_HOME to a folder")
         ) from error
-    (aside / "bin").mkdir()
-    (aside / "bin" / "java").write_text(script)
-    (aside / "bin" / "java").chmod(0o755)
-    try:
-        aside.rename(home)
-    except OSError:
-        shutil.rmtree(aside)
     return home
 
 

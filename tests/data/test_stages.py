@@ -105,7 +105,7 @@ def test_the_same_result_leaves_the_old_dataset_alone(spark: SparkSession, tmp_p
 def test_other_folders_are_never_replaced(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="is no dataset"), StageStore(tmp_path / "out", quiet()):
+    with pytest.raises(InputError, match="is not a dataset"), StageStore(tmp_path / "out", quiet()):
         pass
     (tmp_path / "empty").mkdir()
     with StageStore(tmp_path / "empty", quiet()) as store:
@@ -119,7 +119,7 @@ def test_a_swap_that_was_cut_short_is_undone(spark: SparkSession, tmp_path: Path
     with StageStore(out, quiet()) as store:
         run(store, Counted(spark))
         store.finish({})
-    out.rename(tmp_path / "out.old")
+    out.rename(tmp_path / ".out.replaced")
     with StageStore(out, quiet()) as store:
         assert (out / "manifest.json").is_file()
         assert run(store, Counted(spark)).reused
@@ -213,7 +213,7 @@ def test_killed_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     left = [path.name for path in (tmp_path / "out.partial").iterdir()]
-    assert any(name.startswith(".slow") for name in left)
+    assert any(name.startswith("slow.partial-") for name in left)
     build, slow = Counted(spark), Counted(spark)
     with StageStore(out, quiet()) as store:
         assert run(store, build).reused

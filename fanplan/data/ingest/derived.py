@@ -6,7 +6,6 @@ place, without them.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from fanplan.core.folder import remove
 from fanplan.core.progress import Progress
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
@@ -81,19 +81,8 @@ class Derived:
                 told.reused()
             else:
                 with self.scratch() as folder:
-                    self._write(name, key, build(folder), schema, folder / name)
+                    stages.write_stage(self.dataset / name, key, build(folder), schema)
             told.rows(stages.count_rows(self.dataset / name))
-
-    def _write(
-        self, name: str, key: str, rows: DataFrame, schema: T.StructType, aside: Path
-    ) -> None:
-        stages.check_schema(name, rows.schema, schema, exact=True)
-        rows.write.parquet(str(aside))
-        stages.ensure_file(aside, schema)
-        record = {"key": key, "files": stages.file_sizes(aside)}
-        stages.write_whole(aside / stages.RECORD, json.dumps(record))
-        stages.remove(self.dataset / name)
-        aside.rename(self.dataset / name)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -111,7 +100,7 @@ class Derived:
         try:
             yield folder
         finally:
-            stages.remove(folder)
+            remove(folder)
 
 
 def derived(dataset: Dataset, engine: Engine) -> Derived:

@@ -27,12 +27,12 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from fanplan.core.errors import InputError, Problem, StageError
+from fanplan.core.folder import DATASET, aside, put, remove, require_free, write_whole
 from fanplan.core.progress import Progress
 from fanplan.data.read.rows import parted, parted_schema
 
 RECORD = "_stage.json"
 QUARANTINED = "_quarantined"
-MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,6 @@ class StageStore:
     def __init__(self, out: Path, progress: Progress) -> None:
         self.out = out.absolute()
         self.folder = self.out.with_name(self.out.name + ".partial")
-        self.old = self.out.with_name(self.out.name + ".old")
         self.progress = progress
         self.stages: dict[str, Stage] = {}
 
@@ -71,8 +70,7 @@ class StageStore:
         self.out.parent.mkdir(parents=True, exist_ok=True)
         self.lock = Lock(self.out.with_name(self.out.name + ".lock"))
         try:
-            self._recover()
-            self._refuse_other_folders()
+            require_free(self.out, DATASET, replace=True)
             self.folder.mkdir(exist_ok=True)
         except BaseException:
             self.lock.release()
@@ -110,7 +108,7 @@ class StageStore:
             if found:
                 told.reused()
             else:
-                self._write(name, key, build(), schema, split, rows_in)
+                write_stage(self.folder / name, key, build(), schema, split, rows_in)
             record = read_record(self.folder / name) or {}
             stage = Stage(name, key, self.folder / name, schema, **record["counts"], reused=found)
             told.rows(stage.rows)
@@ -127,29 +125,12 @@ class StageStore:
                 remove(path)
         stages = {name: {"key": s.key, "rows": s.rows} for name, s in self.stages.items()}
         text = json.dumps({**manifest, "stages": stages}, indent=2, sort_keys=True) + "\n"
-        if same_text(self.out / MANIFEST, text):
+        if same_text(self.out / DATASET.sign, text):
             remove(self.folder)
             return
-        write_whole(self.folder / MANIFEST, text)
-        self._refuse_other_folders()
-        if self.out.exists():
-            self.out.rename(self.old)
-        self.folder.rename(self.out)
-        remove(self.old)
-
-    def _recover(self) -> None:
-        """After a run that was killed between the two renames of `finish`."""
-        if self.old.exists() and not self.out.exists():
-            self.old.rename(self.out)
-        remove(self.old)
-
-    def _refuse_other_folders(self) -> None:
-        if self.out.exists() and not (self.out / MANIFEST).is_file():
-            if self.out.is_dir() and not any(self.out.iterdir()):
-                self.out.rmdir()
-                return
-            what = "is there and is no dataset"
-            raise InputError(Problem(str(self.out), what, "Give another --out, or remove it"))
+        write_whole(self.folder / DATASET.sign, text)
+        require_free(self.out, DATASET, replace=True)
+        put(self.folder, self.out)
 
     def _found(self, name: str, key: str) -> bool:
         """Whether the stage is there; one of the finished dataset is linked, not moved."""
@@ -158,42 +139,10 @@ class StageStore:
             return True
         remove(here)
         if is_whole(self.out / name, key):
-            aside = self._aside(name)
-            shutil.copytree(self.out / name, aside, copy_function=link)
-            aside.rename(here)
+            with aside(here) as copy:
+                shutil.copytree(self.out / name, copy, copy_function=link)
             return True
         return False
-
-    def _aside(self, name: str) -> Path:
-        """A name of this process alone: a killed run's JVM may still write under its own."""
-        aside = self.folder / f".{name}.{os.getpid()}.tmp"
-        remove(aside)
-        return aside
-
-    def _write(
-        self,
-        name: str,
-        key: str,
-        rows: DataFrame,
-        schema: T.StructType,
-        split: bool,
-        rows_in: int | None,
-    ) -> None:
-        aside = self._aside(name)
-        check_schema(name, rows.schema, schema, exact=not split)
-        if split:
-            write_parted(parted(rows, schema), aside, schema)
-        else:
-            rows.write.parquet(str(aside))
-            ensure_file(aside, schema)
-        for extra in (*aside.rglob(".*.crc"), *aside.rglob("_SUCCESS")):
-            extra.unlink()
-        counts = {"rows": count_rows(aside), "quarantined": count_rows(aside / QUARANTINED)}
-        if rows_in not in (None, sum(counts.values())):
-            raise StageError(f"stage {name}: {rows_in} rows in, but {counts} out")
-        record = {"key": key, "counts": counts, "files": file_sizes(aside)}
-        write_whole(aside / RECORD, json.dumps(record))
-        aside.rename(self.folder / name)
 
 
 class Lock:
@@ -245,6 +194,31 @@ def stage_key(
     parts = [name, version, params, list(inputs), schema.simpleString(), split]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def write_stage(
+    path: Path,
+    key: str,
+    rows: DataFrame,
+    schema: T.StructType,
+    split: bool = False,
+    rows_in: int | None = None,
+) -> None:
+    """Write and check a stage, whole with its record or not at all; it is called as its folder."""
+    check_schema(path.name, rows.schema, schema, exact=not split)
+    with aside(path) as folder:
+        if split:
+            write_parted(parted(rows, schema), folder, schema)
+        else:
+            rows.write.parquet(str(folder))
+            ensure_file(folder, schema)
+        for extra in (*folder.rglob(".*.crc"), *folder.rglob("_SUCCESS")):
+            extra.unlink()
+        counts = {"rows": count_rows(folder), "quarantined": count_rows(folder / QUARANTINED)}
+        if rows_in not in (None, sum(counts.values())):
+            raise StageError(f"stage {path.name}: {rows_in} rows in, but {counts} out")
+        record = {"key": key, "counts": counts, "files": file_sizes(folder)}
+        (folder / RECORD).write_text(json.dumps(record))
 
 
 def check_schema(name: str, found: T.StructType, schema: T.StructType, exact: bool) -> None:
@@ -302,25 +276,12 @@ def same_text(path: Path, text: str) -> bool:
     return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
-def write_whole(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.tmp")
-    aside.write_text(text, encoding="utf-8")
-    aside.rename(path)
-
-
 def link(source: str, target: str) -> None:
     """A second name for a file, which nobody changes; a copy where links are not possible."""
     try:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def escaped(path: Path) -> str:

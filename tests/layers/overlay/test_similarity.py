@@ -308,7 +308,8 @@ def test_a_stage_is_made_once(measured: Derived) -> None:
     similarity.broker_pairs(measured)
     after = {p.name: p.stat().st_mtime_ns for p in (measured.dataset / "similarity").iterdir()}
     assert before == after
-    assert not list(measured.dataset.glob(".*.tmp"))
+    left = (".*.tmp", "*.partial-*", ".*.replaced")
+    assert not [path for name in left for path in measured.dataset.glob(name)]
 
 
 def test_an_unknown_broker_is_named(measured: Derived, tmp_path: Path) -> None:
