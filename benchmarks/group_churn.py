@@ -19,8 +19,8 @@ from fanplan.core.arrays import Bools
 from fanplan.layers.groups.params import GroupChoice, Top
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
-from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
-from fanplan.layers.groups.protocol.root import HOLD
+from fanplan.layers.groups.protocol.churn import groups_churn
+from fanplan.layers.groups.protocol.params import HOLD, GroupsChurn
 from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid

@@ -11,10 +11,10 @@ from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.problem.trees import hung_at
-from fanplan.layers.groups.protocol.churn import GroupsChurn, stir
+from fanplan.layers.groups.protocol.churn import System, stir
 from fanplan.layers.groups.protocol.links import TreeLink
 from fanplan.layers.groups.protocol.messages import KINDS, Message, Publication
-from fanplan.layers.groups.protocol.system import System
+from fanplan.layers.groups.protocol.params import GroupsChurn
 from fanplan.layers.groups.search.choose import choose_groups
 
 LATE_MS = 100.0
@@ -43,7 +43,7 @@ def world_of(seed: int, roots: int = 1) -> tuple[GroupsProblem, np.ndarray]:
 def churned(seed: int, churn: GroupsChurn, slow: str, overlap: bool, roots: int = 1) -> System:
     """A system after churn; a CheckError if a publication did not arrive exactly once."""
     problem, cell = world_of(seed, roots)
-    system = System(problem, churn.system_params(choose), cell if overlap else None)
+    system = System(problem, churn, choose, cell if overlap else None)
     system.start()
     slow_down(system, slow)
     stir(system, churn)

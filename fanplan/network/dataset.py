@@ -7,7 +7,7 @@ the pipeline; here they are read with pyarrow alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,14 @@ from fanplan.core.arrays import NONE, Floats, Ints
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.links import LINK_COLUMNS, assumed_latency, joined_links
 from fanplan.data.reader import Manifest, read_manifest, read_stage, stage_batches
-from fanplan.network.brokers import ClientProblem, Links, OverlayProblem, Routes, Similarity
+from fanplan.network.brokers import (
+    ClientProblem,
+    Links,
+    OverlayProblem,
+    Routes,
+    Similarity,
+    no_similarity,
+)
 
 BATCH = 1 << 20
 
@@ -32,6 +39,10 @@ class Brokers:
     names: pa.Array
     capacity: Floats
     cost: Floats
+
+    def take(self, at: Ints) -> Brokers:
+        """Those at some positions."""
+        return Brokers(self.names.take(pa.array(at)), self.capacity[at], self.cost[at])
 
 
 def read_brokers(dataset: Path) -> Brokers:
@@ -109,23 +120,27 @@ def publisher_names(dataset: Path) -> pa.Array:
 
 def load_overlay(dataset: Path) -> OverlayProblem:
     """The overlay problem, after the pipeline made `similarity` and `routes`."""
-    manifest, brokers = read_manifest(dataset), read_brokers(dataset)
+    brokers, metrics = read_brokers(dataset), ("overlap", "cover", "interest")
+    pairs = read_stage(dataset, "similarity", ("i", "j", *metrics))
+    shape = (len(brokers.names), len(brokers.names))
+    similarity = Similarity(*(_matrix(pairs, name, shape) for name in metrics))
+    unlike = unlike_brokers(dataset, brokers, read_routes(dataset, "routes"))
+    return replace(unlike, similarity=similarity)
+
+
+def unlike_brokers(dataset: Path, brokers: Brokers, routes: Routes) -> OverlayProblem:
+    """An overlay problem of some brokers of a dataset; nobody is like anybody."""
+    manifest = read_manifest(dataset)
     return OverlayProblem(
         brokers=brokers.names,
         capacity=brokers.capacity,
         cost=brokers.cost,
-        routes=read_routes(dataset, "routes"),
-        similarity=read_similarity(dataset, len(brokers.names)),
+        routes=routes,
+        similarity=no_similarity(len(brokers.names)),
         links=read_links(dataset, brokers.names),
         seconds=manifest.seconds,
         source=manifest.key,
     )
-
-
-def read_similarity(dataset: Path, brokers: int) -> Similarity:
-    pairs = read_stage(dataset, "similarity", ("i", "j", "overlap", "cover", "interest"))
-    shape = (brokers, brokers)
-    return Similarity(*(_matrix(pairs, name, shape) for name in ("overlap", "cover", "interest")))
 
 
 def _matrix(pairs: pa.Table, name: str, shape: tuple[int, int]) -> scipy.sparse.csr_array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +11,17 @@ from fanplan.core.prices import Weights
 
 # Float totals are sums of whole numbers; this forgives only the rounding of advertised rates.
 AGREE = 1e-9
+
+
+def differing(
+    planned: Mapping[str, float], measured: Mapping[str, float]
+) -> dict[str, tuple[float, float]]:
+    """Entries of ledgers that differ: name → (planned, measured)."""
+    return {
+        name: (planned[name], measured[name])
+        for name in planned
+        if abs(planned[name] - measured[name]) > AGREE * max(1.0, abs(measured[name]))
+    }
 
 
 @dataclass(frozen=True)
@@ -36,14 +48,7 @@ class Replayed:
     @property
     def differences(self) -> dict[str, tuple[float, float]]:
         """Ledger entries that differ: name → (planned, measured); none for other traffic."""
-        if not self.same:
-            return {}
-        planned, measured = asdict(self.planned), asdict(self.ledger)
-        return {
-            name: (planned[name], measured[name])
-            for name in planned
-            if abs(planned[name] - measured[name]) > AGREE * max(1.0, abs(measured[name]))
-        }
+        return differing(asdict(self.planned), asdict(self.ledger)) if self.same else {}
 
     @property
     def ok(self) -> bool:

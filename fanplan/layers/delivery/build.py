@@ -133,7 +133,7 @@ def groups_section(
 ) -> GroupsSection:
     """The groups of a delivery as a layer of their own."""
     from fanplan.core.version import __version__
-    from fanplan.layers.groups.build import ChosenGroups, groups_layer
+    from fanplan.layers.groups.build import groups_layer
     from fanplan.layers.groups.problem.dataset import FoundGroups
     from fanplan.layers.groups.search.choose import candidates_of, choose_among
 
@@ -144,9 +144,7 @@ def groups_section(
         entries = int(weighed.entries[delivery.selected].sum())
         told = replace(told, select=f"budget:{entries}")
     chosen = choose_among(weighed, told.choice)
-    decided = ChosenGroups(
-        delivery.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound
-    )
+    decided = replace(chosen, selected=delivery.selected)
     found = FoundGroups(delivery.groups, dataset)
     return groups_layer(found, decided, told, source, __version__)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Bools, Floats, Longs
+from fanplan.core.arrays import Longs
 from fanplan.data.interest import take_audiences
 from fanplan.layers.groups.cells import cell_tables, topic_names
 from fanplan.layers.groups.ledger import groups_ledger
@@ -16,59 +14,41 @@ from fanplan.layers.groups.problem.dataset import FoundGroups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.subtrees import Shortcuts, shortcuts_of
 from fanplan.layers.groups.record import GroupsRecord, GroupsSection
-
-
-@dataclass(frozen=True, eq=False)
-class ChosenGroups:
-    """Which groups are set up, what each is worth and takes, and what no choice exceeds.
-
-    ``entries`` and ``control`` are of each group; ``bound`` is of the sum of benefits.
-    """
-
-    selected: Bools
-    benefit: Floats
-    entries: Longs
-    control: Longs
-    bound: float
+from fanplan.layers.groups.search.choose import Chosen
+from fanplan.network.carried import ratio
 
 
 def groups_layer(
-    found: FoundGroups, decided: ChosenGroups, params: GroupsParams, source: str, version: str
+    found: FoundGroups, chosen: Chosen, params: GroupsParams, source: str, version: str
 ) -> GroupsSection:
     """Count what groups save and put them into tables, by names, the best first."""
-    problem, selected = found.problem, decided.selected
+    problem, selected = found.problem, chosen.selected
     nothing = np.zeros(problem.size, bool)
-    value = float(decided.benefit[selected].sum())
+    total, value = float(problem.routes.messages.sum()), chosen.value
     record = GroupsRecord(
         params=params,
         brokers=len(problem.brokers),
         roots=len(problem.trees.root),
         groups=problem.size,
         selected=int(selected.sum()),
-        covered=covered_share(problem, selected),
+        covered=ratio(float(problem.messages[selected].sum()), total),
         value=value,
         # The bound is the same sum in another order if it is met.
-        bound=max(value, decided.bound),
+        bound=max(value, chosen.bound),
         default=groups_ledger(problem, nothing).summary(),
         ledger=groups_ledger(problem, selected, params.shortcuts).summary(),
     )
-    return GroupsSection(record, group_tables(found, decided, params.shortcuts), source, version)
+    return GroupsSection(record, group_tables(found, chosen, params.shortcuts), source, version)
 
 
-def covered_share(problem: GroupsProblem, selected: Bools) -> float:
-    """The share of all messages that a group carries."""
-    total = float(problem.routes.messages.sum())
-    return float(problem.messages[selected].sum()) / total if total else 0.0
-
-
-def group_tables(found: FoundGroups, decided: ChosenGroups, shortcuts: bool) -> dict[str, pa.Table]:
+def group_tables(found: FoundGroups, chosen: Chosen, shortcuts: bool) -> dict[str, pa.Table]:
     problem = found.problem
-    chosen = np.flatnonzero(decided.selected)
-    best = chosen[np.argsort(-decided.benefit[chosen], kind="stable")]
-    used = entries(problem, shortcuts)
+    selected = np.flatnonzero(chosen.selected)
+    best = selected[np.argsort(-chosen.benefit[selected], kind="stable")]
+    used = shortcuts_of(problem, shortcuts)
     made = {
         "group_trees": group_tree_table(problem.brokers, problem.trees),
-        "virtual_groups": group_table(problem, best, decided),
+        "virtual_groups": group_table(problem, best, chosen),
         "group_members": member_table(problem, best),
         "group_links": entry_table(problem.brokers, used, best, shortcuts=False),
         "shortcuts": entry_table(problem.brokers, used, best, shortcuts=True),
@@ -76,24 +56,6 @@ def group_tables(found: FoundGroups, decided: ChosenGroups, shortcuts: bool) -> 
     if found.cells is not None:
         made |= cell_tables(found.cells, topic_names(found.dataset), best)
     return made
-
-
-def entries(problem: GroupsProblem, shortcuts: bool) -> Shortcuts:
-    """The entries of each group in forwarding tables, with shortcuts or link by link."""
-    if shortcuts:
-        return shortcuts_of(problem)
-    span, size = problem.span, len(problem.brokers)
-    group = np.repeat(np.arange(problem.size), problem.leaves)
-    here, found = problem.members.astype(np.int64), [np.empty(0, np.int64)]
-    while len(here):
-        below = here != problem.trees.root[span[group]]
-        group, here = np.divmod(np.unique(group[below] * size + here[below]), size)
-        found.append(group * size + here)
-        here = problem.trees.parent[span[group], here].astype(np.int64)
-    group, head = np.divmod(np.unique(np.concatenate(found)), size)
-    starts = np.searchsorted(group, np.arange(problem.size + 1))
-    tail = problem.trees.parent[span[group], head]
-    return Shortcuts(starts, tail, head.astype(np.int32), np.zeros(len(head), np.int32))
 
 
 def group_tree_table(brokers: pa.Array, trees: BrokerTrees) -> pa.Table:
@@ -110,7 +72,7 @@ def group_tree_table(brokers: pa.Array, trees: BrokerTrees) -> pa.Table:
     )
 
 
-def group_table(problem: GroupsProblem, best: Longs, decided: ChosenGroups) -> pa.Table:
+def group_table(problem: GroupsProblem, best: Longs, chosen: Chosen) -> pa.Table:
     return pa.table(
         {
             "group": np.arange(len(best)),
@@ -118,9 +80,9 @@ def group_table(problem: GroupsProblem, best: Longs, decided: ChosenGroups) -> p
             "members": problem.leaves[best],
             "messages": problem.messages[best],
             "unwanted": problem.unwanted[best],
-            "entries": decided.entries[best],
-            "control": decided.control[best],
-            "benefit": decided.benefit[best],
+            "entries": chosen.among.entries[best],
+            "control": chosen.among.control[best],
+            "benefit": chosen.benefit[best],
         }
     )
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fanplan.core.arrays import Ints
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
+from fanplan.layers.groups.bound import GroupsBound
+from fanplan.layers.groups.check.check import possible_groups
+from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.protocol.params import GroupsChurn
+from fanplan.layers.groups.read import read_groups
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.stages.make import make_plan_stages
+from fanplan.network.dataset import read_brokers
+from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.simulated import Churned, ChurnListing, require_fields
-
-if TYPE_CHECKING:
-    from fanplan.core.arrays import Ints
-    from fanplan.layers.groups.bound import GroupsBound
-    from fanplan.layers.groups.problem.groups import GroupsProblem
-    from fanplan.plan.stored import StoredPlan
 
 CHURN_WORDS = {
     "publications": "publications",
@@ -54,12 +57,8 @@ def churn_groups(
 
     Under a layer that binds groups it is what that leaves to brokers.
     """
-    from fanplan.layers.groups.check.check import possible_groups
-    from fanplan.layers.groups.protocol.churn import GroupsChurn, groups_churn
-    from fanplan.layers.groups.read import read_groups
-    from fanplan.layers.groups.record import GroupsRecord
+    from fanplan.layers.groups.protocol.churn import groups_churn
     from fanplan.layers.groups.search.choose import choose_groups
-    from fanplan.network.dataset import read_brokers
 
     require_fields(GroupsChurn, options, "groups")
     record = plan.section(GroupsRecord)

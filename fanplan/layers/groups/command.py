@@ -9,7 +9,7 @@ from typing import Any
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.version import __version__
 from fanplan.data.dataset import Dataset, PathLike
-from fanplan.layers.groups.build import ChosenGroups, groups_layer
+from fanplan.layers.groups.build import groups_layer
 from fanplan.layers.groups.params import EntryBudget, Grouping, GroupsParams
 from fanplan.layers.groups.problem.dataset import FoundGroups, load_groups
 from fanplan.layers.groups.problem.grid import require_coarse_grid
@@ -21,7 +21,7 @@ from fanplan.layers.groups.problem.trees import (
     sources_of,
 )
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.layers.groups.search.choose import candidates_of, choose_among
+from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.layers.groups.stages.make import make_group_stages
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.simulated import read_trees as stored_trees
@@ -35,22 +35,23 @@ def plan_groups(job: Job, params: GroupsParams) -> Planned:
     """Find groups of traffic that goes to the same brokers, and choose those that pay."""
     dataset, engine = job.dataset, job.engine
     require_some_entries(params)
-    source = trees_of_overlay(dataset, params.overlay) if params.overlay else None
-    source = source or trees_of_dataset(dataset, params.tree_kind)
-    require_grid(dataset, params.grouping)
+    if params.overlay:
+        source = trees_of_overlay(dataset, params.overlay)
+    else:
+        require_homes(dataset.path)
+        source = read_tree_source(dataset.path, params.tree_kind)
+    if params.cells is not None:
+        # An error, before any work, if the grid would have too many cells.
+        require_coarse_grid(dataset.path, params.cells)
     make_group_stages(dataset, params.grouping, engine)
     with engine.progress.stage("find groups") as stage:
         found, silent = found_groups(dataset, source, params.grouping)
         stage.rows(found.problem.size)
     with engine.progress.stage(f"choose {params.select} by {params.rank}") as stage:
-        weighed = candidates_of(found.problem, params.shortcuts)
-        chosen = choose_among(weighed, params.choice)
+        chosen = choose_groups(found.problem, params.choice)
         stage.rows(int(chosen.selected.sum()))
-    decided = ChosenGroups(
-        chosen.selected, chosen.benefit, weighed.entries, weighed.control, chosen.bound
-    )
     told = replace(params, trees=params.tree_kind)
-    section = groups_layer(found, decided, told, dataset.manifest.key, __version__)
+    section = groups_layer(found, chosen, told, dataset.manifest.key, __version__)
     record = section.record
     return Planned(
         (section,),
@@ -74,23 +75,8 @@ def require_some_entries(params: GroupsParams) -> None:
         raise InputError(Problem("select", what, "Give a whole number of 1 or more"))
 
 
-def require_grid(dataset: Dataset, grouping: Grouping) -> None:
-    """An error, before any work, if the grid would have too many cells."""
-
-    if grouping.cells is not None:
-        require_coarse_grid(dataset.path, grouping.cells)
-
-
-def trees_of_dataset(dataset: Dataset, kind: str) -> TreeSource:
-    """Trees that the dataset has by itself."""
-
-    require_homes(dataset.path)
-    return read_tree_source(dataset.path, kind)
-
-
 def stored_overlay(folder: PathLike) -> StoredPlan:
     """A plan with an overlay whose clients are where the workload has them."""
-
     plan = load_plan(Path(folder))
     if plan.section(OverlayRecord).clients == "allocated":
         what = "its clients are elsewhere than in the workload"
@@ -101,7 +87,6 @@ def stored_overlay(folder: PathLike) -> StoredPlan:
 
 def trees_of_overlay(dataset: Dataset, folder: PathLike) -> TreeSource:
     """Trees of a stored overlay that was planned for the same dataset."""
-
     plan = stored_overlay(folder)
     if plan.record.input.key != dataset.manifest.key:
         what = "was planned for other input than this dataset"
@@ -115,7 +100,6 @@ def found_groups(
     dataset: Dataset, source: TreeSource, grouping: Grouping
 ) -> tuple[FoundGroups, tuple[str, ...]]:
     """The groups on trees that are hung where traffic enters; and roots at which nothing does."""
-
     roots = sources_of(dataset.path, grouping)
     found = load_groups(dataset.path, source.hung(roots), grouping)
     silent = source.silent(roots) if isinstance(source, GivenTrees) else roots[:0]

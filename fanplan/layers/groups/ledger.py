@@ -1,6 +1,6 @@
 """What chosen groups cost and save: the metrics of Zhang & Hu (2005), section 5.1, per broker.
 
-Counted route by route, without the figures that groups were chosen by.
+Traffic is counted route by route, without the figures that groups were chosen by.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.subtrees import (
     Hanging,
     Sent,
+    collect_ways,
+    does_more,
     hanging_of,
+    room_for,
     sent_groups,
     sent_routes,
+    set_up,
 )
 from fanplan.network.carried import ratio
 
@@ -96,7 +100,7 @@ def groups_ledger(
     """The ledger of some of the groups; all else takes default routing.
 
     A message takes ``hop`` on each link or shortcut and ``match`` at each broker that matches it:
-    by default all it visits but ends of the tree, in a group the root alone. O(visits of all
+    by default all it visits but ends of the tree, in a group the root alone. O(ends of all
     routes × depth).
     """
     trees, routes = hanging_of(problem.trees), problem.routes
@@ -106,31 +110,16 @@ def groups_ledger(
     sent, groups = sent_routes(problem), sent_groups(problem)
     pace = Pace(shortcuts, hop, match)
     counts = account_routes(trees, sent, groups, carrier, routes.messages, pace)
-    chosen = np.flatnonzero(selected)
-    control, entries, bypassed = set_up(trees, groups, problem.messages, chosen, shortcuts)
+    taken = set_up(problem, shortcuts)
+    # A message for each broker that it spares, one by one: in another order sums round otherwise.
+    spared = np.repeat(problem.messages[selected], taken.bypassed[selected])
+    bypassed = float(np.append(0.0, spared).cumsum()[-1])
+    control, entries = (int(many[selected].sum()) for many in (taken.control, taken.entries))
     inner = trees.inner
     inner[np.arange(len(trees.root)), trees.root] = False
     middle = np.asarray(inner.any(axis=0))
     total = float(routes.messages.sum())
-    return GroupsLedger(total, *counts, middle, int(control), int(entries), float(bypassed))
-
-
-@compiled
-def mark_ways(number: int, root: int, parent: Ints, ends: Ints, seen: Longs, below: Ints) -> None:
-    """Mark the ways from the root to the ends by a number, and count the links down from each."""
-    seen[root], below[root] = number, 0
-    for end in ends:
-        here, new = end, False
-        while seen[here] != number:
-            seen[here], below[here] = number, np.int32(new)
-            here, new = parent[here], True
-        below[here] += new
-
-
-@compiled
-def is_end(ends: Ints, broker: int) -> bool:
-    at = np.searchsorted(ends, broker)
-    return bool(at < len(ends) and ends[at] == broker)
+    return GroupsLedger(total, *counts, middle, control, entries, bypassed)
 
 
 class Pace(NamedTuple):
@@ -148,18 +137,17 @@ def account_routes(
     """Follow every route to its ends, counting each broker on the way once."""
     size = trees.parent.shape[1]
     received, matched, arrived, unwanted, delay = np.zeros((5, size))
-    seen, told = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
-    below = np.zeros(size, np.int32)
+    room, told = room_for(size), np.full(size, -1, np.int64)
     for i in range(len(sent.tree)):
         t, g, count = sent.tree[i], carrier[i], messages[i]
         root, parent = trees.root[t], trees.parent[t]
         wanted = sent.ends[sent.starts[i] : sent.starts[i + 1]]
         ends = wanted if g < 0 else groups.ends[groups.starts[g] : groups.starts[g + 1]]
-        mark_ways(i, root, parent, ends, seen, below)
+        collect_ways(room, i, root, parent, ends)
         for end in ends:
             here, time = end, pace.match
             while here != root:
-                if g < 0 or not pace.shortcuts or below[here] != 1 or is_end(ends, here):
+                if g < 0 or not pace.shortcuts or does_more(room, i, here):
                     matching = g < 0 and trees.inner[t, here]
                     time += pace.hop + (pace.match if matching else 0.0)
                     if told[here] != i:
@@ -167,44 +155,10 @@ def account_routes(
                         received[here] += count
                         matched[here] += count * matching
                 here = parent[here]
-            if is_end(wanted, end):
+            at = np.searchsorted(wanted, end)
+            if at < len(wanted) and wanted[at] == end:
                 arrived[end] += count
                 delay[end] += count * time
             else:
                 unwanted[end] += count
     return received, matched, arrived, unwanted, delay
-
-
-@compiled
-def set_up(
-    trees: Hanging, groups: Sent, messages: Floats, selected: Longs, shortcuts: bool
-) -> tuple[int, int, float]:
-    """Control messages, entries of forwarding tables, and what shortcuts spare.
-
-    Zhang & Hu (2005), Figure 6: the coordinator, at the root, tells each member, and one Group
-    message goes up each link. Figure 7: a Probe goes down each link, a Reply up each shortcut. A
-    broker has an entry for each broker that it sends to.
-    """
-    size = trees.parent.shape[1]
-    seen, told = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
-    below = np.zeros(size, np.int32)
-    control, entries, bypassed = 0, 0, 0.0
-    for g in selected:
-        root, parent = trees.root[groups.tree[g]], trees.parent[groups.tree[g]]
-        ends = groups.ends[groups.starts[g] : groups.starts[g + 1]]
-        mark_ways(g, root, parent, ends, seen, below)
-        for end in ends:
-            here = end
-            control += here != root
-            while here != root and told[here] != g:
-                told[here] = g
-                control += 1 + shortcuts
-                above = parent[here]
-                if shortcuts and below[here] == 1 and not is_end(ends, here):
-                    bypassed += messages[g]
-                else:
-                    entries += 1
-                    forwards = below[above] == 1 and not is_end(ends, above)
-                    control += shortcuts and above != root and forwards
-                here = above
-    return control, entries, bypassed

@@ -12,11 +12,15 @@ import numpy as np
 from fanplan.core.arrays import NONE
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import Engine
+from fanplan.layers.groups.carried import carried_groups
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.stages.make import make_group_stages
+from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import Routes
-from fanplan.plan.replayed import AGREE
+from fanplan.network.carried import ratio
+from fanplan.plan.replayed import differing
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,7 @@ class ReplayedGroups:
     @property
     def differences(self) -> dict[str, tuple[float, float]]:
         """Entries that differ from the plan's: name → (planned, measured)."""
-        planned = self.planned or {}
-        return {
-            name: (planned[name], self.ledger[name])
-            for name in planned
-            if abs(planned[name] - self.ledger[name]) > AGREE * max(1.0, abs(self.ledger[name]))
-        }
+        return differing(self.planned or {}, self.ledger)
 
     @property
     def ok(self) -> bool:
@@ -98,11 +97,10 @@ def replayed_groups(
     alone = replace(problem, routes=wanted, group=np.full(len(wanted), NONE, np.int32))
     default = groups_ledger(alone, np.zeros(problem.size, bool), shortcuts)
     lost = np.diff(wanted.starts) - np.diff(problem.routes.starts)
-    total = with_groups.publications
     return ReplayedGroups(
         delivered=float(with_groups.arrived.sum()),
         missed=float((wanted.messages * lost).sum()),
-        covered=float(problem.messages.sum()) / total if total else 0.0,
+        covered=ratio(float(problem.messages.sum()), with_groups.publications),
         ledger=with_groups.summary(),
         default=default.summary(),
         planned=None if planned is None else dict(planned),
@@ -111,11 +109,6 @@ def replayed_groups(
 
 def replay_groups(plan: PathLike, dataset: Dataset, engine: Engine) -> ReplayedGroups:
     """What the groups of a plan do with the traffic of a dataset, which may be another one."""
-    from fanplan.layers.groups.carried import carried_groups
-    from fanplan.layers.groups.record import GroupsRecord
-    from fanplan.layers.groups.replayed import replayed_groups
-    from fanplan.layers.registry import load_plan
-
     stored = load_plan(Path(plan))
     record = stored.section(GroupsRecord)
     make_group_stages(dataset, record.params.grouping, engine)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,34 +12,29 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
 from fanplan.data.interest import take_audiences
+from fanplan.layers.groups.carried import carried_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.problem.subtrees import shortcuts_of
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.stages.make import make_group_stages
-from fanplan.layers.overlay.simulated import TOLERANCE
-from fanplan.network.brokers import Routes
+from fanplan.layers.overlay.simulated import TOLERANCE, entering
+from fanplan.network.brokers import OverlayProblem, Routes
+from fanplan.network.dataset import read_brokers, unlike_brokers
 from fanplan.network.latency import Latency, Timing
 from fanplan.network.trees import downward
+from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.simulate import SimulationResult
+from fanplan.simulation.simulate import SimulationResult, require_capacity, run_messages
 from fanplan.simulation.simulated import (
     Agreement,
     Simulated,
     Times,
     assumed_links,
     choose_times,
-    require_messages,
     require_no_clients,
 )
 from fanplan.simulation.spread import RouteTree, RouteVisits, SimulatedNetwork, spread_routes
-
-if TYPE_CHECKING:
-    from fanplan.layers.groups.problem.groups import GroupsProblem
-    from fanplan.network.brokers import OverlayProblem
-    from fanplan.plan.stored import StoredPlan
-    from fanplan.simulation.messages import Messages
-    from fanplan.simulation.params import SimulationParams
 
 
 def simulate_groups(
@@ -53,9 +47,6 @@ def simulate_groups(
     engine: Engine,
 ) -> Simulated:
     """Send traffic over the trees and the groups of a plan."""
-    from fanplan.layers.groups.carried import carried_groups
-    from fanplan.simulation.simulate import require_capacity, run_messages
-
     require_no_clients(params)
     record, chosen = plan.section(GroupsRecord), times_of_groups(plan, dataset, times)
     make_traffic(plan, dataset, chosen, engine)
@@ -65,7 +56,7 @@ def simulate_groups(
         require_capacity(overlay)
         everything, timing = np.ones(problem.size, bool), timing_of(overlay, params)
         network, ways = group_ways(problem, everything, record.params.shortcuts, timing)
-        messages = entering(problem, dataset, chosen, speed, seed)
+        messages = entering(problem.routes, dataset, chosen, speed, seed)
         result = run_messages(network, ways, overlay.capacity, messages, params)
         stage.rows(result.events)
     agreed = groups_agreement(record, problem, network, ways, messages, result, params)
@@ -91,35 +82,9 @@ def make_traffic(plan: StoredPlan, dataset: Dataset, times: Times, engine: Engin
         stage_broker_sendings(derived(dataset, engine))
 
 
-def entering(
-    problem: GroupsProblem, dataset: Dataset, times: Times, speed: float, seed: int
-) -> Messages:
-    """The messages that enter; the first measured time is 0."""
-    from fanplan.simulation.messages import as_publications, publications_of, read_sendings
-
-    require_messages(problem.routes, dataset)
-    if times == "drawn":
-        return publications_of(problem.routes, dataset.manifest.seconds / speed, seed)
-    time, route = read_sendings(dataset.path, "sendings", problem.routes)
-    return as_publications((time - time[0]) * (1000.0 / speed), route)
-
-
 def brokers_of(problem: GroupsProblem, dataset: Dataset) -> OverlayProblem:
     """The brokers with their capacities, as figures of a run are told by, and the links given."""
-    from fanplan.network.brokers import OverlayProblem, no_similarity
-    from fanplan.network.dataset import read_brokers, read_links
-
-    brokers, manifest = read_brokers(dataset.path), dataset.manifest
-    return OverlayProblem(
-        brokers=brokers.names,
-        capacity=brokers.capacity,
-        cost=brokers.cost,
-        routes=problem.routes,
-        similarity=no_similarity(len(brokers.names)),
-        links=read_links(dataset.path, brokers.names),
-        seconds=manifest.seconds,
-        source=manifest.key,
-    )
+    return unlike_brokers(dataset.path, read_brokers(dataset.path), problem.routes)
 
 
 def timing_of(overlay: OverlayProblem, params: SimulationParams) -> Timing:

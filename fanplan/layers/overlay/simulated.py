@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,18 +16,24 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
-from fanplan.data.reader import read_manifest, read_stage
+from fanplan.data.reader import read_stage
 from fanplan.layers.overlay.check.evidence import between_brokers
 from fanplan.layers.overlay.record import OverlayRecord
-from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
-from fanplan.network.dataset import publisher_names, read_brokers, read_links, read_routes
+from fanplan.network.brokers import OverlayProblem, Routes
+from fanplan.network.dataset import publisher_names, read_brokers, read_routes, unlike_brokers
 from fanplan.network.latency import Timing
 from fanplan.network.trees import Trees, trees_of
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.stored import StoredPlan
-from fanplan.simulation.messages import merged_routes
+from fanplan.simulation.messages import (
+    Messages,
+    as_publications,
+    merged_routes,
+    publications_of,
+    read_sendings,
+)
 from fanplan.simulation.params import SimulationParams
-from fanplan.simulation.simulate import SimulationResult
+from fanplan.simulation.simulate import SimulationResult, simulate_trees
 from fanplan.simulation.simulated import (
     Agreement,
     Simulated,
@@ -38,51 +44,43 @@ from fanplan.simulation.simulated import (
     require_no_clients,
 )
 
-if TYPE_CHECKING:
-    from fanplan.simulation.messages import Messages
-
-
 CHECK = "See what `fanplan check` says of the plan"
+
+
+class Sendings(NamedTuple):
+    """The stage that has the times of ``traffic``, and what its routes are among those that run."""
+
+    stage: str
+    traffic: Routes
+    route: Longs
 
 
 @dataclass(frozen=True, eq=False)
 class StoredOverlay:
     """What a plan and its dataset say together.
 
-    ``traffic`` has the routes as the dataset's stage has them; ``route`` is what each of them is
-    among the routes of ``problem``, which has the plan's brokers and no similarity. ``rates`` are
-    messages per second on the links of the trees, as the plan says.
+    ``problem`` has the plan's brokers and no similarity. ``rates`` are messages per second on the
+    links of the trees, as the plan says.
     """
 
     problem: OverlayProblem
     trees: Trees
     rates: Floats
-    traffic: Routes
-    route: Longs
+    sent: Sendings
 
 
 def read_overlay(plan: StoredPlan, dataset: Path) -> StoredOverlay:
     """Read trees, links and traffic, after the pipeline made the stage of routes."""
     brokers = read_brokers(dataset)
     used = plan.read("brokers", ("broker",))
-    at = np.sort(positions(plan, "broker", used["broker"], brokers.names))
-    names = brokers.names.take(pa.array(at))
-    traffic = read_routes(
-        dataset, "routes" if plan.section(OverlayRecord).clients == "given" else "client_routes"
-    )
+    brokers = brokers.take(np.sort(positions(plan, "broker", used["broker"], brokers.names)))
+    names, given = brokers.names, plan.section(OverlayRecord).clients == "given"
+    traffic = read_routes(dataset, "routes" if given else "client_routes")
     routes, route = merged_routes(at_homes(plan, dataset, traffic, names))
-    problem = OverlayProblem(
-        brokers=names,
-        capacity=brokers.capacity[at],
-        cost=brokers.cost[at],
-        routes=routes,
-        similarity=no_similarity(len(names)),
-        links=read_links(dataset, names),
-        seconds=read_manifest(dataset).seconds,
-        source=plan.record.input.key,
-    )
     trees = read_trees(plan, names)
-    return StoredOverlay(problem, trees, link_rates(plan, names, trees), traffic, route)
+    sent = Sendings("sendings" if given else "client_sendings", traffic, route)
+    problem = unlike_brokers(dataset, brokers, routes)
+    return StoredOverlay(problem, trees, link_rates(plan, names, trees), sent)
 
 
 def at_homes(plan: StoredPlan, dataset: Path, traffic: Routes, brokers: pa.Array) -> Routes:
@@ -100,9 +98,8 @@ def homes(plan: StoredPlan, role: str, clients: pa.Array, brokers: pa.Array) -> 
     table = plan.read("clients", ("client", "role", "broker"))
     table = table.filter(pc.equal(table["role"], role))
     home = np.full(len(clients), -1, np.int32)
-    home[positions(plan, role, table["client"], clients)] = positions(
-        plan, "broker", table["broker"], brokers
-    )
+    at = positions(plan, "broker", table["broker"], brokers)
+    home[positions(plan, role, table["client"], clients)] = at
     for lost in np.flatnonzero(home < 0):
         what = f"{role} {clients[int(lost)].as_py()!r} is at no broker"
         raise InputError(Problem(str(plan.folder), what, CHECK))
@@ -160,22 +157,23 @@ def make_traffic(plan: StoredPlan, dataset: Dataset, times: Times, engine: Engin
 
 
 def entering(
-    overlay: StoredOverlay,
-    plan: StoredPlan,
+    routes: Routes,
     dataset: Dataset,
     times: Times,
     speed: float,
     seed: int,
+    measured: Sendings | None = None,
 ) -> Messages:
-    """The messages that enter; the first measured time is 0."""
-    from fanplan.simulation.messages import as_publications, publications_of, read_sendings
+    """The messages that enter; the first measured time is 0.
 
-    require_messages(overlay.problem.routes, dataset)
+    Times are of the routes themselves, unless it is told what was ``measured``.
+    """
+    require_messages(routes, dataset)
     if times == "drawn":
-        return publications_of(overlay.problem.routes, overlay.problem.seconds / speed, seed)
-    stage = "sendings" if plan.section(OverlayRecord).clients == "given" else "client_sendings"
-    time, route = read_sendings(dataset.path, stage, overlay.traffic)
-    return as_publications((time - time[0]) * (1000.0 / speed), overlay.route[route])
+        return publications_of(routes, dataset.manifest.seconds / speed, seed)
+    sent = measured or Sendings("sendings", routes, np.arange(len(routes)))
+    time, route = read_sendings(dataset.path, sent.stage, sent.traffic)
+    return as_publications((time - time[0]) * (1000.0 / speed), sent.route[route])
 
 
 TOLERANCE = 1e-9
@@ -253,18 +251,16 @@ def simulate_overlay(
     engine: Engine,
 ) -> Simulated:
     """Send traffic over the trees of a plan."""
-    from fanplan.simulation.simulate import simulate_trees
-
     require_no_clients(params)
-    chosen = choose_times(dataset, times)
+    record, chosen = plan.section(OverlayRecord), choose_times(dataset, times)
     make_traffic(plan, dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:
         overlay = read_overlay(plan, dataset.path)
-        messages = entering(overlay, plan, dataset, chosen, speed, seed)
-        result = simulate_trees(overlay.problem, overlay.trees, messages, params)
+        problem, trees = overlay.problem, len(overlay.trees.members)
+        messages = entering(problem.routes, dataset, chosen, speed, seed, overlay.sent)
+        result = simulate_trees(problem, overlay.trees, messages, params)
         stage.rows(result.events)
-    record, trees = plan.section(OverlayRecord), len(overlay.trees.members)
-    agreed = agreement(record, overlay.problem, result, params, overlay.rates)
-    timing = Timing(overlay.problem.size, overlay.problem.links, params.latency_ms)
+    agreed = agreement(record, problem, result, params, overlay.rates)
+    timing = Timing(problem.size, problem.links, params.latency_ms)
     assumed = assumed_links(result, timing.assumed_ms)
-    return Simulated(result, overlay.problem, trees, params, chosen, speed, seed, agreed, assumed)
+    return Simulated(result, problem, trees, params, chosen, speed, seed, agreed, assumed)

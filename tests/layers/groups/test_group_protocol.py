@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +17,8 @@ from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import hung_at
-from fanplan.layers.groups.protocol.links import LinkParams, TreeLink
+from fanplan.layers.groups.protocol.churn import System
+from fanplan.layers.groups.protocol.links import TreeLink
 from fanplan.layers.groups.protocol.messages import (
     Acknowledgement,
     Completion,
@@ -26,13 +29,12 @@ from fanplan.layers.groups.protocol.messages import (
     Removal,
     Reply,
 )
-from fanplan.layers.groups.protocol.root import RootRules
-from fanplan.layers.groups.protocol.system import System, SystemParams
+from fanplan.layers.groups.protocol.params import GroupsChurn
 from fanplan.network.brokers import Routes
 from fanplan.workload.generators.networks import TreeGridParams, draw_tree_grid
 
 HOP, MATCH = 8.0, 1.0
-STEADY = LinkParams(HOP, HOP)
+STEADY = GroupsChurn(rebuild_every=0, hold="none", latency_ms=(HOP, HOP), match_ms=MATCH)
 
 # Figure 1: R over K0 and K1, which have L0, L1 and L2, L3.
 R, K0, K1, L0, L1, L2, L3 = range(7)
@@ -58,8 +60,7 @@ def figure_1(members: tuple[int, ...]) -> GroupsProblem:
 
 
 def steady(problem: GroupsProblem, shortcuts: bool = True) -> System:
-    rules = RootRules(every_group, hold="none", shortcuts=shortcuts)
-    return System(problem, SystemParams(rules, STEADY, MATCH))
+    return System(problem, replace(STEADY, shortcuts=shortcuts), every_group)
 
 
 def watched(system: System) -> Sent:
@@ -175,7 +176,7 @@ def publish_all(system: System) -> None:
 def compare(system: System, selected: np.ndarray) -> None:
     """What the protocols did is what the ledger says, broker by broker."""
     problem, tally = system.problem, system.tally
-    ledger = groups_ledger(problem, selected, system.rules.shortcuts, HOP, MATCH)
+    ledger = groups_ledger(problem, selected, system.around.churn.shortcuts, HOP, MATCH)
     assert (tally.overhead, tally.entries.sum()) == (ledger.control, ledger.entries)
     publish_all(system)
     source, size = problem.routes.source, len(problem.brokers)
@@ -204,9 +205,8 @@ def test_the_protocols_agree_with_the_ledger(
         # Brokers mark cells for each coordinator, by what they want of the traffic there.
         cells = marks(routes, trees.of(routes.source) * 9 + cell)
     problem = problem_of(world.names, trees, routes, cells)
-    rules = RootRules(some_groups, hold="none", shortcuts=shortcuts)
-    params = SystemParams(rules, STEADY, MATCH)
-    system = System(problem, params, None if cells is None else cells.route)
+    own = None if cells is None else cells.route
+    system = System(problem, replace(STEADY, shortcuts=shortcuts), some_groups, own)
     system.start()
     compare(system, some_groups(problem))
 
@@ -250,9 +250,8 @@ def test_the_papers_overhead(shortcuts: bool, published: int) -> None:
 def test_counts_do_not_depend_on_lost_messages(most_ms: float) -> None:
     counts = []
     for loss in (0.0, 0.4):
-        rules = RootRules(every_group, shortcuts=True)
-        links = LinkParams(HOP, most_ms, loss)
-        system = System(figure_1((L0, L1, L2)), SystemParams(rules, links))
+        churn = GroupsChurn(rebuild_every=0, latency_ms=(HOP, most_ms), loss=loss)
+        system = System(figure_1((L0, L1, L2)), churn, every_group)
         system.start()
         publish_all(system)
         counts.append((system.tally.control, system.tally.received.tolist()))
@@ -262,13 +261,10 @@ def test_counts_do_not_depend_on_lost_messages(most_ms: float) -> None:
 
 def test_bad_params_are_named() -> None:
     with pytest.raises(InputError, match=r"latency: 2\.0 to 1\.0 ms"):
-        LinkParams(2.0, 1.0)
+        GroupsChurn(latency_ms=(2.0, 1.0))
     with pytest.raises(InputError, match=r"loss: 1\.0 is no such share"):
-        LinkParams(loss=1.0)
+        GroupsChurn(loss=1.0)
     with pytest.raises(InputError, match="loss: messages get lost, but none takes time"):
-        LinkParams(0.0, 0.0, 0.1)
+        GroupsChurn(latency_ms=(0.0, 0.0), loss=0.1)
     with pytest.raises(InputError, match="rebuild_every: -1 is negative"):
-        RootRules(every_group, rebuild_every=-1)
-    params = SystemParams(RootRules(every_group))
-    with pytest.raises(InputError, match="cells: 2 cells for 1 routes"):
-        System(figure_1((L0,)), params, cell=np.zeros(2, np.int32))
+        GroupsChurn(rebuild_every=-1)

@@ -15,11 +15,11 @@ from fanplan.core.errors import CheckError
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.groups.protocol.broker import Broker, RouteInterest
-from fanplan.layers.groups.protocol.churn import GroupsChurn
-from fanplan.layers.groups.protocol.links import LinkParams, OrderedLinks, TreeLink
+from fanplan.layers.groups.protocol.churn import System
+from fanplan.layers.groups.protocol.links import OrderedLinks, TreeLink
 from fanplan.layers.groups.protocol.messages import Message, Publication, Removal
-from fanplan.layers.groups.protocol.root import Rebuild, Root, RootRules
-from fanplan.layers.groups.protocol.system import System, SystemParams
+from fanplan.layers.groups.protocol.params import GroupsChurn
+from fanplan.layers.groups.protocol.root import Rebuild, Root
 
 Patch = pytest.MonkeyPatch
 
@@ -118,9 +118,8 @@ def publish_ahead_of_the_acceptance() -> None:
     trees = hung_at(np.array([(0, 1), (1, 2)]), np.array([0]), 3)
     routes = routes_of({(0, ()): 1.0, (0, (2,)): 1.0})
     problem = exact_groups(pa.array(["a", "b", "c"]), trees, routes)
-    rules = RootRules(lambda found: np.ones(found.size, bool), hold="none")
-    links = LinkParams(1.0, 1.0)
-    system = System(problem, SystemParams(rules, links), cell=np.zeros(2, np.int32))
+    churn = GroupsChurn(rebuild_every=0, hold="none", latency_ms=(1.0, 1.0))
+    system = System(problem, churn, lambda found: np.ones(found.size, bool), np.zeros(2, np.int32))
     system.start()
     slow_down(system, "acceptances")
     root, begin = system.roots[0], system.links.now

@@ -59,7 +59,7 @@ def test_packing_is_best_or_bounded(items: list[Any], budget: int, table: int) -
     assert found.value <= best + 1e-9
     assert found.bound >= best - 1e-9
     if table == 10_000:
-        assert found.optimal
+        assert found.value >= found.bound
         assert found.value == pytest.approx(best)
 
 
@@ -67,7 +67,7 @@ def test_large_packings_are_solved_by_what_the_bound_leaves_open() -> None:
     rng = np.random.default_rng(1)
     value, weight = rng.integers(1, 10_000, 20_000) / 7, rng.integers(1, 90, 20_000)
     found = pack(value, weight, 300_000, table=30_000_000)
-    assert found.optimal
+    assert found.value >= found.bound
     greedy = pack(value, weight, 300_000, table=0)
     assert greedy.value <= found.value <= greedy.bound
     assert greedy.bound / greedy.value < 1.0001

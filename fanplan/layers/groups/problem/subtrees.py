@@ -72,21 +72,42 @@ def sent_groups(problem: GroupsProblem) -> Sent:
     return Sent(problem.span, problem.starts, problem.members)
 
 
-def spans_of(trees: BrokerTrees, sent: Sent) -> Spans:
-    """Sizes of the subtrees that lead from roots to ends. O(size of all these subtrees)."""
-    return Spans(*measure_subtrees(hanging_of(trees), sent))
-
-
-def shortcuts_of(problem: GroupsProblem) -> Shortcuts:
-    """The tree of each group with shortcuts (Zhang & Hu 2005, section 4).
+def shortcuts_of(problem: GroupsProblem, allowed: bool = True) -> Shortcuts:
+    """The tree of each group with shortcuts (Zhang & Hu 2005, section 4), if they are allowed.
 
     A shortcut ends at members and where ways part; both, and the root, are never bypassed. A group
     with a single leaf becomes one link from the root.
     """
     trees, sent = hanging_of(problem.trees), sent_groups(problem)
-    sizes = count_kept(trees, sent)
+    sizes = count_kept(trees, sent, allowed)
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return Shortcuts(starts, *contract_ways(trees, sent, starts))
+    return Shortcuts(starts, *contract_ways(trees, sent, starts, allowed))
+
+
+class SetUp(NamedTuple):
+    """What it takes to set up each group: entries of forwarding tables and control messages.
+
+    ``bypassed`` are the brokers that its shortcuts spare.
+    """
+
+    entries: Longs
+    control: Longs
+    bypassed: Longs
+
+
+def set_up(problem: GroupsProblem, shortcuts: bool) -> SetUp:
+    """Zhang & Hu (2005), Figure 6: the coordinator, at the root, tells each member, and one Group
+    message goes up each link. Figure 7: a Probe goes down each link, a Reply up each shortcut. A
+    broker has an entry for each broker that it sends to.
+    """
+    short = shortcuts_of(problem, shortcuts)
+    links = spans_of(hanging_of(problem.trees), sent_groups(problem)).links
+    entries, before = np.diff(short.starts), np.concatenate(([0], np.cumsum(short.bypassed > 0)))
+    group = np.repeat(np.arange(problem.size), problem.leaves)
+    away = problem.members != problem.trees.root[problem.span[group]]
+    told = np.bincount(group[away], minlength=problem.size)
+    control = told + links * (1 + shortcuts) + np.diff(before[short.starts])
+    return SetUp(entries, control, links - entries)
 
 
 @compiled
@@ -132,29 +153,32 @@ def collect_sent(room: Room, trees: Hanging, sent: Sent, i: int) -> int:
 
 
 @compiled
-def measure_subtrees(trees: Hanging, sent: Sent) -> tuple[Longs, Longs]:
+def spans_of(trees: Hanging, sent: Sent) -> Spans:
+    """Sizes of the subtrees that lead from roots to ends. O(size of all these subtrees)."""
     room = room_for(trees.parent.shape[1])
-    links, matching = np.zeros(len(sent.tree), np.int64), np.zeros(len(sent.tree), np.int64)
+    links, matching = np.zeros((2, len(sent.tree)), np.int64)
     for i in range(len(sent.tree)):
         links[i] = collect_sent(room, trees, sent, i)
         for node in room.nodes[: links[i]]:
             matching[i] += trees.inner[sent.tree[i], node]
-    return links, matching
+    return Spans(links, matching)
 
 
 @compiled
-def count_kept(trees: Hanging, sent: Sent) -> Longs:
-    """How many brokers of each subtree, but its root, do more than forward."""
+def count_kept(trees: Hanging, sent: Sent, shortcuts: bool) -> Longs:
+    """How many brokers of each subtree, but its root, do more than forward; or of all of them."""
     room = room_for(trees.parent.shape[1])
     counts = np.zeros(len(sent.tree), np.int64)
     for i in range(len(sent.tree)):
         for node in room.nodes[: collect_sent(room, trees, sent, i)]:
-            counts[i] += does_more(room, i, node)
+            counts[i] += not shortcuts or does_more(room, i, node)
     return counts
 
 
 @compiled
-def contract_ways(trees: Hanging, sent: Sent, places: Longs) -> tuple[Ints, Ints, Ints]:
+def contract_ways(
+    trees: Hanging, sent: Sent, places: Longs, shortcuts: bool
+) -> tuple[Ints, Ints, Ints]:
     """A link to each broker that is kept, from the nearest one above it that is kept."""
     room = room_for(trees.parent.shape[1])
     tail, head, bypassed = np.zeros((3, places[-1]), np.int32)
@@ -162,10 +186,10 @@ def contract_ways(trees: Hanging, sent: Sent, places: Longs) -> tuple[Ints, Ints
         t, at = sent.tree[i], places[i]
         root, parent = trees.root[t], trees.parent[t]
         for node in room.nodes[: collect_sent(room, trees, sent, i)]:
-            if not does_more(room, i, node):
+            if shortcuts and not does_more(room, i, node):
                 continue
             above = parent[node]
-            while above != root and not does_more(room, i, above):
+            while shortcuts and above != root and not does_more(room, i, above):
                 bypassed[at] += 1
                 above = parent[above]
             tail[at], head[at] = above, node

@@ -27,15 +27,16 @@ from fanplan.layers.groups.protocol.messages import (
     Reply,
     Update,
 )
+from fanplan.layers.groups.protocol.params import GroupsChurn
 
 NOBODY = -1
 
 
 class Surroundings(NamedTuple):
-    """What all brokers share: links, what matching a publication takes, and those who watch."""
+    """What all brokers share: links, how they behave, and those who watch."""
 
     links: OrderedLinks
-    match_ms: float
+    churn: GroupsChurn
     tally: Tally
     audit: Audit
 
@@ -178,7 +179,7 @@ class Broker:
 
     def match(self) -> float:
         self.around.tally.matched[self.near.broker] += 1
-        return self.around.match_ms
+        return self.around.churn.match_ms
 
     def deliver(self, publication: Publication, after_ms: float) -> None:
         tree, broker = self.near.tree, self.near.broker

@@ -1,67 +1,27 @@
-"""Random churn: subscriptions change and groups are rebuilt while publications flow."""
+"""Brokers of all trees of a groups problem at work, under random churn.
+
+Subscriptions change and groups are rebuilt while publications flow.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from fanplan.core.arrays import Ints
+from fanplan.core.arrays import NONE, Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.protocol.audit import Tally
-from fanplan.layers.groups.protocol.links import LinkParams
+from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.protocol.audit import Audit, Tally
+from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
+from fanplan.layers.groups.protocol.links import OrderedLinks
 from fanplan.layers.groups.protocol.messages import KINDS
-from fanplan.layers.groups.protocol.root import Choose, Hold, RootRules
-from fanplan.layers.groups.protocol.system import System, SystemParams
+from fanplan.layers.groups.protocol.params import GroupsChurn
+from fanplan.layers.groups.protocol.root import Chart, Choose, Root
 from fanplan.network.carried import ratio
-
-
-@dataclass(frozen=True)
-class GroupsChurn:
-    """``events`` happen one after the other, every ``every_ms`` on average.
-
-    An event is a broker that subscribes to a route or no longer does, with the chance ``updates``,
-    or else a publication, on a route by its messages. As many subscriptions are added as dropped,
-    on average. A message takes from ``latency_ms[0]`` to ``latency_ms[1]``; a share ``loss`` gets
-    lost and is sent again. See RootRules for ``rebuild_every`` and ``hold``.
-    """
-
-    events: int = 1000
-    seed: int = 0
-    updates: float = 0.2
-    rebuild_every: int = 20
-    hold: Hold = "affected"
-    shortcuts: bool = True
-    every_ms: float = 1.0
-    latency_ms: tuple[float, float] = (1.0, 10.0)
-    match_ms: float = 1.0
-    loss: float = 0.0
-
-    def __post_init__(self) -> None:
-        problems = []
-        for name in ("events", "seed"):
-            if getattr(self, name) < 0:
-                what = f"{getattr(self, name)} is negative"
-                problems.append(Problem(name, what, "Give 0 or more"))
-        if not 0 <= self.updates <= 1:
-            what = f"{self.updates} is no share"
-            problems.append(Problem("updates", what, "Give a share from 0 to 1"))
-        for name in ("every_ms", "match_ms"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                problems.append(Problem(name, f"{value} is no such time", "Give 0 ms or more"))
-        if problems:
-            raise InputError(problems)
-
-    def system_params(self, choose: Choose) -> SystemParams:
-        rules = RootRules(choose, self.rebuild_every, self.hold, self.shortcuts)
-        links = LinkParams(*self.latency_ms, self.loss)
-        return SystemParams(rules, links, self.match_ms, self.seed)
+from fanplan.network.trees import children
 
 
 def groups_churn(
@@ -75,11 +35,98 @@ def groups_churn(
     """
     if not problem.routes.messages.any():
         raise InputError(Problem("routes", "nothing is published", "Give routes with messages"))
-    system = System(problem, churn.system_params(choose), cell)
+    system = System(problem, churn, choose, cell)
     system.start()
     system.tally.begin()
     stir(system, churn)
-    return churn_result(system)
+    links, groups = system.links, sum(len(root.standing) for root in system.roots)
+    return GroupsChurnResult(system.tally, links.resent, groups, system.table_entries, links.now)
+
+
+class System:
+    """Each tree has brokers of its own, with a coordinator at its root (section 2.4).
+
+    Route i of the problem is traffic; who wants it changes. ``cell`` has the cell of each route; if
+    it is not given, each route is a cell of its own, and groups are exact. ``wants`` are the pairs
+    (route, broker) as clients have asked for them last.
+    """
+
+    def __init__(
+        self, problem: GroupsProblem, churn: GroupsChurn, choose: Choose, cell: Ints | None = None
+    ) -> None:
+        self.problem, self.choose = problem, choose
+        self.links = OrderedLinks(churn)
+        self.tally, self.audit = Tally(len(problem.brokers)), Audit(problem.brokers)
+        self.around = Surroundings(self.links, churn, self.tally, self.audit)
+        self.cell = np.arange(len(problem.routes), dtype=np.int32) if cell is None else cell
+        self.wants: set[tuple[int, int]] = set()
+        self.brokers: dict[tuple[int, int], Broker] = {}
+        self.roots: list[Root] = []
+        for tree in range(len(problem.trees.root)):
+            self._plant(tree)
+        for place, broker in self.brokers.items():
+            self.links.receivers[place] = broker.receive
+
+    def start(self) -> None:
+        """Subscribe as the problem says, and set groups up, with nothing published meanwhile."""
+        routes = self.problem.routes
+        first: dict[tuple[int, int], set[int]] = {}
+        for route, tree in enumerate(self.problem.tree.tolist()):
+            for broker in routes.destinations(route).tolist():
+                first.setdefault((tree, broker), set()).add(route)
+                self.wants.add((route, broker))
+        for place, wanted in first.items():
+            self.brokers[place].change(frozenset(wanted), frozenset())
+        self.links.run()
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Rebuild the groups of all trees now, and wait until that is done."""
+        for root in self.roots:
+            root.begin_rebuild()
+        self.links.run()
+
+    def publish(self, route: int) -> None:
+        self.roots[self.problem.tree[route]].publish(route)
+
+    def toggle(self, route: int, broker: int) -> None:
+        """A broker subscribes to a route, or no longer does."""
+        wish, one, none = (route, broker), frozenset((route,)), frozenset[int]()
+        at = self.brokers[int(self.problem.tree[route]), broker]
+        if wish in self.wants:
+            at.change(none, one)
+        else:
+            at.change(one, none)
+        self.wants ^= {wish}
+
+    @property
+    def table_entries(self) -> int:
+        """(route, child) pairs of the tables that default routing matches against."""
+        tables = (table for broker in self.brokers.values() for table in broker.table.values())
+        return sum(count > 0 for table in tables for count in table.values())
+
+    def _plant(self, tree: int) -> None:
+        """The brokers of a tree, its root first."""
+        trees, root = self.problem.trees, int(self.problem.trees.root[tree])
+        parent = trees.parent[tree]
+        below = children(parent.tolist())
+        for broker in (root, *np.flatnonzero(parent != NONE).tolist()):
+            near = Neighbours(tree, broker, int(parent[broker]), tuple(below.get(broker, ())), root)
+            if broker == root:
+                self.roots.append(Root(near, self.around, self._chart(tree), self.choose))
+                self.brokers[tree, root] = self.roots[-1]
+            else:
+                self.brokers[tree, broker] = Broker(near, self.around)
+
+    def _chart(self, tree: int) -> Chart:
+        problem, trees = self.problem, self.problem.trees
+        own = np.flatnonzero(problem.tree == tree).astype(np.int32)
+        one = slice(tree, tree + 1)
+        alone = BrokerTrees(trees.root[one].copy(), trees.parent[one].copy())
+        return Chart(problem.brokers, alone, own, self.cell[own], problem.routes.messages[own])
+
+
+# ---- events
 
 
 def stir(system: System, churn: GroupsChurn) -> None:
@@ -194,20 +241,6 @@ class GroupsChurnResult:
             "set_up": {kind: tally.set_up[kind] for kind in KINDS.values()},
             "control": {kind: tally.control[kind] for kind in KINDS.values()},
         }
-
-    def broker_table(self, brokers: pa.Array) -> pa.Table:
-        """One row per broker."""
-        columns = ("received", "matched", "arrived", "unwanted", "delay", "entries", "entries_most")
-        counts = {name: getattr(self.tally, name) for name in columns}
-        table = pa.table({"broker": brokers} | counts)
-        return table.rename_columns({"delay": "delay_ms"})
-
-
-def churn_result(system: System) -> GroupsChurnResult:
-    """The figures of a system that has come to rest."""
-    groups = sum(len(root.standing) for root in system.roots)
-    links = system.links
-    return GroupsChurnResult(system.tally, links.resent, groups, system.table_entries, links.now)
 
 
 def mean_and_longest(name: str, times: Sequence[float]) -> dict[str, float]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fanplan.core.errors import InputError, Problem
 from fanplan.layers.groups.protocol.messages import Message
+from fanplan.layers.groups.protocol.params import GroupsChurn
 
 Place = tuple[int, int]
 """A broker in a tree: (tree, broker)."""
@@ -25,31 +23,6 @@ ROUND_TRIPS = 2.0
 """A sender waits for so many of the longest round trips before it sends again."""
 
 
-@dataclass(frozen=True)
-class LinkParams:
-    """Each message takes from ``least_ms`` to ``most_ms``, drawn evenly, on a link or a shortcut.
-
-    ``loss`` is the chance that a message, or the receipt for one, gets lost.
-    """
-
-    least_ms: float = 1.0
-    most_ms: float = 10.0
-    loss: float = 0.0
-
-    def __post_init__(self) -> None:
-        problems = []
-        if not 0 <= self.least_ms <= self.most_ms < math.inf:
-            what = f"{self.least_ms} to {self.most_ms} ms is no range of times"
-            problems.append(Problem("latency", what, "Give two times from 0, the lesser one first"))
-        if not 0 <= self.loss < 1:
-            problems.append(Problem("loss", f"{self.loss} is no such share", "Give 0 to below 1"))
-        if self.loss and not self.most_ms:
-            what = "messages get lost, but none takes time"
-            problems.append(Problem("loss", what, "Give a latency above 0"))
-        if problems:
-            raise InputError(problems)
-
-
 class OrderedLinks:
     """A queue of events, and a link between any two brokers that talk to each other.
 
@@ -57,10 +30,10 @@ class OrderedLinks:
     get lost, it sends receipts, and the sender sends again what it has no receipt for.
     """
 
-    def __init__(self, params: LinkParams, seed: int) -> None:
-        self.params, self.now, self.resent = params, 0.0, 0
+    def __init__(self, churn: GroupsChurn) -> None:
+        self.latency_ms, self.loss, self.now, self.resent = churn.latency_ms, churn.loss, 0.0, 0
         self.receivers: dict[Place, Callable[[int, Message], None]] = {}
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(churn.seed)
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._order = itertools.count()
         self._sent: dict[TreeLink, int] = defaultdict(int)
@@ -81,21 +54,21 @@ class OrderedLinks:
         """Send a message in ``after_ms``; its place in the order of the link is taken now."""
         number = self._sent[link]
         self._sent[link] = number + 1
-        if self.params.loss:
+        if self.loss:
             self._open.add((link, number))
         self.at(self.now + after_ms, self._transmit, link, number, message)
 
     def _transmit(self, link: TreeLink, number: int, message: Message) -> None:
         self._post(self._arrive, link, number, message)
-        if self.params.loss:
-            patience = 2 * ROUND_TRIPS * self.params.most_ms
+        if self.loss:
+            patience = 2 * ROUND_TRIPS * self.latency_ms[1]
             self.at(self.now + patience, self._repeat, link, number, message)
 
     def _post(self, action: Callable[..., None], *arguments: Any) -> None:
         """Carry something over a link, unless it gets lost."""
-        least, most, loss = self.params.least_ms, self.params.most_ms, self.params.loss
-        if loss and self._rng.random() < loss:
+        if self.loss and self._rng.random() < self.loss:
             return
+        least, most = self.latency_ms
         self.at(self.now + least + (most - least) * self._rng.random(), action, *arguments)
 
     def _repeat(self, link: TreeLink, number: int, message: Message) -> None:
@@ -104,7 +77,7 @@ class OrderedLinks:
             self._transmit(link, number, message)
 
     def _arrive(self, link: TreeLink, number: int, message: Message) -> None:
-        if self.params.loss:
+        if self.loss:
             self._post(self._open.discard, (link, number))
         if self.is_new(link, number):
             self._early[link][number] = message

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(NamedTuple):
     """The publication that the root sent as number ``number``, of a group or by default routing."""
 
     number: int
@@ -16,8 +14,7 @@ class Publication:
     group: int
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """A broker wants other traffic, up to the coordinator. ``number`` counts those of a broker."""
 
     broker: int
@@ -26,70 +23,61 @@ class Update:
     dropped: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(NamedTuple):
     """An update is in force from publication ``since`` on, down to the broker it came from."""
 
     update: Update
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+class Confirmation(NamedTuple):
     """A broker got the acceptance, straight to the coordinator."""
 
     broker: int
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """You are a member, straight from the coordinator."""
 
     group: int
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMessage:
+class GroupMessage(NamedTuple):
     """Send the messages of the group to me, up each link of its subtree once (Figure 6)."""
 
     group: int
     member: int
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
+class Acknowledgement(NamedTuple):
     """The way down to a member is there: what its Group message is where one went up before."""
 
     group: int
     member: int
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """The way since the last broker that does more than forward, down each link (Figure 7)."""
 
     group: int
     path: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Send to me instead of ``via``: a shortcut, straight to the start of a Probe (Figure 7)."""
 
     group: int
     via: int
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(NamedTuple):
     """All shortcuts at and below the sender are there, straight to the start of a Probe."""
 
     group: int
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(NamedTuple):
     """No more messages of the group will come, down its tree behind the last of them."""
 
     group: int

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from fanplan.core.arrays import Bools, Floats, Ints
-from fanplan.core.errors import InputError, Problem
 from fanplan.layers.groups.problem.build import MarkedCells, cell_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.matchers import DEFAULT
@@ -26,40 +24,10 @@ from fanplan.layers.groups.protocol.messages import (
 )
 from fanplan.network.brokers import Routes
 
-Hold = Literal["all", "affected", "none"]
-
-HOLD: tuple[Hold, ...] = ("all", "affected", "none")
-
 Choose = Callable[[GroupsProblem], Bools]
 """Which groups of a problem are set up."""
 
 GroupMembers = frozenset[int]
-
-
-@dataclass(frozen=True)
-class RootRules:
-    """How a coordinator rebuilds groups.
-
-    After ``rebuild_every`` accepted updates, once started; 0: only when told to. Meanwhile the root
-    holds back ``all`` publications, those of cells that are ``affected`` because their group
-    changes, or ``none``: old groups serve until new ones are there.
-    """
-
-    choose: Choose
-    rebuild_every: int = 0
-    hold: Hold = "affected"
-    shortcuts: bool = True
-
-    def __post_init__(self) -> None:
-        problems = []
-        if self.rebuild_every < 0:
-            what = f"{self.rebuild_every} is negative"
-            problems.append(Problem("rebuild_every", what, "Give a number of updates, or 0"))
-        if self.hold not in HOLD:
-            remedy = f"Choose one of {', '.join(HOLD)}"
-            problems.append(Problem("hold", f"{self.hold} is unknown", remedy))
-        if problems:
-            raise InputError(problems)
 
 
 @dataclass
@@ -91,10 +59,10 @@ class Root(Broker):
     """
 
     def __init__(
-        self, near: Neighbours, around: Surroundings, chart: Chart, rules: RootRules
+        self, near: Neighbours, around: Surroundings, chart: Chart, choose: Choose
     ) -> None:
         super().__init__(near, around)
-        self.chart, self.rules = chart, rules
+        self.chart, self.choose, self.churn = chart, choose, around.churn
         self.cell = dict(zip(chart.route.tolist(), chart.cell.tolist(), strict=True))
         self.carrier: dict[int, int] = {}
         self.standing: dict[int, GroupMembers] = {}
@@ -122,9 +90,9 @@ class Root(Broker):
             self.release(route, self.around.links.now)
 
     def holds(self, cell: int) -> bool:
-        if self.rebuild is None or self.rules.hold == "none":
+        if self.rebuild is None or self.churn.hold == "none":
             return False
-        return self.rules.hold == "all" or cell in self.rebuild.affected
+        return self.churn.hold == "all" or cell in self.rebuild.affected
 
     def release(self, route: int, entered_ms: float) -> None:
         """Send a publication on: this is when it is matched, and its place in the order."""
@@ -174,7 +142,7 @@ class Root(Broker):
 
     def begin_if_due(self) -> None:
         """Rebuild after so many updates; the first time only when told to."""
-        every = self.rules.rebuild_every
+        every = self.churn.rebuild_every
         if self.started and every and self.changes >= every:
             self.begin_rebuild()
 
@@ -185,7 +153,7 @@ class Root(Broker):
         self.started, self.changes = True, 0
         number_of = {members: group for group, members in self.standing.items()}
         carrier, standing, new = {}, {}, []
-        for members, cells in self.chart.chosen(self.rules.choose).items():
+        for members, cells in self.chart.chosen(self.choose).items():
             group = number_of.get(members, DEFAULT)
             if group == DEFAULT:
                 group, self.groups_made = self.groups_made, self.groups_made + 1
@@ -228,7 +196,7 @@ class Root(Broker):
         assert self.rebuild
         if self.rebuild.unjoined[group]:
             return
-        if self.rules.shortcuts:
+        if self.churn.shortcuts:
             self.probe_below(group)
         else:
             self.completed(group)

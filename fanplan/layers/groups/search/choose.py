@@ -13,13 +13,19 @@ import numpy as np
 from fanplan.core.arrays import Bools, Floats, Longs
 from fanplan.layers.groups.params import EntryBudget, GroupChoice, GroupPrices, Rank, Threshold, Top
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.problem.subtrees import sent_groups, sent_routes, shortcuts_of, spans_of
+from fanplan.layers.groups.problem.subtrees import (
+    hanging_of,
+    sent_groups,
+    sent_routes,
+    set_up,
+    spans_of,
+)
 from fanplan.layers.groups.search.knapsack import pack
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The groups that are set up. ``benefit`` is what each one was judged by.
+    """The groups that are set up, ``among`` all. ``benefit`` is what each one was judged by.
 
     ``bound`` is a total benefit that no choice by the same rule exceeds.
     """
@@ -27,6 +33,7 @@ class Chosen:
     selected: Bools
     benefit: Floats
     bound: float
+    among: Candidates
 
     @property
     def value(self) -> float:
@@ -60,19 +67,16 @@ def choose_among(candidates: Candidates, params: GroupChoice) -> Chosen:
     worth = benefit(candidates, params.rank, params.prices)
     match params.select:
         case Top(share):
-            return settled_choice(best_share(worth, share), worth)
+            selected = best_share(worth, share)
         case Threshold(least):
             # The true saving is net already.
             cost = 0.0 if params.rank == "saving" else setup_cost(candidates, params.prices)
-            return settled_choice(worth - cost > least, worth)
+            selected = worth - cost > least
         case EntryBudget(entries):
             found = pack(worth, candidates.entries, entries)
-            return Chosen(found.taken, worth, found.bound)
-
-
-def settled_choice(selected: Bools, worth: Floats) -> Chosen:
-    """A choice to which its rule leaves no alternative."""
-    return Chosen(selected, worth, float(worth[selected].sum()))
+            return Chosen(found.taken, worth, found.bound, candidates)
+    # The other rules leave no alternative.
+    return Chosen(selected, worth, float(worth[selected].sum()), candidates)
 
 
 def best_share(worth: Floats, share: float) -> Bools:
@@ -90,30 +94,17 @@ def best_share(worth: Floats, share: float) -> Bools:
 def candidates_of(problem: GroupsProblem, shortcuts: bool = True) -> Candidates:
     """Weigh all groups from their induced subtrees. O(size of all subtrees)."""
     routes, messages = problem.routes, problem.messages
-    default = spans_of(problem.trees, sent_routes(problem))
-    own = spans_of(problem.trees, sent_groups(problem))
-    used, replies = own.links, np.zeros(problem.size, np.int64)
-    if shortcuts:
-        short = shortcuts_of(problem)
-        used = np.diff(short.starts)
-        before = np.concatenate(([0], np.cumsum(short.bypassed > 0)))
-        replies = np.diff(before[short.starts])
+    trees, taken = hanging_of(problem.trees), set_up(problem, shortcuts)
+    default = spans_of(trees, sent_routes(problem))
     return Candidates(
         messages=messages,
         leaves=problem.leaves,
-        inner=own.inner,
+        inner=spans_of(trees, sent_groups(problem)).inner,
         matches=problem.summed(routes.messages * default.inner),
-        forwards=problem.summed(routes.messages * default.links) - messages * used,
-        entries=used,
-        control=told_members(problem) + own.links * (1 + shortcuts) + replies,
+        forwards=problem.summed(routes.messages * default.links) - messages * taken.entries,
+        entries=taken.entries,
+        control=taken.control,
     )
-
-
-def told_members(problem: GroupsProblem) -> Longs:
-    """Members that the coordinator, who is at the root, has to tell of each group."""
-    group = np.repeat(np.arange(problem.size), problem.leaves)
-    away = problem.members != problem.trees.root[problem.span[group]]
-    return np.bincount(group[away], minlength=problem.size)
 
 
 def benefit(candidates: Candidates, rank: Rank, prices: GroupPrices) -> Floats:
@@ -126,12 +117,8 @@ def benefit(candidates: Candidates, rank: Rank, prices: GroupPrices) -> Floats:
         return candidates.leaves * candidates.messages
     if rank == "fc":
         return candidates.inner * candidates.messages
-    return gross(candidates, prices) - setup_cost(candidates, prices)
-
-
-def gross(candidates: Candidates, prices: GroupPrices) -> Floats:
-    """What matches and messages each group saves, at their prices."""
-    return prices.matched * candidates.matches + prices.forwarded * candidates.forwards
+    gross = prices.matched * candidates.matches + prices.forwarded * candidates.forwards
+    return gross - setup_cost(candidates, prices)
 
 
 def setup_cost(candidates: Candidates, prices: GroupPrices) -> Floats:

@@ -24,10 +24,6 @@ class Packed:
     value: float
     bound: float
 
-    @property
-    def optimal(self) -> bool:
-        return self.value >= self.bound
-
 
 def pack(value: Floats, weight: Longs, budget: int, table: int = TABLE) -> Packed:
     """Items of the most value whose weights stay within a budget.
