@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
@@ -22,6 +22,15 @@ NONE = -1
 """In an array of positions: no position."""
 
 
-def starts_of(sizes: NDArray[Any]) -> Longs:
+def starts_of(sizes: ArrayLike) -> Longs:
     """Where parts of these sizes start that lie one after the other, with the end appended."""
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+
+def places_among(keys: Longs, wanted: Longs) -> Longs:
+    """Where each of the wanted keys stands first, NONE where it does not."""
+    if not len(keys):
+        return np.full(len(wanted), NONE)
+    order = np.argsort(keys, kind="stable")
+    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
+    return np.where(keys[at] == wanted, at, NONE)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, places_among
 from fanplan.core.errors import InputError, Problem
 
 
@@ -110,13 +110,12 @@ class OverlayProblem:
         assert self.links is not None
         key = self.links.a.astype(np.int64) * self.size + self.links.b
         wanted = ends.min(axis=1).astype(np.int64) * self.size + ends.max(axis=1)
-        for a, b in ends[~np.isin(wanted, key)]:
+        at = places_among(key, wanted)
+        for a, b in ends[at == NONE]:
             one, other = self.brokers[int(a)].as_py(), self.brokers[int(b)].as_py()
             what = f"brokers {one!r} and {other!r} are linked, but no such link is given"
             raise InputError(Problem("tree", what, "Use only the given links"))
-        order = np.argsort(key, kind="stable")
-        result: Longs = order[np.searchsorted(key, wanted, sorter=order)]
-        return result
+        return at
 
     def latencies(self, ends: Ints) -> Floats:
         """Delay of each link in ms; 1, a hop, where no links are given."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Floats, Ints
+from fanplan.core.arrays import NONE, Floats, Ints, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.links import LINK_COLUMNS, assumed_latency, joined_links
 from fanplan.data.reader import Manifest, read_manifest, read_stage, stage_batches
@@ -168,7 +168,7 @@ def routes_of(rows: pa.Table) -> Routes:
     sizes = pc.list_value_length(lists).to_numpy()
     return Routes(
         source=rows["source"].to_numpy().astype(np.int32),
-        starts=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        starts=starts_of(sizes),
         brokers=lists.flatten().to_numpy().astype(np.int32),
         messages=rows["messages"].to_numpy().astype(np.float64),
         deliveries=rows["deliveries"].to_numpy().astype(np.float64),
@@ -178,7 +178,7 @@ def routes_of(rows: pa.Table) -> Routes:
 def _route_keys(table: pa.Table, more: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     lists = table["destinations"].combine_chunks()
     values = lists.flatten().to_numpy().astype(">i4")
-    starts = np.concatenate(([0], np.cumsum(pc.list_value_length(lists).to_numpy())))
+    starts = starts_of(pc.list_value_length(lists).to_numpy())
     others = zip(*(table[name].to_pylist() for name in ("source", *more)), strict=True)
     for row, (source, *rest) in enumerate(others):
         yield source, values[starts[row] : starts[row + 1]].tobytes(), *rest

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Longs, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.network.trees import Rooted
 
@@ -27,7 +27,7 @@ class Ways(NamedTuple):
 def ways_of(tail: Longs, head: Longs, length: Floats, nodes: int) -> Ways:
     """Directed links, sorted by their tails; link i is way i."""
     order = np.argsort(tail, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(tail, minlength=nodes))))
+    starts = starts_of(np.bincount(tail, minlength=nodes))
     return Ways(starts, head[order], order, length[order])
 
 
@@ -117,7 +117,7 @@ def shortest_trees(roots: Longs, ways: Ways, wanted: np.ndarray) -> Laid:
 def laid(trees: list[Longs]) -> Laid:
     """Trees one after the other, each in preorder."""
     sizes = [tree.shape[1] for tree in trees]
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    starts = starts_of(sizes)
     way, above = np.concatenate([np.empty((2, 0), np.int64), *trees], axis=1)
     return Laid(starts, way, np.where(above == NONE, NONE, above + np.repeat(starts[:-1], sizes)))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 
@@ -94,9 +94,9 @@ def near_of(links: Ints | Longs, brokers: int) -> Near:
     """Links, each a row of two positions, by the brokers at their ends. O(links × log links)."""
     one, other = np.concatenate((links, links[:, ::-1])).astype(np.int64).T
     order = np.lexsort((other, one))
-    starts = np.concatenate(([0], np.cumsum(np.bincount(one, minlength=brokers))))
+    starts = starts_of(np.bincount(one, minlength=brokers))
     link = order % max(len(links), 1)
-    return Near(starts.astype(np.int64), other[order].astype(np.int32), link.astype(np.int32))
+    return Near(starts, other[order].astype(np.int32), link.astype(np.int32))
 
 
 @compiled

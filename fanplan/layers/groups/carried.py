@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Ints, Longs
+from fanplan.core.arrays import NONE, Ints, Longs, places_among, starts_of
 from fanplan.data.reader import read_stage
 from fanplan.layers.groups.cells import on_grid, read_stored_cells, topic_names
 from fanplan.layers.groups.problem.build import require_entering
@@ -78,12 +78,8 @@ def by_cells(plan: StoredPlan, stored: StoredGroups, dataset: Path) -> tuple[Rou
     cells = read_stored_cells(plan)
     key = stored.tree[cells.group].astype(np.int64) * total + on_grid(cells, grid, topics)
     wanted = route_trees(stored, routes).astype(np.int64) * total + rows["cell"].to_numpy()
-    order = np.argsort(key, kind="stable")
-    at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
-    if not len(key):
-        return routes, np.full(len(routes), NONE, np.int64)
-    found = key[order][at] == wanted
-    return routes, np.where(found, cells.group[order][at], NONE)
+    # A route in no cell of a group has the place -1, which is that of the last entry.
+    return routes, np.append(cells.group, NONE)[places_among(key, wanted)]
 
 
 def route_trees(stored: StoredGroups, routes: Routes) -> Ints:
@@ -117,7 +113,7 @@ def outside(stored: StoredGroups, routes: Routes, group: Longs) -> np.ndarray:
 
 def without_lost(routes: Routes, lost: np.ndarray) -> Routes:
     """Routes with fewer destinations."""
-    before = np.concatenate(([0], np.cumsum(~lost)))
+    before = starts_of(~lost)
     return Routes(
         routes.source,
         before[routes.starts].astype(np.int64),

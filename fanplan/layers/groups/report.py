@@ -14,7 +14,6 @@ from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import Told, ToldLayer
 from fanplan.page.numbers import number, percent, ticks
 from fanplan.page.saving import Saving, Step
-from fanplan.plan.stored import StoredPlan
 
 LEAD = (
     "Which messages are matched only once, where they enter, and then forwarded by the number of "
@@ -29,11 +28,12 @@ FIGURES = {
     "overhead": "control messages",
 }
 """Figures of the ledger in words."""
+COLUMNS = ("group", "root", "members", "messages", "unwanted", "entries", "control", "benefit")
 
 
 def tell_groups(planned: ToldLayer) -> Told:
     plan, record = planned.plan, planned.plan.section(GroupsRecord)
-    groups = rows_of_groups(plan)
+    groups = [tuple(row.values()) for row in plan.read("virtual_groups", COLUMNS).to_pylist()]
     benefit = np.array([row[-1] for row in groups], np.float64)
     section = Section(
         planned.name,
@@ -41,7 +41,10 @@ def tell_groups(planned: ToldLayer) -> Told:
         LEAD,
         groups_facts(record),
         [benefit_picture(planned.name, benefit)] if np.any(benefit > 0) else [],
-        [figure_listing(planned.name, record), group_listing(planned.name, groups)],
+        [
+            figure_listing(planned.name, record),
+            Listing(f"{planned.name}-groups", "Groups", COLUMNS, groups),
+        ],
     )
     return Told(groups_saving(planned, record), section)
 
@@ -95,16 +98,6 @@ def figure_listing(name: str, record: GroupsRecord) -> Listing:
         rows.append((words, before, after, before - after, saved))
     header = ("figure", "default routing", "with groups", "saved", "saved %")
     return Listing(f"{name}-figures", "With and without groups", header, rows, mixed=True)
-
-
-def rows_of_groups(plan: StoredPlan) -> list[tuple[Any, ...]]:
-    columns = ("group", "root", "members", "messages", "unwanted", "entries", "control", "benefit")
-    return [tuple(row.values()) for row in plan.read("virtual_groups", columns).to_pylist()]
-
-
-def group_listing(name: str, rows: list[tuple[Any, ...]]) -> Listing:
-    header = ("group", "root", "members", "messages", "unwanted", "entries", "control", "benefit")
-    return Listing(f"{name}-groups", "Groups", header, rows)
 
 
 def benefit_picture(name: str, benefit: NDArray[np.float64]) -> Picture:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Ints, Longs
+from fanplan.core.arrays import Bools, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
@@ -157,7 +157,7 @@ def sent_to(problem: GroupsProblem, carrier: Ints) -> Routes:
     sizes = np.diff(starts)[rows]
     return Routes(
         routes.source,
-        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        starts_of(sizes),
         take_audiences(starts, ends, rows),
         routes.messages,
         routes.deliveries,
@@ -212,7 +212,7 @@ def groups_agreement(
 
 def matched(ways: RouteVisits, messages: Messages) -> float:
     """Matches of all messages: the visits of their routes that match."""
-    before = np.concatenate(([0], np.cumsum(ways.visits["matched"], dtype=np.int64)))
+    before = starts_of(ways.visits["matched"])
     each = before[ways.starts[1:]] - before[ways.starts[:-1]]
     return float(each[messages.route].sum())
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
+from fanplan.layers.marking.params import OVERLAY
+from fanplan.layers.marking.problem.dataset import load_network
+from fanplan.layers.marking.problem.marking import MarkedNetwork
+from fanplan.layers.marking.problem.trees import only_tree
+from fanplan.layers.marking.read import stored_overlay
+from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.marking.stages.make import make_marking_stages
+from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.simulated import Churned, ChurnListing, require_fields
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from fanplan.layers.marking.problem.marking import MarkedNetwork
-    from fanplan.plan.stored import StoredPlan
 
 SCHEME_WORDS = {
     "best": "best",
@@ -36,11 +39,7 @@ def churn_marking(
     plan: StoredPlan, dataset: Dataset, options: Mapping[str, Any], engine: Engine
 ) -> Churned:
     """Publishers and subscribers come and go, and nodes keep the marking right by themselves."""
-    from fanplan.layers.marking.params import OVERLAY
-    from fanplan.layers.marking.problem.dataset import load_network
     from fanplan.layers.marking.protocol.churn import MarkingChurn, marking_churn
-    from fanplan.layers.marking.read import stored_overlay
-    from fanplan.layers.marking.record import MarkingRecord
 
     require_fields(MarkingChurn, options, "marking")
     params = plan.section(MarkingRecord).params
@@ -74,9 +73,6 @@ def routed_trees(
     kind: str, network: MarkedNetwork, given: pa.Table | None
 ) -> tuple[str, MarkedNetwork]:
     """Trees as the protocol knows them: a given shared tree, or an overlay, is its own links."""
-    from fanplan.layers.marking.params import OVERLAY
-    from fanplan.layers.marking.problem.trees import only_tree
-
     if kind not in ("given-shared", OVERLAY) or given is None:
         return kind, network
     return f"shared:{given['root'][0].as_py()}", only_tree(network, given)

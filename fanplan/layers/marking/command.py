@@ -20,11 +20,7 @@ from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking, 
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.record import MarkingSection
 from fanplan.layers.marking.search.marking import Marking, exact_marking, shared_marking
-from fanplan.layers.marking.stages.make import (
-    make_client_descriptors,
-    make_covers,
-    make_descriptors,
-)
+from fanplan.layers.marking.stages.make import make_descriptors
 from fanplan.plan.made import Job, Planned
 
 
@@ -32,9 +28,7 @@ def plan_marking(job: Job, params: MarkingParams) -> Planned:
     """Mark the links of trees so that descriptors cost least."""
     dataset, engine = job.dataset, job.engine
     require_markable(dataset.path, params)
-    make_descriptors(dataset, engine)
-    if params.merge:
-        make_covers(dataset, engine)
+    make_descriptors(dataset, engine, covers=params.merge)
     with engine.progress.stage(f"mark {params.trees}") as stage:
         problem = load_marking(dataset.path, params)
         found = shared_marking(problem) if problem.shared else exact_marking(problem)
@@ -55,10 +49,9 @@ PLANS = {"mark": plan_marking}
 
 def mark_tree(dataset: Dataset, overlay: MarkedOverlay, engine: Engine) -> MarkingSection:
     """Mark the tree of an overlay. Of allocated clients all descriptors count."""
-
     allocated = overlay.clients is not None
     params = MarkingParams(OVERLAY, raw=allocated)
-    (make_client_descriptors if allocated else make_descriptors)(dataset, engine)
+    make_descriptors(dataset, engine, allocated)
     with engine.progress.stage("mark the overlay") as stage:
         problem = load_marking(dataset.path, params, overlay)
         found = shared_marking(problem)
@@ -72,7 +65,6 @@ def merged(dataset: Dataset, problem: MarkingProblem, plain: Marking) -> tuple[M
 
     If the marks that are best without merging are best with it too, they stay.
     """
-
     counts = merged_counts(problem, read_covers(dataset.path, problem.nodes))
     best = exact_marking(problem, counts)
     if cost_of_marks(problem, counts, plain.publish) == best.cost:

@@ -6,13 +6,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fanplan.core.arrays import Bools
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.marking.stages.make import make_marking_stages
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from fanplan.layers.marking.ledger import DescriptorCounts
     from fanplan.layers.marking.problem.marking import MarkingProblem
     from fanplan.plan.stored import StoredPlan
@@ -23,8 +26,6 @@ def replay_marks(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED)
 
     Descriptors are counted, and trees built, as the plan says.
     """
-    import numpy as np
-
     from fanplan.layers.marking.ledger import cost_of_marks, violations
     from fanplan.layers.marking.params import OVERLAY
     from fanplan.layers.marking.problem.dataset import require_markable
@@ -68,12 +69,8 @@ def counts_of(dataset: Dataset, problem: MarkingProblem, merge: bool) -> Descrip
     return descriptor_counts(problem)
 
 
-def known_marks(plan: StoredPlan, problem: MarkingProblem) -> tuple[np.ndarray, np.ndarray, int]:
+def known_marks(plan: StoredPlan, problem: MarkingProblem) -> tuple[Bools, Bools, int]:
     """Which links the plan has as p-links, which it has at all, and how many are in no tree."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     marks = plan.read("marks", ("from_node", "to_node", "mark"))
     ends = [
         pc.fill_null(pc.index_in(marks[name], problem.nodes), -1).to_numpy().astype(np.int64)

@@ -147,8 +147,6 @@ def test_trees_may_be_given_and_leave_brokers_out() -> None:
     assert trees.parent.tolist() == [[-1, -1, -1, 0], [1, 2, -1, -1]]
     with pytest.raises(InputError, match="route 0: broker 'b2' is not in its tree"):
         exact_groups(FOUR, trees, routes_from({(0, (2,)): 1.0}))
-    with pytest.raises(InputError, match="broker 1 has two parents in the tree of 0"):
-        given_trees(np.zeros(3, int), np.array([0, 0, 2]), np.array([1, 2, 1]), 4)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,6 @@ def test_trees_may_be_given_and_leave_brokers_out() -> None:
     [
         ([-1, 0, 3, 2], "no way leads from the root, broker 0, to broker 2"),
         ([1, -1, 1, 1], "broker 0 is the root, but is none of the brokers or has a parent"),
-        ([-1, 4, 0, 0], "a parent is outside 0 to 3"),
         ([-1, 0, -1, 2], "to broker 3"),
     ],
 )

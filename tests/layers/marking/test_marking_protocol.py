@@ -21,7 +21,7 @@ from fanplan.layers.marking.protocol.churn import (
     Event,
     MarkingChurn,
     MarkingChurnResult,
-    SchemeUnderWay,
+    SchemeRun,
     course_of,
     marking_churn,
     note,
@@ -46,7 +46,7 @@ def simulated(trees: str, seed: int = 1, **options: Any) -> MarkingChurnResult:
     return marking_churn(mesh(seed, side=4), churn)
 
 
-def one_by_one(run: SchemeUnderWay, events: Iterable[Event]) -> list[Rest]:
+def one_by_one(run: SchemeRun, events: Iterable[Event]) -> list[Rest]:
     """The network at rest after each event by itself."""
     members, routing = PresentClients({}, {}), run.rules.routing
     for event in events:
@@ -79,7 +79,7 @@ def test_messages_of_figure_2(trees: str, upkeep: dict[str, int]) -> None:
     assert result.right
     for scheme, run in result.runs.items():
         # Both matches, A with C and A with D, are signalled over two links, wherever found.
-        assert run.start == Counter(upkeep | FIGURE_2[scheme] | {"signal": 4})
+        assert run.bursts[0] == Counter(upkeep | FIGURE_2[scheme] | {"signal": 4})
     assert [run.rests[0].cost for run in result.runs.values()] == [5, 6, 8]
     assert [run.rests[0].stored for run in result.runs.values()] == [5, 6, 8]
 
@@ -97,7 +97,7 @@ def test_after_every_join_and_leave_all_is_right(trees: str, hold: float) -> Non
     assert all(rest.stored == rest.cost == rest.optimum for rest in best.rests)
     assert {rest.pairs > 0 for rest in best.rests} >= {True}
     # Without parts to solve, the trees per source would show nothing.
-    assert (best.elections > 3) == (trees != "shared:n05")
+    assert (best.engine.elections > 3) == (trees != "shared:n05")
 
 
 @pytest.mark.parametrize("trees", KINDS)
@@ -135,7 +135,7 @@ def test_first_marks_alone_are_valid_on_a_shared_tree(
     world, churn = mesh(seed, side=4), MarkingChurn(40, seed)
     routing = routing_of(world, "shared:n05")
     course = course_of(routing, churn)
-    rests = one_by_one(SchemeUnderWay("best", routing, churn), chain(course.start, *course.bursts))
+    rests = one_by_one(SchemeRun("best", routing, churn), chain(course.start, *course.bursts))
     assert not any(r.invalid or r.disagreeing or r.missed or r.undelivered for r in rests)
     assert any(rest.cost > rest.optimum for rest in rests)
 
@@ -183,7 +183,7 @@ def test_descriptors_of_one_who_left_do_not_go_on_in_a_circle(
             return None if lift(*known) is None else frozenset()
 
         monkeypatch.setattr(SourceTreesLayer, "lift", wrong)
-    run = SchemeUnderWay("sub_everywhere", routing_of(world, "given", trees), churn)
+    run = SchemeRun("sub_everywhere", routing_of(world, "given", trees), churn)
     roots = [
         ClientMove(0.0, MarkingClient(node, node, 1, 0.5), "publisher", True) for node in range(3)
     ]

@@ -87,9 +87,8 @@ def dataset_groups(stored: StoredGroups, problem: GroupsProblem, findings: Findi
     known = {key: group for group, key in enumerate(own)}
     found = np.array([known.get(key, -1) for key in stored_keys(stored)], np.int64)
     strange = np.flatnonzero(found < 0)
-    findings.violate(
-        "groups: no traffic has just these members", len(strange), numbered_groups(strange)
-    )
+    told = numbered_groups(strange)
+    findings.violate("groups: no traffic has just these members", len(strange), told)
     _, first = np.unique(found, return_index=True)
     twice = np.setdiff1d(np.flatnonzero(found >= 0), first)
     findings.violate("groups: given twice", len(twice), numbered_groups(twice))
@@ -129,18 +128,14 @@ def check_cells(
     number = on_grid(stored, found.cells.grid, topic_names(dataset))
     group, cell = cells_of_groups(found.cells, candidate)
     stated, own = stored.group * total + number, group * total + cell
+    keys, times = np.unique(stated, return_counts=True)
     for what, wrong in (
         ("missing", np.setdiff1d(own, stated)),
         ("not marked by its members", np.setdiff1d(stated, own)),
-        ("given twice", repeated_keys(stated)),
+        ("given twice", keys[times > 1]),
     ):
         said = [f"group {key // total}, cell {key % total}" for key in wrong[:EXAMPLES]]
         findings.violate(f"group_cells: {what}", len(wrong), said)
-
-
-def repeated_keys(keys: Longs) -> Longs:
-    found, times = np.unique(keys, return_counts=True)
-    return found[times > 1]
 
 
 def numbered_groups(groups: Longs) -> list[str]:
@@ -162,12 +157,9 @@ def check_entries(stored: StoredGroups, findings: Findings) -> Induced | None:
     order = np.argsort(heads, kind="stable")
     twice = order[1:][np.diff(heads[order]) == 0]
     tell_entries(stored, findings, "entries: reached twice", twice)
-    loose = (entries.tail != root[entries.group]) & ~np.isin(
-        entries.group * size + entries.tail, heads
-    )
-    tell_entries(
-        stored, findings, "entries: begins where the group does not come", np.flatnonzero(loose)
-    )
+    inside = np.isin(entries.group * size + entries.tail, heads)
+    loose = np.flatnonzero((entries.tail != root[entries.group]) & ~inside)
+    tell_entries(stored, findings, "entries: begins where the group does not come", loose)
     subtrees = induced(stored)
     members = stored.member_group * size + stored.member
     vain = ~np.isin(heads, subtrees.brokers)
@@ -186,7 +178,7 @@ def check_members(stored: StoredGroups, findings: Findings) -> bool:
     """Every group has members, each once, on its tree."""
     sizes = np.diff(stored.starts)
     empty = np.flatnonzero(sizes == 0)
-    findings.violate("groups: without members", len(empty), [f"group {g}" for g in empty])
+    findings.violate("groups: without members", len(empty), numbered_groups(empty))
     same = (np.diff(stored.member_group) == 0) & (np.diff(stored.member) == 0)
     twice = np.flatnonzero(same)
     findings.violate("members: given twice", len(twice), named_members(stored, twice))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, places_among
 from fanplan.layers.groups.params import EntryBudget, Threshold, Top, rule_of
 from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.read import Entries, StoredGroups
@@ -104,7 +104,10 @@ def broker_shares(
 ) -> dict[str, float]:
     """Messages and matches in all, and the share of them at brokers in the middle of trees."""
     forwarded = Sums(stored.entries.head, messages[stored.entries.group])
-    middle = middle_brokers(stored.trees)
+    # Brokers that are neither root nor end of some tree.
+    inner = stored.trees.inner
+    inner[np.arange(len(stored.trees.root)), stored.trees.root] = False
+    middle = np.asarray(inner.any(axis=0))
     most = publications * int(middle.sum()) or 1.0
     return {
         "publications": publications,
@@ -120,13 +123,6 @@ def by_group(traffic: GroupTraffic, size: int, route: Longs, amounts: Floats) ->
     inside = traffic.group[route] >= 0
     sums = np.bincount(traffic.group[route[inside]], amounts[inside], minlength=size)
     return sums.astype(np.float64)
-
-
-def middle_brokers(trees: BrokerTrees) -> Bools:
-    """Brokers that are neither root nor end of some tree."""
-    inner = trees.inner
-    inner[np.arange(len(trees.root)), trees.root] = False
-    return np.asarray(inner.any(axis=0))
 
 
 def mean_group_delay(stored: StoredGroups, traffic: GroupTraffic, route: Longs) -> float:
@@ -211,15 +207,6 @@ def sorted_once(keys: Longs) -> Longs:
     return result
 
 
-def places_among(keys: Longs, wanted: Longs) -> Longs:
-    """Where each of the wanted keys stands, −1 where it does not."""
-    if not len(keys):
-        return np.full(len(wanted), -1)
-    order = np.argsort(keys, kind="stable")
-    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
-    return np.where(keys[at] == wanted, at, -1)
-
-
 # ---- what the plan says of all that
 
 
@@ -298,14 +285,11 @@ def check_default(
 ) -> None:
     """The ledger without groups."""
     alone = GroupTraffic(traffic.routes, traffic.tree, np.full(len(traffic.group), -1))
-    counted = count_groups(without_groups(stored), alone)
-    compare_ledger(record.default, counted.ledger | {"overhead": 0}, "default", findings)
-
-
-def without_groups(stored: StoredGroups) -> StoredGroups:
     nothing = np.empty(0, np.int64)
     none = Entries(nothing, nothing, nothing, nothing)
-    return replace(stored, tree=stored.tree[:0], member_group=nothing, member=nothing, entries=none)
+    bare = replace(stored, tree=stored.tree[:0], member_group=nothing, member=nothing, entries=none)
+    counted = count_groups(bare, alone)
+    compare_ledger(record.default, counted.ledger | {"overhead": 0}, "default", findings)
 
 
 def compare_ledger(

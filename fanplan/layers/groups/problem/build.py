@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, starts_of
 from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.data.build import equal_audiences
 from fanplan.data.interest import take_audiences
@@ -72,7 +72,7 @@ def cell_groups(
         tree=tree,
         group=group,
         span=(found // max(len(first), 1)).astype(np.int32),
-        starts=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        starts=starts_of(sizes),
         members=take_audiences(cells.starts, cells.leaves, rows),
     )
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.build import MarkedCells, cell_groups, exact_groups
@@ -97,7 +97,7 @@ def read_group_routes(dataset: Path) -> tuple[Routes, MarkedCells]:
     known = rows["cell_class"].to_numpy()
     # What is in no class gets one that nobody marked: the last.
     route = np.where(known == DEFAULT_CLASS, len(classes), known).astype(np.int32)
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    starts = starts_of(sizes)
     leaves = lists.flatten().to_numpy().astype(np.int32)
     return routes_of(rows), MarkedCells(route, np.append(starts, starts[-1]), leaves)
 

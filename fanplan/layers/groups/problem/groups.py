@@ -27,7 +27,7 @@ class BrokerTrees:
     parent: Ints
 
     def __post_init__(self) -> None:
-        problems = [*self._shape()] or [*self._roots()] or [*self._ways()]
+        problems = [*self._roots()] or [*self._ways()]
         if problems:
             raise InputError(problems)
         self.root.setflags(write=False)
@@ -53,17 +53,7 @@ class BrokerTrees:
         found: Ints = tree[source]
         return found
 
-    def _shape(self) -> Iterator[Problem]:
-        if self.parent.ndim != 2 or len(self.parent) != len(self.root):
-            what = f"{len(self.root)} roots for parents of shape {self.parent.shape}"
-            yield Problem("trees", what, "Give a row of parents for each root")
-        elif self.parent.size and not NONE <= self.parent.min() <= self.parent.max() < self.brokers:
-            what = f"a parent is outside 0 to {self.brokers - 1}"
-            yield Problem("trees", what, "Give positions of brokers")
-
     def _roots(self) -> Iterator[Problem]:
-        if len(np.unique(self.root)) < len(self.root):
-            yield Problem("trees", "two have the same root", "Give one tree for a root")
         for tree, root in enumerate(self.root):
             if not 0 <= root < self.brokers or self.parent[tree, root] != NONE:
                 what = f"broker {root} is the root, but is none of the brokers or has a parent"
@@ -99,7 +89,7 @@ class GroupsProblem:
     members: Ints
 
     def __post_init__(self) -> None:
-        problems = [*self._sizes()] or [*self._ends()] or [*self._cover()]
+        problems = [*self._ends()] or [*self._cover()]
         if problems:
             raise InputError(problems)
 
@@ -135,25 +125,12 @@ class GroupsProblem:
         totals = np.bincount(self.group[inside], amounts[inside], self.size)
         return totals.astype(np.float64)
 
-    def _sizes(self) -> Iterator[Problem]:
-        sizes = {"tree": len(self.routes), "group": len(self.routes), "starts": self.size + 1}
-        for name, size in sizes.items():
-            if len(getattr(self, name)) != size:
-                what = f"{len(getattr(self, name))} numbers for {size}"
-                yield Problem(name, what, "Give one for each route, or group")
-        if len(self.brokers) != self.trees.brokers:
-            what = f"{len(self.brokers)} names for {self.trees.brokers} brokers of trees"
-            yield Problem("brokers", what, "Give a name for each")
-
     def _ends(self) -> Iterator[Problem]:
         for name, starts, ends in (
             ("routes", self.routes.starts, self.routes.brokers),
             ("groups", self.starts, self.members),
         ):
-            if len(ends) and not 0 <= ends.min() <= ends.max() < self.trees.brokers:
-                what = f"an end is outside 0 to {self.trees.brokers - 1}"
-                yield Problem(name, what, "Give positions of brokers")
-            elif first_unsorted(starts, ends) >= 0:
+            if first_unsorted(starts, ends) >= 0:
                 what = f"ends of {first_unsorted(starts, ends)} do not ascend"
                 yield Problem(name, what, "Give each broker once, in order")
         if len(self.group) and not NONE <= self.group.min() <= self.group.max() < self.size:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Ints, Longs
+from fanplan.core.arrays import Bools, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 
@@ -80,7 +80,7 @@ def shortcuts_of(problem: GroupsProblem, allowed: bool = True) -> Shortcuts:
     """
     trees, sent = hanging_of(problem.trees), sent_groups(problem)
     sizes = count_kept(trees, sent, allowed)
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    starts = starts_of(sizes)
     return Shortcuts(starts, *contract_ways(trees, sent, starts, allowed))
 
 
@@ -102,7 +102,7 @@ def set_up(problem: GroupsProblem, shortcuts: bool) -> SetUp:
     """
     short = shortcuts_of(problem, shortcuts)
     links = spans_of(hanging_of(problem.trees), sent_groups(problem)).links
-    entries, before = np.diff(short.starts), np.concatenate(([0], np.cumsum(short.bypassed > 0)))
+    entries, before = np.diff(short.starts), starts_of(short.bypassed > 0)
     group = np.repeat(np.arange(problem.size), problem.leaves)
     away = problem.members != problem.trees.root[problem.span[group]]
     told = np.bincount(group[away], minlength=problem.size)

@@ -105,15 +105,11 @@ class GivenTrees:
         return self.trees.root[~np.isin(self.trees.root, roots)]
 
 
-def require_kind(kind: str) -> None:
+def read_tree_source(dataset: Path, kind: str) -> TreeSource:
+    """The trees of a kind that a dataset has by itself."""
     if kind not in READ:
         remedy = f"Use one of: {', '.join(READ)}"
         raise InputError(Problem("kind of trees", f"{kind!r} is unknown", remedy))
-
-
-def read_tree_source(dataset: Path, kind: str) -> TreeSource:
-    """The trees of a kind that a dataset has by itself."""
-    require_kind(kind)
     names = read_brokers(dataset).names
     used = ("trees",) if kind == "given" else ("links",)
     require_understood(dataset, read_manifest(dataset), used)
@@ -228,10 +224,6 @@ def hung_at(links: Ints, roots: Ints, brokers: int) -> BrokerTrees:
 def given_trees(root: Ints, parent: Ints, child: Ints, brokers: int) -> BrokerTrees:
     """Trees from a table of links with a root each; a broker without a link is in no tree."""
     roots, tree = np.unique(root, return_inverse=True)
-    entered, times = np.unique(tree.astype(np.int64) * brokers + child, return_counts=True)
-    for twice in entered[times > 1][:1]:
-        what = f"broker {twice % brokers} has two parents in the tree of {roots[twice // brokers]}"
-        raise InputError(Problem("trees", what, "Give one way to each broker"))
     above = np.full((len(roots), brokers), NONE, np.int32)
     above[tree, child] = parent
     return BrokerTrees(roots.astype(np.int32), above)

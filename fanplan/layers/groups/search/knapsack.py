@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Floats, Longs
+from fanplan.core.arrays import Bools, Floats, Longs, starts_of
 from fanplan.core.kernels import compiled
 
 TABLE = 100_000_000
@@ -90,7 +90,7 @@ def around(value: Floats, weight: Longs, weights: Longs, budget: int, table: int
 def sums(value: Floats, weight: Longs) -> tuple[Floats, Longs]:
     """Value and weight of the first 0, 1, 2, … items."""
     values = np.concatenate(([0.0], np.cumsum(value)))
-    return values, np.concatenate(([0], np.cumsum(weight))).astype(np.int64)
+    return values, starts_of(weight)
 
 
 @compiled

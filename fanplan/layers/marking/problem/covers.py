@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Bools, Floats, Longs
+from fanplan.core.arrays import Bools, Floats, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.reader import read_stage
@@ -74,7 +74,7 @@ def covers_of(table: pa.Table, nodes: pa.Array) -> Covers:
         pc.index_in(names, nodes).to_numpy(zero_copy_only=False).astype(np.int64)
         for names in (table["broker"], lists.flatten())
     )
-    starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    starts = starts_of(sizes)
     return Covers(home, table["regions"].to_numpy().astype(np.int64), starts, covering)
 
 
@@ -139,7 +139,7 @@ def covering_nodes(
     if sizes.sum() > most:
         return None
     rank = np.argsort(order, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(sizes[rank])))
+    starts = starts_of(sizes[rank])
     owner = np.repeat(order, sizes)
     return starts, nodes[np.lexsort((nodes, owner))]
 

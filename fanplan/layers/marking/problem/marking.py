@@ -31,7 +31,7 @@ class MarkedNetwork:
     storing: Floats | None = None
 
     def __post_init__(self) -> None:
-        problems = [*self._sizes()] or [*self._counts(), *self._prices(), *self._links()]
+        problems = [*self._prices(), *self._links()]
         if problems:
             raise InputError(problems)
 
@@ -48,23 +48,6 @@ class MarkedNetwork:
         shown = ", ".join(repr(self.name(node)) for node in which[:NAMED])
         return shown + (f" and {len(which) - NAMED} more" if len(which) > NAMED else "")
 
-    def _sizes(self) -> Iterator[Problem]:
-        links = 0 if self.links is None else len(self.links.a)
-        wanted = {"published": self.size, "subscribed": self.size}
-        wanted |= {"sending": links, "storing": self.size}
-        for field, size in wanted.items():
-            given = getattr(self, field)
-            if given is not None and len(given) != size:
-                what = f"{len(given)} numbers for {size}"
-                yield Problem(field, what, "Give one for each node, or link")
-
-    def _counts(self) -> Iterator[Problem]:
-        for field in ("published", "subscribed"):
-            below = np.flatnonzero(getattr(self, field) < 0)
-            if len(below):
-                what = f"negative at {self.named(below)}"
-                yield Problem(field, what, "Give counts of 0 or more")
-
     def _prices(self) -> Iterator[Problem]:
         for field in ("sending", "storing"):
             price = getattr(self, field)
@@ -76,10 +59,6 @@ class MarkedNetwork:
         if self.links is None:
             return
         ends = np.sort(np.stack((self.links.a, self.links.b)), axis=0).astype(np.int64)
-        if ends.size and (ends.min() < 0 or ends.max() >= self.size):
-            what = f"position {ends[1].max()} is beyond {self.size} nodes"
-            yield Problem("links", what, "Give positions of nodes")
-            return
         _, first, times = np.unique(ends[0] * self.size + ends[1], True, return_counts=True)
         for i in first[times > 1][:NAMED]:
             what = f"{self.named(ends[:, i])} have parallel links"

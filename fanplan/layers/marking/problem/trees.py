@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Bools, Floats, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Longs, places_among
 from fanplan.core.errors import NAMED, InputError, Problem, similar
 from fanplan.layers.marking.problem.marking import (
     MarkedNetwork,
@@ -103,7 +103,8 @@ def only_tree(network: MarkedNetwork, trees: pa.Table) -> MarkedNetwork:
     own = np.minimum(parent, child) * network.size + np.maximum(parent, child)
     a, b = network.links.a.astype(np.int64), network.links.b.astype(np.int64)
     kept = np.isin(np.minimum(a, b) * network.size + np.maximum(a, b), own)
-    links = Links(*(column[kept] for column in astuple(network.links)))
+    told = {name: many[kept] for name, many in vars(network.links).items() if many is not None}
+    links = replace(network.links, **told)
     sending = None if network.sending is None else network.sending[kept]
     return replace(network, links=links, sending=sending)
 
@@ -143,11 +144,11 @@ def network_ways(network: MarkedNetwork) -> Ways:
 def find_links(network: MarkedNetwork, links: Directed, tail: Longs, head: Longs) -> Longs:
     """Where directed links stand among those at hand; an error that names one that is missing."""
     key, wanted = links.tail * network.size + links.head, tail * network.size + head
-    for row in np.flatnonzero(~np.isin(wanted, key))[:1]:
+    at = places_among(key, wanted)
+    for row in np.flatnonzero(at == NONE)[:1]:
         ends = f"{network.name(tail[row])!r} to {network.name(head[row])!r}"
         raise InputError(Problem("trees", f"no link leads from {ends}", "Add it to the links"))
-    order = np.argsort(key, kind="stable")
-    return order[np.searchsorted(key, wanted, sorter=order)]
+    return at
 
 
 def hang_along(root: int, parent: Longs, child: Longs, way: Longs, nodes: int) -> Rooted:

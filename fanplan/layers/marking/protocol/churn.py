@@ -73,19 +73,17 @@ def marking_churn(
     routing = routing_of(network, churn.trees, given)
     course = course_of(routing, churn)
     members = PresentClients({}, {})
-    runs = [SchemeUnderWay(scheme, routing, churn) for scheme in SCHEMES]
+    runs = {scheme: SchemeRun(scheme, routing, churn) for scheme in SCHEMES}
     for burst in (course.start, *course.bursts):
         note(members, burst)
         problem = routing.problem(*members.counts(network.size))
         aim = Aim(problem, exact_marking(problem))
-        for run in runs:
+        for run in runs.values():
             run.go(burst, aim, members)
     moves = [
         event.comes for burst in course.bursts for event in burst if isinstance(event, ClientMove)
     ]
-    joins = sum(moves)
-    results = {run.scheme: run.result() for run in runs}
-    return MarkingChurnResult(churn, joins, len(moves) - joins, results)
+    return MarkingChurnResult(churn, sum(moves), len(moves) - sum(moves), runs)
 
 
 def note(members: PresentClients, burst: Sequence[Event]) -> None:
@@ -131,61 +129,18 @@ class MarkingChurnResult:
         }
 
 
-@dataclass(frozen=True)
 class SchemeRun:
     """One scheme under a course of events.
 
-    ``start`` and ``sent`` count messages by kind, until the first clients were in and after that.
-    ``rests`` are the network at rest, first after the start and then after each burst;
-    ``converged_ms`` is how long after the last event of each burst anything was still learned.
-    ``parts`` are the links of each part that a solver decided, in both phases. ``state`` is what
-    nodes keep at the end of what they were told, by kind.
+    ``bursts`` count messages by kind, those until the first clients were in first. ``rests`` are
+    the network at rest, first after the start and then after each burst; ``converged_ms`` is how
+    long after the last event of each of them anything was still learned.
     """
 
-    scheme: Scheme
-    start: Counter[str]
-    sent: Counter[str]
-    rests: list[Rest]
-    converged_ms: list[float]
-    elections: int
-    parts: list[int]
-    state: Counter[str]
-
-    def summary(self, events: int) -> dict[str, Any]:
-        """Figures, messages also per event."""
-        stored = [rest.stored for rest in self.rests]
-        messages = {kind: self.sent[kind] for kind in MESSAGES if self.sent[kind]}
-        return {
-            "messages": sum(messages.values()),
-            "messages_per_event": sum(messages.values()) / max(events, 1),
-            "by_kind": messages,
-            "by_kind_per_event": {k: n / max(events, 1) for k, n in messages.items()},
-            "state_by_kind": {kind: n for kind in MESSAGES if (n := self.state[kind])},
-            "start_messages": sum(self.start.values()),
-            "stored_mean": float(np.mean(stored)),
-            "stored_peak": max(stored),
-            "stored_node_peak": max(rest.fullest for rest in self.rests),
-            "cost": self.rests[-1].cost,
-            "optimum": self.rests[-1].optimum,
-            "converged_ms_mean": float(np.mean(self.converged_ms or [0.0])),
-            "converged_ms_max": max(self.converged_ms, default=0.0),
-            "elections": self.elections,
-            "parts": len(self.parts),
-            "part_links_mean": float(np.mean(self.parts or [0])),
-            "part_links_max": max(self.parts, default=0),
-            "pairs": self.rests[-1].pairs,
-            "wrong_rests": sum(not rest.right for rest in self.rests),
-        }
-
-
-class SchemeUnderWay:
-    """A scheme under way."""
-
     def __init__(self, scheme: Scheme, routing: Routing, churn: MarkingChurn) -> None:
-        self.scheme = scheme
         self.rules = NodeRules(scheme, routing, churn.hold_ms, churn.matching / 2)
         self.engine = ProtocolLoop(self.rules, churn.loss, churn.seed + 1)
-        self.sent: list[Counter[str]] = []
+        self.bursts: list[Counter[str]] = []
         self.rests: list[Rest] = []
         self.converged_ms: list[float] = []
 
@@ -197,21 +152,45 @@ class SchemeUnderWay:
         for event in burst:
             engine.after(event.delay_ms, partial(apply, engine, event))
         engine.rest()
-        self.sent.append(engine.sent)
+        self.bursts.append(engine.sent)
         self.rests.append(look(engine, aim, members, self.rules))
         self.converged_ms.append(max(engine.moved - last, 0.0))
 
-    def result(self) -> SchemeRun:
-        return SchemeRun(
-            self.scheme,
-            start=self.sent[0],
-            sent=sum(self.sent[1:], Counter()),
-            rests=self.rests,
-            converged_ms=self.converged_ms[1:],
-            elections=self.engine.elections,
-            parts=self.engine.parts,
-            state=self.engine.state(),
-        )
+    @property
+    def sent(self) -> Counter[str]:
+        """Messages by kind, after the start."""
+        return sum(self.bursts[1:], Counter())
+
+    def summary(self, events: int) -> dict[str, Any]:
+        """Figures, messages also per event.
+
+        Parts are those that a solver decided, also at the start. State is what nodes keep at the
+        end of what they were told.
+        """
+        stored, sent, state = [rest.stored for rest in self.rests], self.sent, self.engine.state()
+        converged_ms, parts = self.converged_ms[1:], self.engine.parts
+        messages = {kind: sent[kind] for kind in MESSAGES if sent[kind]}
+        return {
+            "messages": sum(messages.values()),
+            "messages_per_event": sum(messages.values()) / max(events, 1),
+            "by_kind": messages,
+            "by_kind_per_event": {k: n / max(events, 1) for k, n in messages.items()},
+            "state_by_kind": {kind: n for kind in MESSAGES if (n := state[kind])},
+            "start_messages": self.bursts[0].total(),
+            "stored_mean": float(np.mean(stored)),
+            "stored_peak": max(stored),
+            "stored_node_peak": max(rest.fullest for rest in self.rests),
+            "cost": self.rests[-1].cost,
+            "optimum": self.rests[-1].optimum,
+            "converged_ms_mean": float(np.mean(converged_ms or [0.0])),
+            "converged_ms_max": max(converged_ms, default=0.0),
+            "elections": self.engine.elections,
+            "parts": len(parts),
+            "part_links_mean": float(np.mean(parts or [0])),
+            "part_links_max": max(parts, default=0),
+            "pairs": self.rests[-1].pairs,
+            "wrong_rests": sum(not rest.right for rest in self.rests),
+        }
 
 
 def apply(engine: ProtocolLoop, event: Event) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Bools, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree
 
@@ -90,7 +90,7 @@ def shared_requirements(tree: SharedTree, links: int) -> Requirements:
 
 def gathered_pairs(owner: Longs | Ints, item: Longs | Ints, size: int) -> Requirements:
     """Pairs as a relation, in their order. O(pairs + size)."""
-    starts = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=size)))).astype(np.int64)
+    starts = starts_of(np.bincount(owner, minlength=size))
     return Requirements(starts, distribute(starts[:-1].copy(), owner, item))
 
 
@@ -173,7 +173,7 @@ def in_parts(relation: Requirements, chosen: Bools) -> Entangled:
     order = np.argsort(part, kind="stable")
     rank = np.empty(len(items), np.int64)
     rank[order] = np.arange(len(items))
-    starts = np.concatenate(([0], np.cumsum(np.bincount(part)))).astype(np.int64)
+    starts = starts_of(np.bincount(part))
     inside = gathered_pairs(rank[pairs[0]], rank[pairs[1]], len(items))
     return Entangled(items[order], starts, inside)
 

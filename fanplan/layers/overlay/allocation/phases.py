@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.layers.overlay.allocation.allocation import Allocation, AllocationParams
 from fanplan.network.brokers import ClientProblem, OverlayProblem, Routes, Similarity
 from fanplan.network.carried import OverlayLedger, trees_ledger
@@ -69,7 +69,7 @@ def routes_between(routes: Routes, sending: Ints, wanting: Ints) -> Routes:
     counts = np.bincount(pairs // size, minlength=len(routes))
     return Routes(
         sending[routes.source],
-        np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+        starts_of(counts),
         (pairs % size).astype(np.int32),
         routes.messages,
         routes.deliveries,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from fanplan.core.arrays import Floats, Ints
+from fanplan.core.arrays import Floats, Ints, starts_of
 from fanplan.layers.overlay.record import AllocationRecord, OverlayRecord
 from fanplan.network.brokers import ClientProblem, Links, Routes, values_at
 from fanplan.network.dataset import given_clients, load_clients, load_overlay, read_links
@@ -212,7 +212,7 @@ def stated_homes(
 def between_brokers(routes: Routes, sending: Ints, wanting: Ints) -> Routes:
     """Routes of clients as routes of brokers, each destination once."""
     lists = [np.unique(wanting[routes.destinations(i)]) for i in range(len(routes))]
-    starts = np.concatenate(([0], np.cumsum([len(found) for found in lists]))).astype(np.int64)
+    starts = starts_of([len(found) for found in lists])
     brokers = np.concatenate(lists).astype(np.int32) if lists else np.empty(0, np.int32)
     source = sending[routes.source].astype(np.int32)
     return Routes(source, starts, brokers, routes.messages, routes.deliveries)

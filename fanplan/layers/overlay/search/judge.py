@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, places_among, starts_of
 from fanplan.network.brokers import OverlayProblem, Routes
 from fanplan.network.carried import OverlayLedger, overlay_ledger
 from fanplan.network.trees import Tree, tree_of
@@ -227,10 +227,10 @@ def traffic_of(routes: Routes, brokers: int) -> TreeTraffic:
     ends = np.concatenate((routes.source[kept], routes.brokers[away]))[order].astype(np.int32)
     by_broker = np.argsort(ends, kind="stable")
     return TreeTraffic(
-        starts_of(rows, len(kept)),
+        starts_of(np.bincount(rows, minlength=len(kept))),
         ends,
         routes.messages[kept].astype(np.float64),
-        starts_of(ends, brokers),
+        starts_of(np.bincount(ends, minlength=brokers)),
         rows[order][by_broker].astype(np.int32),
     )
 
@@ -250,16 +250,11 @@ def chosen_routes(routes: Routes, chosen: Bools) -> Routes:
     sizes = np.diff(routes.starts)
     return Routes(
         routes.source[chosen],
-        np.concatenate(([0], np.cumsum(sizes[chosen]))).astype(np.int64),
+        starts_of(sizes[chosen]),
         routes.brokers[np.repeat(chosen, sizes)],
         routes.messages[chosen],
         routes.deliveries[chosen],
     )
-
-
-def starts_of(keys: Ints, count: int) -> Longs:
-    """Where each of ``count`` keys starts when sorted."""
-    return np.concatenate(([0], np.cumsum(np.bincount(keys, minlength=count)))).astype(np.int64)
 
 
 # ---- links at their price
@@ -313,7 +308,7 @@ def offers_of(
     ends = np.concatenate((a, b))
     near = np.argsort(ends, kind="stable") % max(len(a), 1)
     fresh = float(cost + (0.0 if start is None else change_price))
-    at = starts_of(ends, size)
+    at = starts_of(np.bincount(ends, minlength=size))
     return Offers(a.astype(np.int64), b.astype(np.int64), latency, most, price, new, common, at,
                   near, links is None, fresh, start is not None)  # fmt: skip
 
@@ -335,14 +330,8 @@ def whether_in_tree(a: Ints, b: Ints, tree: Tree | None, size: int) -> Bools:
 
 def offer_positions(offers: Offers, tree: Tree) -> Longs:
     """Where the links of a tree stand among the offers; NONE where they are none of them."""
-    if not len(offers.a):
-        return np.full(len(tree.a), NONE, dtype=np.int64)
-    size = max(int(offers.b.max()), int(tree.b.max(initial=0))) + 1
-    key = offers.a.astype(np.int64) * size + offers.b
-    wanted = tree.a.astype(np.int64) * size + tree.b
-    order = np.argsort(key, kind="stable")
-    at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)]
-    return np.where(key[at] == wanted, at, NONE)
+    size = max(int(offers.b.max(initial=0)), int(tree.b.max(initial=0))) + 1
+    return places_among(offers.a * size + offers.b, tree.a.astype(np.int64) * size + tree.b)
 
 
 def link_price(offers: Offers, tree: Tree) -> float:
