@@ -9,6 +9,7 @@ import numpy as np
 from fanplan.boxes.grid import Grid, make_grid
 from fanplan.boxes.sieve import Sieve, make_sieve
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.kernels import compiled
 
 GRID_AXES = 4
 """Axes up to which a topic has a grid."""
@@ -71,10 +72,10 @@ def _index(
     bounds, sizes = np.append(first_box, len(kept)), dimensions[kept[first_box]].astype(np.int32)
     gridded = int(np.searchsorted(sifted[kept[first_box]], True))
     at = int(bounds[gridded])
-    lo, hi = lo[kept], hi[kept]
-    sieve, order = make_sieve(lo[at:], hi[at:], bounds[gridded:] - at, sizes[gridded:], at)
+    sieve, order = make_sieve(lo[kept[at:]], hi[kept[at:]], bounds[gridded:] - at, sizes[gridded:])
     kept[at:] = kept[at:][order]
-    lo[at:], hi[at:] = lo[at:][order], hi[at:][order]
+    lo, hi = lo[kept], hi[kept]
+    sieve = sieve._replace(lo=lo, hi=hi, first_box=sieve.first_box + at)
     owners, owner_rank = np.unique(owner[kept], return_inverse=True)
     subscriptions, subscription_rank = np.unique(subscription[kept], return_inverse=True)
     return BoxIndex(
@@ -90,3 +91,13 @@ def _rows_of_topics(topics: Longs) -> Ints:
     rows = np.full(topics.max() + 1 if len(topics) else 0, -1, np.int32)
     rows[topics] = np.arange(len(topics))
     return rows
+
+
+@compiled
+def sifted_topics(index: BoxIndex, topic_id: Longs) -> Longs:
+    """Number of each point's topic in the sieve, −1 if it is not there."""
+    topics = np.full(len(topic_id), -1, np.int64)
+    for i in range(len(topic_id)):
+        if 0 <= topic_id[i] < len(index.row_of_topic):
+            topics[i] = max(index.row_of_topic[topic_id[i]] - index.first_sifted, -1)
+    return topics

@@ -18,9 +18,13 @@ from fanplan.boxes.gridded import (
     find_grid_boxes,
     grid_wants,
 )
-from fanplan.boxes.index import BoxIndex, index_boxes
+from fanplan.boxes.index import BoxIndex, index_boxes, sifted_topics
 from fanplan.boxes.rows import sum_lists
-from fanplan.boxes.sifted import count_sifted_hits, find_sifted, sifted_topics
+from fanplan.boxes.sifted import (
+    count_sifted_hits,
+    distinct_values,
+    find_sifted,
+)
 from fanplan.core.arrays import Floats, Ints, Longs
 
 __all__ = [
@@ -39,8 +43,8 @@ Rows = tuple[Longs, Longs, Ints]
 
 Finder = Callable[[BoxIndex, Longs, Floats], Rows]
 
-PROBES = 64
-"""Points of a topic with a sieve that tell how many boxes hold its others."""
+PROBES = 1024
+"""Points that tell how many boxes hold the others, in topics with a sieve."""
 
 
 def find_boxes(index: BoxIndex, topic_id: Longs, x: Floats) -> Rows:
@@ -58,12 +62,12 @@ def find_audiences(index: BoxIndex, topic_id: Longs, x: Floats) -> Rows:
 
 
 def _sifted_boxes(index: BoxIndex, topic_id: Longs, x: Floats) -> Rows:
-    boxes = np.arange(len(index.owner), dtype=np.int32)
-    return find_sifted(index, topic_id, x, boxes, len(boxes))
+    return find_sifted(index.sieve, sifted_topics(index, topic_id), x)
 
 
 def _sifted_audiences(index: BoxIndex, topic_id: Longs, x: Floats) -> Rows:
-    order, offsets, owners = find_sifted(index, topic_id, x, index.owner, len(index.owners))
+    order, offsets, boxes = _sifted_boxes(index, topic_id, x)
+    offsets, owners = distinct_values(offsets, boxes, index.owner, len(index.owners))
     return order, offsets, index.owners[owners].astype(np.int32)
 
 
@@ -98,23 +102,26 @@ def count_hits(index: BoxIndex, topic_id: Longs, x: Floats, weight: Floats, hits
     if index.first_sifted > 0:
         count_grid_hits(index, topic_id, x, weight, hits)
     if index.first_sifted < len(index.dimensions):
-        count_sifted_hits(index, topic_id, x, weight, hits)
+        count_sifted_hits(index.sieve, sifted_topics(index, topic_id), x, weight, hits)
 
 
 def count_candidates(index: BoxIndex, topic_id: Longs, x: Floats) -> Longs:
     """About how many boxes may hold each point, for those who must bound the memory of answers.
 
-    With a grid, all boxes that its cell lists. With a sieve, the most that a sample of the topic's
-    points has.
+    With a grid, all boxes that its cell lists. With a sieve, the most that any point of the topic
+    has in a sample.
     """
     listed = count_listed(index, topic_id, x)
-    if index.first_sifted < len(index.dimensions):
-        topics = sifted_topics(index, topic_id)
-        for topic in np.unique(topics[topics >= 0]):
-            own = np.flatnonzero(topics == topic)
-            sample = own[:: len(own) // PROBES + 1]
-            offsets = _sifted_boxes(index, topic_id[sample], x[sample])[1]
-            listed[own] = np.diff(offsets).max()
+    topics = sifted_topics(index, topic_id)
+    sifted = np.flatnonzero(topics >= 0)
+    if len(sifted):
+        sample = sifted[:: len(sifted) // PROBES + 1]
+        order, offsets, _ = find_sifted(index.sieve, topics[sample], x[sample])
+        counts, own = np.diff(offsets), topics[sample[order]]
+        most = np.zeros(len(index.sieve.lines), np.int64)
+        np.maximum.at(most, own, counts)
+        most[np.setdiff1d(topics[sifted], own)] = counts.max()
+        listed[sifted] = most[topics[sifted]]
     return listed
 
 

@@ -20,19 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.boxes.rows import room_for
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs, Words, starts_of
-from fanplan.core.bits import LINE, and_lines, lowest_bit, set_bit
+from fanplan.core.bits import LINE, set_bit
 from fanplan.core.kernels import compiled
 
 BLOCK = 64 * LINE
 """Boxes in a block: as many as a line has bits."""
 
 LINES = 1024
-"""Lines of a block, at most; that is 128 bytes for a box."""
-
-BATCH = 8 * BLOCK
-"""Points in a batch."""
+"""Lines of a block, about; that is 128 bytes for a box."""
 
 MOST_BUCKETS = 256
 SAMPLE = 4096
@@ -43,7 +39,7 @@ TRIED = 256
 
 # How many boxes, as a share of all, must no longer be tested for a line or a bucket more.
 WORTH_A_LINE = 1e-4
-WORTH_A_BUCKET = 2e-5
+WORTH_A_BUCKET = 2e-6
 
 NARROW = 0.5
 """Share of the extent of a part, above which a box is too wide to be told by its place."""
@@ -51,19 +47,21 @@ NARROW = 0.5
 PARTS = 4
 WORTH_A_SPLIT = 0.95
 
-PAIRS = 2**22
-"""Pairs of point and box in a batch above which batches become smaller."""
-
 
 class Sieve(NamedTuple):
     """Buckets, blocks and lines of topics, which are numbered from 0 here.
 
-    ``first_edge``, ``buckets`` and ``offset`` have a column per axis. An axis with one bucket has
-    no lines; in a block, those of the others start at ``offset``, and ``lines`` counts them all.
-    Block b is about the boxes from ``first_box[b]`` up to ``first_box[b + 1]``. Points that it must
-    look at are in all sets ``sides[first_side[b]:first_side[b + 1]]`` of a batch.
+    Topic t has ``size[t]`` axes; ``first_edge``, ``buckets`` and ``offset`` have a column per axis.
+    The first line of a block has the boxes that are there at all. Those of an axis start at
+    ``offset``, if it has more than one bucket; there are ``lines[t]`` in all.
+
+    Block b has the boxes from ``first_box[b]`` on, and all of them lie from bucket ``low[b]`` to
+    ``high[b]``. So points that it must look at are in all of its ``sides``: sets of points, of
+    which number 0 has all; bucket i of an axis has two, 2 (offset + i) − 1 with those in it or
+    above, and the next with those in it or below.
     """
 
+    size: Ints
     edges: Floats
     first_edge: Longs
     buckets: Ints
@@ -72,60 +70,47 @@ class Sieve(NamedTuple):
     first_block: Longs
     first_box: Longs
     first_line: Longs
-    bits: Words
-    first_side: Longs
+    low: Bytes
+    high: Bytes
     sides: Ints
-
-
-class Batch(NamedTuple):
-    """Room for a batch of points of one topic: the lines of each, and sets of points.
-
-    ``row`` is the place of a point among those that were put in.
-
-    Set 0 has all of them. Bucket b of an axis has two: 1 + 2 (offset + b) those in it or above,
-    the next those in it or below.
-    """
-
-    row: Longs
-    point: Longs
-    line: Ints
-    sets: Words
-    some: Words
-    left: Words
-
-
-# ---- building
+    side_count: Ints
+    bits: Words
+    lo: Floats
+    hi: Floats
 
 
 def make_sieve(
-    lo: Floats, hi: Floats, bounds: Longs, sizes: Ints, first: int = 0
+    lo: Floats, hi: Floats, bounds: Longs, sizes: Ints, per_block: int = BLOCK
 ) -> tuple[Sieve, Longs]:
     """The sieve of the boxes, topic t having those from ``bounds[t]`` up to ``bounds[t + 1]``.
 
-    Returns also the order in which the boxes must stand. The first of them has number ``first``.
+    Returns also the order in which the boxes now stand: those of a block are alike.
     """
     edges, first_edge, buckets = _lay_buckets(lo, hi, bounds, sizes)
     counted = np.where(buckets > 1, buckets, 0)
-    offset = (counted.cumsum(axis=1) - counted).astype(np.int32)
-    lines = counted.sum(axis=1, dtype=np.int64)
-    low, high = _bucket_numbers(lo, hi, bounds, sizes, edges, first_edge, buckets)
-    order = _order_alike(low, high, bounds)
-    blocks = -(np.diff(bounds) // -BLOCK)
-    first_block = starts_of(blocks)
+    lines = 1 + counted.sum(axis=1, dtype=np.int64)
+    low, high = bucket_numbers(lo, hi, bounds, sizes, edges, first_edge, buckets)
+    order = _order_alike(low, high, bounds, per_block)
+    blocks = -(np.diff(bounds) // -per_block)
+    count, width = int(blocks.sum()), lo.shape[1]
     first_line = starts_of(np.repeat(lines, blocks))
-    first_box = _first_boxes(bounds, first_block)
-    sides = _sides(low, high, order, first_block, first_box, buckets, offset)
     sieve = Sieve(
-        edges, first_edge, buckets, offset, lines, first_block, first_box, first_line,
-        np.zeros((first_line[-1], LINE), np.uint64), *sides,
+        size=sizes, edges=edges, first_edge=first_edge, buckets=buckets,
+        offset=(1 + counted.cumsum(axis=1) - counted).astype(np.int32), lines=lines,
+        first_block=starts_of(blocks), first_box=_first_boxes(bounds, blocks, per_block),
+        first_line=first_line,
+        low=np.empty((count, width), np.uint8), high=np.empty((count, width), np.uint8),
+        sides=np.zeros((count, 2 * width + 1), np.int32), side_count=np.zeros(count, np.int32),
+        bits=np.zeros((first_line[-1], LINE), np.uint64), lo=lo[order], hi=hi[order],
     )  # fmt: skip
-    _fill_lines(sieve, low, high, order)
-    return sieve._replace(first_box=first_box + first), order
+    _fill_blocks(sieve, low[order], high[order])
+    return sieve, order
 
 
-def _first_boxes(bounds: Longs, first_block: Longs) -> Longs:
-    topic = np.repeat(np.arange(len(bounds) - 1), np.diff(first_block))
-    starts = bounds[topic] + BLOCK * (np.arange(len(topic)) - first_block[topic])
+def _first_boxes(bounds: Longs, blocks: Longs, per_block: int) -> Longs:
+    """Where the boxes of each block start, with the end of all appended."""
+    topic = np.repeat(np.arange(len(blocks)), blocks)
+    starts = bounds[topic] + per_block * (np.arange(len(topic)) - starts_of(blocks)[topic])
     return np.append(starts, bounds[-1])
 
 
@@ -201,7 +186,7 @@ def _reached(extent: float, buckets: int, gaps: int) -> float:
 
 
 @compiled
-def _bucket_numbers(
+def bucket_numbers(
     lo: Floats,
     hi: Floats,
     bounds: Longs,
@@ -223,7 +208,7 @@ def _bucket_numbers(
 
 
 @compiled
-def _order_alike(low: Bytes, high: Bytes, bounds: Longs) -> Longs:
+def _order_alike(low: Bytes, high: Bytes, bounds: Longs, per_block: int) -> Longs:
     """An order of the boxes in which those of a block are alike.
 
     A part of the boxes is divided along the axis that tells most: the narrow boxes by their place,
@@ -233,15 +218,15 @@ def _order_alike(low: Bytes, high: Bytes, bounds: Longs) -> Longs:
     stack = [(bounds[t], bounds[t + 1]) for t in range(len(bounds) - 1)]
     while len(stack) > 0:
         a, b = stack.pop()
-        if b - a <= BLOCK:
+        if b - a <= per_block:
             continue
-        axis, extent = _telling_axis(low, high, order[a:b])
+        axis, extent = telling_axis(low, high, order[a:b])
         if axis < 0:
             continue
-        narrow = _sort_by_place(low[:, axis], high[:, axis], order[a:b], NARROW * extent)
-        parts, start = min(PARTS, max(1, narrow // BLOCK)), a
+        narrow = sort_by_place(low[:, axis], high[:, axis], order[a:b], extent)
+        parts, start = min(PARTS, max(1, narrow // per_block)), a
         for part in range(1, parts + 1):
-            end = a + narrow * part // parts // BLOCK * BLOCK
+            end = a + narrow * part // parts // per_block * per_block
             if end > start and end - start < b - a:
                 stack.append((start, end))
                 start = end
@@ -251,7 +236,7 @@ def _order_alike(low: Bytes, high: Bytes, bounds: Longs) -> Longs:
 
 
 @compiled
-def _telling_axis(low: Bytes, high: Bytes, boxes: Longs) -> tuple[int, int]:
+def telling_axis(low: Bytes, high: Bytes, boxes: Longs) -> tuple[int, int]:
     """The axis along which parts become smallest, and its extent now; −1 if none is worth it."""
     chosen, best, chosen_extent = -1, WORTH_A_SPLIT, 0
     tried = boxes[:: max(1, len(boxes) // TRIED)]
@@ -282,14 +267,14 @@ def _telling_axis(low: Bytes, high: Bytes, boxes: Longs) -> tuple[int, int]:
 
 
 @compiled
-def _sort_by_place(low: Bytes, high: Bytes, boxes: Longs, widest: float) -> int:
+def sort_by_place(low: Bytes, high: Bytes, boxes: Longs, extent: int) -> int:
     """Sort boxes by their middle, wide ones to the end; returns the number of the others."""
     wide = 2 * MOST_BUCKETS
     place = np.empty(len(boxes), np.int64)
     start = np.zeros(wide + 2, np.int64)
     for i in range(len(boxes)):
         a, b = np.int64(low[boxes[i]]), np.int64(high[boxes[i]])
-        place[i] = a + b if b - a + 1 <= widest else wide
+        place[i] = a + b if b - a + 1 <= NARROW * extent else wide
         start[place[i] + 1] += 1
     start = np.cumsum(start)
     narrow = start[wide]
@@ -301,209 +286,56 @@ def _sort_by_place(low: Bytes, high: Bytes, boxes: Longs, widest: float) -> int:
 
 
 @compiled
-def _sides(
-    low: Bytes,
-    high: Bytes,
-    order: Longs,
-    first_block: Longs,
-    first_box: Longs,
-    buckets: Ints,
-    offset: Ints,
-) -> tuple[Longs, Ints]:
-    """For every block, the sets of points that are within the buckets of its boxes."""
-    blocks, width = first_block[-1], low.shape[1]
-    first_side, used = np.zeros(blocks + 1, np.int64), 0
-    sides = np.empty(blocks * (2 * width + 1), np.int32)
-    for t in range(len(buckets)):
-        for block in range(first_block[t], first_block[t + 1]):
-            sides[used] = 0
-            used += 1
-            boxes = order[first_box[block] : first_box[block + 1]]
-            for axis in range(width):
-                if buckets[t, axis] == 1:
-                    continue
-                least, most = 255, 0
-                for box in boxes:
-                    least, most = min(least, low[box, axis]), max(most, high[box, axis])
-                if least > 0:
-                    sides[used] = 1 + 2 * (offset[t, axis] + least)
-                    used += 1
-                if most < buckets[t, axis] - 1:
-                    sides[used] = 2 + 2 * (offset[t, axis] + most)
-                    used += 1
-            first_side[block + 1] = used
-    return first_side, sides[:used].copy()
-
-
-@compiled
-def _fill_lines(sieve: Sieve, low: Bytes, high: Bytes, order: Longs) -> None:
-    """Set the bits of all boxes: of the first bucket, and from bucket to bucket up to the last."""
-    ends = np.zeros((MOST_BUCKETS + 1, LINE), np.uint64)
-    now = np.zeros(LINE, np.uint64)
+def _fill_blocks(sieve: Sieve, low: Bytes, high: Bytes) -> None:
+    """Fill all blocks with boxes that have these buckets."""
     for t in range(len(sieve.lines)):
         for block in range(sieve.first_block[t], sieve.first_block[t + 1]):
-            boxes = order[sieve.first_box[block] : sieve.first_box[block + 1]]
-            for axis in range(low.shape[1]):
-                n = sieve.buckets[t, axis]
-                if n == 1:
-                    continue
-                first = sieve.first_line[block] + sieve.offset[t, axis]
-                lines = sieve.bits[first : first + n]
-                ends[: n + 1], now[:] = 0, 0
-                for i in range(len(boxes)):
-                    set_bit(lines[low[boxes[i], axis]], i)
-                    set_bit(ends[np.int64(high[boxes[i], axis]) + 1], i)
-                for bucket in range(n):
-                    for word in range(LINE):
-                        now[word] = (now[word] & ~ends[bucket, word]) | lines[bucket, word]
-                        lines[bucket, word] = now[word]
-
-
-# ---- matching
+            first, last = sieve.first_box[block], sieve.first_box[block + 1]
+            fill_block(sieve, t, block, low[first:last], high[first:last])
 
 
 @compiled
-def make_batch(sieve: Sieve) -> Batch:
-    width, lines = sieve.buckets.shape[1], sieve.lines.max() if len(sieve.lines) else 0
-    return Batch(
-        np.empty(BATCH, np.int64),
-        np.empty(BATCH, np.int64),
-        np.empty(BATCH * width, np.int32),
-        np.empty((BATCH // BLOCK * (2 * lines + 1), LINE), np.uint64),
-        np.empty(LINE, np.uint64),
-        np.empty(LINE, np.uint64),
-    )
+def fill_block(sieve: Sieve, t: int, block: int, low: Bytes, high: Bytes) -> None:
+    """Fill a block with boxes that have these first and last buckets on each axis."""
+    first = sieve.first_line[block]
+    sieve.bits[first : first + sieve.lines[t]] = 0
+    sieve.low[block], sieve.high[block] = MOST_BUCKETS - 1, 0
+    for i in range(len(low)):
+        set_bit(sieve.bits[first], i)
+    for axis in range(sieve.size[t]):
+        for i in range(len(low)):
+            sieve.low[block, axis] = min(sieve.low[block, axis], low[i, axis])
+            sieve.high[block, axis] = max(sieve.high[block, axis], high[i, axis])
+        if sieve.buckets[t, axis] > 1:
+            start = first + sieve.offset[t, axis]
+            lines = sieve.bits[start : start + sieve.buckets[t, axis]]
+            _fill_lines(lines, low[:, axis], high[:, axis])
+    set_sides(sieve, t, block)
 
 
 @compiled
-def fill_batch(
-    sieve: Sieve, t: int, size: int, x: Floats, points: Longs, batch: Batch
-) -> tuple[int, int]:
-    """Put points of topic t into the batch, without those that are outside of all boxes.
-
-    Returns how many are in it, and how many lines each of them has.
-    """
-    each = int(np.count_nonzero(sieve.buckets[t] > 1))
-    count = 0
-    for row in range(len(points)):
-        point = points[row]
-        inside, used = True, count * each
-        for axis in range(size):
-            low, n, at = sieve.first_edge[t, axis], sieve.buckets[t, axis], x[point, axis]
-            first = low
-            while n > 1:
-                half = n >> 1
-                low += half if sieve.edges[low + half] <= at else 0
-                n -= half
-            inside &= (sieve.edges[low] <= at) & (at < sieve.edges[low + 1])
-            if sieve.buckets[t, axis] > 1:
-                batch.line[used] = sieve.offset[t, axis] + low - first
-                used += 1
-        if inside:
-            batch.row[count], batch.point[count] = row, point
-            count += 1
-    for start in range(0, count, BLOCK):
-        _fill_sets(sieve, t, batch, start, min(count, start + BLOCK), each)
-    return count, each
+def _fill_lines(lines: Words, low: Bytes, high: Bytes) -> None:
+    """Set the bits of boxes from their first bucket to their last."""
+    ends, now = np.zeros((MOST_BUCKETS + 1, LINE), np.uint64), np.zeros(LINE, np.uint64)
+    for i in range(len(low)):
+        set_bit(lines[low[i]], i)
+        set_bit(ends[np.int64(high[i]) + 1], i)
+    for bucket in range(len(lines)):
+        for word in range(LINE):
+            now[word] = (now[word] & ~ends[bucket, word]) | lines[bucket, word]
+            lines[bucket, word] = now[word]
 
 
 @compiled
-def _fill_sets(sieve: Sieve, t: int, batch: Batch, start: int, end: int, each: int) -> None:
-    """Sets of points by bucket: first those in it, and then those beyond it, too."""
-    number = 2 * sieve.lines[t] + 1
-    sets = batch.sets[start // BLOCK * number : (start // BLOCK + 1) * number]
-    sets[:] = 0
-    for p in range(start, end):
-        set_bit(sets[0], p - start)
-        for i in range(p * each, (p + 1) * each):
-            set_bit(sets[1 + 2 * batch.line[i]], p - start)
-            set_bit(sets[2 + 2 * batch.line[i]], p - start)
-    for axis in range(sieve.buckets.shape[1]):
-        n, first = sieve.buckets[t, axis], sieve.offset[t, axis]
-        if n == 1:
-            continue
-        for b in range(1, n):
-            above, below = 1 + 2 * (first + n - 1 - b), 2 + 2 * (first + b)
-            for word in range(LINE):
-                sets[above, word] |= sets[above + 2, word]
-                sets[below, word] |= sets[below - 2, word]
-
-
-@compiled
-def sift(
-    sieve: Sieve,
-    t: int,
-    lo: Floats,
-    hi: Floats,
-    size: int,
-    x: Floats,
-    batch: Batch,
-    count: int,
-    each: int,
-    places: Ints,
-    boxes: Ints,
-) -> tuple[int, Ints, Ints]:
-    """Pairs of a point's place in the batch and a box that holds it, by block.
-
-    Returns their number and the arrays that they are in, which may have grown.
-    """
-    used = 0
-    for block in range(sieve.first_block[t], sieve.first_block[t + 1]):
-        side, last = sieve.first_side[block], sieve.first_side[block + 1]
-        number = sieve.first_box[block + 1] - sieve.first_box[block]
-        for start in range(0, count, BLOCK):
-            sets = start // BLOCK * (2 * sieve.lines[t] + 1)
-            if not and_lines(  # type: ignore[call-arg]
-                batch.sets, sets, sieve.sides, side, last - side, batch.some
-            ):
-                continue
-            more = min(BLOCK, count - start) * number
-            places, boxes = room_for(places, used, more), room_for(boxes, used, more)
-            for word in range(LINE):
-                some = batch.some[word]
-                while some != 0:
-                    p = start + 64 * word + lowest_bit(some)
-                    some &= some - np.uint64(1)
-                    if and_lines(
-                        sieve.bits, sieve.first_line[block], batch.line, p * each, each, batch.left
-                    ):
-                        used = _test_left(
-                            batch.left, number, sieve.first_box[block], lo, hi, size,
-                            x[batch.point[p]], p, places, boxes, used,
-                        )  # fmt: skip
-    return used, places, boxes
-
-
-@compiled
-def _test_left(
-    left: Words,
-    number: int,
-    first: int,
-    lo: Floats,
-    hi: Floats,
-    size: int,
-    point: Floats,
-    p: int,
-    places: Ints,
-    boxes: Ints,
-    used: int,
-) -> int:
-    """Add the boxes of a block that are left and do hold the point."""
-    for word in range((number + 63) // 64):
-        some = left[word]
-        while some != 0:
-            i = 64 * word + lowest_bit(some)  # type: ignore[call-arg]
-            some &= some - np.uint64(1)
-            if i < number and holds(lo[first + i], hi[first + i], point, size):
-                places[used], boxes[used] = p, first + i
-                used += 1
-    return used
-
-
-@compiled
-def holds(lo: Floats, hi: Floats, point: Floats, size: int) -> bool:
-    """Whether a box holds a point; without branches, so that it becomes vector instructions."""
-    inside = True
-    for axis in range(size):
-        inside &= (lo[axis] <= point[axis]) & (point[axis] < hi[axis])
-    return inside
+def set_sides(sieve: Sieve, t: int, block: int) -> None:
+    """Say which sets of points a block must look at, from the buckets of its boxes."""
+    used = 1
+    for axis in range(sieve.size[t]):
+        low, high = np.int64(sieve.low[block, axis]), np.int64(sieve.high[block, axis])
+        if low > 0:
+            sieve.sides[block, used] = 2 * (sieve.offset[t, axis] + low) - 1
+            used += 1
+        if high < sieve.buckets[t, axis] - 1:
+            sieve.sides[block, used] = 2 * (sieve.offset[t, axis] + high)
+            used += 1
+    sieve.side_count[block] = used

@@ -1,84 +1,59 @@
-"""Points in topics that have a sieve: batch by batch, the boxes that hold them."""
+"""Points in topics that have a sieve: batch by batch, the boxes that hold them.
+
+Topics are numbered as in the sieve. Points of topic −1 are in no box.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fanplan.boxes.index import BoxIndex
 from fanplan.boxes.rows import room_for, sorted_order
-from fanplan.boxes.sieve import BATCH, PAIRS, fill_batch, make_batch, sift
+from fanplan.boxes.sieve import Sieve
+from fanplan.boxes.sifting import BATCH, Batch, fill_batch, make_batch, sift
 from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.bits import lowest_bit, set_bit
 from fanplan.core.kernels import compiled
 
 FIRST = 64
-"""Points in the first batch; more follow if they have few boxes."""
+"""Points in the first batch."""
+
+PAIRS = 2**22
+"""Pairs of point and box in a batch above which batches become smaller."""
 
 
 @compiled
-def sifted_topics(index: BoxIndex, topic_id: Longs) -> Longs:
-    """Number of each point's topic in the sieve, −1 if it is not there."""
-    topics = np.full(len(topic_id), -1, np.int64)
-    for i in range(len(topic_id)):
-        if 0 <= topic_id[i] < len(index.row_of_topic):
-            topics[i] = max(index.row_of_topic[topic_id[i]] - index.first_sifted, -1)
-    return topics
-
-
-@compiled
-def count_sifted_hits(
-    index: BoxIndex, topic_id: Longs, x: Floats, weight: Floats, hits: Floats
-) -> None:
+def count_sifted_hits(sieve: Sieve, topics: Longs, x: Floats, weight: Floats, hits: Floats) -> None:
     """Add to ``hits`` the weight of the points that each box holds."""
-    topics = sifted_topics(index, topic_id)
-    order = sorted_order(topics, len(index.sieve.lines), np.arange(len(topics)))
-    batch, size, i = make_batch(index.sieve), FIRST, int(np.count_nonzero(topics < 0))
+    order = sorted_order(topics, len(sieve.lines), np.arange(len(topics)))
+    batch, size = make_batch(sieve, min(len(order), BATCH)), FIRST
     places, boxes = np.empty(1024, np.int32), np.empty(1024, np.int32)
+    i = int(np.count_nonzero(topics < 0))
     while i < len(order):
         t, end = topics[order[i]], batch_end(topics, order, i, size)
-        axes = index.dimensions[index.first_sifted + t]
-        count, each = fill_batch(index.sieve, t, axes, x, order[i:end], batch)
-        pairs, places, boxes = sift(
-            index.sieve, t, index.lo, index.hi, axes, x, batch, count, each, places, boxes
-        )
+        batch = fill_batch(sieve, t, x, order[i:end], batch)
+        pairs, places, boxes = sift(sieve, t, x, batch, places, boxes)
         for k in range(pairs):
             hits[boxes[k]] += weight[batch.point[places[k]]]
         i, size = end, next_size(size, pairs)
 
 
 @compiled
-def find_sifted(
-    index: BoxIndex, topic_id: Longs, x: Floats, value: Ints, values: int
-) -> tuple[Longs, Longs, Ints]:
-    """The sorted distinct values of the boxes that hold each point, as compressed rows.
+def find_sifted(sieve: Sieve, topics: Longs, x: Floats) -> tuple[Longs, Longs, Ints]:
+    """The boxes that hold each point, ascending, as compressed rows.
 
-    Values are below ``values``. Rows come in the order in which the points were visited: returns
-    (order, offsets, values).
+    Rows come in the order in which the points were visited: returns (order, offsets, boxes).
     """
-    topics = sifted_topics(index, topic_id)
-    order = sorted_order(topics, len(index.sieve.lines), np.arange(len(topics)))
-    batch, size, i = make_batch(index.sieve), FIRST, int(np.count_nonzero(topics < 0))
+    order = sorted_order(topics, len(sieve.lines), np.arange(len(topics)))
+    batch, size = make_batch(sieve, min(len(order), BATCH)), FIRST
     places, boxes = np.empty(1024, np.int32), np.empty(1024, np.int32)
-    seen, some = np.zeros(values // 64 + 1, np.uint64), np.zeros(values // 4096 + 1, np.uint64)
     offsets, found = np.zeros(len(order) + 1, np.int64), np.empty(8 * len(order) + 1, np.int32)
+    i = int(np.count_nonzero(topics < 0))
     while i < len(order):
         t, end = topics[order[i]], batch_end(topics, order, i, size)
-        axes = index.dimensions[index.first_sifted + t]
-        count, each = fill_batch(index.sieve, t, axes, x, order[i:end], batch)
-        pairs, places, boxes = sift(
-            index.sieve, t, index.lo, index.hi, axes, x, batch, count, each, places, boxes
-        )
-        starts, sorted_boxes = boxes_by_place(places, boxes, pairs, count)
-        place, used = 0, offsets[i]
-        found = room_for(found, used, pairs)
-        for row in range(end - i):
-            if place < count and batch.row[place] == row:
-                for k in range(starts[place], starts[place + 1]):
-                    set_bit(seen, value[sorted_boxes[k]])
-                    set_bit(some, value[sorted_boxes[k]] >> 6)
-                used = take_bits(seen, some, found, used)
-                place += 1
-            offsets[i + row + 1] = used
+        batch = fill_batch(sieve, t, x, order[i:end], batch)
+        pairs, places, boxes = sift(sieve, t, x, batch, places, boxes)
+        found = room_for(found, offsets[i], pairs)
+        put_rows(batch, places[:pairs], boxes[:pairs], offsets[i : end + 1], found)
         i, size = end, next_size(size, pairs)
     return order, offsets, found[: offsets[-1]]
 
@@ -95,20 +70,38 @@ def batch_end(topics: Longs, order: Longs, start: int, size: int) -> int:
 @compiled
 def next_size(size: int, pairs: int) -> int:
     """How many points to handle next, after a batch with so many pairs."""
-    return min(2 * size, BATCH) if 2 * pairs < PAIRS else max(size // 2, 1)
+    return min(8 * size, BATCH) if 8 * pairs < PAIRS else max(size // 2, 1)
 
 
 @compiled
-def boxes_by_place(places: Ints, boxes: Ints, pairs: int, count: int) -> tuple[Longs, Ints]:
-    """Boxes sorted by the place of their point: where those of each start, and the boxes."""
-    starts, result = np.zeros(count + 2, np.int64), np.empty(pairs, np.int32)
-    for k in range(pairs):
-        starts[places[k] + 2] += 1
-    starts = np.cumsum(starts)
-    for k in range(pairs):
-        result[starts[places[k] + 1]] = boxes[k]
-        starts[places[k] + 1] += 1
-    return starts[:-1], result
+def put_rows(batch: Batch, places: Ints, boxes: Ints, offsets: Longs, found: Ints) -> None:
+    """Write the boxes of a batch row by row from ``offsets[0]`` on, and where the rows end."""
+    at = np.zeros(batch.number + 1, np.int64)
+    for place in places:
+        at[place + 1] += 1
+    row, at[0] = 0, offsets[0]
+    for place in range(batch.number):
+        while row < batch.row[place]:
+            row += 1
+            offsets[row] = at[place]
+        at[place + 1] += at[place]
+    offsets[row + 1 :] = at[batch.number]
+    for k in range(len(places)):
+        found[at[places[k]]] = boxes[k]
+        at[places[k]] += 1
+
+
+@compiled
+def distinct_values(offsets: Longs, found: Ints, value: Ints, values: int) -> tuple[Longs, Ints]:
+    """Rows of boxes made rows of their distinct values, which ascend; ``found`` is overwritten."""
+    seen, some = np.zeros(values // 64 + 1, np.uint64), np.zeros(values // 4096 + 1, np.uint64)
+    ends = np.zeros(len(offsets), np.int64)
+    for row in range(len(offsets) - 1):
+        for k in range(offsets[row], offsets[row + 1]):
+            set_bit(seen, value[found[k]])
+            set_bit(some, value[found[k]] >> 6)
+        ends[row + 1] = take_bits(seen, some, found, ends[row])
+    return ends, found[: ends[-1]].copy()
 
 
 @compiled
@@ -116,7 +109,7 @@ def take_bits(seen: Words, some: Words, found: Ints, used: int) -> int:
     """Write the elements of a set, and empty it; ``some`` tells which of its words have any."""
     for k in range(len(some)):
         while some[k] != 0:
-            word = 64 * k + lowest_bit(some[k])  # type: ignore[call-arg]
+            word = 64 * k + lowest_bit(some[k])
             some[k] &= some[k] - np.uint64(1)
             while seen[word] != 0:
                 found[used] = 64 * word + lowest_bit(seen[word])

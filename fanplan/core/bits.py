@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
@@ -52,6 +53,12 @@ def set_bit(words: Words, element: int) -> None:
 
 
 @compiled
+def clear_bit(words: Words, element: int) -> None:
+    """Take an element out of a set."""
+    words[element >> 6] &= ~(np.uint64(1) << np.uint64(element & 63))
+
+
+@compiled
 def has_bit(words: Words, element: int) -> bool:
     """Whether an element is in a set."""
     return bool((words[element >> 6] >> np.uint64(element & 63)) & np.uint64(1))
@@ -79,7 +86,12 @@ def bits_of(elements: Ints | Longs, width: int) -> Words:
     return words
 
 
-@intrinsic
+def instruction(generator: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that kernels call, given by the one that generates its machine instructions."""
+    return cast("Callable[..., Any]", intrinsic(generator))
+
+
+@instruction
 def popcount(_typing_context: Any, _word: Any) -> Any:
     """How many bits of a word are set: one machine instruction."""
 
@@ -89,7 +101,7 @@ def popcount(_typing_context: Any, _word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-@intrinsic
+@instruction
 def lowest_bit(_typing_context: Any, _word: Any) -> Any:
     """The place of the lowest bit that is set: one machine instruction."""
 
@@ -99,7 +111,7 @@ def lowest_bit(_typing_context: Any, _word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@intrinsic
+@instruction
 def and_lines(
     _typing_context: Any, bits: Any, _start: Any, line: Any, _first: Any, _count: Any, out: Any
 ) -> Any:
@@ -142,7 +154,7 @@ def common(one: Words, other: Words) -> int:
     """How many elements two sets have in common."""
     count = np.uint64(0)
     for word in range(len(other)):
-        count += popcount(one[word] & other[word])  # type: ignore[call-arg]
+        count += popcount(one[word] & other[word])
     return int(count)
 
 

@@ -187,7 +187,7 @@ def union_measure(state: MergeGroups, a: Position, b: int) -> float:
     if len(state.byte_weights) == 0:
         count = np.uint64(0)
         for w in range(state.sets.shape[1]):
-            count += popcount(state.sets[a, w] | state.sets[b, w])  # type: ignore[call-arg]
+            count += popcount(state.sets[a, w] | state.sets[b, w])
         return state.base + state.weight * count
     measure = state.base
     for w in range(state.sets.shape[1]):

@@ -236,7 +236,7 @@ def strangers(joined: Words, wanted: Words) -> np.uint64:
     """How many members do not want it."""
     count = np.uint64(0)
     for word in range(len(joined)):
-        count += popcount(joined[word] & ~wanted[word])  # type: ignore[call-arg]
+        count += popcount(joined[word] & ~wanted[word])
     return count
 
 
