@@ -24,7 +24,12 @@ Workload = Annotated[
     typer.Argument(metavar="WORKLOAD", help="Workload folder, or a dataset that ingest wrote."),
 ]
 PlanFolder = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan folder.")]
-Grid = Annotated[str | None, typer.Option(help="uniform, atomic or quantile.")]
-Cover = Annotated[str | None, typer.Option(help="overlap or full.")]
-Cells = Annotated[int | None, typer.Option(help="Cells per number attribute.")]
+Grid = Annotated[
+    str | None,
+    typer.Option(help="Kind of flows: exact, uniform, atomic or quantile.", show_default="exact"),
+]
+Cover = Annotated[str | None, typer.Option(help="Who wants a cell of a grid: overlap or full.")]
+Cells = Annotated[
+    int | None, typer.Option(help="Cells per number attribute; this asks for a grid.")
+]
 Rates = Annotated[str | None, typer.Option(help="measured or advertised.")]

@@ -120,11 +120,18 @@ class Manifest:
         """Whether a place (a topic or a cell) stands for all its publications."""
         return self.exact and not (self.matched and self.dimensions)
 
+    def require_places(self, what: str) -> None:
+        """Refuse exact flows to what works on parts of the content space."""
+        if self.matched and self.dimensions:
+            remedy = "Ingest again with --grid atomic, where no filter cuts a cell"
+            raise InputError(Problem(what, "needs cells, and exact flows have none", remedy))
+
     def facts(self) -> dict[str, Any]:
         """What a person wants to know first."""
         counted = ("topics", "subscribers", "subscriptions", "regions", "flows", "classes")
         facts = {name: self.stages[name] for name in counted if name in self.stages}
-        grid = {"grid": self.grid, "cover": self.cover} if self.dimensions else {}
+        cells = self.dimensions and not self.matched
+        grid = {"grid": self.grid, "cover": self.cover} if cells else {}
         return facts | grid | {"rates": self.rates, "window seconds": self.seconds}
 
     def summary(self) -> dict[str, Any]:

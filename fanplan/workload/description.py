@@ -113,7 +113,7 @@ def with_overrides(
     )
     changed = replace(
         description,
-        grid=grid or asked_grid(description.grid, cells is not None),
+        grid=grid or asked_grid(description.grid, cells is not None or cover == "full"),
         cover=cover or description.cover,
         rates=rates or description.rates,
     )
@@ -122,6 +122,9 @@ def with_overrides(
             raise InputError(
                 Problem("cells", f"{cells} is below 1", "Give a number of at least 1.")
             )
+        if changed.grid == "exact":
+            what = "exact flows have no cells"
+            raise InputError(Problem("cells", what, "Leave them out, or use another grid."))
         changed = _with_cells(changed, cells)
     problems = [
         problem
@@ -135,10 +138,10 @@ def with_overrides(
     return changed
 
 
-def asked_grid(kind: GridKind | None, cells: bool) -> GridKind:
-    """Flows are exact unless a grid is asked for, by its name or by its cells."""
+def asked_grid(kind: GridKind | None, implied: bool) -> GridKind:
+    """Flows are exact unless a grid is asked for, by its name, its cells or how these count."""
     if kind in (None, "exact"):
-        return "uniform" if cells else "exact"
+        return "uniform" if implied else "exact"
     return kind
 
 
@@ -277,7 +280,7 @@ class _Reader:
         """The grid that is named; else the one that cells stand for."""
         topics = self._table("topics").values()
         cells = self.top.cells or any(isinstance(t, dict) and t.get("grid") for t in topics)
-        return self.top.grid or asked_grid(None, bool(cells))
+        return self.top.grid or asked_grid(None, bool(cells) or self.top.cover == "full")
 
     def _table(self, key: str) -> dict[str, Any]:
         """A table of the file; its problem, if it is something else, is known already."""

@@ -115,7 +115,9 @@ def subscription_chunks(source: Derived, owner: DataFrame, measure: Measure, pat
     owned = owner.withColumn("weight", F.lit(1.0))
     if not measure.traffic:
         return write_chunks(owned, source.read("regions"), _width(source), path)
-    boxes = by_traffic(source, source.read("cover"), path.with_name(path.name + ".boxes"))
+    source.manifest.require_places("similarity by traffic")
+    cells = source.read(source.manifest.boxes)
+    boxes = by_traffic(source, cells, path.with_name(path.name + ".boxes"))
     return write_chunks(owned, boxes, 1, path)
 
 

@@ -340,7 +340,9 @@ def cell_stages(
         if "publications" in inputs.tables and rates == "measured" and not uncut:
             heard = with_wanted(heard, wanted_of_cells(run, inputs, built["regions"], ref))
         placed = with_cell_extents(heard, ref)
-        return with_silent_topics(placed, run.read(inputs.topics), run.read(built["regions"]))
+        # A silent topic with attributes has no cell that could stand for all of it.
+        plain = run.read(inputs.topics).filter("space = 0")
+        return with_silent_topics(placed, plain, run.read(built["regions"]))
 
     sources = [built["traffic"], covered, inputs.topics, built["regions"]]
     sources += [inputs.tables["publications"]] if "publications" in inputs.tables else []

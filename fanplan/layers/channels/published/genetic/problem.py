@@ -102,12 +102,13 @@ def load_subscriptions(dataset: Path) -> SubscriptionProblem:
     Time: a sort of the boxes, and for each box the cells that it meets on the first axis.
     """
     manifest = read_manifest(dataset)
+    manifest.require_places("method genetic")
     interest = load_interest(dataset, "flow")
     flows = read_stage(dataset, "flows", ("topic_id", "cell", "messages", "audience_class"))
     cells = read_traffic_cells(dataset, flows, manifest.dimensions)
     wanted = flows["audience_class"].to_numpy() >= 0
     width = max(manifest.dimensions, 1)
-    regions, cover = (read_boxes(dataset, stage, width) for stage in ("regions", "cover"))
+    regions, cover = (read_boxes(dataset, stage, width) for stage in ("regions", manifest.boxes))
     hits = read_hits(dataset, regions) if manifest.rates == "measured" else None
     return assemble(regions, cover, cells, hits, interest, wanted)
 
