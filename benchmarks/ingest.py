@@ -3,7 +3,8 @@
     python benchmarks/ingest.py [--quick] [--data DIR] [--json FILE]
 
 Market (plain topics) and content (one attribute, atomic grid) workloads with 200,000 subscriptions
-at 5 and 20 million publications. Spark runs as a driver and one executor of two cores in a process
+at 5 and 20 million publications; and selectors, whose flows are exact: 100,000 subscriptions with 10
+predicates on 20 attributes at 250,000 and a million publications. Spark runs as a driver and one executor of two cores in a process
 of its own, so that what the driver holds can be told from what the executor holds. Two ratios are
 printed: how time grows with the data, and how the driver's memory does.
 """
@@ -23,7 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import fanplan
 from fanplan.api import Engine
@@ -34,6 +38,12 @@ SUBSCRIPTIONS: dict[str, dict[str, Any]] = {
 }
 SIZES = (5_000_000, 20_000_000)
 QUICK = (100_000, 400_000)
+SELECTORS = (250_000, 1_000_000)
+QUICK_SELECTORS = (5_000, 20_000)
+SUBSCRIBED = dict.fromkeys(SELECTORS, 100_000) | dict.fromkeys(QUICK_SELECTORS, 2_000)
+ATTRIBUTES, PREDICATES = 20, 10
+WIDTH = 0.5
+"""Part of its domain that a predicate takes: 0.5 ** 10 of all subscriptions want a publication."""
 MASTER = "local-cluster[1,2,4096]"
 
 
@@ -100,7 +110,9 @@ class Memory(threading.Thread):
 def measure(kind: str, rows: int, data: Path) -> dict[str, Any]:
     """Generate (not measured) and ingest one workload."""
     workload, out = data / f"{kind}-{rows}", data / f"{kind}-{rows}.dataset"
-    if not workload.exists():
+    if not workload.exists() and kind == "selectors":
+        write_selectors(workload, SUBSCRIBED[rows], rows)
+    elif not workload.exists():
         engine = Engine(master="local[2]")
         fanplan.generate(
             kind, workload, publications=rows, seed=1, engine=engine, **SUBSCRIPTIONS[kind]
@@ -119,15 +131,45 @@ def measure(kind: str, rows: int, data: Path) -> dict[str, Any]:
         "workload": kind,
         "publications": rows,
         "subscriptions": counts["subscriptions"],
+        "audiences": dataset.manifest.stages["classes"],
         "seconds": sum(s["seconds"] for s in stages),
         "stages": stages,
         "peak_mb": {role: size >> 20 for role, size in sorted(memory.peak.items())},
     }
 
 
+def write_selectors(folder: Path, subscriptions: int, publications: int) -> None:
+    """Boxes and points that lie anywhere: the hardest case, as few audiences come again."""
+    draw = np.random.default_rng(1)
+    folder.mkdir()
+    names = [f"a{i}" for i in range(ATTRIBUTES)]
+    axes = "".join(f'{name} = {{ type = "number", min = 0.0, max = 1.0 }}\n' for name in names)
+    listed = ", ".join(f'"{name}"' for name in names)
+    told = f"[attributes]\n{axes}\n[topics.events]\nattributes = [{listed}]\n"
+    (folder / "workload.toml").write_text(told)
+    axis = draw.random((subscriptions, ATTRIBUTES)).argsort(axis=1)[:, :PREDICATES]
+    low = draw.random(axis.shape) * (1 - WIDTH)
+    filters = [
+        " AND ".join(f"a{a} BETWEEN {x:.6f} AND {x + WIDTH:.6f}" for a, x in zip(*row, strict=True))
+        for row in zip(axis.tolist(), low.tolist(), strict=True)
+    ]
+    who = [f"s{i:06d}" for i in range(subscriptions)]
+    wanted = {"subscriber": who, "topic": ["events"] * subscriptions, "filter": filters}
+    pq.write_table(pa.table(wanted), folder / "subscriptions.parquet")
+    sent = {name: draw.random(publications) for name in names}
+    topic = pa.array(["events"] * publications).dictionary_encode()
+    time = np.arange(publications) / 1000
+    pq.write_table(pa.table({"time": time, "topic": topic} | sent), folder / "publications.parquet")
+
+
 def show(small: dict[str, Any], large: dict[str, Any]) -> None:
     """Two sizes side by side, stage by stage."""
-    print(f"\n{small['workload']}, {small['subscriptions']:,} subscriptions")
+    for one in (small, large):
+        people, audiences = f"{one['subscriptions']:,}", f"{one['audiences']:,}"
+        print(
+            f"\n{one['workload']}: {people} subscriptions, {audiences} distinct audiences", end=""
+        )
+    print()
     print(f"{'stage':<24}{small['publications']:>14,}{large['publications']:>14,}   seconds")
     for a, b in zip(small["stages"], large["stages"], strict=True):
         print(f"{a['stage']:<24}{a['seconds']:>14.1f}{b['seconds']:>14.1f}")
@@ -144,13 +186,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--data", type=Path, help="keep the workloads here and use them again")
+    parser.add_argument("--only", choices=[*SUBSCRIPTIONS, "selectors"], help="one workload alone")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()
     os.environ.setdefault("FANPLAN_SPARK_CONF", "spark.driver.memory=2g spark.executor.memory=3g")
     with tempfile.TemporaryDirectory(prefix="fanplan-ingest-") as folder:
         data = options.data or Path(folder)
         sizes = QUICK if options.quick else SIZES
-        results = [[measure(kind, rows, data) for rows in sizes] for kind in SUBSCRIPTIONS]
+        runs = dict.fromkeys(SUBSCRIPTIONS, sizes)
+        runs["selectors"] = QUICK_SELECTORS if options.quick else SELECTORS
+        kinds = [options.only] if options.only else list(runs)
+        results = [[measure(kind, rows, data) for rows in runs[kind]] for kind in kinds]
     for pair in results:
         show(*pair)
     if options.json:
