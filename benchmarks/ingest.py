@@ -3,10 +3,11 @@
     python benchmarks/ingest.py [--quick] [--data DIR] [--json FILE]
 
 Market (plain topics) and content (one attribute, atomic grid) workloads with 200,000 subscriptions
-at 5 and 20 million publications; and selectors, whose flows are exact: 100,000 subscriptions with 10
-predicates on 20 attributes at 250,000 and a million publications. Spark runs as a driver and one executor of two cores in a process
-of its own, so that what the driver holds can be told from what the executor holds. Two ratios are
-printed: how time grows with the data, and how the driver's memory does.
+at 5 and 20 million publications; and selectors, whose flows are exact: 100,000 subscriptions with
+10 predicates on 20 attributes, at 250,000 and a million publications. Spark runs as a driver and
+one executor of two cores in a process of its own, so that what the driver holds can be told from
+what the executor holds. Two ratios are printed: how time grows with the data, and how the driver's
+memory does.
 """
 
 from __future__ import annotations
