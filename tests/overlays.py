@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import scipy.sparse
 
 from fanplan.data.reader import read_manifest
-from fanplan.layers.overlay.build import ChosenTrees, overlay_layer
+from fanplan.layers.overlay.linking import ChosenTrees, overlay_layer
 from fanplan.layers.overlay.params import AllocateParams, OverlayParams
 from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, write_overlay
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity

@@ -264,13 +264,10 @@ OTHER_NAMES: set[tuple[str, str]] = {
     ("groups", "churn"),
     ("groups", "read"),
     ("groups", "replayed"),
-    ("marking", "build"),
     ("marking", "churn"),
     ("marking", "merged"),
     ("marking", "read"),
     ("marking", "replayed"),
-    ("overlay", "allocate"),
     ("overlay", "allocation"),
-    ("overlay", "build"),
     ("overlay", "linking"),
 }

@@ -23,7 +23,7 @@ from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.marking.report import rows_of_marks
 from fanplan.layers.overlay.record import OverlayRecord
-from fanplan.layers.overlay.report.spread import spreads
+from fanplan.layers.overlay.report import spreads
 from fanplan.layers.registry import load_plan
 from fanplan.plan.findings import Findings
 from fanplan.plan.seal import write_record

@@ -31,7 +31,7 @@ from fanplan.layers.delivery.report.ways import (
     delivering,
 )
 from fanplan.layers.groups.record import GroupsRecord
-from fanplan.layers.overlay.report.spread import spreads
+from fanplan.layers.overlay.report import spreads
 from fanplan.layers.registry import load_plan
 from fanplan.plan.stored import StoredPlan
 

@@ -31,7 +31,7 @@ from fanplan.layers.delivery.steps import (
     marked_steps,
 )
 from fanplan.layers.marking.command import mark_tree
-from fanplan.layers.overlay.allocate import plan_allocation
+from fanplan.layers.overlay.command import plan_allocation
 from fanplan.layers.overlay.linking import plan_overlay
 from fanplan.layers.overlay.params import AllocateParams, OverlayParams
 from fanplan.plan.made import Job

@@ -17,8 +17,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
-from fanplan.layers.marking.check.check import some_links
-from fanplan.layers.marking.check.count import walk_ways
+from fanplan.layers.marking.check import some_links, walk_ways
 from fanplan.layers.marking.problem.marking import MarkingProblem, SourceTrees
 from fanplan.layers.marking.read import stored_problem
 from fanplan.layers.marking.record import MarkingRecord

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from fanplan.core.arrays import Bools
 from fanplan.core.version import __version__
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
-from fanplan.layers.marking.build import Merging, marking_layer
-from fanplan.layers.marking.ledger import DescriptorCounts, cost_of_marks, link_costs
+from fanplan.layers.marking.ledger import (
+    DescriptorCounts,
+    cost_of_marks,
+    link_costs,
+    pub_everywhere,
+    sub_everywhere,
+)
 from fanplan.layers.marking.merged import merged_counts
 from fanplan.layers.marking.params import OVERLAY, MarkingParams
 from fanplan.layers.marking.problem.covers import read_covers
 from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking, require_markable
 from fanplan.layers.marking.problem.marking import MarkingProblem
-from fanplan.layers.marking.record import MarkingSection
+from fanplan.layers.marking.record import MarkingRecord, MarkingSection, MergedRecord
 from fanplan.layers.marking.search.marking import Marking, exact_marking, shared_marking
 from fanplan.layers.marking.stages.make import make_descriptors
 from fanplan.plan.made import Job, Planned
@@ -117,3 +123,72 @@ def on_links(
         "per_link": float(cost.sum() / max(problem.size, 1)),
         "largest_link": float(cost.max(initial=0.0)),
     }
+
+
+# ---- the layer of a plan: its table and its figures
+
+
+class Merging(NamedTuple):
+    """Merged counts of links, and the p-links of the marking that is best without merging."""
+
+    counts: DescriptorCounts
+    plain: Bools
+
+
+def marking_layer(
+    problem: MarkingProblem,
+    publish: Bools,
+    counts: DescriptorCounts,
+    params: MarkingParams,
+    version: str,
+    merging: Merging | None = None,
+) -> MarkingSection:
+    """Count what a marking costs and put it into a table, by names; ``publish`` has the p-links."""
+    record = MarkingRecord(
+        params=params,
+        nodes=len(problem.nodes),
+        publishers=int((problem.published > 0).sum()),
+        subscribers=int((problem.subscribed > 0).sum()),
+        published=int(problem.published.sum()),
+        subscribed=int(problem.subscribed.sum()),
+        links=problem.size,
+        p_links=int(publish.sum()),
+        s_links=int((~publish).sum()),
+        cost=cost_of_marks(problem, counts, publish),
+        pub_everywhere=pub_everywhere(problem, counts),
+        sub_everywhere=sub_everywhere(problem, counts),
+        merged=merged_record(problem, publish, counts, merging) if merging else None,
+    )
+    marks = mark_table(problem, publish, counts, merging)
+    return MarkingSection(record, marks, problem.source, version)
+
+
+def merged_record(
+    problem: MarkingProblem, publish: Bools, counts: DescriptorCounts, merging: Merging
+) -> MergedRecord:
+    return MergedRecord(
+        cost=cost_of_marks(problem, merging.counts, publish),
+        plain=cost_of_marks(problem, counts, merging.plain),
+        plain_merged=cost_of_marks(problem, merging.counts, merging.plain),
+        pub_everywhere=pub_everywhere(problem, merging.counts),
+        sub_everywhere=sub_everywhere(problem, merging.counts),
+    )
+
+
+def mark_table(
+    problem: MarkingProblem, publish: Bools, counts: DescriptorCounts, merging: Merging | None
+) -> pa.Table:
+    # Storing costs the same at all nodes, and so does a descriptor in both roles.
+    nothing = pa.nulls(problem.size, pa.int64())
+    return pa.table(
+        {
+            "from_node": problem.nodes.take(pa.array(problem.tail)),
+            "to_node": problem.nodes.take(pa.array(problem.head)),
+            "mark": pa.array(np.where(publish, "p", "s"), pa.string()),
+            "sigma": counts.sigma,
+            "tau": counts.tau,
+            "price": problem.publication_price,
+            "merged_sigma": merging.counts.sigma if merging else nothing,
+            "merged_tau": merging.counts.tau if merging else nothing,
+        }
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from fanplan.layers.marking.changes import marks_of, named_links
-from fanplan.layers.marking.check.count import walk_ways
+from fanplan.layers.marking.check import walk_ways
 from fanplan.layers.marking.read import stored_problem
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.plan.drift import LayerNow, came_and_went

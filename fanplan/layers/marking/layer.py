@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from fanplan.layers.layer import Layer
 from fanplan.layers.marking.changes import stage_marking
-from fanplan.layers.marking.check.check import check_marking
+from fanplan.layers.marking.check import check_marking
 from fanplan.layers.marking.churn import churn_marking
 from fanplan.layers.marking.drift import marking_now
 from fanplan.layers.marking.record import MarkingRecord, write_marking

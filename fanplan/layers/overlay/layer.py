@@ -9,7 +9,7 @@ from fanplan.layers.overlay.changes.changes import stage_overlay
 from fanplan.layers.overlay.check.check import check_overlay
 from fanplan.layers.overlay.drift import overlay_now
 from fanplan.layers.overlay.record import OverlayRecord, write_overlay
-from fanplan.layers.overlay.report.section import tell_overlay
+from fanplan.layers.overlay.report import tell_overlay
 from fanplan.layers.overlay.simulated import simulate_overlay
 from fanplan.layers.overlay.stages.make import make_overlay_stages
 from fanplan.plan.figures import Figure, figures_of_ledger, recorded_figure

@@ -13,7 +13,7 @@ from marking_worlds import Literal, all_markings, random_shared_problem, random_
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError
 from fanplan.layers.marking import merged as marking_merged
-from fanplan.layers.marking.check.count import recount
+from fanplan.layers.marking.check import recount
 from fanplan.layers.marking.ledger import cost_of_marks, violations
 from fanplan.layers.marking.merged import merged_counts
 from fanplan.layers.marking.problem.covers import BothCovers, Covers, covering_nodes, uncovered

@@ -28,7 +28,7 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import CheckError, InputError
-from fanplan.layers.marking.check.count import walk_ways
+from fanplan.layers.marking.check import walk_ways
 from fanplan.layers.marking.ledger import descriptor_counts, violations
 from fanplan.layers.marking.params import ControlBy
 from fanplan.layers.marking.problem.marking import MarkedNetwork

@@ -11,8 +11,7 @@ from test_overlay_improve import problem_of
 
 from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import never
-from fanplan.layers.overlay.search.improve import improved_tree
-from fanplan.layers.overlay.search.infeasible import not_found
+from fanplan.layers.overlay.search.improve import improved_tree, not_found
 from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits, judge_tree, search_of
 from fanplan.network.brokers import Links
 from fanplan.network.trees import Tree, tree_of

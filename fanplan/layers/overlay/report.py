@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from fanplan.core.arrays import NONE
-from fanplan.layers.overlay.bound import OverlayBound
+from fanplan.core.arrays import NONE, Floats
+from fanplan.data.links import HOP
+from fanplan.layers.overlay.bound import OverlayBound, Passages, arriving
+from fanplan.layers.overlay.published.similar import random_tree
 from fanplan.layers.overlay.record import OverlayRecord
-from fanplan.layers.overlay.report.spread import Spread, Spreads, spreads
+from fanplan.layers.overlay.simulated import read_overlay
+from fanplan.network.brokers import OverlayProblem
+from fanplan.network.carried import OverlayLedger, trees_ledger
 from fanplan.network.dataset import sites_of
+from fanplan.network.latency import Timing
+from fanplan.network.trees import Trees, breadth_first, distances, near_of, one_tree
 from fanplan.page.charts import ChartLine, Frame, chart, chart_lines, share_steps
 from fanplan.page.content import Listing, Picture, Section
 from fanplan.page.material import NEEDS_DATASET, Told, ToldLayer
@@ -23,6 +30,7 @@ from fanplan.page.network import DrawnBroker, DrawnLink, network
 from fanplan.page.numbers import number, percent, ticks
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
+from fanplan.simulation.legs import DelayCounts, delay_counts
 
 LEAD = (
     "Which brokers are linked. A message crosses the smallest part of the tree that joins where it "
@@ -318,3 +326,85 @@ def drawn_link(at: dict[str, int], link: dict[str, Any], site: dict[str, str]) -
     more = f"\nwithout channels {number(link['rate'])} messages/s" if "left" in link else ""
     told = f"{start} – {end}\n{number(carried)} messages/s{more}"
     return DrawnLink(at[start], at[end], carried, told, class_)
+
+
+# ---- how trees spread load and delay: the plan's own beside a random one, and what channels leave
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The ledger of trees, and the delays of arrivals: so many ``arrivals`` take each ``delay``."""
+
+    words: str
+    ledger: OverlayLedger
+    load: Floats
+    """messages per second of each broker"""
+    rates: Floats
+    """messages per second on each link, both ways"""
+    delay: Floats
+    arrivals: Floats
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """The plan's trees and a random tree for the same traffic; and the plan's with what is left.
+
+    ``left`` is what channels and direct unicast leave to brokers, without shortcuts of groups, but
+    with the delays of all deliveries on their own ways; None if they leave all. ``brokers`` and
+    ``links`` say what the numbers in the spreads mean, ``unknown`` what was assumed of latencies.
+    """
+
+    brokers: pa.Array
+    links: NDArray[np.int32]
+    own: Spread
+    random: Spread
+    left: Spread | None = None
+    unknown: tuple[str, ...] = ()
+
+
+def spreads(plan: StoredPlan, dataset: Path, bound: OverlayBound | None = None) -> Spreads:
+    """Count the plan's trees and a random tree, which is drawn with the plan's seed.
+
+    Arrivals are those at brokers, or in a plan of all layers deliveries to subscribers.
+    """
+    stored = read_overlay(plan, dataset)
+    problem, trees = stored.problem, stored.trees
+    chance = one_tree(random_tree(problem, plan.record.seed))
+    if bound is None:
+        passing, left = arriving(problem.routes), None
+    else:
+        passing, taken, less = bound.left(dataset, problem)
+        left = spread_of("this plan", less, trees, taken)
+    own = spread_of("this tree", problem, trees, delays(problem, trees, passing))
+    random = spread_of("a random tree", problem, chance, delays(problem, chance, passing))
+    return Spreads(problem.brokers, trees.links, own, random, left, unknown(problem, trees))
+
+
+def unknown(problem: OverlayProblem, trees: Trees) -> tuple[str, ...]:
+    """For how many links of the trees a latency was assumed, if others have one."""
+    timing = Timing(problem.size, problem.links, HOP)
+    assumed = int(timing.over_links(trees.links).assumed.sum()) if problem.timed else 0
+    if not assumed:
+        return ()
+    told = f"{assumed} of {len(trees.links)} links of this plan have no latency in the input"
+    return (f"{told}: {timing.assumed_ms:g} ms is assumed for each, the median of the others.",)
+
+
+def spread_of(words: str, problem: OverlayProblem, trees: Trees, taken: DelayCounts) -> Spread:
+    ledger = trees_ledger(problem, trees)
+    load, rates = ledger.processed / problem.seconds, ledger.link.sum(axis=1) / problem.seconds
+    return Spread(words, ledger, load, rates, taken.ms, taken.count)
+
+
+def delays(problem: OverlayProblem, trees: Trees, passing: Passages) -> DelayCounts:
+    """How long arrivals take on an idle network, on the trees alone."""
+    source, target = passing.source, passing.target
+    latency, taken = problem.latencies(trees.links), np.zeros(len(source))
+    near = [near_of(trees.links[member], problem.size) for member in trees.members]
+    order = np.argsort(source, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(source[order])) + 1):
+        for root in source[rows[:1]]:
+            number = trees.of[root]
+            far = distances(breadth_first(near[number], root), latency[trees.members[number]])
+            taken[rows] = far[target[rows]]
+    return delay_counts(taken, passing.arrivals)
