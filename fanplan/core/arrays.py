@@ -27,6 +27,14 @@ def starts_of(sizes: ArrayLike) -> Longs:
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
+def listed_by(keys: Ints | Longs, count: int) -> tuple[Longs, Longs]:
+    """Positions by their keys: those of key k are ``order[starts[k]:starts[k + 1]]``.
+
+    Keys are below ``count``. The result is starts and order.
+    """
+    return starts_of(np.bincount(keys, minlength=count)), np.argsort(keys, kind="stable")
+
+
 def places_among(keys: Longs, wanted: Longs) -> Longs:
     """Where each of the wanted keys stands first, NONE where it does not."""
     if not len(keys):

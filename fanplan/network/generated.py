@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs, Words
+from fanplan.core.arrays import Floats, Longs, Words, listed_by
 from fanplan.core.bits import pairs_of_bits, set_bit
 from fanplan.core.kernels import compiled
 from fanplan.network.brokers import Routes
@@ -34,8 +34,7 @@ def routes_of(
 ) -> tuple[Routes, Longs]:
     """Routes to the owners of matching subscriptions, ordered by source, and each one's route."""
     wanted = population.subscriptions
-    by_topic = np.argsort(wanted.topic, kind="stable")
-    first = np.searchsorted(wanted.topic[by_topic], np.arange(len(population.topics) + 1))
+    first, by_topic = listed_by(wanted.topic, len(population.topics))
     topic = population.advertisements.topic[sent.advertisement]
     reached, deliveries = match(
         sent.point, topic, first, wanted.lo[by_topic], wanted.hi[by_topic], owner[by_topic],

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Floats, Longs, starts_of
+from fanplan.core.arrays import NONE, Floats, Longs, listed_by, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.network.trees import Rooted
 
@@ -26,8 +26,7 @@ class Ways(NamedTuple):
 
 def ways_of(tail: Longs, head: Longs, length: Floats, nodes: int) -> Ways:
     """Directed links, sorted by their tails; link i is way i."""
-    order = np.argsort(tail, kind="stable")
-    starts = starts_of(np.bincount(tail, minlength=nodes))
+    starts, order = listed_by(tail, nodes)
     return Ways(starts, head[order], order, length[order])
 
 

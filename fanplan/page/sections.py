@@ -14,7 +14,7 @@ from fanplan.page.bars import waterfall
 from fanplan.page.content import Listing, Section
 from fanplan.page.material import Material, Told
 from fanplan.page.numbers import number
-from fanplan.page.saving import Saving, Step
+from fanplan.page.saving import Saving
 from fanplan.plan.stored import StoredPlan
 
 # ---- what is saved
@@ -38,14 +38,11 @@ def savings_section(layers: list[Told]) -> Section:
 def systems(saving: Saving) -> list[tuple[Any, ...]]:
     """Every system with its cost, dearest first."""
     known = [*saving.steps, *saving.beside, *([saving.least] if saving.least else [])]
+    naive, about = saving.naive.value, (saving.layer, saving.unit, saving.plan)
     return [
-        (step.words, step.value, of_naive(step, saving), saving.layer, saving.unit, saving.plan)
+        (step.words, step.value, round(100 * step.value / naive, 1) if naive else None, *about)
         for step in sorted(known, key=lambda step: -step.value)
     ]
-
-
-def of_naive(step: Step, saving: Saving) -> float | None:
-    return round(100 * step.value / saving.naive.value, 1) if saving.naive.value else None
 
 
 # ---- the input: rows kept and quarantined, and why
@@ -59,7 +56,9 @@ INPUT_LEAD = (
 
 def inputs_section(dataset: Path) -> Section:
     manifest = read_manifest(dataset)
-    listings = [table_listing(manifest)]
+    header = ("table", "rows", "kept", "quarantined")
+    rows = [(t.name, t.rows, t.kept, t.quarantined) for t in manifest.tables]
+    listings = [Listing("tables", "Tables", header, rows)]
     if any(table.quarantined for table in manifest.tables):
         listings.append(reason_listing(dataset))
     facts, notes = input_facts(manifest), manifest.notes
@@ -70,11 +69,6 @@ def input_facts(manifest: Manifest) -> list[tuple[str, Any]]:
     told = list(manifest.facts().items())
     quarantined = sum(table.quarantined for table in manifest.tables)
     return [("name", manifest.name or "–"), *told, ("rows in quarantine", quarantined)]
-
-
-def table_listing(manifest: Manifest) -> Listing:
-    rows = [(t.name, t.rows, t.kept, t.quarantined) for t in manifest.tables]
-    return Listing("tables", "Tables", ("table", "rows", "kept", "quarantined"), rows)
 
 
 def reason_listing(dataset: Path) -> Listing:
@@ -175,9 +169,6 @@ def glossary() -> list[tuple[str, str]]:
     """(word, meaning) from the rows of the table."""
     content = files("fanplan.page").joinpath("glossary.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in content.splitlines() if line.startswith("| ")]
-    return [(word.strip(), plain_words(meaning)) for word, meaning in rows[2:]]
-
-
-def plain_words(meaning: str) -> str:
-    """Without the marks of emphasis and code."""
-    return meaning.strip().replace("*", "").replace("`", "")
+    # Without the marks of emphasis and code.
+    plain = str.maketrans("", "", "*`")
+    return [(word.strip(), meaning.strip().translate(plain)) for word, meaning in rows[2:]]

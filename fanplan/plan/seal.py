@@ -16,12 +16,11 @@ RECORD = "plan.json"
 
 def file_hashes(folder: Path) -> dict[str, str]:
     """A hash of each Parquet file in the folder, by the name of its table."""
-    return {path.stem: file_hash(path) for path in sorted(folder.glob("*.parquet"))}
-
-
-def file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, _digest).hexdigest()
+    found = {}
+    for path in sorted(folder.glob("*.parquet")):
+        with path.open("rb") as file:
+            found[path.stem] = hashlib.file_digest(file, _digest).hexdigest()
+    return found
 
 
 def write_record(record: PlanRecord, folder: Path) -> None:

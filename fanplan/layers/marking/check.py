@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs, listed_by
 from fanplan.core.kernels import compiled
 from fanplan.layers.marking.problem.covers import BothCovers, Covers, read_covers
 from fanplan.layers.marking.problem.marking import MarkingProblem, SharedTree, SourceTrees
@@ -197,9 +197,7 @@ def walk_ways(problem: MarkingProblem, publish: Bools) -> Walked:
 
 def walk_sources(problem: MarkingProblem, trees: SourceTrees, publish: Bools) -> Walked:
     """From each subscriber up to each publisher. O(pairs of them × depth)."""
-    node = problem.head[trees.link]
-    entries = np.argsort(node, kind="stable")
-    ends = np.searchsorted(node[entries], np.arange(len(problem.nodes) + 1))
+    ends, entries = listed_by(problem.head[trees.link], len(problem.nodes))
     f = np.repeat(problem.published[trees.root], np.diff(trees.starts))
     return Walked(
         *climb_sources(publish, trees.link, trees.above, f, entries, ends, problem.subscribed)
@@ -268,7 +266,7 @@ def recount(problem: MarkingProblem, covers: BothCovers) -> tuple[Longs, tuple[L
         sides, work = source_sides(problem, problem.trees)
     links = np.arange(0, problem.size, 1 + work // MOST_NODES)
     roles = [
-        (many, by_home(own, len(problem.nodes)))
+        (many, listed_by(own.home, len(problem.nodes)))
         for many, own in zip((problem.published, problem.subscribed), covers, strict=True)
     ]
     found = np.zeros((2, len(links)), np.int64)
@@ -278,12 +276,6 @@ def recount(problem: MarkingProblem, covers: BothCovers) -> tuple[Longs, tuple[L
             many, (starts, rows) = roles[role]
             found[role, at] = joint(nodes, many, starts, rows, covers[role], marked)
     return links, (found[0], found[1])
-
-
-def by_home(covers: Covers, nodes: int) -> tuple[Longs, Longs]:
-    """Where the covered descriptors of each node are."""
-    rows = np.argsort(covers.home, kind="stable")
-    return np.searchsorted(covers.home[rows], np.arange(nodes + 1)), rows
 
 
 @compiled
@@ -305,8 +297,7 @@ def source_sides(problem: MarkingProblem, trees: SourceTrees) -> tuple[Sides, in
     """Roots of the trees that have a link, and all nodes below it in one of them."""
     end = ends_below(trees.above)
     root = np.repeat(trees.root, np.diff(trees.starts)).astype(np.int64)
-    order = np.argsort(trees.link, kind="stable")
-    first = np.searchsorted(trees.link[order], np.arange(problem.size + 1))
+    first, order = listed_by(trees.link, problem.size)
     head = problem.head[trees.link].astype(np.int64)
 
     def sides(link: int) -> tuple[Longs, Longs]:

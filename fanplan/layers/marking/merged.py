@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Ints, Longs, Words
+from fanplan.core.arrays import Ints, Longs, Words, listed_by
 from fanplan.core.bits import set_bit
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
@@ -49,8 +49,7 @@ def source_lost(
     place = np.full(len(problem.nodes), -1, np.int64)
     place[trees.root] = np.arange(len(trees.root))
     node = problem.head[trees.link]
-    entries = np.argsort(node, kind="stable")
-    ends = np.searchsorted(node[entries], np.arange(len(problem.nodes) + 1))
+    ends, entries = listed_by(node, len(problem.nodes))
     size = np.diff(trees.starts)[place[covers.published.home]].sum()
     depth = np.bincount(node, entry_depths(trees.above), minlength=len(problem.nodes))
     require_steps(size + depth[covers.subscribed.home].sum() + depth[covers.subscribed.nodes].sum())

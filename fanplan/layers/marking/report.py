@@ -35,11 +35,12 @@ def tell_marking(planned: ToldLayer) -> Told:
 
 
 def marking_saving(planned: ToldLayer, record: MarkingRecord) -> Saving:
+    counted = record.params.control_by == "one" and not record.params.prices.stored
     return Saving(
         name=planned.name,
         layer="Marking",
         plan=planned.folder,
-        unit="descriptors sent" if only_counted(record) else "price of descriptors",
+        unit="descriptors sent" if counted else "price of descriptors",
         steps=(
             Step("subscriptions everywhere", record.sub_everywhere),
             Step("this plan", record.cost),
@@ -47,11 +48,6 @@ def marking_saving(planned: ToldLayer, record: MarkingRecord) -> Saving:
         gains=("marking links",),
         beside=(Step("publications everywhere", record.pub_everywhere),),
     )
-
-
-def only_counted(record: MarkingRecord) -> bool:
-    """Whether descriptors are just counted."""
-    return record.params.control_by == "one" and not record.params.prices.stored
 
 
 def marking_facts(record: MarkingRecord) -> list[tuple[str, Any]]:
@@ -119,12 +115,9 @@ def node_descriptors(dataset: Path, raw: bool) -> dict[str, tuple[int, int]]:
     """How many each node has as publisher and as subscriber."""
     prefix = "raw_" if raw else ""
     columns = ("broker", f"{prefix}published", f"{prefix}subscribed")
-    return {
-        node: (published, subscribed)
-        for node, published, subscribed in (
-            tuple(row.values()) for row in read_stage(dataset, "descriptors", columns).to_pylist()
-        )
-    }
+    table = read_stage(dataset, "descriptors", columns)
+    node, *counts = (table[name].to_pylist() for name in columns)
+    return dict(zip(node, zip(*counts, strict=True), strict=True))
 
 
 def node_of(node: str, own: dict[str, tuple[int, int]]) -> DrawnBroker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -201,14 +202,6 @@ class AllocateParams(OverlayParams):
         return self.lcf if self.lcf is not None else (1.0 if self.stable else 0.75)
 
 
-def require_metrics(names: list[str]) -> None:
-    require_some(names, METRICS)
-
-
-def require_rankings(names: list[str]) -> None:
-    require_some(names, RANKINGS[1:])
-
-
 def require_some(names: list[str], known: tuple[str, ...]) -> None:
     for name in names:
         if name not in known:
@@ -231,7 +224,7 @@ COMMANDS = (
         timed=True,
         compare="overlap,random",
         compare_help="Trees to set beside the plan, such as overlap,hybrid",
-        comparable=require_metrics,
+        comparable=partial(require_some, known=METRICS),
         renamed=RENAMED,
     ),
     Command(
@@ -242,7 +235,7 @@ COMMANDS = (
         timed=True,
         compare="gli,gi,gig,baseline",
         compare_help="Rankings to set beside the plan, such as gli,gi",
-        comparable=require_rankings,
+        comparable=partial(require_some, known=RANKINGS[1:]),
         renamed=RENAMED,
     ),
 )

@@ -19,7 +19,7 @@ from fanplan.layers.overlay.published.similar import random_tree
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.simulated import read_overlay
 from fanplan.network.brokers import OverlayProblem
-from fanplan.network.carried import OverlayLedger, trees_ledger
+from fanplan.network.carried import OverlayLedger, ratio, trees_ledger
 from fanplan.network.dataset import sites_of
 from fanplan.network.latency import Timing
 from fanplan.network.trees import Trees, breadth_first, distances, near_of, one_tree
@@ -122,21 +122,14 @@ def overlay_facts(record: OverlayRecord) -> list[tuple[str, Any]]:
         ("trees", record.trees),
         ("clients", "where the workload has them" if record.clients == "given" else "allocated"),
         ("messages on links", ledger["link_messages"]),
-        ("per publication", part_of_whole(ledger["link_messages"], ledger["publications"])),
-        (f"mean delay, {record.latency}", part_of_whole(ledger["delay"], ledger["arrivals"])),
-        (
-            "processed only to forward",
-            percent(part_of_whole(ledger["forwarded"], ledger["processed"])),
-        ),
+        ("per publication", ratio(ledger["link_messages"], ledger["publications"])),
+        (f"mean delay, {record.latency}", ratio(ledger["delay"], ledger["arrivals"])),
+        ("processed only to forward", percent(ratio(ledger["forwarded"], ledger["processed"]))),
     ]
     if record.allocation:
         told += [("ranking of clients", record.allocating.ranking)]
         told += [("no allocation has fewer brokers than", record.allocation.bound)]
     return told
-
-
-def part_of_whole(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
 
 
 def broker_rows(
@@ -150,8 +143,11 @@ def broker_rows(
     links = plan.read("links", ("a", "b"))
     degree = Counter(links["a"].to_pylist()) + Counter(links["b"].to_pylist())
     clients = Counter(plan.read("clients", ("broker",))["broker"].to_pylist())
-    sites = {} if dataset is None else sites_by_name(dataset, [row["broker"] for row in brokers])
-    left = {}
+    sites, left = {}, {}
+    if dataset is not None:
+        site, names = sites_of(dataset, pa.array([row["broker"] for row in brokers], pa.string()))
+        places = zip(brokers, site.tolist(), strict=True)
+        sites = {row["broker"]: names[i].as_py() for row, i in places if i != NONE}
     if found and found.left:
         left = dict(zip(found.brokers.to_pylist(), found.left.load.tolist(), strict=True))
     for row in brokers:
@@ -160,12 +156,6 @@ def broker_rows(
         row |= {"site": sites[name]} if name in sites else {}
         row |= {"left": left[name]} if left else {}
     return sorted(brokers, key=lambda row: (-row["load"], row["broker"]))
-
-
-def sites_by_name(dataset: Path, brokers: list[str]) -> dict[str, str]:
-    """The site of each broker that has one."""
-    site, names = sites_of(dataset, pa.array(brokers, pa.string()))
-    return {b: names[i].as_py() for b, i in zip(brokers, site.tolist(), strict=True) if i != NONE}
 
 
 def link_rows(plan: StoredPlan, found: Spreads | None) -> list[dict[str, Any]]:
@@ -270,7 +260,11 @@ def tree_picture(
         "The tree" if trees == 1 else f"The links of {trees} trees",
         content,
         f"{LEFT if bound and 'left' in rows[0] else ''}{CAPTION}",
-        [*(legend(sites, inside) or [("broker", "broker")]), *over, *link_legend(sites)],
+        [
+            *(legend(sites, inside) or [("broker", "broker")]),
+            *over,
+            ("link", "link between sites" if sites else "link"),
+        ],
         zoom=True,
         wide=True,
     )
@@ -282,10 +276,6 @@ def legend(sites: list[str], inside: Mapping[str, int]) -> list[tuple[str, str]]
         return [("broker", f"brokers of {len(sites)} sites; colours come again")]
     told = [f"{site}, {inside[site]} channels inside" if inside else site for site in sites]
     return [(f"broker site{i}", words) for i, words in enumerate(told)]
-
-
-def link_legend(sites: list[str]) -> list[tuple[str, str]]:
-    return [("link", "link between sites" if sites else "link")]
 
 
 def site_class(site: str | None, sites: list[str]) -> str:

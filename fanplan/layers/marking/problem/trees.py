@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Bools, Floats, Longs, places_among
+from fanplan.core.arrays import NONE, Bools, Floats, Longs, listed_by, places_among
 from fanplan.core.errors import NAMED, InputError, Problem, similar
 from fanplan.layers.marking.problem.marking import (
     MarkedNetwork,
@@ -82,8 +82,7 @@ def given_problem(network: MarkedNetwork, trees: pa.Table) -> MarkingProblem:
     require_trees(network, root, child)
     links = directed(network) if network.links else any_links(parent, child, network.size)
     way = find_links(network, links, parent, child)
-    order = np.argsort(root, kind="stable")
-    ends = np.searchsorted(root[order], np.arange(network.size + 1))
+    ends, order = listed_by(root, network.size)
     wanted, found = network.subscribed > 0, []
     for publisher in np.flatnonzero(network.published).tolist():
         rows = order[ends[publisher] : ends[publisher + 1]]

@@ -87,16 +87,13 @@ def routing_of(network: MarkedNetwork, trees: str, given: pa.Table | None = None
         tree: Rooted = shortest_tree(root, ways, every)
         return tree.parent
 
-    root = core_position(network, core) if core else first_member(network)
+    # Without a core any node of the part of the network in which clients are.
+    members = (network.published > 0) | (network.subscribed > 0)
+    root = core_position(network, core) if core else int(np.argmax(members))
     reached = [root, *np.flatnonzero(parents(root) != NONE).tolist()]
     pose = (lambda world: shared_problem(world, core)) if core else source_problem
     pose(network)  # Refuses clients that cannot reach each other.
     return Routing(network, root if core else NONE, reached, reached, parents, pose)
-
-
-def first_member(network: MarkedNetwork) -> int:
-    """A node of the part of the network in which clients are."""
-    return int(np.argmax((network.published > 0) | (network.subscribed > 0)))
 
 
 def given_routing(network: MarkedNetwork, given: pa.Table | None) -> Routing:
