@@ -64,3 +64,13 @@ def similar(name: str, known: Sequence[str]) -> str:
 def shorten(text: str, limit: int = 40) -> str:
     """At most ``limit`` characters, for use inside a message."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """The text with a mark for each character that a terminal would obey instead of showing it."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def readable(name: str, limit: int = 24) -> str:
+    """A name that somebody chose, for use inside a sentence: printable and not too long."""
+    return printable(shorten(name, limit))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fanplan.core.errors import NAMED, InputError, Problem
+from fanplan.workload.space import Attribute, CategoryAttribute, NumberAttribute, Space
 
 INGEST_AGAIN = "Write the dataset again with `fanplan ingest`"
 
@@ -74,7 +75,8 @@ class Manifest:
 
     ``exact``: no region cuts a flow. ``parameters`` are the options to ingest it alike again.
     ``stages`` has the number of rows of each stage. ``key`` is a hash of what can be planned;
-    ``inputs`` of all that went in.
+    ``inputs`` of all that went in. ``spaces`` are those of the table ``topics``; none if the
+    dataset does not say.
     """
 
     key: str
@@ -90,6 +92,7 @@ class Manifest:
     stages: dict[str, int] = field(default_factory=dict)
     inputs: str = ""
     traffic: Traffic = Traffic()
+    spaces: tuple[Space, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -173,6 +176,7 @@ def read_manifest(dataset: Path) -> Manifest:
             inputs=str(content.get("inputs", "")),
             traffic=Traffic(**content.get("traffic", {})),
             stages={name: int(s["rows"]) for name, s in content.get("stages", {}).items()},
+            spaces=read_spaces(content),
         )
     except FileNotFoundError:
         raise InputError(Problem(str(dataset), "no manifest.json here", INGEST_AGAIN)) from None
@@ -189,6 +193,20 @@ def table_count(name: str, counts: dict[str, Any]) -> TableCount:
     rows, kept, quarantined = (int(counts[key]) for key in ("rows", "kept", "quarantined"))
     notes, key = tuple(counts.get("notes", ())), str(counts.get("key", ""))
     return TableCount(name, rows, kept, quarantined, notes, key)
+
+
+def read_spaces(content: dict[str, Any]) -> tuple[Space, ...]:
+    """The attributes of each space, in order."""
+    known = {name: read_attribute(name, a) for name, a in content.get("attributes", {}).items()}
+    return tuple(Space(tuple(known[name] for name in names)) for names in content.get("spaces", ()))
+
+
+def read_attribute(name: str, content: dict[str, Any]) -> Attribute:
+    if "values" in content:
+        return CategoryAttribute(name, tuple(map(str, content["values"])))
+    return NumberAttribute(
+        name, float(content["min"]), float(content["max"]), str(content.get("unit", ""))
+    )
 
 
 def stage_files(dataset: Path, stage: str) -> list[Path]:

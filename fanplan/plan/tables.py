@@ -10,12 +10,23 @@ PLAN_FLOWS = Table(
     "flows",
     "the flows that somebody wants",
     (
-        Column("flow", "string", "the topic, or topic[i,j,…] for a cell", required=True),
+        Column(
+            "flow",
+            "string",
+            "the topic; topic#… if there are several flows of it, topic[i,j,…] for a cell",
+            required=True,
+        ),
         Column("topic", "string", "its topic", required=True),
-        Column("cell", "integers", "cell number on each axis; null for a whole topic"),
+        Column(
+            "cell",
+            "integers",
+            "cell number on each axis; of an exact flow the four numbers of its audience's "
+            "signature; null for a whole topic",
+        ),
         Column("rate", "number", "how much is sent", unit="messages/s", required=True),
         Column("bytes_rate", "number", "how much is sent", unit="bytes/s", required=True),
         Column("audience_class", "integer", "flows with this number have one audience", True),
+        Column("description", "string", "what is in it and who wants it, in words", True),
     ),
     key=("flow",),
 )

@@ -56,9 +56,9 @@ def rows(folder: Path, table: str) -> list[tuple[Any, ...]]:
 def test_tables_of_a_per_flow_plan(dataset: Any, tmp_path: Path) -> None:
     folder = save_plan(plan_dataset(dataset, "round-robin"), dataset, tmp_path / "plan").folder
     assert rows(folder, "flows") == [
-        ("t0", "t0", None, 2.0, 20.0, 0),
-        ("t2[0,1]", "t2", [0, 1], 0.5, 5.0, 1),
-        ("t3", "t3", None, 3.0, 30.0, 0),
+        ("t0", "t0", None, 2.0, 20.0, 0, "all of it; 2 subscribers: s0 and s2"),
+        ("t2[0,1]", "t2", [0, 1], 0.5, 5.0, 1, "a part of it; 1 subscriber: s1"),
+        ("t3", "t3", None, 3.0, 30.0, 0, "all of it; 2 subscribers: s0 and s2"),
     ]
     assert rows(folder, "channel_flows") == [(0, "t0"), (1, "t2[0,1]"), (0, "t3")]
     assert rows(folder, "channel_subscribers") == [(0, "s0"), (0, "s2"), (1, "s1")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,8 @@ def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[s
         "rates": interest.rates,
         "traffic": interest.counts,
         "dimensions": description.dimensions,
+        "attributes": {name: asdict(a) for name, a in description.attributes.items()},
+        "spaces": [[a.name for a in space.attributes] for space in description.spaces],
         "tables": {
             name: {
                 "rows": run.sources[name].rows,

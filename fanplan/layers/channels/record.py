@@ -15,6 +15,7 @@ from pydantic import FiniteFloat
 
 from fanplan.core.arrays import Longs
 from fanplan.core.prices import Weights
+from fanplan.data.described import load_words
 from fanplan.data.interest import FLOW_COLUMNS, Rows
 from fanplan.data.reader import read_manifest, read_stage, stage_batches
 from fanplan.layers.channels.map import ChannelsSection, MapPairs
@@ -95,14 +96,15 @@ def write_channels(plan: ChannelsSection, dataset: Path, folder: Path) -> None:
     does not grow with the flows.
     """
     subscribers, seconds = subscriber_names(dataset), read_manifest(dataset).seconds
+    words = load_words(dataset)
     size = plan.flows if plan.rows == "flow" else plan.audience_classes
     channel_starts, unicast_starts = plan.map.assigned.starts(size), plan.map.unicast.starts(size)
     with ExitStack() as stack:
         flows, channel_flows, channel_subscribers, unicast = (
             stack.enter_context(parquet_writer(folder, table)) for table in CHANNEL_TABLES
         )
-        for rows, batch in planned_batches(dataset, plan.rows):
-            write(flows, flow_columns(batch, seconds))
+        for rows, batch in planned_batches(dataset, plan.rows, words.columns):
+            write(flows, [*flow_columns(batch, seconds), words.describe(batch)])
             for names, channels in expand(batch, rows, channel_starts, plan.map.assigned):
                 write(channel_flows, [channels, names])
             for names, numbers in expand(batch, rows, unicast_starts, plan.map.unicast):
@@ -117,10 +119,12 @@ def subscriber_names(dataset: Path) -> pa.Array:
     return table.sort_by("subscriber_id")["subscriber"].combine_chunks()
 
 
-def planned_batches(dataset: Path, rows: Rows) -> Iterator[tuple[Longs, pa.RecordBatch]]:
+def planned_batches(
+    dataset: Path, rows: Rows, beside: tuple[str, ...]
+) -> Iterator[tuple[Longs, pa.RecordBatch]]:
     """The flows that somebody wants in stored order, with each one's row in the map."""
-    planned = 0
-    for batch in stage_batches(dataset, "flows", FLOW_COLUMNS, BATCH_ROWS):
+    planned, columns = 0, tuple(dict.fromkeys((*FLOW_COLUMNS, *beside)))
+    for batch in stage_batches(dataset, "flows", columns, BATCH_ROWS):
         wanted = batch.filter(pc.greater_equal(batch["audience_class"], 0))
         classes = wanted["audience_class"].to_numpy().astype(np.int64)
         numbers = np.arange(planned, planned + len(wanted))
@@ -129,7 +133,7 @@ def planned_batches(dataset: Path, rows: Rows) -> Iterator[tuple[Longs, pa.Recor
 
 
 def flow_columns(batch: pa.RecordBatch, seconds: float) -> list[pa.Array]:
-    """Columns of the plan's ``flows``: rates for totals, no cell for a plain topic."""
+    """Columns of the plan's ``flows`` but for words: rates for totals, no cell for plain topics."""
     cell = batch["cell"]
     cell = pc.if_else(pc.equal(pc.list_value_length(cell), 0), pa.scalar(None, cell.type), cell)
     rate, bytes_rate = (pc.divide(batch[name], seconds) for name in ("messages", "bytes"))

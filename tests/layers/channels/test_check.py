@@ -190,6 +190,7 @@ def first(**changes: Any) -> Any:
         (first(audience_class=1), "flows: audience_class differs", "'t0'"),
         (first(topic="t2"), "flows: topic differs", "'t0'"),
         (first(cell=[0]), "flows: cell differs", "'t0'"),
+        (first(description="all of it"), "flows: description differs", "'t0'"),
         (
             lambda rows: [*rows[:1], rows[1] | {"cell": [0, 2]}, *rows[2:]],
             "cell differs",

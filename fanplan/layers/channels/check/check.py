@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.data.described import wanted_words
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
     Decisions,
@@ -26,6 +27,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, Missed, require_close
 from fanplan.plan.stored import StoredPlan
+from fanplan.plan.tables import PLAN_FLOWS
 
 UNWANTED, NEEDED, DOUBLE = 0, 1, 2
 
@@ -52,10 +54,11 @@ def check_channels(plan: StoredPlan, dataset: Path, findings: Findings) -> Misse
     """
     record, truth = plan.section(ChannelsRecord), read_channel_truth(dataset)
     check_channel_sizes(record, truth, findings)
-    check_flows(plan, truth, findings)
+    words = wanted_words(dataset)
+    check_flows(plan, truth, words, findings)
     decisions = read_decisions(plan, truth, findings)
     service = find_service(truth, decisions)
-    missed, unserved = check_served(truth, service, findings)
+    missed, unserved = check_served(truth, words, service, findings)
     check_channel_costs(record, truth, decisions, service, findings)
     warn_of_waste(record, truth, decisions, service, findings)
     return Missed(missed, unserved)
@@ -71,10 +74,11 @@ def check_channel_sizes(record: ChannelsRecord, truth: ChannelTruth, findings: F
         require_close(f"plan.json: {name}", getattr(record, name), value, 0.0, findings)
 
 
-def check_flows(plan: StoredPlan, truth: ChannelTruth, findings: Findings) -> None:
+def check_flows(
+    plan: StoredPlan, truth: ChannelTruth, words: pa.ChunkedArray, findings: Findings
+) -> None:
     """The plan's flows must be exactly the dataset's wanted flows, each once and unchanged."""
-    columns = ("flow", "topic", "cell", "rate", "bytes_rate", "audience_class")
-    table = plan.read("flows", columns)
+    table = plan.read("flows", tuple(column.name for column in PLAN_FLOWS.columns))
     axis = Axis("flow", truth.names)
     numbers = axis.number(table)
     unknown = table["flow"].filter(pa.array(numbers < 0)).to_pylist()
@@ -85,14 +89,15 @@ def check_flows(plan: StoredPlan, truth: ChannelTruth, findings: Findings) -> No
     for what, wrong in (("missing", times == 0), ("given twice", times > 1)):
         name_flows(f"flows: {what}", np.flatnonzero(wrong), truth, findings)
     known = table.filter(pa.array(numbers >= 0))
-    check_flow_columns(known, numbers[numbers >= 0], truth, findings)
+    own = truth.flows.append_column("description", words)
+    check_flow_columns(known, own, numbers[numbers >= 0], truth, findings)
 
 
 def check_flow_columns(
-    table: pa.Table, numbers: Ints, truth: ChannelTruth, findings: Findings
+    table: pa.Table, flows: pa.Table, numbers: Ints, truth: ChannelTruth, findings: Findings
 ) -> None:
-    """Topic, cell, rates and class of each flow must be the dataset's."""
-    own = truth.flows.take(pa.array(numbers))
+    """All that is told of a flow must be the dataset's."""
+    own = flows.take(pa.array(numbers))
     seconds = truth.manifest.seconds
     differs = {
         "topic": unequal(table["topic"], own["topic"]),
@@ -102,6 +107,7 @@ def check_flow_columns(
             table["bytes_rate"], pc.divide(own["bytes"], seconds), TOLERANCE, 0.0
         ),
         "audience_class": unequal(table["audience_class"], own["audience_class"]),
+        "description": unequal(table["description"], own["description"]),
     }
     for name, wrong in differs.items():
         name_flows(f"flows: {name} differs from the dataset", numbers[wrong], truth, findings)
@@ -213,7 +219,7 @@ def find_sorted(values: Ints, start: int, end: int, value: int) -> int:
 
 
 def check_served(
-    truth: ChannelTruth, service: Service, findings: Findings
+    truth: ChannelTruth, words: pa.ChunkedArray, service: Service, findings: Findings
 ) -> tuple[int, tuple[tuple[str, str], ...]]:
     """Every interested subscriber must be served: how many are not, and the first of them."""
     audiences = np.diff(truth.audience_starts)[truth.classes]
@@ -222,7 +228,11 @@ def check_served(
         (truth.names[int(flow)].as_py(), truth.subscribers[int(subscriber)].as_py())
         for flow, subscriber in service.unserved[:missed]
     )
-    examples = [f"flow {flow!r} for subscriber {subscriber!r}" for flow, subscriber in unserved]
+    told = [words[int(flow)].as_py() for flow in service.unserved[:missed, 0]]
+    examples = [
+        f"flow {flow!r} for subscriber {subscriber!r} ({what})"
+        for (flow, subscriber), what in zip(unserved, told, strict=True)
+    ]
     findings.violate("not served", missed, examples)
     return missed, unserved
 

@@ -6,7 +6,9 @@ a plan folder.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from fanplan.core.arrays import Bytes, Ints, Longs
 from fanplan.core.ledger import Ledger
 from fanplan.data.contracts import CLASSES
+from fanplan.data.described import load_words
 from fanplan.data.ingest.store import escaped
 from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
@@ -148,7 +152,7 @@ def write_tables(spark: SparkSession, decided: DecidedOnSpark, dataset: Path, ou
     wanted = flows.filter("audience_class >= 0")
     classes = spark.read.schema(COLUMNS).parquet(escaped(decided.folder / TABLE))
     tables = {
-        "flows": plan_flows(wanted, read_manifest(dataset).seconds),
+        "flows": plan_flows(with_words(wanted, dataset), read_manifest(dataset).seconds),
         "channel_flows": exploded(classes, "channels", "channel")
         .join(wanted, on="audience_class", how="inner")
         .select("channel", "flow"),
@@ -197,7 +201,20 @@ def plan_flows(wanted: DataFrame, seconds: float) -> DataFrame:
         (F.col("messages") / seconds).alias("rate"),
         (F.col("bytes") / seconds).alias("bytes_rate"),
         "audience_class",
+        "description",
     )
+
+
+def with_words(flows: DataFrame, dataset: Path) -> DataFrame:
+    """Flows with their descriptions; a task reads what these are made from."""
+    schema = T.StructType([*flows.schema, T.StructField("description", T.StringType())])
+    return flows.mapInArrow(partial(_described, dataset), schema)
+
+
+def _described(dataset: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    words = load_words(dataset)
+    for batch in batches:
+        yield batch.append_column("description", words.describe(batch))
 
 
 def write_members(decided: DecidedOnSpark, dataset: Path, out: Path) -> None:
