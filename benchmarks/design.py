@@ -15,6 +15,10 @@ control messages, and descriptors. What a system lacks is done the naive way:
 - groups: Zhang and Hu (2005), groups by members × messages on the random tree.
 - marking: Ge et al. (2002), links of the random tree are marked; else as routing.
 - sequential: all of Fanplan's layers one after the other. joint: `fanplan.design`.
+
+Flows are exact: a topic and an audience. The genetic method alone needs cells, and gets an atomic
+grid. Where topics have attributes, the joint design is also made for every kind of grid, and shown
+with the share of received messages that nobody asked for.
 """
 
 from __future__ import annotations
@@ -132,9 +136,10 @@ QUICK = (
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A dataset, what delivery in it is limited to, and who can be reached by which channel."""
+    """A dataset, the same in atomic cells, and what delivery in it is limited to."""
 
     dataset: fanplan.Dataset
+    cells: fanplan.Dataset
     params: DeliveryParams
     seed: int
 
@@ -272,7 +277,7 @@ def paper_genetic(world: World) -> Row:
     cheap = replace(world.params, entries=0)
     total = judge_delivery(problem, cheap, one_channel(problem, cheap))
     parts, near = total.ledger.parts(prices), 0.0
-    subscriptions = load_subscriptions(world.dataset.path)
+    subscriptions = load_subscriptions(world.cells.path)
     for z in range(problem.domains):
         here = within(subscriptions, problem.domain[problem.home] == z)
         wishes = GeneticParams(channels=min(world.params.channels, here.interest.flow_count))
@@ -356,29 +361,52 @@ class Measured:
     subscribers: int
     rows: tuple[Row, ...]
     seconds: float
+    grids: tuple[GridRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """The joint design with one kind of flows: what it costs, and what is received in vain."""
+
+    grid: str
+    flows: int
+    cost: float
+    unwanted: float
 
 
 def measure(case: Case, data: Path, seed: int) -> Measured:
     dataset = made(case, data, seed)
     limits = case.limits
     params = DeliveryParams(**limits)
-    world = World(dataset, params, seed)
+    world = World(dataset, made(case, data, seed, "atomic"), params, seed)
     rows = list(systems(world))
     ours, seconds = designed(world, limits)
     interest = world.random.interest
     size = interest.size, len(interest.subscribers)
-    return Measured(case, *size, (*rows, *ours), seconds)
+    grids = tuple(on_grids(case, data, seed)) if dataset.manifest.dimensions else ()
+    return Measured(case, *size, (*rows, *ours), seconds, grids)
 
 
-def made(case: Case, data: Path, seed: int) -> fanplan.Dataset:
+def on_grids(case: Case, data: Path, seed: int) -> Iterator[GridRow]:
+    for grid in ("exact", "atomic", "quantile", "uniform"):
+        dataset = made(case, data, seed, grid)
+        plan = fanplan.design(dataset, seed=seed, **case.limits)
+        ledgers = [s.ledger for s in plan.sections if s.layer == "channels"]
+        unwanted = ledgers[0].received_unwanted / max(ledgers[0].received, 1.0)
+        cost = plan.summary()["steps"][-1]["cost"]
+        yield GridRow(grid, dataset.manifest.stages["flows"], cost, unwanted)
+
+
+def made(case: Case, data: Path, seed: int, grid: str = "exact") -> fanplan.Dataset:
     """The dataset of a case, generated and ingested unless it is there."""
-    workload, out = data / case.folder, data / f"{case.folder}.dataset"
+    workload, out = data / case.folder, data / f"{case.folder}.{grid}"
     if not out.exists():
         if not workload.exists():
             fanplan.generate(
                 case.kind, workload, publications=case.publications, seed=seed, **case.sizes
             )
-        fanplan.ingest(workload, out)
+        cells = {"cells": 16} if grid in ("quantile", "uniform") else {}
+        fanplan.ingest(workload, out, grid=grid, **cells)
     return fanplan.open_dataset(out)
 
 
@@ -394,6 +422,16 @@ def show(found: Measured) -> None:
               f"{row.cost / last:>8.3f} {share:>8} {row.entries:>8,}", flush=True)  # fmt: skip
 
 
+def show_grids(found: Measured) -> None:
+    """Exact flows beside grids, which cost what nobody asked for."""
+    if found.grids:
+        print(f"{'flows':<12} {'number':>14} {'joint cost':>14} {'/ exact':>8} unwanted")
+    for row in found.grids:
+        ratio = row.cost / found.grids[0].cost
+        print(f"{row.grid:<12} {row.flows:>14,} {row.cost:>14,.0f} {ratio:>8.3f} "
+              f"{row.unwanted:>8.1%}", flush=True)  # fmt: skip
+
+
 def conclude(results: list[Measured]) -> None:
     """Joint beside sequential and beside the best system of a paper, on every workload."""
     print(f"\n{'workload':<32} {'joint below sequential':>22} {'below the best paper':>22}")
@@ -407,7 +445,8 @@ def conclude(results: list[Measured]) -> None:
 def as_json(found: Measured) -> dict[str, Any]:
     rows = [vars(row) | {"unicast": None if np.isnan(row.unicast) else row.unicast}
             for row in found.rows]  # fmt: skip
-    return vars(found) | {"case": vars(found.case), "rows": rows}
+    grids = [vars(row) for row in found.grids]
+    return vars(found) | {"case": vars(found.case), "rows": rows, "grids": grids}
 
 
 def main() -> None:
@@ -426,6 +465,7 @@ def main() -> None:
             if case.name in options.only:
                 results.append(measure(case, data, options.seed))
                 show(results[-1])
+                show_grids(results[-1])
     conclude(results)
     if options.json:
         options.json.write_text(json.dumps([as_json(found) for found in results], indent=2))
