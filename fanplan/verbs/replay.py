@@ -13,8 +13,9 @@ from fanplan.layers.registry import first_able, load_plan
 def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Outcome:
     """Send every publication of the dataset through a stored plan, on Spark.
 
-    Channels are replayed on the dataset they were made for; groups on any with the same brokers; a
-    plan with all layers on any whose cells are the same parts of spaces. Of a plan that has a
+    Exact flows are replayed on any dataset: what the plan has no flow for takes the default way.
+    Groups are replayed on any with the same brokers, cells where they are the same parts of spaces,
+    all else on the dataset it was planned for. Of a plan that has a
     marking alone, its marks are held against the descriptors of the dataset.
     """
     play = first_able(load_plan(Path(plan)), lambda layer: layer.replay)
