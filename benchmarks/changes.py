@@ -70,6 +70,7 @@ def between(problem: InterestProblem, old: ChannelMap, new: ChannelMap) -> Chann
         problem.indptr,
         problem.audience,
         problem.subscribers,
+        problem.messages * problem.audience_sizes,
     )
     return world_between(truth, sent(problem, old), sent(problem, new), known=True)
 

@@ -206,7 +206,7 @@ class Source:
     def uses(self) -> dict[Name, set[Name]]:
         """For each name at the top of a module those that its definition uses."""
         return {
-            (module.name, name): {self.origin(used) for used in self._used(module, statements)}
+            (module.name, name): {self.origin(used) for used in self.used(module, statements)}
             for module in self.modules.values()
             for name, statements in module.definitions.items()
         } | self._registered()
@@ -216,7 +216,7 @@ class Source:
         found: dict[Name, set[Name]] = {}
         for module in (self.modules[name] for name in REGISTRY if name in self.modules):
             for name, statements in module.definitions.items():
-                used = {self.origin(each) for each in self._used(module, statements)}
+                used = {self.origin(each) for each in self.used(module, statements)}
                 nodes = (node for statement in statements for node in ast.walk(statement))
                 parts = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
                 found[module.name, name] = used | set(self._in_layers(parts))
@@ -240,10 +240,11 @@ class Source:
             name = target or name
         return name
 
-    def _used(self, module: Module, statements: Iterable[ast.stmt]) -> Iterator[Name]:
+    def used(self, module: Module, nodes: Iterable[ast.AST]) -> Iterator[Name]:
+        """Names of the package that some code of a module uses."""
         targets = {each.alias: self.target(each) for each in module.imports}
-        for statement in statements:
-            for node in ast.walk(statement):
+        for each in nodes:
+            for node in ast.walk(each):
                 if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                     target = targets.get(node.value.id)
                     if target and not target[1]:

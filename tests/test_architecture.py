@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
+from calls import Calls
 from structure import BELOW, LAYERS, PACKAGE, Module, Name, Source, branches, in_cycles
 
 # From the bottom up: a module imports from rows before its own and from its own folder. Layers and
@@ -66,6 +68,22 @@ LIBRARIES = {
 # A check shares no code with what made the plan: neither its roles nor the trees of the search.
 MAKING = {"search", "published", "ledger", "build"}
 CARRYING = {f"{PACKAGE}.network.trees", f"{PACKAGE}.network.carried"}
+# Where it may call: what reads questions and plans, in layers and beneath, and the verb itself.
+PROVING = {
+    "check",
+    "record",
+    "params",
+    "problem",
+    "read",
+    "recount",
+    "map",
+    "cells",
+    "bound",
+    "layer",
+}
+BENEATH = {"core", "workload", "boxes", "data", "network", "plan", "layers", "verbs.check"}
+
+VERB = f"{PACKAGE}.verbs.check"
 
 HEAVY = ("pyspark", "numba", "pandas", "scipy", "pyarrow")
 
@@ -138,21 +156,91 @@ def test_checks_import_nothing_that_makes_plans() -> None:
     held(found, CHECKS_IMPORT)
 
 
-def test_checks_call_nothing_that_makes_plans() -> None:
-    modules = source().modules
-    reached = called(name for name in source().uses if modules[name[0]].role == "check")
-    held((name for name in reached if is_making(modules[name[0]])), CHECKS_CALL)
+def test_checks_call_nothing_but_what_reads_and_proves() -> None:
+    found = {name for name in called_by_checks(source()) if not is_proving(source(), name)}
+    assert sorted(found) == []
 
 
-def called(starts: Iterable[Name]) -> set[Name]:
-    """All names that some names use, directly or through others."""
-    found = set(starts)
-    ahead = list(found)
-    while ahead:
-        more = source().uses.get(ahead.pop(), set()) - found
-        found |= more
-        ahead.extend(more)
-    return found
+def called_by_checks(tree: Source) -> set[Name]:
+    """What the checks of layers are made of and call, and what the verb calls around them."""
+    calls = Calls(tree)
+    for module in tree.modules.values():
+        if module.role == "check":
+            for name in module.definitions:
+                calls.add((module.name, name))
+        for statement in module.definitions["LAYER"] if module.role == "layer" else ():
+            calls.follow(module, part_of_contract(statement, "check"))
+    if VERB in tree.modules:
+        calls.add((VERB, "check_plan"))
+    return calls.found
+
+
+def part_of_contract(statement: ast.stmt, part: str) -> Iterator[ast.expr]:
+    """What a layer fills into the contract there."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.keyword) and node.arg == part:
+            yield node.value
+
+
+def is_proving(tree: Source, name: Name) -> bool:
+    module = tree.modules[name[0]]
+    if module.layer:
+        return module.role in PROVING
+    return name[0] not in CARRYING and any(at_home(module, (place,)) for place in BENEATH)
+
+
+def test_what_searches_has_trees_of_its_own() -> None:
+    walks = f"{PACKAGE}.plan.walks"
+    held({(a.name, b.name) for a, b in pairs() if a.role in MAKING and b.name == walks}, set())
+
+
+TOY = {
+    "groups/check": """
+        from fanplan.layers.groups.bound import GroupsBound
+        from fanplan.layers.groups.read import Reader
+        def check(bound: GroupsBound) -> None:
+            Reader().rows(bound.possible())
+        """,
+    "groups/read": """
+        from fanplan.layers.groups.search import choose, weigh
+        class Reader:
+            def rows(self, found): return choose(found)
+            def never(self): return weigh()
+        """,
+    "groups/bound": """
+        from typing import Protocol
+        class GroupsBound(Protocol):
+            def possible(self): ...
+            def now(self): ...
+        """,
+    "delivery/bound": """
+        from fanplan.layers.groups.search import seek, weigh
+        class Bound:
+            def possible(self): return seek()
+            def now(self): return weigh()
+        class Other:
+            def possible(self): return weigh()
+        """,
+    "groups/search": """
+        def choose(found): return found
+        def seek(): return 1
+        def weigh(): return 2
+        """,
+    "__init__": "",
+}
+
+
+def test_calls_are_followed_through_methods_and_what_is_handed_over(tmp_path: Path) -> None:
+    for name, text in TOY.items():
+        file = tmp_path / PACKAGE / "layers" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(dedent(text))
+    toy = Source(tmp_path)
+    found = called_by_checks(toy)
+    assert {(module, name) for module, name in found if not is_proving(toy, (module, name))} == {
+        (f"{PACKAGE}.layers.groups.search", name) for name in ("choose", "seek")
+    }
+    assert not [name for _, name in found if name in ("Reader.never", "Bound.now")]
 
 
 def test_one_place_replaces_files_and_folders() -> None:
@@ -223,18 +311,7 @@ UPWARDS: set[tuple[str, str]] = set()
 CYCLES: set[tuple[str, str]] = set()
 STRAY_LIBRARIES: set[tuple[str, str]] = set()
 CHECKS_IMPORT: set[tuple[str, str]] = set()
-# The checks of a marking and of a delivery count what their problem says of a network, and that
-# problem is read by code that hangs up trees. The proof itself walks trees of its own, plan/walks.
-CHECKS_CALL: set[tuple[str, str]] = {
-    ("network.trees", "Near"),
-    ("network.trees", "Rooted"),
-    ("network.trees", "breadth_first"),
-    ("network.trees", "depths"),
-    ("network.trees", "downward"),
-    ("network.trees", "hang"),
-    ("network.trees", "near_of"),
-    ("network.trees", "sums_below"),
-}
+
 # Inside of what is written aside: parts of a stage find their place, files their ending.
 RENAMES: set[tuple[str, str]] = {("data.ingest.store", "rename"), ("data.synthesis", "rename")}
 PARAMS_IMPORT: set[tuple[str, str]] = set()

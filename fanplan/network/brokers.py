@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +60,19 @@ class Links:
     cost: Floats
     assumed: Bools | None = None
     timed: bool = True
+
+
+class Rooted(NamedTuple):
+    """A tree hung up at a root: ``order`` lists its brokers, parents first, the root before all.
+
+    Per broker: ``parent``, ``link`` (the position of the link to the parent) and ``depth`` in
+    links. The root has no parent and no link: NONE. Brokers outside have NONE in all three.
+    """
+
+    order: Ints
+    parent: Ints
+    link: Ints
+    depth: Ints
 
 
 @dataclass(frozen=True, eq=False)

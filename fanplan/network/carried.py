@@ -11,8 +11,8 @@ import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.network.brokers import OverlayProblem, Routes
-from fanplan.network.trees import Rooted, Trees, distances, hang_all
+from fanplan.network.brokers import OverlayProblem, Rooted, Routes
+from fanplan.network.trees import Trees, distances, hang_all
 
 
 class Counts:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Floats, Longs, listed_by, starts_of
 from fanplan.core.kernels import compiled
-from fanplan.network.trees import Rooted
+from fanplan.network.brokers import Rooted
 
 
 class Ways(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 from fanplan.core.arrays import NONE, Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
+from fanplan.network.brokers import Rooted
 
 
 class Tree(NamedTuple):
@@ -64,19 +65,6 @@ def tree_of_parents(parent: Ints) -> Tree:
 
 
 # ---- hung up
-
-
-class Rooted(NamedTuple):
-    """A tree hung up at a root: ``order`` lists its brokers, parents first, the root before all.
-
-    Per broker: ``parent``, ``link`` (the position of the link to the parent) and ``depth`` in
-    links. The root has no parent and no link: NONE. Brokers outside have NONE in all three.
-    """
-
-    order: Ints
-    parent: Ints
-    link: Ints
-    depth: Ints
 
 
 class Near(NamedTuple):

@@ -1,6 +1,7 @@
-"""The proof's own trees: parents and depths by passes over links, for checks alone.
+"""Trees of what is read: of the question that a plan answers, and of the plan that is proved.
 
-It shares nothing with the trees of `network`, which planners use, so that a mistake there shows.
+It shares nothing with the trees of `network`, which decide and count costs, so that a mistake there
+shows in a check. What searches does not import it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 
 
@@ -77,6 +78,29 @@ def passes(a: Ints, b: Ints, brokers: int) -> tuple[Ints, Ints]:
                 parent[y], depth[y] = x, depth[x] + 1
                 grown = True
     return parent, depth
+
+
+@compiled
+def descend(root: int, parent: Ints) -> tuple[Ints, Ints]:
+    """What hangs below a root by each one's parent, parents first, and depths; NONE if it does not.
+
+    Children of a broker come by their positions. O(brokers).
+    """
+    starts = np.zeros(len(parent) + 1, np.int64)
+    for above in parent[parent >= 0]:
+        starts[above + 1] += 1
+    starts = np.cumsum(starts)
+    order, depth = np.empty(len(parent), np.int32), np.full(len(parent), NONE, np.int32)
+    below = np.argsort(parent, kind="mergesort")[len(parent) - starts[-1] :]
+    order[0], depth[root] = root, 0
+    found, at = 1, 0
+    while at < found:
+        here = order[at]
+        for child in below[starts[here] : starts[here + 1]]:
+            order[found], depth[child] = child, depth[here] + 1
+            found += 1
+        at += 1
+    return order[:found], depth
 
 
 @compiled

@@ -16,8 +16,8 @@ import numpy as np
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
-from fanplan.network.brokers import Routes
-from fanplan.network.trees import Rooted, hang_tree
+from fanplan.network.brokers import Rooted, Routes
+from fanplan.network.trees import hang_tree
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from fanplan.layers.delivery.search.joint import joint_delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.problem.trees import hung_at
 from fanplan.layers.marking.problem.covers import uncovered
-from fanplan.layers.marking.problem.dataset import overlay_tree
+from fanplan.layers.marking.problem.dataset import tree_table
 from fanplan.layers.marking.problem.marking import MarkedNetwork
 from fanplan.layers.marking.problem.trees import given_shared_problem
 from fanplan.layers.marking.search.marking import exact_marking
@@ -31,6 +31,7 @@ from fanplan.layers.overlay.published.similar import random_tree
 from fanplan.layers.overlay.search.improve import improved_tree
 from fanplan.layers.overlay.search.judge import ImproveParams
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
+from fanplan.network.trees import hang
 
 BROKERS = 8
 SUBSCRIBERS = 24
@@ -134,7 +135,7 @@ def deliver(draw: np.random.Generator) -> None:
 
 def mark(draw: np.random.Generator) -> None:
     """Marks on the tree."""
-    table = overlay_tree(NAMES, TREE)
+    table = tree_table(NAMES, hang(TREE, 0, BROKERS).parent)
     published, subscribed = draw.integers(1, 9, (2, BROKERS))
     exact_marking(given_shared_problem(MarkedNetwork(NAMES, published, subscribed), table))
 

@@ -68,7 +68,7 @@ class Plain:
         numbers = sorted(self.boxes)
         lo = np.array([self.boxes[b][0] for b in numbers]).reshape(len(numbers), self.axes)
         hi = np.array([self.boxes[b][1] for b in numbers]).reshape(len(numbers), self.axes)
-        inside = ((lo <= x[:, None]) & (x[:, None] < hi)).all(axis=2)
+        inside = np.all((lo <= x[:, None]) & (x[:, None] < hi), axis=2)
         return [[numbers[i] for i in np.flatnonzero(row)] for row in inside]
 
     def indexed(self, x: np.ndarray) -> list[list[int]]:

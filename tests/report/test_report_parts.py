@@ -75,8 +75,9 @@ def truth_of(wanted: np.ndarray) -> ChannelTruth:
     classes = np.arange(flows, dtype=np.int32)
     audience = np.nonzero(wanted)[1].astype(np.int32)
     subscribers = pa.array([f"s{i}" for i in range(people)])
+    copies = np.diff(starts).astype(np.float64)
     return ChannelTruth(
-        manifest, pa.table({}), names, ones, ones, classes, starts, audience, subscribers
+        manifest, pa.table({}), names, ones, ones, classes, starts, audience, subscribers, copies
     )
 
 

@@ -193,8 +193,10 @@ def used_brokers(layer: OverlaySection, brokers: pa.Array) -> Ints:
 
 def marked_overlay(layer: OverlaySection) -> MarkedOverlay:
     """The tree of an overlay, hung at its first broker, and its clients if they were allocated."""
-    from fanplan.layers.marking.problem.dataset import MarkedOverlay, overlay_tree
+    from fanplan.layers.marking.problem.dataset import MarkedOverlay, tree_table
+    from fanplan.network.trees import hang
 
-    tree = overlay_tree(layer.tables["brokers"]["broker"].combine_chunks(), layer.trees.links)
+    names = layer.tables["brokers"]["broker"].combine_chunks()
+    tree = tree_table(names, hang(layer.trees.links, 0, len(names)).parent)
     allocated = layer.record.clients == "allocated"
     return MarkedOverlay(tree, layer.tables["clients"] if allocated else None)

@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.delivery.problem import client_homes, nearest_brokers
 from fanplan.layers.delivery.read import domains_of
-from fanplan.layers.groups.carried import group_keys
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import SharedTrees
-from fanplan.layers.groups.read import StoredGroups, read_groups
+from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups
 from fanplan.layers.overlay.simulated import read_trees
 from fanplan.network.brokers import Routes
 from fanplan.network.trees import Trees

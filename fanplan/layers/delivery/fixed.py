@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from fanplan.data.dataset import Dataset, PathLike
     from fanplan.layers.channels.map import ChannelMap
     from fanplan.layers.delivery.problem import DeliveryProblem
-    from fanplan.layers.groups.carried import GroupKey
     from fanplan.layers.groups.problem.groups import BrokerTrees
+    from fanplan.layers.groups.read import GroupKey
     from fanplan.layers.marking.record import MarkingSection
     from fanplan.layers.overlay.record import OverlaySection
     from fanplan.plan.stored import StoredPlan
@@ -87,8 +87,7 @@ def fixed_channels(
 
 def fixed_groups(plan: StoredPlan, problem: DeliveryProblem) -> frozenset[GroupKey]:
     """What tells the groups of a plan apart; its trees must be those that are planned on."""
-    from fanplan.layers.groups.carried import group_keys
-    from fanplan.layers.groups.read import read_groups
+    from fanplan.layers.groups.read import group_keys, read_groups
 
     stored = read_groups(plan, problem.brokers)
     root = stored.trees.root[stored.tree]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import Bools, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Ints, Longs
 from fanplan.layers.channels.map import MapPairs
 from fanplan.layers.delivery.problem import DeliveryProblem, expanded
 from fanplan.network.brokers import Routes
+from fanplan.plan.walks import added_up
 
 
 def recounted_routes(
@@ -62,8 +63,23 @@ def spread_over_parcels(
     other, domain = values_of_parcels(problem, heard // width, heard % width, direct)
     root = problem.trees.root[problem.tree[other]]
     foreign = problem.domain[root] != domain
-    gateway = problem.gateways[problem.tree[other[foreign]], domain[foreign]]
+    gateway = own_gateways(problem)[problem.tree[other[foreign]], domain[foreign]]
     return np.concatenate((parcel, other[foreign])), np.concatenate((end, gateway))
+
+
+def own_gateways(problem: DeliveryProblem) -> Ints:
+    """Trees × domains: the broker nearest to the root, of equals the first; NONE without any."""
+    trees, inside = problem.trees, problem.trees.parent != NONE
+    inside[np.arange(len(trees.root)), trees.root] = True
+    hops = np.where(
+        inside, added_up(trees.parent, np.ones_like(trees.parent)), len(problem.brokers)
+    )
+    found = np.full((len(trees.root), problem.domains), NONE, np.int32)
+    for domain in np.unique(problem.domain[problem.domain != NONE]):
+        brokers = np.flatnonzero(problem.domain == domain)
+        nearest = brokers[np.argmin(hops[:, brokers], axis=1)]
+        found[:, domain] = np.where(inside[:, brokers].any(axis=1), nearest, NONE)
+    return found
 
 
 def values_of_parcels(

@@ -20,10 +20,9 @@ from fanplan.layers.delivery.legs import SentOn, by_last_hops, legs_to_people, s
 from fanplan.layers.delivery.problem import DeliveryProblem, client_homes
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import recounted_routes
-from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.read import read_groups
+from fanplan.layers.groups.read import group_keys, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.groups.simulated import brokers_of, group_ways, groups_agreement, timing_of
 from fanplan.layers.overlay.record import OverlayRecord

@@ -13,14 +13,11 @@ from fanplan.layers.groups.cells import on_grid, read_stored_cells, topic_names
 from fanplan.layers.groups.problem.build import require_entering
 from fanplan.layers.groups.problem.grid import read_group_grid
 from fanplan.layers.groups.problem.groups import GroupsProblem
-from fanplan.layers.groups.read import StoredGroups, read_groups
+from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import ordered_routes, read_brokers, read_routes, routes_of
 from fanplan.plan.stored import StoredPlan
-
-GroupKey = tuple[int, bytes]
-"""Tells groups apart: a tree, or its root, and the members."""
 
 COLUMNS = ("cell", "source", "destinations", "messages", "deliveries")
 
@@ -87,16 +84,6 @@ def route_trees(stored: StoredGroups, routes: Routes) -> Ints:
     tree = stored.trees.of(routes.source)
     require_entering(stored.brokers, stored.trees, routes, tree)
     return tree
-
-
-def group_keys(tree: Ints, starts: Longs, members: Ints) -> list[GroupKey]:
-    """What tells groups apart: the tree and the members of each."""
-    ends = zip(tree.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-    return [(on, members[first:last].tobytes()) for on, first, last in ends]
-
-
-def stored_keys(stored: StoredGroups) -> list[GroupKey]:
-    return group_keys(stored.tree, stored.starts, stored.member.astype(np.int32))
 
 
 # ---- who is missed

@@ -13,6 +13,9 @@ from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.stored import StoredPlan
 
+GroupKey = tuple[int, bytes]
+"""Tells groups apart: a tree, or its root, and the members."""
+
 
 @dataclass(frozen=True, eq=False)
 class Entries:
@@ -133,3 +136,13 @@ class Reader:
     def wrong(self, what: str) -> InputError:
         remedy = "See what `fanplan check` says of the plan"
         return InputError(Problem(str(self.plan.folder), what, remedy))
+
+
+def group_keys(tree: Ints, starts: Longs, members: Ints) -> list[GroupKey]:
+    """What tells groups apart: the tree and the members of each."""
+    ends = zip(tree.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    return [(on, members[first:last].tobytes()) for on, first, last in ends]
+
+
+def stored_keys(stored: StoredGroups) -> list[GroupKey]:
+    return group_keys(stored.tree, stored.starts, stored.member.astype(np.int32))

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from fanplan.layers.marking.params import OVERLAY
-from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking, overlay_tree
+from fanplan.layers.marking.problem.dataset import MarkedOverlay, load_marking, tree_table
 from fanplan.layers.marking.problem.marking import MarkingProblem
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.stored import StoredPlan
+from fanplan.plan.walks import passes
 
 
 def stored_problem(plan: StoredPlan, dataset: Path) -> MarkingProblem:
@@ -29,10 +30,12 @@ def stored_overlay(plan: StoredPlan) -> MarkedOverlay:
 
 
 def stored_tree(plan: StoredPlan) -> pa.Table:
-    """The links of the plan's overlay as a tree. O(links × log links)."""
+    """The links of the plan's overlay as a tree."""
     links = [column.to_pylist() for column in plan.read("links", ("a", "b")).columns]
     brokers = plan.read("brokers", ("broker",))["broker"].to_pylist()
     names = sorted({*brokers, *links[0], *links[1]})
     place = {name: at for at, name in enumerate(names)}
     ends = [[place[name] for name in column] for column in links]
-    return overlay_tree(pa.array(names, pa.string()), np.array(ends, np.int32).T)
+    one, other = np.array(ends, np.int32)
+    parent, _ = passes(one, other, len(names))
+    return tree_table(pa.array(names, pa.string()), parent)

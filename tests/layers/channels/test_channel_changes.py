@@ -80,6 +80,7 @@ class Two:
             audience.starts,
             audience.right,
             pa.array([f"s{i}" for i in range(users)]),
+            self.messages * self.wants.sum(axis=1),
         )
         before, after = (
             SentByPlan(Decisions(*map(relation, plan)), ("",) * size, np.zeros(0, np.int64))

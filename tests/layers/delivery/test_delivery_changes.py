@@ -143,6 +143,7 @@ def truth_of(problem: DeliveryProblem) -> ChannelTruth:
         interest.indptr,
         interest.audience,
         interest.subscribers,
+        interest.messages * interest.audience_sizes,
     )
 
 

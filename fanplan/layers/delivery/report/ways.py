@@ -15,8 +15,7 @@ from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.legs import by_last_hops
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes
-from fanplan.layers.groups.carried import group_keys, stored_keys
-from fanplan.layers.groups.read import StoredGroups, read_groups
+from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.bound import Passages
 from fanplan.network.brokers import OverlayProblem, Routes

@@ -22,8 +22,8 @@ from fanplan.layers.delivery.problem import (
 )
 from fanplan.layers.delivery.record import Delivery
 from fanplan.layers.delivery.search.params import DeliveryParams
-from fanplan.layers.groups.carried import group_keys
 from fanplan.layers.groups.problem.groups import GroupsProblem
+from fanplan.layers.groups.read import group_keys
 from fanplan.layers.groups.search.choose import choose_groups
 
 

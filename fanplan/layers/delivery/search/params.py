@@ -7,8 +7,8 @@ from typing import Any
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.prices import LedgerPrices
-from fanplan.layers.groups.carried import GroupKey
 from fanplan.layers.groups.params import GroupPrices, GroupsParams
+from fanplan.layers.groups.read import GroupKey
 
 
 @dataclass(frozen=True)

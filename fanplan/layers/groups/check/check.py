@@ -11,7 +11,6 @@ from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.errors import InputError
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.bound import GroupsBound
-from fanplan.layers.groups.carried import group_keys, stored_keys
 from fanplan.layers.groups.cells import cells_of_groups, on_grid, read_stored_cells, topic_names
 from fanplan.layers.groups.check.count import (
     GroupTraffic,
@@ -27,7 +26,7 @@ from fanplan.layers.groups.check.count import (
 )
 from fanplan.layers.groups.problem.dataset import FoundGroups, load_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
-from fanplan.layers.groups.read import StoredGroups, read_groups
+from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import read_brokers, read_links

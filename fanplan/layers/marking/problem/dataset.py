@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import Manifest, read_manifest, read_stage, require_understood
 from fanplan.layers.marking.params import GIVEN, KINDS, OVERLAY, SHARED, ControlBy, MarkingParams
@@ -31,7 +31,6 @@ from fanplan.network.dataset import (
     read_link_table,
     require_homes,
 )
-from fanplan.network.trees import downward, hang
 from fanplan.workload.tables import TREES
 
 Descriptors = Callable[[Path, pa.Array], tuple[Longs, Longs]]
@@ -46,10 +45,10 @@ class MarkedOverlay:
     clients: pa.Table | None = None
 
 
-def overlay_tree(names: pa.Array, links: Ints) -> pa.Table:
-    """The links of an overlay, rows of two positions, as a tree hung at its first broker."""
-    tree = downward(hang(links, 0, len(names)).parent)
-    ends = {"root": np.zeros(len(tree), np.int32), "parent": tree[:, 0], "child": tree[:, 1]}
+def tree_table(names: pa.Array, parent: Ints) -> pa.Table:
+    """The tree of an overlay, hung at its first broker, by each one's parent; others have NONE."""
+    child = np.flatnonzero(parent != NONE)
+    ends = {"root": np.zeros(len(child), np.int64), "parent": parent[child], "child": child}
     return pa.table({name: names.take(pa.array(ends[name])) for name in TREES.required})
 
 

@@ -18,7 +18,7 @@ from fanplan.layers.marking.problem.marking import (
     SharedTree,
     SourceTrees,
 )
-from fanplan.network.brokers import Links
+from fanplan.network.brokers import Links, Rooted
 from fanplan.network.paths import (
     Laid,
     Ways,
@@ -29,7 +29,7 @@ from fanplan.network.paths import (
     shortest_trees,
     ways_of,
 )
-from fanplan.network.trees import Rooted, hang, sums_below
+from fanplan.plan.walks import climbed, descend
 from fanplan.workload.tables import TREES
 
 
@@ -155,10 +155,11 @@ def hang_along(root: int, parent: Longs, child: Longs, way: Longs, nodes: int) -
 
     Each child is there once, and the root is none.
     """
-    tree = hang(np.stack((parent, child), axis=1), root, nodes)
-    below = tree.order[1:]
-    tree.link[below] = way[tree.link[below]]
-    return tree
+    above, link = np.full((2, nodes), NONE, np.int32)
+    above[child], link[child] = parent, way
+    order, depth = descend(root, above)
+    above[depth == NONE] = link[depth == NONE] = NONE
+    return Rooted(order, above, link, depth)
 
 
 # ---- problems
@@ -171,10 +172,7 @@ def members(network: MarkedNetwork) -> Bools:
 
 def with_core(network: MarkedNetwork, links: Directed, root: int, tree: Rooted) -> MarkingProblem:
     """A problem with one tree for all; only links on which something can travel are kept."""
-    f, g = (
-        sums_below(tree.order, tree.parent, many)
-        for many in (network.published, network.subscribed)
-    )
+    f, g = (climbed(tree.parent, many) for many in (network.published, network.subscribed))
     order = tree.order[1:].astype(np.int64)
     # A link is used if somebody publishes before it and somebody subscribes behind it.
     falls = order[(network.published.sum() > f[order]) & (g[order] > 0)]

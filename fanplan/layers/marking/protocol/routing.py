@@ -21,8 +21,9 @@ from fanplan.layers.marking.problem.trees import (
     shared_problem,
     source_problem,
 )
+from fanplan.network.brokers import Rooted
 from fanplan.network.paths import shortest_tree
-from fanplan.network.trees import Rooted, children
+from fanplan.network.trees import children
 from fanplan.workload.tables import TREES
 
 
