@@ -19,11 +19,10 @@ from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import (
     Cover,
     cover_of_table,
-    row_audience,
     served_by,
     table_of_cover,
 )
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience, wanted_rows
 from fanplan.layers.channels.search.model.rules import CoverRules, channel_traffic, improve_cover
 from fanplan.layers.channels.search.ruled.exchange import exchange
 from fanplan.layers.channels.search.solve import Solver
@@ -277,7 +276,7 @@ def only_through(
 ) -> tuple[float, float]:
     """The messages that reach a user through one channel alone, and their price by unicast."""
     messages, price = 0.0, 0.0
-    for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+    for row in wanted_rows(demand, user):
         if not state.on[row, channel]:
             continue
         if served_by(state.members, user, np.flatnonzero(state.on[row])) == 1:

@@ -13,20 +13,20 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import never
 from fanplan.layers.channels.map import count_overlaps
 from fanplan.layers.channels.search.effort import NOISE, SETTLED
 from fanplan.layers.channels.search.model.assign import (
     Choice,
+    Offer,
     assign_rows,
-    rows_by_channel,
+    offered,
     total_gain,
     worth_threads,
 )
-from fanplan.layers.channels.search.model.cover import row_audience
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience, transpose
 
 TASKS = 64
 """Tasks of the parallel Y-step."""
@@ -44,10 +44,8 @@ class Channels(NamedTuple):
     traffic: Floats
     value: Floats
     """What a channel saves with its best members."""
-    members: Bytes
-    """Users × channels: the best members."""
-    costs: Floats
-    """What a message costs on a channel with these members."""
+    offer: Offer
+    """The best members, and what a message costs on a channel with these."""
 
 
 def lloyd(
@@ -77,7 +75,8 @@ def majority(demand: Demand, channel: Ints, channels: int) -> Bytes:
     adds its rows in their order, so the sums do not depend on the threads.
     """
     members = np.zeros((demand.users, channels), dtype=np.uint8)
-    starts, rows = rows_by_channel(channel, channels)
+    carried = channel >= 0
+    starts, rows = transpose(starts_of(carried), channel[carried], channels)
     step = join_in_parallel if worth_threads(demand, members) else join_channels
     step(demand, starts, rows, members, 0, 1)
     return members
@@ -113,7 +112,7 @@ def add_demand(demand: Demand, rows: Ints, wanted: Floats) -> float:
     for row in rows:
         rate = demand.rate[row]
         traffic += rate
-        for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
+        for user in row_audience(demand, row):
             wanted[user] += rate * demand.price[row]
     return traffic
 
@@ -138,8 +137,7 @@ def move_rows(demand: Demand, channel: Ints, channels: int, order: Longs) -> int
         np.zeros((channels, users)),
         np.zeros(channels),
         np.empty(channels),
-        np.zeros((users, channels), dtype=np.uint8),
-        np.empty(channels),
+        offered(np.zeros((users, channels), dtype=np.uint8), np.empty(channels)),
     )
     for row in range(len(channel)):
         if channel[row] >= 0:
@@ -147,10 +145,9 @@ def move_rows(demand: Demand, channel: Ints, channels: int, order: Longs) -> int
     for j in range(channels):
         state.value[j] = channel_value(state.wanted[j], state.traffic[j], demand.w1, demand.w2)
         join_best(demand, state, j)
-    partial, overlap = np.empty(channels, dtype=np.uint8), np.empty(channels, dtype=np.int32)
     moved = 0
     for row in order:
-        moved += move_row(demand, row, channel, state, partial, overlap)
+        moved += move_row(demand, row, channel, state)
     return moved
 
 
@@ -159,17 +156,16 @@ def join_best(demand: Demand, state: Channels, channel: int) -> None:
     """Give a channel its best members."""
     size = 0
     threshold = demand.w1 * state.traffic[channel]
-    for user in range(len(state.members)):
+    members = state.offer.members
+    for user in range(len(members)):
         joins = state.wanted[channel, user] > threshold
-        state.members[user, channel] = joins
+        members[user, channel] = joins
         size += joins
-    state.costs[channel] = demand.w2 + demand.w1 * size
+    state.offer.costs[channel] = demand.w2 + demand.w1 * size
 
 
 @compiled
-def move_row(
-    demand: Demand, row: int, channel: Ints, state: Channels, partial: Bytes, overlap: Ints
-) -> bool:
+def move_row(demand: Demand, row: int, channel: Ints, state: Channels) -> bool:
     """Take the row off its channel and put it where the channels' values rise most."""
     home = channel[row]
     base, without = 0.0, 0.0
@@ -180,8 +176,9 @@ def move_row(
     # To stay is worth what home has from the row, at least 0: unicast is always there.
     base = max(base, 0.0) + NOISE * demand.rate[row] * demand.price[row]
     best, gain = home, base
-    count_overlaps(row_audience(demand, row), state.members, partial, overlap)
-    for j in most_promising(demand.price[row], state.costs, overlap, home):
+    offer = state.offer
+    count_overlaps(row_audience(demand, row), offer.members, offer.partial, offer.overlap)
+    for j in most_promising(demand.price[row], offer, home):
         here = value_with(demand, row, state.wanted[j], state.traffic[j]) - state.value[j]
         if here > gain:
             best, gain = j, here
@@ -199,13 +196,13 @@ def move_row(
 
 
 @compiled
-def most_promising(price: float, costs: Floats, overlap: Ints, home: int) -> Ints:
+def most_promising(price: float, offer: Offer, home: int) -> Ints:
     """The channels other than home with the largest gains as members are, at most LOOK of them."""
     found = np.empty(LOOK, dtype=np.int32)
     gains = np.full(LOOK, -np.inf)
     size = 0
-    for channel in range(len(costs)):
-        gain = price * overlap[channel] - costs[channel]
+    for channel in range(len(offer.costs)):
+        gain = price * offer.overlap[channel] - offer.costs[channel]
         if channel == home or gain <= gains[LOOK - 1]:
             continue
         size = min(size + 1, LOOK)

@@ -14,7 +14,7 @@ from fanplan.core.bits import bits_of, common
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.effort import Effort
 from fanplan.layers.channels.search.model.assign import weighted_sum
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience, wanted_rows
 
 ROWS_AT_A_TIME = 3_000_000
 """Rows × channels opened between two questions whether to stop: some tenths of a second."""
@@ -105,7 +105,7 @@ def best_column(
     # Drawn by what they lack, rows that are served well hardly get a second channel.
     for draw in draws:
         row = min(np.searchsorted(scratch.cumulated, draw * total, side="right"), len(gain) - 1)
-        candidate = demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
+        candidate = row_audience(demand, row)
         _, benefit = refined(demand, candidate, gain, scratch, False)
         if benefit > best:
             column, best = candidate.copy(), benefit
@@ -136,7 +136,7 @@ def refined(
             benefit += rate * more
             traffic += rate
             if rejoin:
-                for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
+                for user in row_audience(demand, row):
                     scratch.wanted[user] += rate * demand.price[row]
     if not rejoin:
         return column, benefit
@@ -176,7 +176,7 @@ def count_met_rows(demand: Demand, column: Ints, scratch: Scratch) -> int:
             found += count > 0
         return found
     for user in column:
-        for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+        for row in wanted_rows(demand, user):
             if scratch.overlap[row] == 0:
                 scratch.seen[found] = row
                 found += 1

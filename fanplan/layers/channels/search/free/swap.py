@@ -25,10 +25,11 @@ from fanplan.layers.channels.search.model.assign import (
     Choice,
     channel_costs,
     choose,
+    offered,
     total_gain,
     weighted_sum,
 )
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience, wanted_rows
 
 ROUNDS = 4
 """Lloyd rounds on the channels that a swap touched."""
@@ -60,8 +61,6 @@ class Trial(NamedTuple):
     wanted: Floats
     """Per channel and user; clean between uses."""
     traffic: Floats
-    partial: Bytes
-    overlap: Ints
     before: Choice
     saved: Ints
     """Channels whose members are in ``saved_members``, as many as ``saved_count`` says."""
@@ -77,8 +76,6 @@ def make_trial(demand: Demand, channels: int, choice: Choice) -> Trial:
         stale_count=np.zeros(1, dtype=np.int32),
         wanted=np.zeros((channels, demand.users)),
         traffic=np.zeros(channels),
-        partial=np.empty(channels, dtype=np.uint8),
-        overlap=np.empty(channels, dtype=np.int32),
         before=choice.copy(),
         saved=np.empty(channels, dtype=np.int32),
         saved_count=np.zeros(1, dtype=np.int32),
@@ -117,7 +114,9 @@ def try_swaps(
         if len(column) == 0:
             continue
         # The number of channels is fixed, so only closing and opening together can be judged.
-        remember(search, local)
+        # Members are saved when they first change.
+        local.saved_count[0] = 0
+        copy_choice(search.choice, local.before)
         channel = cheapest_removal(demand, search, column, scratch)
         replace_column(demand, search, channel, column, scratch, local)
         settle_neighbourhood(demand, search, scratch, local)
@@ -177,7 +176,7 @@ def add_dirty_demand(demand: Demand, choice: Choice, local: Trial) -> None:
         if channel >= 0 and local.dirty[channel]:
             rate = demand.rate[row]
             local.traffic[channel] += rate
-            for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
+            for user in row_audience(demand, row):
                 local.wanted[channel, user] += rate * demand.price[row]
 
 
@@ -244,7 +243,7 @@ def count_both(demand: Demand, before: Ints | Longs, column: Ints, scratch: Scra
 @compiled
 def touch_rows(demand: Demand, user: int, more: int, found: int, scratch: Scratch) -> int:
     """Count one (seen) plus ``more`` for every row of a user; the number of rows seen so far."""
-    for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+    for row in wanted_rows(demand, user):
         if scratch.overlap[row] == 0:
             scratch.overlap[row] = 1
             scratch.seen[found] = row
@@ -282,22 +281,14 @@ def mark_dirty(local: Trial, one: int, other: Position) -> None:
 @compiled
 def choose_stale(demand: Demand, search: SwapState, local: Trial) -> None:
     """Find the best two anew for the rows that need it."""
+    offer = offered(search.members, search.costs)
     for row in local.stale_rows[: local.stale_count[0]]:
         before = search.choice.best[row]
-        choose(
-            demand, search.members, search.costs, search.choice, row, local.partial, local.overlap
-        )
+        choose(demand, offer, search.choice, row)
         local.stale[row] = 0
         if search.choice.best[row] != before:
             mark_dirty(local, before, search.choice.best[row])
     local.stale_count[0] = 0
-
-
-@compiled
-def remember(search: SwapState, local: Trial) -> None:
-    """Note the state before a trial; members are saved when they first change."""
-    local.saved_count[0] = 0
-    copy_choice(search.choice, local.before)
 
 
 @compiled

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Floats, Ints, Longs
+from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.map import count_overlaps
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience
 
 UNICAST = -1
 BLOCK = 512
@@ -36,13 +36,22 @@ class Choice(NamedTuple):
         )
 
 
-def empty_choice(rows: int) -> Choice:
-    return Choice(
-        np.full(rows, UNICAST, dtype=np.int32),
-        np.zeros(rows),
-        np.full(rows, UNICAST, dtype=np.int32),
-        np.zeros(rows),
-    )
+class Offer(NamedTuple):
+    """What channels offer to a row: members, users × channels, and the cost of a message on each.
+
+    ``partial`` and ``overlap`` are room for a count per channel.
+    """
+
+    members: Bytes
+    costs: Floats
+    partial: Bytes
+    overlap: Ints
+
+
+@compiled
+def offered(members: Bytes, costs: Floats) -> Offer:
+    channels = len(costs)
+    return Offer(members, costs, np.empty(channels, np.uint8), np.empty(channels, np.int32))
 
 
 def assign_rows(demand: Demand, members: Bytes) -> Choice:
@@ -50,7 +59,9 @@ def assign_rows(demand: Demand, members: Bytes) -> Choice:
 
     Parallel; O(audiences × channels) byte additions.
     """
-    choice = empty_choice(demand.size)
+    best, second = np.full((2, demand.size), UNICAST, dtype=np.int32)
+    gain, second_gain = np.zeros((2, demand.size))
+    choice = Choice(best, gain, second, second_gain)
     step = assign_blocks if worth_threads(demand, members) else assign_range
     step(demand, members, channel_costs(demand, members), choice, 0, demand.size)
     return choice
@@ -72,10 +83,9 @@ def channel_costs(demand: Demand, members: Bytes) -> Floats:
 def assign_range(
     demand: Demand, members: Bytes, costs: Floats, choice: Choice, begin: int, end: int
 ) -> None:
-    partial = np.empty(members.shape[1], dtype=np.uint8)
-    overlap = np.empty(members.shape[1], dtype=np.int32)
+    offer = offered(members, costs)
     for row in range(begin, end):
-        choose(demand, members, costs, choice, row, partial, overlap)
+        choose(demand, offer, choice, row)
 
 
 @compiled(parallel=True)
@@ -88,23 +98,14 @@ def assign_blocks(
 
 
 @compiled
-def choose(
-    demand: Demand,
-    members: Bytes,
-    costs: Floats,
-    choice: Choice,
-    row: int,
-    partial: Bytes,
-    overlap: Ints,
-) -> None:
+def choose(demand: Demand, offer: Offer, choice: Choice, row: int) -> None:
     """Find a row's best two channels anew. Ties go to the lower channel."""
-    audience = demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
-    count_overlaps(audience, members, partial, overlap)
+    count_overlaps(row_audience(demand, row), offer.members, offer.partial, offer.overlap)
     price = demand.price[row]
     best, second = UNICAST, UNICAST
     gain, second_gain = 0.0, 0.0
-    for channel in range(len(costs)):
-        here = price * overlap[channel] - costs[channel]
+    for channel in range(len(offer.costs)):
+        here = price * offer.overlap[channel] - offer.costs[channel]
         if here > second_gain:
             if here > gain:
                 second, second_gain = best, gain
@@ -127,20 +128,3 @@ def weighted_sum(weights: Floats, values: Floats) -> float:
     for i in range(len(weights)):
         total += weights[i] * values[i]
     return total
-
-
-@compiled
-def rows_by_channel(channel: Ints, channels: int) -> tuple[Longs, Ints]:
-    """The rows on each channel, ascending, as starts and rows; unicast rows are left out."""
-    starts = np.zeros(channels + 1, dtype=np.int64)
-    for j in channel:
-        if j >= 0:
-            starts[j + 1] += 1
-    starts = np.cumsum(starts)
-    place = starts[:-1].copy()
-    rows = np.empty(starts[-1], dtype=np.int32)
-    for row in range(len(channel)):
-        if channel[row] >= 0:
-            rows[place[channel[row]]] = row
-            place[channel[row]] += 1
-    return starts, rows

@@ -16,11 +16,12 @@ from fanplan.core.kernels import compiled
 from fanplan.layers.channels.map import ChannelMap, count_overlaps, map_pairs
 from fanplan.layers.channels.search.model.assign import (
     BLOCK,
+    Offer,
     channel_costs,
     weighted_sum,
     worth_threads,
 )
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience
 
 
 class Cover(NamedTuple):
@@ -92,11 +93,6 @@ def to_map(demand: Demand, cover: Cover) -> ChannelMap:
 @compiled
 def row_channels(cover: Cover, row: int) -> Ints:
     return cover.channels[cover.starts[row] : cover.starts[row + 1]]
-
-
-@compiled
-def row_audience(demand: Demand, row: int) -> Ints:
-    return demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
 
 
 @compiled
@@ -200,29 +196,18 @@ def close_channels(cover: Cover, closed: Ints | Longs) -> Cover:
 
 
 @compiled
-def greedy_cover(
-    audience: Ints,
-    members: Bytes,
-    costs: Floats,
-    price: float,
-    hard: int,
-    partial: Bytes,
-    overlap: Ints,
-    found: Ints,
-) -> int:
-    """Add channels while that pays (or, for a hard row, while anybody new is served); how many.
-
-    ``partial`` and ``overlap`` are room for a number per channel.
-    """
+def greedy_cover(offer: Offer, audience: Ints, price: float, hard: int, found: Ints) -> int:
+    """Add channels while that pays (or, for a hard row, while anybody new is served); how many."""
+    costs, overlap = offer.costs, offer.overlap
     left, least, size = audience, costs.min(), 0
     while size < len(found) and (len(left) > 0 if hard else price * len(left) > least):
-        count_overlaps(left, members, partial, overlap)
+        count_overlaps(left, offer.members, offer.partial, overlap)
         channel = next_cheapest(costs, overlap) if hard else next_best(costs, overlap, price)
         if channel < 0 or channel in found[:size]:
             break
         found[size] = channel
         size += 1
-        left = without_members(left, members, channel)
+        left = without_members(left, offer.members, channel)
     return size
 
 
@@ -263,22 +248,16 @@ def next_cheapest(costs: Floats, overlap: Ints) -> int:
 
 @compiled
 def drop_useless(
-    audience: Ints,
-    members: Bytes,
-    costs: Floats,
-    price: float,
-    hard: int,
-    found: Ints,
-    size: int,
+    offer: Offer, audience: Ints, price: float, hard: int, found: Ints, size: int
 ) -> int:
     """Drop channels that later ones made redundant, first chosen first; the new number."""
-    place = 0
+    members, place = offer.members, 0
     while place < size:
         alone = 0
         for user in audience:
             if members[user, found[place]] and served_by(members, user, found[:size]) == 1:
                 alone += 1
-        pays = price * alone > costs[found[place]]
+        pays = price * alone > offer.costs[found[place]]
         if pays or (hard and alone > 0):
             place += 1
         else:

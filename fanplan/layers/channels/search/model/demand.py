@@ -126,19 +126,29 @@ def heaviest_demand(demand: Demand, fraction: float, least: int) -> Demand:
 
 
 @compiled
-def transpose(indptr: Longs, audience: Ints, users: int) -> tuple[Longs, Ints]:
-    """The rows of each user, ascending, by counting."""
-    starts = np.zeros(users + 1, dtype=np.int64)
-    for user in audience:
-        starts[user + 1] += 1
-    starts = np.cumsum(starts)
-    place = starts[:-1].copy()
-    rows = np.empty(len(audience), dtype=np.int32)
-    for row in range(len(indptr) - 1):
-        for user in audience[indptr[row] : indptr[row + 1]]:
-            rows[place[user]] = row
-            place[user] += 1
-    return starts, rows
+def transpose(starts: Longs, items: Ints, size: int) -> tuple[Longs, Ints]:
+    """Lists of items the other way round: the rows of each item, ascending, by counting."""
+    ends = np.zeros(size + 1, dtype=np.int64)
+    for item in items:
+        ends[item + 1] += 1
+    ends = np.cumsum(ends)
+    place = ends[:-1].copy()
+    rows = np.empty(len(items), dtype=np.int32)
+    for row in range(len(starts) - 1):
+        for item in items[starts[row] : starts[row + 1]]:
+            rows[place[item]] = row
+            place[item] += 1
+    return ends, rows
+
+
+@compiled
+def row_audience(demand: Demand, row: int) -> Ints:
+    return demand.audience[demand.indptr[row] : demand.indptr[row + 1]]
+
+
+@compiled
+def wanted_rows(demand: Demand, user: int) -> Ints:
+    return demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]
 
 
 @compiled

@@ -16,19 +16,18 @@ from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
 from fanplan.layers.channels.search.effort import SETTLED
-from fanplan.layers.channels.search.model.assign import channel_costs, worth_threads
+from fanplan.layers.channels.search.model.assign import Offer, channel_costs, offered, worth_threads
 from fanplan.layers.channels.search.model.cover import (
     Cover,
     cover_gain,
     drop_useless,
     empty_cover,
     greedy_cover,
-    row_audience,
     row_channels,
     served_by,
     total_cover_gain,
 )
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience, transpose
 
 CHUNK_CELLS = 4_000_000
 """Rows × channels that are worked on at a time: bounds the memory of their lists."""
@@ -181,13 +180,11 @@ def recover_in_turn(
     found: Ints,
 ) -> None:
     """Rows decide one after another, and each takes its room before the next one looks."""
-    partial = np.empty(len(costs), dtype=np.uint8)
-    overlap = np.empty(len(costs), dtype=np.int32)
-    own = np.empty(len(costs))
+    offer = offered(cover.members, np.empty(len(costs)))
     for place in range(len(count)):
         row = begin + place
-        row_costs(demand, cover, rules, costs, load, row, own)
-        size = recover_row(demand, cover, rules, row, own, partial, overlap, found[place])
+        row_costs(demand, cover, rules, costs, load, row, offer.costs)
+        size = recover_row(demand, cover, rules, row, offer, found[place])
         count[place] = size
         for channel in row_channels(cover, row):
             load[channel] -= demand.rate[row]
@@ -222,14 +219,7 @@ def row_costs(
 
 @compiled
 def recover_row(
-    demand: Demand,
-    cover: Cover,
-    rules: CoverRules,
-    row: int,
-    costs: Floats,
-    partial: Bytes,
-    overlap: Ints,
-    found: Ints,
+    demand: Demand, cover: Cover, rules: CoverRules, row: int, offer: Offer, found: Ints
 ) -> int:
     """Put a row's channels into ``found``, ascending; how many: the best of what is known.
 
@@ -237,15 +227,15 @@ def recover_row(
     user served; the first of equals is taken.
     """
     audience, now = row_audience(demand, row), row_channels(cover, row)
-    members, price = cover.members, demand.price[row]
+    members, costs, price = offer.members, offer.costs, demand.price[row]
     size, gain = 0, -np.inf
     if len(now) <= rules.width:
         size, gain = len(now), cover_gain(audience, members, costs, price, now)
         found[:size] = now
     other = np.empty(rules.width, dtype=np.int32)
     for hard in range(1 + rules.hard[row]):
-        count = greedy_cover(audience, members, costs, price, hard, partial, overlap, other)
-        count = drop_useless(audience, members, costs, price, rules.hard[row], other, count)
+        count = greedy_cover(offer, audience, price, hard, other)
+        count = drop_useless(offer, audience, price, rules.hard[row], other, count)
         after = cover_gain(audience, members, costs, price, other[:count])
         if after > gain:
             size, gain = count, after
@@ -272,25 +262,9 @@ def rejoin(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     """
     members = cover.members.copy()
     after = cover._replace(members=members)
-    starts, rows = rows_on_channels(cover, members.shape[1])
+    starts, rows = transpose(cover.starts, cover.channels, members.shape[1])
     rejoin_channels(demand, after, rules, starts, rows, members.sum(axis=1, dtype=np.int64))
     return after
-
-
-@compiled
-def rows_on_channels(cover: Cover, channels: int) -> tuple[Longs, Ints]:
-    """The rows on each channel, ascending, as starts and rows."""
-    starts = np.zeros(channels + 1, dtype=np.int64)
-    for channel in cover.channels:
-        starts[channel + 1] += 1
-    starts = np.cumsum(starts)
-    place = starts[:-1].copy()
-    rows = np.empty(len(cover.channels), dtype=np.int32)
-    for row in range(len(cover.starts) - 1):
-        for channel in row_channels(cover, row):
-            rows[place[channel]] = row
-            place[channel] += 1
-    return starts, rows
 
 
 @compiled

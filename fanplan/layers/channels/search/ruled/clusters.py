@@ -14,7 +14,7 @@ import numpy as np
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.effort import NOISE
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience, wanted_rows
 
 PASSES = 6
 """Rounds in which every user may move to another group."""
@@ -71,7 +71,7 @@ def cluster_users(demand: Demand, groups: int, cap: float) -> Ints:
 def user_traffic(demand: Demand) -> Floats:
     traffic = np.zeros(len(demand.user_indptr) - 1)
     for row in range(len(demand.rate)):
-        for user in demand.audience[demand.indptr[row] : demand.indptr[row + 1]]:
+        for user in row_audience(demand, row):
             traffic[user] += demand.rate[row]
     return traffic
 
@@ -95,7 +95,7 @@ def leave_group(demand: Demand, user: int, state: UserGroups) -> None:
     g = state.group[user]
     if g < 0:
         return
-    for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+    for row in wanted_rows(demand, user):
         state.carried[g, row] -= 1
         if state.carried[g, row] == 0:
             state.traffic[g] -= demand.rate[row]
@@ -108,7 +108,7 @@ def leave_group(demand: Demand, user: int, state: UserGroups) -> None:
 
 @compiled
 def enter_cheapest(demand: Demand, user: int, cap: float, state: UserGroups) -> None:
-    mine = demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]
+    mine = wanted_rows(demand, user)
     best, least = -1, np.inf
     for g in range(len(state.size)):
         more = 0.0
@@ -162,7 +162,7 @@ def group_cost(demand: Demand, state: UserGroups, g: int) -> float:
 
 @compiled
 def enter_group(demand: Demand, user: int, g: int, state: UserGroups) -> None:
-    for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+    for row in wanted_rows(demand, user):
         if state.carried[g, row] == 0:
             state.traffic[g] += demand.rate[row]
         state.carried[g, row] += 1

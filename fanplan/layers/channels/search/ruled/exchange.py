@@ -21,7 +21,7 @@ from fanplan.core.arrays import Bytes, Floats, Ints
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.effort import CANDIDATES, NOISE, Effort
 from fanplan.layers.channels.search.free.seed import best_column, make_scratch
-from fanplan.layers.channels.search.model.assign import channel_costs
+from fanplan.layers.channels.search.model.assign import Offer, channel_costs, offered
 from fanplan.layers.channels.search.model.cover import (
     Cover,
     channel_losses,
@@ -30,12 +30,11 @@ from fanplan.layers.channels.search.model.cover import (
     cover_of_table,
     drop_useless,
     greedy_cover,
-    row_audience,
     served_by,
     table_of_cover,
     unserved_demand,
 )
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.demand import Demand, row_audience
 from fanplan.layers.channels.search.model.rules import CoverRules, bounded, improve_cover, objective
 from fanplan.layers.channels.search.ruled.obey import is_served
 
@@ -154,12 +153,11 @@ def with_other_column(cover: Cover, rules: CoverRules, channel: int, column: Int
 class Tables(NamedTuple):
     """A cover with room for one channel more, the last one; changed in place."""
 
-    members: Bytes
-    """Users × channels."""
+    offer: Offer
     on: Bytes
     """Rows × channels: whether the row goes there."""
-    costs: Floats
-    """What a message on each channel costs."""
+    found: Ints
+    """Room for the channels of a row."""
 
 
 def reopen(demand: Demand, cover: Cover, rules: CoverRules, trials: int, effort: Effort) -> Cover:
@@ -174,62 +172,44 @@ def reopen(demand: Demand, cover: Cover, rules: CoverRules, trials: int, effort:
 
 def reopened(demand: Demand, rules: CoverRules, draw: float, cover: Cover) -> Cover | None:
     """The cover with a channel for the audience drawn, or None if that is not worth a look."""
-    state = cover_tables(demand, cover)
-    excess = demand.rate * (state.on @ state.costs - demand.w2 - demand.w1 * demand.audience_sizes)
+    members = np.hstack((cover.members, np.zeros((demand.users, 1), dtype=np.uint8)))
+    costs, on = channel_costs(demand, members), table_of_cover(cover, spare=1)
+    state = Tables(offered(members, costs), on, np.empty(len(costs), dtype=np.int32))
+    excess = demand.rate * (on @ costs - demand.w2 - demand.w1 * demand.audience_sizes)
     total = np.cumsum(np.maximum(excess, 0.0))
     row = int(np.searchsorted(total, draw * total[-1], side="right"))
     if row == demand.size:
         return None
     column = row_audience(demand, row)
     column = column[cover.members[column].sum(axis=1, dtype=np.int64) < rules.limit[column]]
-    state.members[column, -1] = 1
-    state.costs[-1] += demand.w1 * len(column)
+    members[column, -1] = 1
+    costs[-1] += demand.w1 * len(column)
     saved = open_last(demand, state, rules.width)
     losses = closing_losses(demand, state, rules.width)
     closed = int(np.argmin(losses))
     if losses[closed] > saved + SLACK * demand.perfect or closed == len(losses) - 1:
         return None
     close_for_all(demand, state, rules.width, closed)
-    return from_tables(state, closed)
-
-
-def cover_tables(demand: Demand, cover: Cover) -> Tables:
-    members = np.hstack((cover.members, np.zeros((demand.users, 1), dtype=np.uint8)))
-    return Tables(members, table_of_cover(cover, spare=1), channel_costs(demand, members))
-
-
-def from_tables(state: Tables, closed: int) -> Cover:
-    """The cover with the last channel in the place of the closed one."""
-    state.members[:, closed], state.on[:, closed] = state.members[:, -1], state.on[:, -1]
-    return cover_of_table(np.ascontiguousarray(state.members[:, :-1]), state.on[:, :-1])
+    members[:, closed], on[:, closed] = members[:, -1], on[:, -1]
+    return cover_of_table(np.ascontiguousarray(members[:, :-1]), on[:, :-1])
 
 
 @compiled
 def open_last(demand: Demand, state: Tables, width: int) -> float:
     """Let every row take the last channel that is cheaper with it; what that saves."""
-    last = len(state.costs) - 1
-    partial, overlap, found = room(state)
+    offer, found = state.offer, state.found
+    last = len(offer.costs) - 1
     saved = 0.0
     for row in range(len(state.on)):
         audience = row_audience(demand, row)
-        if has_any_member(state.members, last, audience):
+        if has_any_member(offer.members, last, audience):
             found[0] = last
-            size = complete(audience, state.members, state.costs, 1, width, partial, overlap, found)
-            less = cost_on(state, row) - cost_of(state.costs, found[: max(size, 0)])
+            size = complete(offer, audience, 1, width, found)
+            less = cost_on(state, row) - cost_of(offer.costs, found[: max(size, 0)])
             if size > 0 and less > 0.0:
                 put_on(state, row, found[:size])
                 saved += demand.rate[row] * less
     return saved
-
-
-@compiled
-def room(state: Tables) -> tuple[Bytes, Ints, Ints]:
-    channels = len(state.costs)
-    return (
-        np.empty(channels, dtype=np.uint8),
-        np.empty(channels, dtype=np.int32),
-        np.empty(channels, dtype=np.int32),
-    )
 
 
 @compiled
@@ -244,9 +224,9 @@ def has_any_member(members: Bytes, channel: int, audience: Ints) -> bool:
 def cost_on(state: Tables, row: int) -> float:
     """What a message of a row costs."""
     total = 0.0
-    for channel in range(len(state.costs)):
+    for channel in range(state.on.shape[1]):
         if state.on[row, channel]:
-            total += state.costs[channel]
+            total += state.offer.costs[channel]
     return total
 
 
@@ -266,80 +246,58 @@ def put_on(state: Tables, row: int, channels: Ints) -> None:
 
 
 @compiled
-def complete(
-    audience: Ints,
-    members: Bytes,
-    costs: Floats,
-    size: int,
-    width: int,
-    partial: Bytes,
-    overlap: Ints,
-    found: Ints,
-) -> int:
+def complete(offer: Offer, audience: Ints, size: int, width: int, found: Ints) -> int:
     """Add channels to the first few of ``found`` until all are served; how many, −1: in vain."""
+    members = offer.members
     left = np.empty(len(audience), dtype=np.int32)
     count = 0
     for user in audience:
         left[count] = user
         count += served_by(members, user, found[:size]) == 0
-    more = found[size:width]
-    size += greedy_cover(left[:count], members, costs, 0.0, 1, partial, overlap, more)
+    size += greedy_cover(offer, left[:count], 0.0, 1, found[size:width])
     for user in left[:count]:
         if served_by(members, user, found[:size]) == 0:
             return -1
-    return drop_useless(audience, members, costs, 0.0, 1, found, size)
+    return drop_useless(offer, audience, 0.0, 1, found, size)
 
 
 @compiled
 def closing_losses(demand: Demand, state: Tables, width: int) -> Floats:
     """What closing each channel costs if its rows take others; infinite if they cannot."""
-    losses = np.zeros(len(state.costs))
-    partial, overlap, found = room(state)
+    costs = state.offer.costs
+    losses = np.zeros(len(costs))
     for row in range(len(state.on)):
         now = cost_on(state, row)
-        for channel in range(len(losses)):
+        for channel in range(len(costs)):
             if state.on[row, channel]:
-                size = cover_without(demand, state, row, channel, width, partial, overlap, found)
+                size = cover_without(demand, state, row, channel, width)
                 if size < 0:
                     losses[channel] = np.inf
                 else:
-                    losses[channel] += demand.rate[row] * (cost_of(state.costs, found[:size]) - now)
+                    losses[channel] += demand.rate[row] * (cost_of(costs, state.found[:size]) - now)
     return losses
 
 
 @compiled
-def cover_without(
-    demand: Demand,
-    state: Tables,
-    row: int,
-    channel: int,
-    width: int,
-    partial: Bytes,
-    overlap: Ints,
-    found: Ints,
-) -> int:
+def cover_without(demand: Demand, state: Tables, row: int, channel: int, width: int) -> int:
     """A row's channels with others instead of one, into ``found``; how many, −1: none would do."""
+    costs, found = state.offer.costs, state.found
     size = 0
-    for other in range(len(state.costs)):
+    for other in range(len(costs)):
         if state.on[row, other] and other != channel:
             found[size] = other
             size += 1
-    cost = state.costs[channel]
-    state.costs[channel] = np.inf
-    audience = row_audience(demand, row)
-    size = complete(audience, state.members, state.costs, size, width, partial, overlap, found)
-    state.costs[channel] = cost
-    for other in found[: max(size, 0)]:
-        if other == channel:
-            return -1
-    return size
+    cost = costs[channel]
+    costs[channel] = np.inf
+    size = complete(state.offer, row_audience(demand, row), size, width, found)
+    costs[channel] = cost
+    return -1 if channel in found[: max(size, 0)] else size
 
 
 @compiled
 def close_for_all(demand: Demand, state: Tables, width: int, channel: int) -> None:
     """Take all rows off a channel that nobody needs."""
-    partial, overlap, found = room(state)
     for row in range(len(state.on)):
         if state.on[row, channel]:
-            size = cover_without(demand, state, row, channel, width, partial, overlap, found)
-            put_on(state, row, found[:size])
+            size = cover_without(demand, state, row, channel, width)
+            put_on(state, row, state.found[:size])

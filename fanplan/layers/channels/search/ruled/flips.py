@@ -14,13 +14,8 @@ import numpy as np
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.model.assign import channel_costs
-from fanplan.layers.channels.search.model.cover import (
-    Cover,
-    cover_of_table,
-    row_audience,
-    row_channels,
-)
-from fanplan.layers.channels.search.model.demand import Demand
+from fanplan.layers.channels.search.model.cover import Cover, cover_of_table, row_channels
+from fanplan.layers.channels.search.model.demand import Demand, row_audience, wanted_rows
 from fanplan.layers.channels.search.model.rules import CoverRules
 
 MOST_CELLS = 20_000_000
@@ -127,7 +122,7 @@ def best_flip(demand: Demand, user: int, state: Flips, room: bool) -> int:
     """The channel that the user should join or leave first, or −1."""
     own, costs = state.members[user], state.costs
     change = demand.w1 * state.traffic * (1.0 - 2.0 * own)
-    for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+    for row in wanted_rows(demand, user):
         on, rate = state.on[row], demand.rate[row]
         served, last = serving(on, own)
         if served != 1:
@@ -166,7 +161,7 @@ def flip_member(demand: Demand, user: int, channel: int, state: Flips) -> None:
     state.joined[user] += more
     instead = cheapest_other(own, state.costs, channel)
     state.costs[channel] += more * demand.w1
-    for row in demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]:
+    for row in wanted_rows(demand, user):
         if state.on[row, channel]:
             served, _ = serving(state.on[row], own)
             if served == 0:

@@ -21,19 +21,13 @@ from fanplan.layers.channels.search.model.cover import (
     empty_cover,
     keep_places,
     keep_rows,
-    row_audience,
     row_channels,
     served_by,
     unserved_demand,
     unserved_pairs,
 )
-from fanplan.layers.channels.search.model.demand import Demand
-from fanplan.layers.channels.search.model.rules import (
-    CoverRules,
-    add_residual,
-    channel_traffic,
-    rows_on_channels,
-)
+from fanplan.layers.channels.search.model.demand import Demand, row_audience, transpose
+from fanplan.layers.channels.search.model.rules import CoverRules, add_residual, channel_traffic
 from fanplan.layers.channels.search.ruled.clusters import cluster_users
 
 BISECTIONS = 40
@@ -55,7 +49,7 @@ def leave_beyond(demand: Demand, cover: Cover, rules: CoverRules, limit: Longs) 
     joined = cover.members.sum(axis=1, dtype=np.int64)
     if np.all(joined <= limit):
         return cover
-    starts, rows = rows_on_channels(cover, cover.members.shape[1])
+    starts, rows = transpose(cover.starts, cover.channels, cover.members.shape[1])
     value = member_values(demand, cover, rules, starts, rows)
     members = cover.members.copy()
     for user in np.flatnonzero(joined > limit):
