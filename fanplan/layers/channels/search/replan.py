@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Ints, Longs, starts_of
-from fanplan.layers.channels.search.model.cover import Cover, keep_rows, unserved_pairs
+from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.layers.channels.search.model.cover import Cover, keep_rows, unserved_pairs, with_places
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import CoverRules, count_changes, improve_cover
 from fanplan.layers.channels.search.ruled.exchange import exchange
@@ -151,7 +151,9 @@ def open_channel(
     more = row_gains(demand, wanted, np.full(demand.size, len(joining))) - rules.change
     more[first] = np.inf
     chosen = affordable(demand, more, rules.cap, changes - len(joining))
-    return with_channel(cover, channel, joining, chosen), len(joining) + len(chosen)
+    members = cover.members.copy()
+    members[joining, channel] = 1
+    return with_places(cover, members, chosen, channel), len(joining) + len(chosen)
 
 
 def reachable(demand: Demand, cover: Cover, rules: CoverRules) -> tuple[Ints, Ints]:
@@ -173,14 +175,3 @@ def affordable(demand: Demand, gain: Floats, cap: float, most: int) -> Longs:
     order = np.argsort(-gain, kind="stable")
     order = order[gain[order] > 0][: max(most, 0)]
     return np.sort(order[np.cumsum(demand.rate[order]) <= cap])
-
-
-def with_channel(cover: Cover, channel: int, users: Ints, rows: Longs) -> Cover:
-    """The cover with these members and rows on one channel more."""
-    members = cover.members.copy()
-    members[users, channel] = 1
-    size = len(cover.starts) - 1
-    row = np.concatenate((np.repeat(np.arange(size), np.diff(cover.starts)), rows))
-    channels = np.concatenate((cover.channels, np.full(len(rows), channel, dtype=np.int32)))
-    order = np.lexsort((channels, row))
-    return Cover(members, starts_of(np.bincount(row, minlength=size)), channels[order])

@@ -15,8 +15,8 @@ from fanplan.layers.channels.search.model.assign import weighted_sum
 from fanplan.layers.channels.search.model.cover import (
     Cover,
     from_map,
+    messages_sent,
     total_cover_gain,
-    unserved_pairs,
 )
 from fanplan.layers.channels.search.model.demand import Demand, make_demand
 from fanplan.layers.channels.search.model.rules import CoverRules, bounded, no_rules
@@ -51,9 +51,8 @@ class Task:
 
     def unicast_fraction(self, cover: Cover) -> float:
         """Share of the messages sent that go by unicast."""
-        rows, _ = unserved_pairs(self.demand, cover)
-        unicast = float(self.demand.rate[rows].sum())
-        sent = unicast + float(np.dot(self.demand.rate, np.diff(cover.starts)))
+        multicast, unicast = messages_sent(self.demand, cover)
+        sent = unicast + multicast
         return unicast / sent if sent > 0 else 0.0
 
     def priced(self, hard: Bytes, more: float = 0.0) -> Demand:

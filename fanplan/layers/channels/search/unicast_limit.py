@@ -18,7 +18,9 @@ from fanplan.core.stop import Stop
 from fanplan.layers.channels.search.model.assign import channel_costs
 from fanplan.layers.channels.search.model.cover import (
     Cover,
+    audience_pairs,
     cover_of_table,
+    messages_sent,
     served_by,
     table_of_cover,
 )
@@ -169,17 +171,9 @@ def filling(demand: Demand, cover: Cover, limit: float) -> Filling:
         table_of_cover(cover),
         channel_costs(demand, cover.members),
         channel_traffic(demand, cover, cover.members.shape[1]),
-        messages_sent(demand, cover),
+        np.array(messages_sent(demand, cover)),
         limit * (1 - SURE),
     )
-
-
-def messages_sent(demand: Demand, cover: Cover) -> Floats:
-    """By multicast and by unicast."""
-    carried = served_pairs(demand, cover)
-    rows = np.repeat(np.arange(demand.size), demand.audience_sizes)
-    by_unicast = float(demand.rate[rows[carried == 0]].sum())
-    return np.array([float(np.dot(demand.rate, np.diff(cover.starts))), by_unicast])
 
 
 def improve_carried(
@@ -189,26 +183,13 @@ def improve_carried(
 
     The share may rise: rows that need fewer channels send less by multicast.
     """
-    carried = served_pairs(demand, cover) != 0
-    rows = np.repeat(np.arange(demand.size), demand.audience_sizes)[carried]
     channels = cover.members.shape[1]
     forbidding = demand.price + channels * (demand.w2 + demand.w1 * demand.users)
-    rest = demand.with_audiences(rows, demand.audience[carried]).with_price(forbidding)
+    rest = demand.with_audiences(*audience_pairs(demand, cover, True)).with_price(forbidding)
     hard = np.ones(demand.size, dtype=np.uint8)
     after = improve_cover(rest, cover, rules._replace(hard=hard), passes)
-    sent = messages_sent(demand, after)
-    return after if sent[UNICAST] <= limit * (1 - SURE) * sent.sum() else cover
-
-
-@compiled
-def served_pairs(demand: Demand, cover: Cover) -> Bytes:
-    """For each place in the audiences whether a channel serves it."""
-    served = np.zeros(len(demand.audience), dtype=np.uint8)
-    for row in range(len(demand.rate)):
-        channels = cover.channels[cover.starts[row] : cover.starts[row + 1]]
-        for place in range(demand.indptr[row], demand.indptr[row + 1]):
-            served[place] = served_by(cover.members, demand.audience[place], channels) > 0
-    return served
+    multicast, unicast = messages_sent(demand, after)
+    return after if unicast <= limit * (1 - SURE) * (multicast + unicast) else cover
 
 
 @compiled

@@ -55,6 +55,21 @@ def table_of_cover(cover: Cover, spare: int = 0) -> Bytes:
     return on
 
 
+def pair_keys(cover: Cover) -> Longs:
+    """A number for each (row, channel) pair, ascending."""
+    rows = np.repeat(np.arange(len(cover.starts) - 1), np.diff(cover.starts))
+    result: Longs = rows * cover.members.shape[1] + cover.channels
+    return result
+
+
+def with_places(cover: Cover, members: Bytes, rows: Longs, channels: Ints | Longs | int) -> Cover:
+    """The cover with these members, and with rows on further channels."""
+    size, width = len(cover.starts) - 1, members.shape[1]
+    keys = np.unique(np.concatenate((pair_keys(cover), rows * width + channels)))
+    starts = starts_of(np.bincount(keys // width, minlength=size))
+    return Cover(members, starts, (keys % width).astype(np.int32))
+
+
 def keep_places(cover: Cover, keep: Bools) -> Cover:
     """The cover with some of its (row, channel) places and all of its members."""
     return Cover(cover.members, starts_of(keep)[cover.starts], cover.channels[keep])
@@ -150,16 +165,28 @@ def gains_of_blocks(
         gains_of_range(demand, cover, costs, gains, first, min(end, first + BLOCK))
 
 
-@compiled
+def messages_sent(demand: Demand, cover: Cover) -> tuple[float, float]:
+    """By multicast and by unicast."""
+    rows, _ = unserved_pairs(demand, cover)
+    by_multicast = float(np.dot(demand.rate, np.diff(cover.starts)))
+    return by_multicast, float(demand.rate[rows].sum())
+
+
 def unserved_pairs(demand: Demand, cover: Cover) -> tuple[Ints, Ints]:
     """(row, user) for all who want a row and are on none of its channels, ascending."""
+    return audience_pairs(demand, cover, False)
+
+
+@compiled
+def audience_pairs(demand: Demand, cover: Cover, served: bool) -> tuple[Ints, Ints]:
+    """(row, user) for all who want a row and get it by a channel, or do not; ascending."""
     rows = np.empty(len(demand.audience), dtype=np.int32)
     users = np.empty(len(demand.audience), dtype=np.int32)
     count = 0
     for row in range(len(demand.rate)):
         channels = row_channels(cover, row)
         for user in row_audience(demand, row):
-            if served_by(cover.members, user, channels) == 0:
+            if (served_by(cover.members, user, channels) > 0) == served:
                 rows[count], users[count] = row, user
                 count += 1
     return rows[:count].copy(), users[:count].copy()

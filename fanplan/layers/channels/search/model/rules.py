@@ -23,6 +23,7 @@ from fanplan.layers.channels.search.model.cover import (
     drop_useless,
     empty_cover,
     greedy_cover,
+    pair_keys,
     row_channels,
     served_by,
     total_cover_gain,
@@ -89,12 +90,6 @@ def count_changes(old: Cover, new: Cover) -> int:
     """How many (row, channel) and (channel, user) pairs are in one of two covers alone."""
     moved = len(np.setxor1d(pair_keys(old), pair_keys(new), assume_unique=True))
     return moved + int((old.members != new.members).sum())
-
-
-def pair_keys(cover: Cover) -> Longs:
-    rows = np.repeat(np.arange(len(cover.starts) - 1), np.diff(cover.starts))
-    result: Longs = rows * cover.members.shape[1] + cover.channels
-    return result
 
 
 def improve_cover(

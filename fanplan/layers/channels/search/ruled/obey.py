@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs, starts_of
+from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs
 from fanplan.core.errors import InfeasibleError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.interest import InterestProblem
@@ -25,6 +25,7 @@ from fanplan.layers.channels.search.model.cover import (
     served_by,
     unserved_demand,
     unserved_pairs,
+    with_places,
 )
 from fanplan.layers.channels.search.model.demand import Demand, row_audience, transpose
 from fanplan.layers.channels.search.model.rules import CoverRules, add_residual, channel_traffic
@@ -124,21 +125,14 @@ def serve_by_packing(demand: Demand, cover: Cover, rules: CoverRules) -> Cover |
     home = np.full(demand.size, -1, dtype=np.int32)
     if not pack_rows(demand, rules, order, own, members, traffic, home):
         return None
-    return merge_covers(members, rest, home)
+    placed = np.flatnonzero(home >= 0)
+    return with_places(rest, members, placed, home[placed])
 
 
 def first_channels(cover: Cover) -> Ints:
     """The first channel of each row; arbitrary for a row without one."""
     places = np.minimum(cover.starts[:-1], max(len(cover.channels) - 1, 0))
     return cover.channels[places] if len(cover.channels) else np.zeros(len(places), np.int32)
-
-
-def merge_covers(members: Bytes, cover: Cover, home: Ints) -> Cover:
-    """The cover with one channel more for each row that has a home; such rows had none."""
-    added = np.diff(cover.starts) + (home >= 0)
-    channels = np.repeat(home, added)
-    channels[channels < 0] = cover.channels
-    return Cover(members, starts_of(added), channels)
 
 
 @compiled
@@ -230,15 +224,7 @@ def add_clusters(cover: Cover, rest: Demand, freed: Longs, group: Ints) -> Cover
     grouped = np.flatnonzero(group >= 0)
     members[grouped, freed[group[grouped]]] = 1
     rows = np.repeat(np.arange(rest.size), np.diff(rest.indptr))
-    old_rows = np.repeat(np.arange(rest.size), np.diff(cover.starts))
-    width = members.shape[1]
-    keys = np.unique(
-        np.concatenate(
-            (rows * width + freed[group[rest.audience]], old_rows * width + cover.channels)
-        )
-    )
-    starts = starts_of(np.bincount(keys // width, minlength=rest.size))
-    return Cover(members, starts, (keys % width).astype(np.int32))
+    return with_places(cover, members, rows, freed[group[rest.audience]])
 
 
 def explain_infeasible(
