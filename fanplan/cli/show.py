@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from fanplan.core.errors import printable
 from fanplan.plan.made import Caution, Facts, Grid, Lines, Note, plain_number
 
 
@@ -26,8 +27,9 @@ def show_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
         numeric = all(isinstance(row[column], int | float) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(plain_number(value) for value in row))
-    Console(soft_wrap=False, highlight=False).print(table)
+        table.add_row(*(printable(plain_number(value)) for value in row))
+    # Names may look like markup, which they are not.
+    Console(soft_wrap=False, highlight=False, markup=False).print(table)
 
 
 def show_facts(title: str, facts: Mapping[str, Any]) -> None:
@@ -45,8 +47,8 @@ def show_part(part: Facts | Grid | Lines | Note | Caution) -> None:
             show_table(title, header, rows)
         case Lines(lines):
             typer.echo()
-            typer.echo("\n".join(lines))
+            typer.echo("\n".join(map(printable, lines)))
         case Note(text):
-            typer.echo(f"Note: {text}", err=True)
+            typer.echo(f"Note: {printable(text)}", err=True)
         case Caution(text):
-            typer.echo(f"Warning: {text}", err=True)
+            typer.echo(f"Warning: {printable(text)}", err=True)

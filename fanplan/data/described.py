@@ -7,7 +7,7 @@ outwards, and an attribute that spans its domain is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,8 @@ LISTED = 3
 """Values of a category that are listed; of more, the first and the last are told."""
 MOST_ATTRIBUTES = 4
 """Attributes that are told, those first that narrow a flow most."""
+TOPIC_LETTERS = 60
+"""Of a topic, which is often a path, before it is cut."""
 ALMOST = float(np.nextafter(1.0, 0.0))
 """The largest share of a domain that is not all of it."""
 BATCH_ROWS = 1 << 16
@@ -232,6 +234,24 @@ def heads_of(classes: pa.RecordBatch) -> Longs:
 def wanted_words(dataset: Path) -> pa.ChunkedArray:
     """Descriptions of all flows that somebody wants, in stored order."""
     words = load_words(dataset)
-    batches = stage_batches(dataset, "flows", words.columns, BATCH_ROWS)
-    wanted = (batch.filter(pc.greater_equal(batch["audience_class"], 0)) for batch in batches)
-    return pa.chunked_array([words.describe(batch) for batch in wanted], pa.string())
+    return pa.chunked_array(map(words.describe, wanted_batches(dataset, words)), pa.string())
+
+
+def words_at(dataset: Path, numbers: Longs) -> list[str]:
+    """Descriptions of the wanted flows at these positions, which ascend."""
+    words, start, found = load_words(dataset), 0, []
+    for batch in wanted_batches(dataset, words):
+        here = numbers[(numbers >= start) & (numbers < start + len(batch))] - start
+        found += words.describe(batch.take(pa.array(here))).to_pylist()
+        start += len(batch)
+    return found
+
+
+def wanted_batches(dataset: Path, words: FlowWords) -> Iterator[pa.RecordBatch]:
+    for batch in stage_batches(dataset, "flows", words.columns, BATCH_ROWS):
+        yield batch.filter(pc.greater_equal(batch["audience_class"], 0))
+
+
+def titled(topic: str, description: str) -> str:
+    """A flow in a list of several: its topic, and its description."""
+    return f"{readable(topic, TOPIC_LETTERS)}: {description}"

@@ -116,8 +116,9 @@ def point_sets(draw: st.DrawFn) -> tuple[tuple[Attribute, ...], list[tuple[float
     attributes: list[Attribute] = []
     for i in range(draw(st.integers(1, 3))):
         if draw(st.booleans()):
-            ends = sorted(draw(st.tuples(numbers, numbers)))
-            attributes.append(NumberAttribute(f"n{i}", *ends, draw(st.sampled_from(["", "USD"]))))
+            low, high = sorted(draw(st.tuples(numbers, numbers)))
+            unit = draw(st.sampled_from(["", "USD"]))
+            attributes.append(NumberAttribute(f"n{i}", low, high, unit))
         else:
             count = draw(st.integers(1, 6))
             attributes.append(CategoryAttribute(f"c{i}", tuple(f"v{j}" for j in range(count))))

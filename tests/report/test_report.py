@@ -18,7 +18,11 @@ import fanplan
 from fanplan.core.errors import CheckError, InputError
 from fanplan.layers.channels.check.evidence import read_channel_truth, read_decisions
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.channels.report.section import channel_listing, plain_listing
+from fanplan.layers.channels.report.section import (
+    channel_listing,
+    plain_listing,
+    with_heaviest,
+)
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.layers.marking.report import rows_of_marks
@@ -27,6 +31,8 @@ from fanplan.layers.overlay.report import spreads
 from fanplan.layers.registry import load_plan
 from fanplan.plan.findings import Findings
 from fanplan.plan.seal import write_record
+
+FLOW_WORDS = ("flow", "rate", "description")
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +116,19 @@ def test_channels_add_up_to_the_ledger(world: ReportWorld) -> None:
     assert wanted == pytest.approx(ledger["received_wanted"])
     assert sum(row[5] for row in rows) * seconds == pytest.approx(ledger["received_unwanted"])
     assert [row[:4] for row in rows] == [pytest.approx(r) for r in plain_listing("c", plan).rows]
+
+
+def test_channels_are_told_by_their_heaviest_flows(world: ReportWorld) -> None:
+    plan = load_plan(world.plans[0])
+    listing = with_heaviest(plain_listing("c", plan), plan)
+    flows = {row["flow"]: row for row in plan.read("flows", FLOW_WORDS).to_pylist()}
+    carried = plan.read("channel_flows", ("channel", "flow")).to_pylist()
+    for row in listing.rows:
+        own = [flows[pair["flow"]] for pair in carried if pair["channel"] == row[0]]
+        own.sort(key=lambda flow: -flow["rate"])
+        assert row[-1].count(" · ") == max(min(len(own), 2) - 1, 0)
+        assert not own or f": {own[0]['description']}" in row[-1]
+        assert len(row[-1]) < 500
 
 
 def test_loads_and_delays_are_those_of_the_ledger(world: ReportWorld) -> None:

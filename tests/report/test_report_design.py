@@ -120,7 +120,7 @@ def test_tables_add_up_to_the_ledger(world: DesignWorld) -> None:
     )
     assert total["sent on channels"] == pytest.approx(ledger["sent_multicast"])
     assert total["unwanted"] == pytest.approx(ledger["received_unwanted"])
-    classes = class_listing("d", world.ways, world.dataset)
+    classes = class_listing("d", world.ways, world.plan)
     columns = [i for i, name in enumerate(classes.header) if name.startswith(("by ", "direct"))]
     wanted = sum(row[i] for row in classes.rows for i in columns)
     assert wanted == pytest.approx(ledger["received_wanted"])

@@ -16,6 +16,7 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem, similar
 from fanplan.core.prices import Weights
 from fanplan.data.dataset import Dataset
+from fanplan.data.described import words_at
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection
 from fanplan.layers.channels.names import FlowNames
@@ -175,9 +176,11 @@ def explain_name(plan: ChannelsSection, dataset: Dataset, name: str) -> list[Row
     if found.subscriber >= 0:
         told = explain_subscriber(problem, plan.map, plan.weights, found.subscriber)
         explained.append({"subscriber": name, **told})
-    for number in map(int, found.numbers[:MOST_FLOWS]):
+    numbers = found.numbers[:MOST_FLOWS]
+    words = words_at(dataset.path, numbers) if len(numbers) else []
+    for number, described in zip(numbers.tolist(), words, strict=True):
         row = number if plan.rows == "flow" else int(found.flows.classes[number])
-        flow = found.flows.wanted.slice(number, 1).to_pylist()[0]
+        flow = found.flows.wanted.slice(number, 1).to_pylist()[0] | {"description": described}
         rate = flow["messages"] / problem.seconds
         explained.append(explained_flow(plan, problem, row, flow, rate))
     return explained
@@ -206,7 +209,8 @@ def explained_flow(
         told[key] = None if told[key] is None else told[key] * share
     for carried in told["channels"]:
         carried["unwanted_rate"] *= share
-    return {"flow": flow["flow"], "asked_for": because, **told, "rate": rate}
+    named = {name: flow[name] for name in ("flow", "topic", "description")}
+    return {**named, "asked_for": because, **told, "rate": rate}
 
 
 def asked_for(plan: ChannelsSection, flow: dict[str, Any]) -> str | None:

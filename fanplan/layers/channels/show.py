@@ -52,7 +52,7 @@ def compared_row(row: Row) -> list[Any]:
 def told_flow(item: Row) -> Shown:
     """Where one flow goes, what that costs, and the next best place."""
     who = f"{plain_number(item['rate'])} messages/s for {item['audience']} subscribers"
-    lines = [f"Flow {item['flow']}: {who}"]
+    lines = [f"Flow {item['flow']}: {who}", f"  {item['description']}"]
     if item["asked_for"]:
         lines.append(f"  {item['asked_for']}, as asked for")
     for carried in item["channels"]:

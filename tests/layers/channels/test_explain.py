@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import make_problem, unhurried
+from datasets import Flow, World, make_problem, plan_dataset, unhurried, write_dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
+from fanplan.data.dataset import Dataset
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.explain import explain_row, explain_subscriber
+from fanplan.layers.channels.explain import explain_name, explain_row, explain_subscriber
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, map_pairs
+from fanplan.layers.channels.show import told_flow
 
 USERS, CHANNELS = 5, 3
 rows = st.lists(
@@ -98,3 +101,17 @@ def test_without_unicast_only_channels_that_serve_all_are_other_places() -> None
     joined = {(0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2)}
     told = explain_row(problem, served(problem, [{0}], joined), Weights(), 0, unicast=False)
     assert (told["runner_up"], told["runner_up_cost"]) == ("channel 2", 8.0)
+
+
+def test_a_flow_is_told_in_words(tmp_path: Path) -> None:
+    flows = (Flow(frozenset()), Flow(frozenset({0})), Flow(frozenset({1, 2}), cell=(4,)))
+    dataset = Dataset(write_dataset(tmp_path / "data", World(flows, 3)))
+    plan = plan_dataset(dataset.path, "unicast")
+    for name, words in (
+        ("t1", "all of it; 1 subscriber: s0"),
+        ("t2[4]", "a part of it; 2 subscribers: s1 and s2"),
+    ):
+        (told,) = explain_name(plan, dataset, name)
+        assert told["description"] == words
+        (lines,) = told_flow(told)
+        assert f"  {words}" in lines.lines  # type: ignore[union-attr]

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from fanplan.core.ledger import Ledger, unicast_cost
+from fanplan.data.described import titled
 from fanplan.layers.channels.bound import ChannelsBound
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
@@ -27,6 +29,8 @@ from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import Findings
 from fanplan.plan.stored import StoredPlan
 
+HEAVIEST = 2
+"""Flows of a channel that are told in words."""
 LEAD = (
     "Which flows share which multicast groups, and what is sent point to point. Every subscriber "
     "gets all it wants; what else comes over a channel is unwanted and costs as much."
@@ -44,6 +48,7 @@ def tell_channels(planned: ToldLayer, bound: ChannelsBound | None) -> Told:
         decisions = read_decisions(planned.plan, truth, Findings())
         pictures += matrix_pictures(planned.name, truth, decisions)
         listing = channel_listing(planned.name, truth, decisions)
+    listing = with_heaviest(listing, planned.plan)
     sites = bound.sites() if bound else None
     if sites is not None:
         listing = with_sites(listing, sites)
@@ -127,6 +132,23 @@ def with_sites(listing: Listing, site: Mapping[int, str]) -> Listing:
     rows = [(row[0], site[row[0]], *row[1:]) for row in listing.rows]
     first, *others = listing.header
     return replace(listing, header=(first, "site", *others), rows=rows)
+
+
+def with_heaviest(listing: Listing, plan: StoredPlan) -> Listing:
+    """The same with what most of the traffic of each channel is, in words."""
+    flows = plan.read("flows", ("flow", "topic", "rate", "description"))
+    carried = plan.read("channel_flows", ("channel", "flow"))
+    flow = Axis("flow", whole(flows["flow"])).positions(carried["flow"])
+    channel = carried["channel"].to_numpy()
+    order = np.lexsort((flow, -flows["rate"].to_numpy()[flow], channel))
+    rank = np.arange(len(order)) - np.searchsorted(channel[order], channel[order])
+    few = order[rank < HEAVIEST]
+    words = flows.select(("topic", "description")).take(pa.array(flow[few])).to_pylist()
+    told: dict[int, list[str]] = {}
+    for number, one in zip(channel[few].tolist(), words, strict=True):
+        told.setdefault(number, []).append(titled(**one))
+    rows = [(*row, " · ".join(told.get(row[0], ()))) for row in listing.rows]
+    return replace(listing, header=(*listing.header, "heaviest flows"), rows=rows)
 
 
 def plain_listing(name: str, plan: StoredPlan) -> Listing:

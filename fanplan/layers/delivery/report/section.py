@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from fanplan.data.reader import read_stage
+from fanplan.data.described import titled
 from fanplan.layers.delivery.record import ANY, DeliveryRecord
 from fanplan.layers.delivery.report.ways import (
     BETWEEN,
@@ -90,11 +91,11 @@ def tell_delivery(planned: ToldLayer) -> Told:
     ways = None if dataset is None else count_ways(plan, dataset)
     steps = stacks_of(plan.section(DeliveryRecord))
     pictures, listings, notes = [], [parts_listing(planned.name, steps)], list(warnings(plan))
-    if ways is None or dataset is None:
+    if ways is None:
         notes.append(NEEDS_DATASET.format("how traffic reaches people by site and audience class"))
     else:
         pictures = way_pictures(planned, ways)
-        listings += [domain_listing(planned.name, ways), class_listing(planned.name, ways, dataset)]
+        listings += [domain_listing(planned.name, ways), class_listing(planned.name, ways, plan)]
     section = Section(
         planned.name,
         planned.title,
@@ -261,12 +262,12 @@ def domain_listing(name: str, ways: TrafficWays) -> Listing:
     return Listing(f"{name}-sites", "Multicast domains", header, rows, caption)
 
 
-def class_listing(name: str, ways: TrafficWays, dataset: Path) -> Listing:
+def class_listing(name: str, ways: TrafficWays, plan: StoredPlan) -> Listing:
     """The audience classes with most deliveries, and how each reaches its subscribers."""
     interest = ways.stored.problem.interest
     to_people, between = ways.by_class(), ways.class_between()
     order = np.argsort(-to_people.sum(axis=1), kind="stable")[:MOST_CLASSES].tolist()
-    example = flow_of_class(dataset)
+    example = flow_of_class(plan)
     homes = sites_reached(ways)
     rows = [
         (
@@ -302,10 +303,10 @@ def sites_reached(ways: TrafficWays) -> np.ndarray:
     return np.bincount(pairs // count, minlength=ways.stored.problem.interest.size)
 
 
-def flow_of_class(dataset: Path) -> dict[int, str]:
-    """The busiest flow of each class."""
-    flows = read_stage(dataset, "flows", ("flow", "audience_class", "messages"))
-    ordered = flows.sort_by([("messages", "ascending"), ("flow", "descending")])
-    return dict(
-        zip(ordered["audience_class"].to_pylist(), ordered["flow"].to_pylist(), strict=True)
-    )
+def flow_of_class(plan: StoredPlan) -> dict[int, str]:
+    """The busiest flow of each class, in words."""
+    flows = plan.read("flows", ("flow", "topic", "description", "audience_class", "rate"))
+    order = pc.sort_indices(flows, [("rate", "descending"), ("flow", "ascending")]).to_numpy()
+    classes, first = np.unique(flows["audience_class"].to_numpy()[order], return_index=True)
+    busiest = flows.select(("topic", "description")).take(pa.array(order[first])).to_pylist()
+    return {int(c): titled(**row) for c, row in zip(classes, busiest, strict=True)}
