@@ -405,8 +405,7 @@ def made(case: Case, data: Path, seed: int, grid: str = "exact") -> fanplan.Data
             fanplan.generate(
                 case.kind, workload, publications=case.publications, seed=seed, **case.sizes
             )
-        cells = {"cells": 16} if grid in ("quantile", "uniform") else {}
-        fanplan.ingest(workload, out, grid=grid, **cells)
+        fanplan.ingest(workload, out, grid=grid)
     return fanplan.open_dataset(out)
 
 

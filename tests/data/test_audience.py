@@ -22,7 +22,7 @@ ROWS = [
 
 
 def heard(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame([(*row, [], []) for row in ROWS], contracts.AUDIENCES)
+    return spark.createDataFrame([(*row, 0.0, [], []) for row in ROWS], contracts.AUDIENCES)
 
 
 def colliding(salts: int) -> Any:

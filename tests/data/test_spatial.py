@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from fanplan.data import contracts
+from fanplan.data.ingest.exact import Selectors, exact_audiences
 from fanplan.data.ingest.joins import (
     JoinLimits,
     PointFiles,
@@ -190,3 +193,28 @@ def test_one_hot_topic_is_dealt_to_many_tiles(spark: SparkSession, tmp_path: Pat
     hot = [salts for (topic, _), salts in tiles.items() if topic == 0]
     assert len(hot) > 1, "boxes of one topic are split by position"
     assert max(hot) > 1, "points at one position are split by salt"
+
+
+def test_exact_audiences_are_the_same_in_tiles(spark: SparkSession, tmp_path: Path) -> None:
+    """Where boxes are too many for every worker, publications meet them tile by tile."""
+    draw = np.random.default_rng(5)
+    low = draw.random((40, 2)).round(3)
+    rows = [(0, i, i % 9, low[i].tolist(), (low[i] + 0.4).tolist()) for i in range(40)]
+    spark.createDataFrame(rows, contracts.REGIONS).write.parquet(str(tmp_path / "regions"))
+    people = [(f"s{i}", i) for i in range(9)]
+    spark.createDataFrame(people, contracts.SUBSCRIBERS).write.parquet(str(tmp_path / "people"))
+    points = [(0, 7, *map(float, p)) for p in draw.random((60, 2)).round(3)]
+    frame = spark.createDataFrame(points, "topic_id int, bytes long, x0 double, x1 double")
+    selectors = Selectors(str(tmp_path / "regions"), str(tmp_path / "people"), "tiles", 2)
+    few = JoinLimits(replicated_boxes=1, tile_boxes=5, tile_points=10)
+    found = [
+        {tuple(r["cell"]): r.asDict() for r in exact_audiences(frame, selectors, limits).collect()}
+        for limits in (JoinLimits(), few)
+    ]
+    assert found[0] == found[1]
+    assert sum(row["messages"] for row in found[0].values()) == 60
+    wanted = Counter(
+        frozenset(i % 9 for i in range(40) if (low[i] <= p).all() and (p < low[i] + 0.4).all())
+        for p in np.array([point[2:] for point in points])
+    )
+    assert {frozenset(r["subscribers"]): r["messages"] for r in found[0].values()} == wanted

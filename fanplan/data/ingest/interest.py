@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem, StageError
@@ -83,7 +83,7 @@ def build_interest(run: IngestRun, inputs: Inputs) -> InterestStages:
         built |= cell_stages(run, inputs, built, rates, grid)
     built |= class_stages(run, inputs, built)
     if rates == "measured":
-        built["hits"] = hits_stage(run, inputs, built)
+        built["hits"] = hits_stage(run, inputs, built, grid)
     counts = count_traffic(run, built)
     return InterestStages(built, rates, window(run, inputs, rates), grid, counts)
 
@@ -382,30 +382,32 @@ def class_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> 
     return {"classes": classes, "flows": flows}
 
 
-def hits_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> Stage:
+def hits_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], grid: GridKind) -> Stage:
     """How many publications each subscription asked for.
 
-    A plain topic is one point for all its publications; elsewhere each is matched by itself.
+    A plain topic is one point for all its publications, and so is a cell that no region cuts;
+    elsewhere each publication is matched by itself.
     """
+    boxes = built["cover"] if grid == "atomic" else built["regions"]
     dimensions = run.description.dimensions
     topics, published = inputs.topics, inputs.tables["publications"]
 
     def count() -> DataFrame:
         known = run.read(topics)
-        plain = known.filter("space = 0")
+        uncut = known if grid == "atomic" else known.filter("space = 0")
         points = cell_points(
-            run.read(built["audiences"]).join(plain, on="topic_id", how="left_semi"), dimensions
+            run.read(built["audiences"]).join(uncut, on="topic_id", how="left_semi"), dimensions
         ).select("topic_id", *contracts.coordinates(dimensions), "weight")
-        if dimensions:
+        if dimensions and grid != "atomic":
             others = with_topic_ids(run.read(published), known.filter("space > 0"))
             points = points.unionByName(
                 others.withColumn("weight", F.lit(1.0)).select(*points.columns)
             )
-        hits = join_hits(points, str(built["regions"].path), dimensions)
+        hits = join_hits(points, str(boxes.path), dimensions)
         return hits.select("subscription", F.col("hits").cast("long"))
 
-    inputs_ = [built["audiences"], built["regions"], topics, published]
-    return run.stage("hits", count, contracts.HITS, inputs_)
+    sources = [built["audiences"], boxes, topics, published]
+    return run.stage("hits", count, contracts.HITS, sources, params=grid)
 
 
 def audience_classes(audiences: DataFrame) -> DataFrame:
@@ -432,10 +434,12 @@ def named_flows(
     """Every flow with its name, traffic and class, in the order of topics and cells."""
     salt = find_salt(classes)
     numbered = signed(classes, salt).select("high", "low", "audience_class")
+    per_topic = audiences.groupBy("topic_id").agg(F.count(F.lit(1)).alias("of_topic"))
     return (
         signed(audiences, salt)
         .join(numbered, on=["high", "low"], how="left")
         .join(topics.select("topic", "topic_id"), on="topic_id", how="inner")
+        .join(per_topic, on="topic_id", how="inner")
         .select(
             flow_name(exact).alias("flow"),
             "topic",
@@ -481,13 +485,15 @@ def find_salt(audiences: DataFrame) -> int:
 
 
 def flow_name(exact: bool) -> Column:
-    """`topic` for all of it, `topic[i,j,…]` for a cell, `topic#…` for one audience of several."""
+    """`topic` for all of it, `topic[i,j,…]` for a cell, `topic#…` for one of several audiences.
+
+    Rows have topic, cell and of_topic, the number of flows of the topic.
+    """
     topic, cell = F.col("topic"), F.col("cell")
     if not exact:
         numbers = F.concat(F.lit("["), F.array_join(cell.cast("array<string>"), ","), F.lit("]"))
         return F.concat(topic, F.when(F.size(cell) > 0, numbers).otherwise(F.lit("")))
-    several = F.count(F.lit(1)).over(Window.partitionBy("topic_id")) > 1
     # Half of the signature is enough to tell the flows of a topic apart, and can still be read.
     words = [F.get("cell", F.lit(i)).cast("long").bitwiseAND(F.lit(2**32 - 1)) for i in range(2)]
     name = F.concat(topic, F.lit("#"), *(F.lpad(F.lower(F.hex(w)), 8, "0") for w in words))
-    return F.when(several, name).otherwise(topic)
+    return F.when(F.col("of_topic") > 1, name).otherwise(topic)

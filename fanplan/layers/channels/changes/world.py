@@ -153,7 +153,6 @@ def either(old: StoredPlan, new: StoredPlan) -> ChannelTruth:
         np.zeros(2, np.int64),
         np.zeros(0, np.int32),
         pa.array([], pa.string()),
-        np.zeros(len(flows)),
     )
     return extended(known, old, new)
 
@@ -188,7 +187,7 @@ def with_flows(truth: ChannelTruth, flows: pa.Table) -> ChannelTruth:
         bytes=np.append(truth.bytes, more["bytes"].to_numpy()),
         classes=np.append(truth.classes, np.full(len(more), nobody, np.int32)),
         audience_starts=np.append(truth.audience_starts, truth.audience_starts[-1]),
-        wanted=np.append(truth.wanted, np.zeros(len(more))),
+        asked=None if truth.asked is None else np.append(truth.asked, np.zeros(len(more))),
     )
 
 
@@ -256,5 +255,5 @@ def with_common_audience(truth: ChannelTruth, old: SentByPlan, new: SentByPlan) 
         classes=np.arange(len(truth.names), dtype=np.int32),
         audience_starts=common.indptr.astype(np.int64),
         audience=common.indices.astype(np.int32),
-        wanted=truth.messages * np.diff(common.indptr),
+        asked=None,
     )

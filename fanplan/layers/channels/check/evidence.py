@@ -35,8 +35,15 @@ class ChannelTruth:
     audience_starts: Longs
     audience: Ints
     subscribers: pa.Array
-    wanted: Floats
-    """copies of each flow that selectors ask for"""
+    asked: Floats | None = None
+    """copies of each flow that selectors ask for; None: all that its audience gets"""
+
+    @property
+    def wanted(self) -> Floats:
+        """Copies of each flow that somebody wants."""
+        if self.asked is not None:
+            return self.asked
+        return self.messages * np.diff(self.audience_starts)[self.classes]
 
 
 class Sides(NamedTuple):
@@ -83,7 +90,6 @@ def read_channel_truth(dataset: Path) -> ChannelTruth:
     classes = read_stage(dataset, "classes", ("audience_class", "subscribers"))
     audiences = whole(classes.sort_by("audience_class")["subscribers"])
     subscribers = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
-    sizes = audiences.value_lengths().to_numpy()
     truth = ChannelTruth(
         manifest=manifest,
         flows=flows,
@@ -91,26 +97,16 @@ def read_channel_truth(dataset: Path) -> ChannelTruth:
         messages=flows["messages"].to_numpy(),
         bytes=flows["bytes"].to_numpy(),
         classes=flows["audience_class"].to_numpy(),
-        audience_starts=np.append(0, np.cumsum(sizes)),
+        audience_starts=np.append(0, np.cumsum(audiences.value_lengths().to_numpy())),
         audience=audiences.flatten().to_numpy(zero_copy_only=False),
         subscribers=whole(subscribers.sort_by("subscriber_id")["subscriber"]),
-        wanted=wanted_copies(flows, sizes),
+        asked=None if manifest.exact else flows["wanted"].to_numpy(),
     )
     require_numbered(dataset / "classes", classes["audience_class"], len(classes))
     require_numbered(dataset / "subscribers", subscribers["subscriber_id"], len(subscribers))
     require_ids_below(dataset / "flows", truth.classes, len(classes))
     require_ids_below(dataset / "classes", truth.audience, len(subscribers))
     return truth
-
-
-def wanted_copies(flows: pa.Table, sizes: Longs) -> Floats:
-    """Copies of each flow that selectors ask for: all that its audience gets if no cell is cut."""
-    if "wanted" in flows.column_names:
-        stated: Floats = flows["wanted"].to_numpy()
-        return stated
-    known = np.minimum(flows["audience_class"].to_numpy(), len(sizes) - 1)
-    whole: Floats = flows["messages"].to_numpy() * (sizes[known] if len(sizes) else 0)
-    return whole
 
 
 def require_numbered(where: Path, ids: pa.ChunkedArray, count: int) -> None:
