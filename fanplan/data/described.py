@@ -37,17 +37,53 @@ BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class FlowWords:
-    """All that the words for flows of a dataset are made from.
+class RegionWords:
+    """All that the words for parts of topics are made from.
 
     ``space_of`` has the number of each topic's space. With ``closed`` ranges the upper end is
-    inside. Of each audience class there are the size and the first subscribers; last comes an
-    empty class, for flows that nobody wants.
+    inside. A part has topic_id, lo and hi; where spaces are not known, its cell.
     """
 
     spaces: tuple[Space, ...]
     space_of: Ints
     closed: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of parts that are needed."""
+        return ("topic_id", "lo", "hi") if self.spaces else ("cell",)
+
+    def describe(self, parts: pa.RecordBatch) -> pa.Array:
+        """Where in the space of its topic each part lies."""
+        if not self.spaces:
+            narrow = pc.greater(pc.list_value_length(parts["cell"]), 0)
+            return pc.if_else(narrow, PART, ALL)
+        narrow = parts["lo"].value_lengths().to_numpy() > 0
+        space = np.where(narrow, self.space_of[parts["topic_id"].to_numpy()], 0)
+        order = np.argsort(space, kind="stable")
+        texts = [
+            self.in_space(self.spaces[number], parts.take(pa.array(order[space[order] == number])))
+            for number in np.unique(space)
+        ]
+        return pa.concat_arrays([pa.array([], pa.string()), *texts]).take(np.argsort(order))
+
+    def in_space(self, space: Space, parts: pa.RecordBatch) -> pa.Array:
+        if not space.attributes:
+            return pa.repeat(ALL, len(parts))
+        shape = (len(parts), space.dimensions)
+        lo, hi = (parts[name].flatten().to_numpy().reshape(shape) for name in ("lo", "hi"))
+        return box_words(space.attributes, lo, hi, self.closed)
+
+
+@dataclass(frozen=True, eq=False)
+class FlowWords:
+    """The same for flows, and who wants them.
+
+    Of each audience class there are the size and the first subscribers; last comes an empty
+    class, for flows that nobody wants.
+    """
+
+    regions: RegionWords
     sizes: Longs
     first: Longs
     names: pa.Array
@@ -55,33 +91,12 @@ class FlowWords:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of flows that are needed."""
-        place = ("topic_id", "lo", "hi") if self.spaces else ("cell",)
-        return ("audience_class", *place)
+        return ("audience_class", *self.regions.columns)
 
     def describe(self, flows: pa.RecordBatch) -> pa.Array:
         """A description of each flow."""
-        return pc.binary_join_element_wise(self.regions(flows), self.audiences(flows), "; ")
-
-    def regions(self, flows: pa.RecordBatch) -> pa.Array:
-        """Where in the space of its topic each flow lies."""
-        if not self.spaces:
-            narrow = pc.greater(pc.list_value_length(flows["cell"]), 0)
-            return pc.if_else(narrow, PART, ALL)
-        narrow = flows["lo"].value_lengths().to_numpy() > 0
-        space = np.where(narrow, self.space_of[flows["topic_id"].to_numpy()], 0)
-        order = np.argsort(space, kind="stable")
-        parts = [
-            self.in_space(self.spaces[number], flows.take(pa.array(order[space[order] == number])))
-            for number in np.unique(space)
-        ]
-        return pa.concat_arrays([pa.array([], pa.string()), *parts]).take(np.argsort(order))
-
-    def in_space(self, space: Space, flows: pa.RecordBatch) -> pa.Array:
-        if not space.attributes:
-            return pa.repeat(ALL, len(flows))
-        shape = (len(flows), space.dimensions)
-        lo, hi = (flows[name].flatten().to_numpy().reshape(shape) for name in ("lo", "hi"))
-        return box_words(space.attributes, lo, hi, self.closed)
+        where, who = self.regions.describe(flows), self.audiences(flows)
+        return pc.binary_join_element_wise(where, who, "; ")
 
     def audiences(self, flows: pa.RecordBatch) -> pa.Array:
         """Who wants each flow: how many, and some by name."""
@@ -192,18 +207,18 @@ def some_of(values: tuple[str, ...], first: int, last: int) -> str:
 
 def load_words(dataset: Path) -> FlowWords:
     """Memory: a few numbers for each audience class, and the names of subscribers."""
-    manifest = read_manifest(dataset)
     names = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
-    readable_names = map(readable, names.sort_by("subscriber_id")["subscriber"].to_pylist())
-    sizes, first = class_heads(dataset)
+    by_number = names.sort_by("subscriber_id")["subscriber"].to_pylist()
+    regions = load_regions(dataset, read_manifest(dataset).matched)
     return FlowWords(
-        manifest.spaces,
-        spaces_of_topics(dataset) if manifest.spaces else np.zeros(0, np.int32),
-        manifest.matched,
-        sizes,
-        first,
-        pa.array(readable_names, pa.string()),
+        regions, *class_heads(dataset), pa.array(map(readable, by_number), pa.string())
     )
+
+
+def load_regions(dataset: Path, closed: bool) -> RegionWords:
+    spaces = read_manifest(dataset).spaces
+    of = spaces_of_topics(dataset) if spaces else np.zeros(0, np.int32)
+    return RegionWords(spaces, of, closed)
 
 
 def spaces_of_topics(dataset: Path) -> Ints:

@@ -205,6 +205,7 @@ GROUP_CELLS = Table(
         Column("group", "integer", "number of the group, from 0", required=True),
         Column("topic", "string", "a topic", required=True),
         Column("cell", "integers", "cell number on each axis; empty for a whole topic", True),
+        Column("description", "string", "the ranges of the cell, in words", required=True),
     ),
     key=("group", "topic", "cell"),
 )

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.core.errors import readable
-from fanplan.data.described import FlowWords, box_words, load_words, wanted_words
+from fanplan.data.described import FlowWords, RegionWords, box_words, load_words, wanted_words
 from fanplan.data.ranges import cell_ranges, closed_ranges, decimal_text
 from fanplan.data.reader import read_stage
 from fanplan.workload.space import (
@@ -195,10 +195,9 @@ def test_of_many_attributes_those_are_told_that_narrow_most() -> None:
 def words_for(sizes: list[int], names: list[str]) -> FlowWords:
     """Words where class ``i`` has the first ``sizes[i]`` subscribers, and topic 1 has a space."""
     first = [[j if j < size else -1 for j in range(3)] for size in [*sizes, 0]]
+    spaces = (Space(), Space((PRICE, VENUE)))
     return FlowWords(
-        (Space(), Space((PRICE, VENUE))),
-        np.array([0, 1], np.int32),
-        True,
+        RegionWords(spaces, np.array([0, 1], np.int32), closed=True),
         np.array([*sizes, 0]),
         np.array(first),
         pa.array([readable(name) for name in names]),

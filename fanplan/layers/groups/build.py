@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from fanplan.core.arrays import Longs
 from fanplan.data.interest import take_audiences
-from fanplan.layers.groups.cells import cell_tables, topic_names
+from fanplan.layers.groups.cells import cell_tables
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.params import GroupsParams
 from fanplan.layers.groups.problem.dataset import FoundGroups
@@ -54,7 +54,7 @@ def group_tables(found: FoundGroups, chosen: Chosen, shortcuts: bool) -> dict[st
         "shortcuts": entry_table(problem.brokers, used, best, shortcuts=True),
     }
     if found.cells is not None:
-        made |= cell_tables(found.cells, topic_names(found.dataset), best)
+        made |= cell_tables(found.cells, found.dataset, best)
     return made
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, starts_of
 from fanplan.core.errors import InputError, Problem
+from fanplan.data.described import load_regions
 from fanplan.data.interest import take_audiences
 from fanplan.data.reader import read_stage
 from fanplan.layers.groups.problem.dataset import CellMap
@@ -38,19 +39,36 @@ def cells_of_groups(cells: CellMap, groups: Longs) -> tuple[Longs, Longs]:
     return place, cells.cell[take_audiences(starts, order, classes)]
 
 
-def cell_tables(cells: CellMap, topics: pa.Array, best: Longs) -> dict[str, pa.Table]:
+def cell_tables(cells: CellMap, dataset: Path, best: Longs) -> dict[str, pa.Table]:
     """The cells of groups by topic and place, and the edges of their grid."""
     group, number = cells_of_groups(cells, best)
-    along = np.diff(cells.grid.axes)
-    topic, place = places_of(cells.grid, number, int(along.max(initial=0)))
-    own = np.arange(place.shape[1]) < along[topic][:, None]
-    offsets = np.concatenate(([0], np.cumsum(along[topic]))).astype(np.int32)
-    lists = pa.ListArray.from_arrays(offsets, pa.array(place[own], pa.int32()))
-    table = {"group": group, "topic": topics.take(pa.array(topic)), "cell": lists}
-    return {
-        "group_cells": pa.table(table),
-        "group_axes": axes_table(cells.grid, topics, np.unique(topic)),
+    placed, topics = placed_cells(cells.grid, number), topic_names(dataset)
+    table = {
+        "group": group,
+        "topic": topics.take(placed["topic_id"]),
+        "cell": placed["cell"],
+        "description": cell_words(dataset, placed),
     }
+    used = np.unique(placed["topic_id"].to_numpy())
+    return {"group_cells": pa.table(table), "group_axes": axes_table(cells.grid, topics, used)}
+
+
+def placed_cells(grid: GroupGrid, number: Longs) -> pa.RecordBatch:
+    """Numbered cells with their topics, their places along the axes, and their ends there."""
+    along = np.diff(grid.axes)
+    topic, place = places_of(grid, number, int(along.max(initial=0)))
+    own = np.arange(place.shape[1]) < along[topic][:, None]
+    axis = (grid.axes[topic][:, None] + np.arange(place.shape[1]))[own]
+    at = grid.starts[axis] + place[own]
+    offsets = pa.array(starts_of(along[topic]), pa.int32())
+    values = {"cell": place[own].astype(np.int32), "lo": grid.edges[at], "hi": grid.edges[at + 1]}
+    lists = {name: pa.ListArray.from_arrays(offsets, v) for name, v in values.items()}
+    return pa.record_batch({"topic_id": topic, **lists})
+
+
+def cell_words(dataset: Path, placed: pa.RecordBatch) -> pa.Array:
+    """The ranges of placed cells, in words."""
+    return load_regions(dataset, closed=False).describe(placed)
 
 
 def axes_table(grid: GroupGrid, topics: pa.Array, used: Longs) -> pa.Table:

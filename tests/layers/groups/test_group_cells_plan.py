@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
-from fanplan.layers.groups.cells import stored_matcher
+from fanplan.layers.groups.cells import placed_cells, stored_matcher
+from fanplan.layers.groups.problem.grid import grid_of
 from fanplan.layers.registry import load_plan
 from fanplan.verbs.check import check_plan
 
@@ -102,13 +104,28 @@ def test_a_group_has_all_cells_that_its_members_marked(made: tuple[Path, Path]) 
     assert [(row["topic"], row["axis"]) for row in axes] == [("world", 0), ("world", 1)]
 
 
+def test_placed_cells_have_their_own_ends() -> None:
+    axes = [[np.array([0.0, 2.0, 5.0]), np.array([1.0, 3.0])], [], [np.array([7.0, 8.0, 9.5])]]
+    grid = grid_of(axes)
+    rows = placed_cells(grid, np.arange(grid.cells[-1])).to_pylist()
+    boxes = [
+        (topic, list(cell), [a[i] for a, i in zip(own, cell, strict=True)])
+        for topic, own in enumerate(axes)
+        for cell in product(*(range(len(axis) - 1) for axis in own))
+    ]
+    assert [(row["topic_id"], row["cell"], row["lo"]) for row in rows] == boxes
+    for row in rows:
+        ends = [a[i + 1] for a, i in zip(axes[row["topic_id"]], row["cell"], strict=True)]
+        assert row["hi"] == ends
+
+
 WRONG = {
     "missing": ("group_cells", lambda r: r[1:], "group_cells: missing (1): group 0"),
     "twice": ("group_cells", lambda r: [*r, r[0]], "group_cells: given twice (1): group 0"),
     "strange": (
         "group_cells",
         lambda r: [*r, r[0] | {"cell": [2, 2]}],
-        "group_cells: not marked by its members (1): group 0, cell 8",
+        "group_cells: not marked by its members (1): group 0, cell 8 (a part of it)",
     ),
     "another group's": (
         "group_cells",
@@ -119,6 +136,11 @@ WRONG = {
         "group_cells",
         lambda r: [r[0] | {"cell": [3, 0]}],
         "[3, 0] is no cell of its topic",
+    ),
+    "words": (
+        "group_cells",
+        lambda r: [r[0] | {"description": "x"}, *r[1:]],
+        "group_cells: description differs from the dataset (1): 'x'",
     ),
     "short": ("group_cells", lambda r: [r[0] | {"cell": [1]}], "[1] is no cell of its topic"),
     "topic": ("group_axes", lambda r: [x | {"topic": "x"} for x in r], "is no cell of its topic"),

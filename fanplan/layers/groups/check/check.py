@@ -6,12 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.errors import InputError
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.bound import GroupsBound
-from fanplan.layers.groups.cells import cells_of_groups, on_grid, read_stored_cells, topic_names
+from fanplan.layers.groups.cells import (
+    cell_words,
+    cells_of_groups,
+    on_grid,
+    placed_cells,
+    read_stored_cells,
+    topic_names,
+)
 from fanplan.layers.groups.check.count import (
     GroupTraffic,
     Induced,
@@ -30,6 +38,7 @@ from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, st
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import read_brokers, read_links
+from fanplan.plan.axis import whole
 from fanplan.plan.findings import EXAMPLES, Findings, Missed
 from fanplan.plan.stored import StoredPlan
 from fanplan.plan.walks import added_up
@@ -125,6 +134,7 @@ def check_cells(
         return
     stored, total = read_stored_cells(plan), int(found.cells.grid.cells[-1])
     number = on_grid(stored, found.cells.grid, topic_names(dataset))
+    check_cell_words(plan, dataset, placed_cells(found.cells.grid, number), findings)
     group, cell = cells_of_groups(found.cells, candidate)
     stated, own = stored.group * total + number, group * total + cell
     keys, times = np.unique(stated, return_counts=True)
@@ -133,8 +143,25 @@ def check_cells(
         ("not marked by its members", np.setdiff1d(stated, own)),
         ("given twice", keys[times > 1]),
     ):
-        said = [f"group {key // total}, cell {key % total}" for key in wrong[:EXAMPLES]]
+        first = wrong[:EXAMPLES]
+        words = cell_words(dataset, placed_cells(found.cells.grid, first % total)).to_pylist()
+        said = [
+            f"group {key // total}, cell {key % total} ({told})"
+            for key, told in zip(first.tolist(), words, strict=True)
+        ]
         findings.violate(f"group_cells: {what}", len(wrong), said)
+
+
+def check_cell_words(
+    plan: StoredPlan, dataset: Path, placed: pa.RecordBatch, findings: Findings
+) -> None:
+    """What is said of the cells in words is what the dataset says."""
+    stated = whole(plan.read("group_cells", ("description",))["description"])
+    wrong = pc.not_equal(stated, cell_words(dataset, placed)).fill_null(True)
+    said = list(map(repr, stated.filter(wrong)[:EXAMPLES].to_pylist()))
+    findings.violate(
+        "group_cells: description differs from the dataset", pc.sum(wrong).as_py() or 0, said
+    )
 
 
 def numbered_groups(groups: Longs) -> list[str]:
