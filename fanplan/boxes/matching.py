@@ -111,10 +111,9 @@ def count_candidates(index: BoxIndex, topic_id: Longs, x: Floats) -> Longs:
     With a grid, all boxes that its cell lists. With a sieve, the most that any point of the topic
     has in a sample.
     """
-    listed = count_listed(index, topic_id, x)
-    topics = sifted_topics(index, topic_id)
-    sifted = np.flatnonzero(topics >= 0)
+    listed, (_, sifted) = count_listed(index, topic_id, x), _divided(index, topic_id)
     if len(sifted):
+        topics = sifted_topics(index, topic_id)
         sample = sifted[:: len(sifted) // PROBES + 1]
         order, offsets, _ = find_sifted(index.sieve, topics[sample], x[sample])
         counts, own = np.diff(offsets), topics[sample[order]]

@@ -86,25 +86,44 @@ def make_sieve(
 
     Returns also the order in which the boxes now stand: those of a block are alike.
     """
-    edges, first_edge, buckets = _lay_buckets(lo, hi, bounds, sizes)
+    if not len(lo):
+        # No kernel is compiled for nothing: that would take seconds.
+        none = np.empty((0, lo.shape[1]))
+        axes = np.empty(0), none.astype(np.int64), none.astype(np.int32)
+        return _empty_sieve(lo, hi, bounds, sizes, per_block, *axes), np.empty(0, np.int64)
+    axes = _lay_buckets(lo, hi, bounds, sizes)
+    low, high = bucket_numbers(lo, hi, bounds, sizes, *axes)
+    order = _order_alike(low, high, bounds, per_block)
+    sieve = _empty_sieve(lo[order], hi[order], bounds, sizes, per_block, *axes)
+    _fill_blocks(sieve, low[order], high[order])
+    return sieve, order
+
+
+def _empty_sieve(
+    lo: Floats,
+    hi: Floats,
+    bounds: Longs,
+    sizes: Ints,
+    per_block: int,
+    edges: Floats,
+    first_edge: Longs,
+    buckets: Ints,
+) -> Sieve:
+    """A sieve of these boxes, whose blocks are still to be filled."""
     counted = np.where(buckets > 1, buckets, 0)
     lines = 1 + counted.sum(axis=1, dtype=np.int64)
-    low, high = bucket_numbers(lo, hi, bounds, sizes, edges, first_edge, buckets)
-    order = _order_alike(low, high, bounds, per_block)
     blocks = -(np.diff(bounds) // -per_block)
     count, width = int(blocks.sum()), lo.shape[1]
     first_line = starts_of(np.repeat(lines, blocks))
-    sieve = Sieve(
+    return Sieve(
         size=sizes, edges=edges, first_edge=first_edge, buckets=buckets,
         offset=(1 + counted.cumsum(axis=1) - counted).astype(np.int32), lines=lines,
         first_block=starts_of(blocks), first_box=_first_boxes(bounds, blocks, per_block),
         first_line=first_line,
         low=np.empty((count, width), np.uint8), high=np.empty((count, width), np.uint8),
         sides=np.zeros((count, 2 * width + 1), np.int32), side_count=np.zeros(count, np.int32),
-        bits=np.zeros((first_line[-1], LINE), np.uint64), lo=lo[order], hi=hi[order],
+        bits=np.zeros((first_line[-1], LINE), np.uint64), lo=lo, hi=hi,
     )  # fmt: skip
-    _fill_blocks(sieve, low[order], high[order])
-    return sieve, order
 
 
 def _first_boxes(bounds: Longs, blocks: Longs, per_block: int) -> Longs:
