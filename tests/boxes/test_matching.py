@@ -39,7 +39,7 @@ class Instance:
 
     def index(self) -> matching.BoxIndex:
         sizes = self.sizes[self.box_topic].astype(np.int32)
-        with patch.object(indexing, "GRID_AXES", self.grid_axes):
+        with patch.object(indexing, "suits_sieve", lambda _, axes, __: axes > self.grid_axes):
             return matching.index_boxes(
                 self.box_topic, sizes, self.lo, self.hi, self.owner, self.subscription
             )
@@ -206,6 +206,36 @@ def test_many_equal_boxes_of_one_owner_count_once_in_audiences() -> None:
     index = matching.index_boxes(zeros, np.full(5000, 2, np.int32), lo, lo + 1, zeros + 7, zeros)
     _, _, owners = matching.find_audiences(index, np.zeros(1, np.int64), np.full((1, 2), 0.5))
     assert list(owners) == [7]
+
+
+def open_boxes(boxes: int, axes: int, bounded: int) -> matching.BoxIndex:
+    """The index of one topic with boxes that bound the first axes only."""
+    random, topic = np.random.default_rng(4), np.zeros(boxes, np.int64)
+    lo, hi = np.zeros((boxes, axes)), np.ones((boxes, axes))
+    lo[:, :bounded] = random.random((boxes, bounded)) / 2
+    hi[:, :bounded] = lo[:, :bounded] + 0.001
+    return matching.index_boxes(topic, np.full(boxes, axes, np.int32), lo, hi, topic, topic)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "axes", "bounded", "sifted"),
+    [
+        (1000, 3, 2, False),
+        (60_000, 3, 3, False),
+        (60_000, 3, 2, True),
+        (60_000, 2, 1, False),
+        (1000, 5, 5, True),
+        (100, 5, 5, False),
+        (100, 8, 1, True),
+    ],
+)
+def test_the_index_suits_the_boxes(boxes: int, axes: int, bounded: int, sifted: bool) -> None:
+    assert open_boxes(boxes, axes, bounded).first_sifted == (0 if sifted else 1)
+
+
+def test_very_many_boxes_have_a_sieve_from_three_axes_on() -> None:
+    boxes, axes = np.full(3, 10**6), np.array([1, 2, 3])
+    assert indexing.suits_sieve(boxes, axes, axes.astype(float)).tolist() == [False, False, True]
 
 
 def filters(boxes: int, dims: int, predicates: int, width: float, seed: int) -> Instance:
