@@ -7,7 +7,7 @@ All settings are sampled with the same seeds: run *i* of one compares with run *
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, pairwise, permutations, product
@@ -271,12 +271,27 @@ def pointwise(
     return Statement(text, tuple(zip(lower, higher, strict=True)), factor)
 
 
-def pointwise_all(
-    text: str, lower: Sequence[Side], others: Iterable[Sequence[Side]], factor: float = 1.0
+def all_below(
+    text: str,
+    lower: Iterable[Sequence[Side]],
+    higher: Iterable[Sequence[Side]],
+    factor: float = 1.0,
 ) -> Statement:
-    """Point by point, the first are below those of every other line."""
-    pairs = tuple(pair for other in others for pair in zip(lower, other, strict=True))
-    return Statement(text, pairs, factor)
+    """Point by point, each of the first lines is below each of the second."""
+    pairs = (zip(low, high, strict=True) for low, high in product(lower, higher))
+    return Statement(text, tuple(chain.from_iterable(pairs)), factor)
+
+
+Claim = tuple[str, Sequence[str], Sequence[str], float]
+"""A statement in names: the methods of the first and of the second lines, and the factor."""
+
+
+def claimed(
+    points: Callable[[str], Sequence[Side]], claims: Iterable[Claim]
+) -> Iterator[Statement]:
+    """Claims about the points of methods."""
+    for text, lower, higher, factor in claims:
+        yield all_below(text, map(points, lower), map(points, higher), factor)
 
 
 def every_below(

@@ -199,7 +199,9 @@ def ascend(distances: Distances, half: Floats, most: Floats, channels: int) -> f
 
     It starts where every row pays for its nearest neighbour, so that S_r is v_r alone.
     """
-    best_v = v = np.minimum(most, half * nearest_distances(distances))
+    others = distances.copy()
+    np.fill_diagonal(others, np.iinfo(np.int32).max)
+    best_v = v = np.minimum(most, half * others.min(axis=1))
     best, scale, idle = 0.0, STRIDE, 0
     for _ in range(STEPS):
         shares = row_shares(distances, half, v)
@@ -210,7 +212,8 @@ def ascend(distances: Distances, half: Floats, most: Floats, channels: int) -> f
             best, best_v = value, v
         elif idle % PATIENCE == 0:
             scale, v = scale / 2, best_v
-        slope = 1.0 - slopes(distances, half, v, top)
+        # In how many of the largest S_r a row's share grows with its v.
+        slope = 1.0 - (v > distances[top] * half).sum(axis=0)
         slope[((v <= 0) & (slope < 0)) | ((v >= most) & (slope > 0))] = 0.0
         length = float(np.cumsum(slope * slope * half)[-1])
         if length == 0.0:
@@ -218,17 +221,6 @@ def ascend(distances: Distances, half: Floats, most: Floats, channels: int) -> f
         step = scale * max(best, 0.05 * float(np.cumsum(most)[-1])) / length
         v = np.clip(v + step * slope * half, 0.0, most)
     return best
-
-
-@compiled
-def nearest_distances(distances: Distances) -> Distances:
-    """The distance of each row to the nearest other one; far if there is none."""
-    result = np.full(len(distances), np.iinfo(np.int32).max, dtype=np.int32)
-    for i in range(len(distances)):
-        for j in range(len(distances)):
-            if i != j:
-                result[i] = min(result[i], distances[i, j])
-    return result
 
 
 @compiled(parallel=True)
@@ -241,13 +233,3 @@ def row_shares(distances: Distances, half: Floats, v: Floats) -> Floats:
             total += max(0.0, v[i] - distances[r, i] * half[i])
         shares[r] = total
     return shares
-
-
-@compiled
-def slopes(distances: Distances, half: Floats, v: Floats, top: Longs) -> Floats:
-    """In how many of the largest S_r a row's share grows with its v."""
-    counts = np.zeros(len(v))
-    for r in top:
-        for i in range(len(v)):
-            counts[i] += v[i] > distances[r, i] * half[i]
-    return counts

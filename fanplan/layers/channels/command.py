@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
@@ -176,7 +176,7 @@ def churned(job: Job, run: Run, section: ChannelsSection, params: ChannelsParams
     fresh = None if job.watch.ended or params.on_spark else fresh_cost(job, run, params)
     given_up = None if not fresh else round(100 * (section.cost / fresh - 1), 9)
     told = {"gone": older.gone, "fresh_cost": fresh, "given_up_percent": given_up}
-    return asdict(changed) | told
+    return changed._asdict() | told
 
 
 def fresh_cost(job: Job, run: Run, params: ChannelsParams) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -51,22 +51,19 @@ def map_pairs(left: Any, right: Any) -> MapPairs:
     Linear if the pairs are in order already, else a sort.
     """
     left, right = np.array(left, dtype=np.int32), np.array(right, dtype=np.int32)
-    if ascending(left, right):
+    keys = pair_numbers(left, right)
+    if np.all(keys[1:] > keys[:-1]):
         return MapPairs(left, right)
-    keys = np.unique((left.astype(np.int64) << 32) | right)
+    keys = np.unique(keys)
     return MapPairs((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32))
 
 
+def pair_numbers(left: Ints, right: Ints) -> Longs:
+    """One number for each pair, in the order of pairs."""
+    return (left.astype(np.int64) << 32) | right
+
+
 NO_PAIRS = MapPairs(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
-
-
-@compiled
-def ascending(left: Ints, right: Ints) -> bool:
-    """Whether each pair is greater than the one before."""
-    for i in range(1, len(left)):
-        if left[i] < left[i - 1] or (left[i] == left[i - 1] and right[i] <= right[i - 1]):
-            return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -193,8 +190,7 @@ class ChannelsSection:
         return unicast_fraction(self.ledger)
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(NamedTuple):
     """Pairs to add and to remove. Unicast follows from the rest and is not counted."""
 
     joins: int
@@ -205,10 +201,6 @@ class Changes:
     """(row, channel) pairs that are new."""
     removed: int
     """(row, channel) pairs that are gone."""
-
-    @property
-    def total(self) -> int:
-        return self.joins + self.leaves + self.added + self.removed
 
 
 def map_changes(old: ChannelMap, new: ChannelMap) -> Changes:
@@ -223,9 +215,5 @@ def map_changes(old: ChannelMap, new: ChannelMap) -> Changes:
 
 def count_missing(pairs: MapPairs, others: MapPairs) -> int:
     """How many pairs are not among the others."""
-    return len(np.setdiff1d(keys(pairs), keys(others), assume_unique=True))
-
-
-def keys(pairs: MapPairs) -> Longs:
-    """One number for each pair."""
-    return (pairs.left.astype(np.int64) << 32) | pairs.right
+    mine, theirs = (pair_numbers(side.left, side.right) for side in (pairs, others))
+    return len(np.setdiff1d(mine, theirs, assume_unique=True))

@@ -9,9 +9,9 @@ from fanplan.papers.experiment import (
     PaperLine,
     Point,
     Statement,
+    all_below,
     every_below,
     pointwise,
-    pointwise_all,
 )
 from fanplan.papers.hybrid.samples import DRAWN, LIMIT, SECOND_STEPS, SHARES, HybridSizes
 
@@ -219,7 +219,7 @@ def drawn_steps(setting: str) -> tuple[PaperLine, ...]:
 def kmodes_below_drawn(setting: str) -> Statement:
     """kmodes against all drawn lines at all shares."""
     own, *others = (method_points(setting, method, SHARES) for method in ("kmodes", *DRAWN))
-    return pointwise_all("Ours: kmodes is below all lines at every share", own, others)
+    return all_below("Ours: kmodes is below all lines at every share", [own], others)
 
 
 def shares_on_market() -> Item:
@@ -308,7 +308,7 @@ def scale_statements(points: dict[str, list[Point]]) -> Iterator[Statement]:
     )
     yield pointwise("Greedy flow is better than greedy user at i = 2", flow[1:2], user[1:2])
     text = "Ours: kmodes is below all lines at every size"
-    yield pointwise_all(text, points["kmodes"], [points[method] for method in DRAWN])
+    yield all_below(text, [points["kmodes"]], [points[method] for method in DRAWN])
 
 
 def shares_on_websphere() -> Item:

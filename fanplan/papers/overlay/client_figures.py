@@ -10,8 +10,9 @@ from fanplan.papers.experiment import (
     Point,
     Statement,
     alike,
+    all_below,
+    claimed,
     pointwise,
-    pointwise_all,
     rising,
 )
 from fanplan.papers.overlay.settings import LCF, OverlaySizes, clients_name
@@ -82,24 +83,19 @@ def broker_statements(sizes: OverlaySizes, points: MethodPoints) -> Iterator[Sta
         1.1,
     )
     middle = sizes.publishers.index(sizes.middle)
-    yield pointwise_all(
+    first, *others = ([points(method)[middle]] for method in THEIRS)
+    yield all_below(
         "“On occasion, such as when the client count is 2400, the GLI technique allocates clients "
         "to a slightly fewer set of brokers”: fewer than each of the others there",
-        [points("gli")[middle]],
-        [[points(method)[middle]] for method in THEIRS[1:]],
+        [first],
+        others,
     )
-    yield pointwise_all(
-        "Ours: best uses at least 5 % fewer brokers than all four at every size",
-        points("best"),
-        [points(method) for method in THEIRS],
-        0.95,
-    )
-    yield pointwise_all(
-        "Ours: with exact load, at most half as many as all four at every size",
-        points("exact"),
-        [points(method) for method in THEIRS],
-        0.5,
-    )
+    yield from claimed(points, (
+        ("Ours: best uses at least 5 % fewer brokers than all four at every size",
+         ["best"], THEIRS, 0.95),
+        ("Ours: with exact load, at most half as many as all four at every size",
+         ["exact"], THEIRS, 0.5),
+    ))  # fmt: skip
 
 
 def messages_and_delay(sizes: OverlaySizes) -> tuple[Item, Item]:
@@ -116,30 +112,21 @@ def messages_and_delay(sizes: OverlaySizes) -> tuple[Item, Item]:
 
 
 def ranking_statements(points: MethodPoints, what: str, factor: float) -> Iterator[Statement]:
-    gli, gi, gig, baseline = (points(method) for method in THEIRS)
-    yield pointwise(
-        "“The GLI technique performs better than the baseline approach”: at every size",
-        gli,
-        baseline,
-    )
-    for name, own in (("GI", gi), ("GIg", gig)):
-        yield pointwise(
-            f"“but worse than the GI and GIg techniques”: GLI above {name} at every size", own, gli
-        )
-    yield pointwise(
-        f"“The GIg technique provides the lowest {what}”: below GI at every size",
-        gig,
-        gi,
-    )
+    yield from claimed(points, (
+        ("“The GLI technique performs better than the baseline approach”: at every size",
+         ["gli"], ["baseline"], 1.0),
+        ("“but worse than the GI and GIg techniques”: GLI above GI at every size",
+         ["gi"], ["gli"], 1.0),
+        ("“but worse than the GI and GIg techniques”: GLI above GIg at every size",
+         ["gig"], ["gli"], 1.0),
+        (f"“The GIg technique provides the lowest {what}”: below GI at every size",
+         ["gig"], ["gi"], 1.0),
+    ))  # fmt: skip
     less = "" if factor == 1 else f"at least {100 * (1 - factor):.0f} % "
     for method in OURS:
         name = thesis_label(method).removesuffix(" (ours)")
-        yield pointwise_all(
-            f"Ours: {name} is {less}below all four at every size",
-            points(method),
-            [gli, gi, gig, baseline],
-            factor,
-        )
+        text = f"Ours: {name} is {less}below all four at every size"
+        yield all_below(text, [points(method)], map(points, THEIRS), factor)
 
 
 def pure_forwarding(sizes: OverlaySizes) -> Item:
@@ -161,23 +148,23 @@ def pure_forwarding(sizes: OverlaySizes) -> Item:
 
 
 def forwarding_statements(points: MethodPoints, name: str) -> Iterator[Statement]:
-    ranked = [point for method in RANKED for point in points(method)]
-    yield pointwise(
+    yield all_below(
         f"“The baseline technique … produces a large number of pure forwarding messages”: above "
         f"the rankings at every size, {name}",
-        ranked,
-        points("baseline") * len(RANKED),
+        map(points, RANKED),
+        [points("baseline")],
     )
     yield Statement(
         "“The ranking routines … limit the number of pure forwarding messages to 10–15 %”: at "
         f"every size, {name}",
-        tuple(pair for point in ranked for pair in ((10.0, point), (point, 15.0))),
+        tuple(
+            pair for m in RANKED for point in points(m) for pair in ((10.0, point), (point, 15.0))
+        ),
     )
-    ends = [points(method)[:: len(points(method)) - 1] for method in RANKED]
     yield alike(
         "“The percentage of pure forwarding traffic remains constant as the workload increases”: "
         f"first and last size within 25 %, {name}",
-        [[first for first, _ in ends], [last for _, last in ends]],
+        [[points(method)[i] for method in RANKED] for i in (0, -1)],
         1.25,
     )
 
@@ -220,18 +207,13 @@ def peak_statements(points: MethodPoints) -> Iterator[Statement]:
 
 
 def most_statements(points: MethodPoints) -> Iterator[Statement]:
-    yield pointwise_all(
-        "“The maximum peak load for the GLI ranking function is significantly larger than that of "
-        "the other techniques”: at least 10 % at every size",
-        [point for method in ("gi", "gig") for point in points(method)],
-        [points("gli") * 2],
-        1 / 1.1,
-    )
-    yield pointwise_all(
-        "“The GIg overlay has the lowest maximum peak load”: at every size",
-        points("gig"),
-        [points(method) for method in THEIRS if method != "gig"],
-    )
+    yield from claimed(points, (
+        ("“The maximum peak load for the GLI ranking function is significantly larger than that of "
+         "the other techniques”: at least 10 % at every size",
+         ["gi", "gig"], ["gli"], 1 / 1.1),
+        ("“The GIg overlay has the lowest maximum peak load”: at every size",
+         ["gig"], [method for method in THEIRS if method != "gig"], 1.0),
+    ))  # fmt: skip
     yield Statement(
         "“All maximum peak loads are above the broker capacity threshold”: at every size",
         tuple((CAPACITY, point) for method in THEIRS for point in points(method)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from fanplan.papers.experiment import (
     Item,
@@ -10,8 +11,10 @@ from fanplan.papers.experiment import (
     Point,
     Statement,
     alike,
+    all_below,
+    claimed,
+    every_below,
     pointwise,
-    pointwise_all,
 )
 from fanplan.papers.overlay.samples import DEGREES, LATENCY, MESSAGES
 from fanplan.papers.overlay.settings import ALPHAS, MIXED, OverlaySizes, bias_name
@@ -64,23 +67,22 @@ def bias_points(method: str, key: str, biases: Sequence[float]) -> list[Point]:
     return [Point(bias_name(bias), f"{method} {key}", bias) for bias in biases]
 
 
-def bias_curves(key: str, sizes: OverlaySizes) -> tuple[PaperLine, ...]:
-    return tuple(
-        method_line(name, bias_points(name, key, sizes.biases)) for name in (*THEIRS, *OURS)
-    )
+def points_over(key: str, biases: Sequence[float]) -> Callable[[str], list[Point]]:
+    """The points of a method along the axis."""
+    return partial(bias_points, key=key, biases=biases)
+
+
+def bias_curves(sizes: OverlaySizes, key: str) -> tuple[PaperLine, ...]:
+    points = points_over(key, sizes.biases)
+    return tuple(method_line(name, points(name)) for name in (*THEIRS, *OURS))
 
 
 def two_curves(sizes: OverlaySizes, first: KeyAndNote, second: KeyAndNote) -> tuple[PaperLine, ...]:
     """Two numbers of each of the thesis' trees, as it draws them; of ours only the first."""
-    theirs = (
-        method_line(name, bias_points(name, key, sizes.biases), note)
-        for name in THEIRS
-        for key, note in (first, second)
-    )
-    key, note = first
-    return (
-        *theirs,
-        *(method_line(name, bias_points(name, key, sizes.biases), note) for name in OURS),
+    drawn = [(name, *one) for name in THEIRS for one in (first, second)]
+    drawn += [(name, *first) for name in OURS]
+    return tuple(
+        method_line(name, bias_points(name, key, sizes.biases), note) for name, key, note in drawn
     )
 
 
@@ -95,55 +97,44 @@ def messages_and_latency(sizes: OverlaySizes) -> tuple[Item, ...]:
         "search with no broker of more links than the busiest of the overlap tree."
     )
     return (
-        Item("Figure 5.3a", f"{title}: messages", bias_curves(MESSAGES, sizes),
+        Item("Figure 5.3a", f"{title}: messages", bias_curves(sizes, MESSAGES),
              "messages per arrival", BIAS, f"{count} {last}",
              tuple(count_statements(sizes, MESSAGES))),
         Item("Figure 5.3a, publications", f"{title}: messages",
-             bias_curves("messages per publication", sizes), "messages per publication", BIAS, each,
+             bias_curves(sizes, "messages per publication"), "messages per publication", BIAS, each,
              tuple(count_statements(sizes, "messages per publication"))),
-        Item("Figure 5.3b", f"{title}: latency", bias_curves(LATENCY, sizes), "latency, ms", BIAS,
+        Item("Figure 5.3b", f"{title}: latency", bias_curves(sizes, LATENCY), "latency, ms", BIAS,
              delay, tuple(latency_statements(sizes))),
     )  # fmt: skip
 
 
 def count_statements(sizes: OverlaySizes, key: str) -> Iterator[Statement]:
     yield from common_statements(sizes, key)
-    some = low_biases(sizes)
-    yield pointwise(
-        "“For low to moderate regionalism, the cover topology produces lower average message "
-        "count than the baseline topology”: bias up to 0.5",
-        bias_points("cover", key, some),
-        bias_points("baseline", key, some),
-    )
-    yield pointwise(
-        "Ours: improved has at least 10 % less than overlap at bias 0.75",
-        bias_points("improved", key, MIXED[:1]),
-        bias_points("overlap", key, MIXED[:1]),
-        0.9,
-    )
-    yield pointwise(
-        "Ours: so has few links, with no more at a broker than overlap",
-        bias_points("few links", key, MIXED[:1]),
-        bias_points("overlap", key, MIXED[:1]),
-        0.9,
-    )
+    yield from claimed(points_over(key, low_biases(sizes)), (
+        ("“For low to moderate regionalism, the cover topology produces lower average message "
+         "count than the baseline topology”: bias up to 0.5",
+         ["cover"], ["baseline"], 1.0),
+    ))  # fmt: skip
+    yield from claimed(points_over(key, MIXED[:1]), (
+        ("Ours: improved has at least 10 % less than overlap at bias 0.75",
+         ["improved"], ["overlap"], 0.9),
+        ("Ours: so has few links, with no more at a broker than overlap",
+         ["few links"], ["overlap"], 0.9),
+    ))  # fmt: skip
 
 
 def latency_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     yield from common_statements(sizes, LATENCY)
-    some = low_biases(sizes)
     yield alike(
         "“but performs equal in terms of average message latency”: cover and baseline within "
         "10 %, bias up to 0.5",
-        [bias_points("cover", LATENCY, some), bias_points("baseline", LATENCY, some)],
+        [bias_points(name, LATENCY, low_biases(sizes)) for name in ("cover", "baseline")],
         1.1,
     )
+    points = points_over(LATENCY, sizes.biases)
     for method in OURS:
-        yield pointwise_all(
-            f"Ours: {method} is below all lines of the thesis at every bias",
-            bias_points(method, LATENCY, sizes.biases),
-            [bias_points(other, LATENCY, sizes.biases) for other in THEIRS],
-        )
+        text = f"Ours: {method} is below all lines of the thesis at every bias"
+        yield all_below(text, [points(method)], map(points, THEIRS))
 
 
 def low_biases(sizes: OverlaySizes) -> list[float]:
@@ -152,19 +143,20 @@ def low_biases(sizes: OverlaySizes) -> list[float]:
 
 
 def common_statements(sizes: OverlaySizes, key: str) -> Iterator[Statement]:
+    points = points_over(key, sizes.biases)
     for other in ("cover", "baseline"):
         yield pointwise(
             "“Overlap topologies provide superior performance for both metrics across the entire "
             f"bias range”: below {other} at every bias",
-            bias_points("overlap", key, sizes.biases),
-            bias_points(other, key, sizes.biases),
+            points("overlap"),
+            points(other),
         )
     high = [bias for bias in sizes.biases if bias > 0.8]
-    yield pointwise(
+    yield every_below(
         "“When at least eighty percent … are regionalized, … the cover-based topologies experience "
         "substantial improvements”: from bias 0.9 on at least 10 % less than at 0.75",
         bias_points("cover", key, high),
-        bias_points("cover", key, MIXED[:1]) * len(high),
+        bias_points("cover", key, MIXED[:1]),
         0.9,
     )
 
@@ -187,18 +179,17 @@ def node_degrees(sizes: OverlaySizes) -> tuple[Item, Item]:
 
 
 def degree_statements(sizes: OverlaySizes) -> Iterator[Statement]:
-    overlap, cover, baseline = (bias_points(name, "degree max", sizes.biases) for name in THEIRS)
-    yield pointwise_all(
-        "“The overlap topology generally produces larger maximum node degrees than the other "
-        "algorithms”: at every bias",
-        cover + baseline,
-        [overlap * 2],
-    )
+    points = points_over("degree max", sizes.biases)
+    yield from claimed(points, (
+        ("“The overlap topology generally produces larger maximum node degrees than the other "
+         "algorithms”: at every bias",
+         ["cover", "baseline"], ["overlap"], 1.0),
+    ))  # fmt: skip
     yield pointwise(
         "“The topologies produced by the cover metric result in lower maximum node degree than "
         "overlap, but higher maximum node degree than baseline”: at every bias",
-        cover + baseline,
-        overlap + cover,
+        points("cover") + points("baseline"),
+        points("overlap") + points("cover"),
     )
 
 
@@ -238,43 +229,38 @@ def load_and_brokers(sizes: OverlaySizes) -> tuple[Item, Item]:
 
 def load_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     mean, most, ratio = (
-        [bias_points(name, f"processed {key}", sizes.biases) for name in THEIRS]
-        for key in ("mean", "max", "max/mean")
+        points_over(f"processed {key}", sizes.biases) for key in ("mean", "max", "max/mean")
     )
-    yield pointwise_all("“The overlap topology produces the best average”: at every bias",
-                    mean[0], mean[1:])  # fmt: skip
-    yield pointwise("“The baseline topology has yet a higher average” than cover: at every bias",
-                mean[1], mean[2])  # fmt: skip
-    for name, values in (("maximum", most), ("maximum over average", ratio)):
-        yield pointwise(
-            f"“The cover topology provides better load distribution”: {name} below that of "
-            "overlap at every bias",
-            values[1],
-            values[0],
-        )
-        yield pointwise(
-            f"“The baseline topology has … better load distribution”: {name} below that of cover "
-            "at every bias",
-            values[2],
-            values[1],
-        )
+    yield from claimed(mean, (
+        ("“The overlap topology produces the best average”: at every bias",
+         ["overlap"], ["cover", "baseline"], 1.0),
+        ("“The baseline topology has yet a higher average” than cover: at every bias",
+         ["cover"], ["baseline"], 1.0),
+    ))  # fmt: skip
+    for name, points in (("maximum", most), ("maximum over average", ratio)):
+        yield from claimed(points, (
+            (f"“The cover topology provides better load distribution”: {name} below that of "
+             "overlap at every bias",
+             ["cover"], ["overlap"], 1.0),
+            (f"“The baseline topology has … better load distribution”: {name} below that of cover "
+             "at every bias",
+             ["baseline"], ["cover"], 1.0),
+        ))  # fmt: skip
 
 
 def passed_statements(sizes: OverlaySizes) -> Iterator[Statement]:
-    overlap, cover, baseline = (bias_points(name, "brokers mean", sizes.biases) for name in THEIRS)
-    yield pointwise_all(
-        "“The overlap topology limits the number of brokers that process a given message to a "
-        "greater extent than the other topologies”: mean at every bias",
-        overlap,
-        [cover, baseline],
-    )
+    yield from claimed(points_over("brokers mean", sizes.biases), (
+        ("“The overlap topology limits the number of brokers that process a given message to a "
+         "greater extent than the other topologies”: mean at every bias",
+         ["overlap"], ["cover", "baseline"], 1.0),
+    ))  # fmt: skip
     for bias in MIXED:
         others = [bias_points(name, "brokers max", [bias])[0] for name in ("cover", "overlap")]
-        yield pointwise(
+        yield every_below(
             "“The average number of brokers involved in the baseline topology is greater than or "
             f"near the maximum of the cover and overlap topologies”: within 10 %, bias {bias:g}",
             others,
-            bias_points("baseline", "brokers mean", [bias]) * 2,
+            bias_points("baseline", "brokers mean", [bias]),
             1.1,
         )
 
@@ -347,36 +333,22 @@ def priority_point(metric: str, bias: float, alpha: float, published: float | No
 
 def priority_statements(metric: str, bias: float) -> Iterator[Statement]:
     note, setting = f"{METRICS[metric]}, b = {bias:g}", bias_name(bias)
-    none = priority_point(metric, bias, 0.0)
-    yield pointwise(
-        f"“The results … are lowest when α > 0”: {note}",
-        [Point(setting, f"least {metric}")],
-        [none],
-    )
-    yield pointwise(
-        f"“Performance is most improved when α is between 0.05 and 0.2”: {note}",
-        [Point(setting, f"advised {metric}")],
-        [Point(setting, f"others {metric}")],
-    )
-    yield pointwise(
-        "“When … α > 0.3, the overlays experience significant reduction in performance”: at least "
-        f"5 % above α = 0, {note}",
-        [none, none],
-        [priority_point(metric, bias, alpha) for alpha in ALPHAS if alpha > 0.3],
-        1 / 1.05,
-    )
-    high = [priority_point(metric, bias, alpha) for alpha in ALPHAS if alpha >= 0.25]
-    yield pointwise(
-        "“Interest should be restricted to less than 25 %”: α of 0.25 and more above α = 0, "
-        f"{note}",
-        [none] * len(high),
-        high,
-    )
-    yield pointwise(
-        f"Ours: improved is below every α: {note}",
-        [Point(setting, f"improved {metric}")] * len(ALPHAS),
-        [priority_point(metric, bias, alpha) for alpha in ALPHAS],
-    )
+    none, *above = (priority_point(metric, bias, alpha) for alpha in ALPHAS)
+    for text, lower, higher, factor in (
+        (f"“The results … are lowest when α > 0”: {note}",
+         Point(setting, f"least {metric}"), [none], 1.0),
+        (f"“Performance is most improved when α is between 0.05 and 0.2”: {note}",
+         Point(setting, f"advised {metric}"), [Point(setting, f"others {metric}")], 1.0),
+        ("“When … α > 0.3, the overlays experience significant reduction in performance”: at least "
+         f"5 % above α = 0, {note}",
+         none, [point for point in above if float(point.x) > 0.3], 1 / 1.05),
+        ("“Interest should be restricted to less than 25 %”: α of 0.25 and more above α = 0, "
+         f"{note}",
+         none, [point for point in above if float(point.x) >= 0.25], 1.0),
+        (f"Ours: improved is below every α: {note}",
+         Point(setting, f"improved {metric}"), [none, *above], 1.0),
+    ):  # fmt: skip
+        yield every_below(text, [lower], higher, factor)
 
 
 def best_priorities() -> Item:

@@ -385,7 +385,7 @@ def test_changes_stay_within_their_maximum(old: Any, new: Any, most: int, seed: 
     start = ChannelMap(2, only_rows(first.assigned, new.size), first.members, NO_PAIRS)
     params = KmodesParams(2, start=start, max_changes=most, **QUICK)
     map = kmodes(new, params, seed, never)
-    assert map_changes(start, map).total <= most
+    assert sum(map_changes(start, map)) <= most
     none = KmodesParams(2, start=start, max_changes=0, **QUICK)
     assert cost_of(new, map) <= cost_of(new, kmodes(new, none, seed, never)) * (1 + 1e-9)
 
@@ -397,7 +397,7 @@ def test_more_changes_allow_a_lower_cost() -> None:
     for most in (0, 60, 400, 4000):
         params = KmodesParams(8, start=start, max_changes=most, swaps=32)
         map = kmodes(problem, params, 1, never)
-        assert map_changes(start, map).total <= most
+        assert sum(map_changes(start, map)) <= most
         costs.append(cost_of(problem, map))
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] < 0.95 * costs[0]
@@ -410,7 +410,7 @@ def test_a_new_channel_is_used_as_far_as_changes_go() -> None:
     start = ChannelMap(1, map_pairs([0], [0]), map_pairs([0, 0, 0], [0, 1, 2]), NO_PAIRS)
     for most, gone in ((3, set()), (4, {1}), (7, {1}), (8, {1, 2})):
         map = kmodes(problem, KmodesParams(3, start=start, max_changes=most), 0, never)
-        assert map_changes(start, map).total <= most
+        assert sum(map_changes(start, map)) <= most
         assert set(map.unicast.left.tolist()) == {1, 2, 3} - gone
 
 
@@ -419,7 +419,7 @@ def test_changes_are_counted_by_kind() -> None:
     new = ChannelMap(2, map_pairs([0, 1], [0, 0]), map_pairs([0, 0, 1], [3, 5, 4]), NO_PAIRS)
     counted = map_changes(old, new)
     assert (counted.joins, counted.leaves, counted.added, counted.removed) == (1, 0, 1, 1)
-    assert counted.total == 3
+    assert sum(counted) == 3
 
 
 @pytest.mark.parametrize(

@@ -201,23 +201,12 @@ def bmd(problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop
 
 def best_members(problem: InterestProblem, channel: Ints, channels: int) -> Bytes:
     """The Y that is best for X, subscriber × channel: who wants more than half of the flows."""
-    sums = wanted_flows(
-        problem.indptr, problem.audience, problem.flows, channel, len(problem.subscribers), channels
-    )
+    shape = (len(problem.subscribers), channels)
+    row = np.repeat(np.arange(problem.size), problem.audience_sizes)
+    pairs = problem.audience.astype(np.int64) * channels + channel[row]
+    sums = np.bincount(pairs, problem.flows[row], shape[0] * shape[1]).reshape(shape)
     carried = np.bincount(channel, problem.flows, channels)
     return (2 * sums > carried).astype(np.uint8)
-
-
-@compiled
-def wanted_flows(
-    indptr: Longs, audience: Ints, flows: Longs, channel: Ints, subscribers: int, channels: int
-) -> Longs:
-    """How many flows on each channel each subscriber wants, subscriber × channel."""
-    sums = np.zeros((subscribers, channels), dtype=np.int64)
-    for row in range(len(channel)):
-        for h in audience[indptr[row] : indptr[row + 1]]:
-            sums[h, channel[row]] += flows[row]
-    return sums
 
 
 @compiled

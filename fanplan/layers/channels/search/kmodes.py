@@ -162,6 +162,6 @@ class Papers:
         """Whether a cover keeps the limits on users, channels and rows."""
         demand, rules = self.task.demand, self.task.rules
         joined = cover.members.sum(axis=1, dtype=np.int64)
-        load = channel_traffic(demand, cover, self.task.params.channels)
+        load = channel_traffic(demand, cover)
         obeys = np.all(joined <= rules.limit) and np.all(load <= rules.cap)
         return bool(obeys) and is_served(demand, cover, rules.hard)

@@ -170,7 +170,7 @@ def filling(demand: Demand, cover: Cover, limit: float) -> Filling:
         cover.members.copy(),
         table_of_cover(cover),
         channel_costs(demand, cover.members),
-        channel_traffic(demand, cover, cover.members.shape[1]),
+        channel_traffic(demand, cover),
         np.array(messages_sent(demand, cover)),
         limit * (1 - SURE),
     )

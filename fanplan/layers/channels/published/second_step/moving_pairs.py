@@ -18,7 +18,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap, map_pairs
+from fanplan.layers.channels.map import ChannelMap, map_pairs, pair_numbers
 
 BY_UNICAST = -1
 COST, MULTICAST, UNICAST = 0, 1, 2
@@ -140,10 +140,10 @@ def served_by_map(problem: InterestProblem, map: ChannelMap, weights: Weights) -
 
 def require_all_served(problem: InterestProblem, map: ChannelMap, row: Ints, entry: Ints) -> None:
     """XY + T ≥ W must hold to start with: pairs that no channel carries go by unicast."""
-    by_unicast = (map.unicast.left.astype(np.int64) << 32) | map.unicast.right
+    by_unicast = pair_numbers(map.unicast.left, map.unicast.right)
     left_out = np.flatnonzero(entry == BY_UNICAST)
-    keys = (row[left_out].astype(np.int64) << 32) | problem.audience[left_out]
-    missed = left_out[~np.isin(keys, by_unicast)]
+    pairs = pair_numbers(row[left_out], problem.audience[left_out])
+    missed = left_out[~np.isin(pairs, by_unicast)]
     if len(missed):
         who = problem.subscribers[int(problem.audience[missed[0]])]
         what = f"subscriber {who} does not get row {row[missed[0]]}"

@@ -17,7 +17,7 @@ from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger, map_cost
-from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
+from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs, pair_numbers
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moves import (
     greedy,
@@ -49,11 +49,6 @@ class FirstStep:
 
     def solve(self, problem: InterestProblem) -> ChannelMap:
         return self.planner(problem, self.params, self.seed, self.stop)
-
-    def solve_part(self, problem: InterestProblem) -> ChannelMap:
-        """The same for what is left of a problem, which may have fewer flows than channels."""
-        params = replace(self.params, channels=min(self.params.channels, problem.flow_count))
-        return replace(self, params=params).solve(problem)
 
 
 Solve = Callable[[InterestProblem, FirstStep], ChannelMap]
@@ -152,9 +147,9 @@ def solve_repeatedly(move: Move, problem: InterestProblem, first: FirstStep) -> 
 
 def carried_pairs(problem: InterestProblem, map: ChannelMap) -> Bools:
     """The pairs that a map does not send by unicast."""
-    row = np.repeat(np.arange(problem.size, dtype=np.int64), problem.audience_sizes)
-    unicast = (map.unicast.left.astype(np.int64) << 32) | map.unicast.right
-    return ~np.isin((row << 32) | problem.audience, unicast, assume_unique=True)
+    row = np.repeat(np.arange(problem.size, dtype=np.int32), problem.audience_sizes)
+    unicast = pair_numbers(map.unicast.left, map.unicast.right)
+    return ~np.isin(pair_numbers(row, problem.audience), unicast, assume_unique=True)
 
 
 def solve_rest(problem: InterestProblem, carried: Bools, first: FirstStep) -> ChannelMap:
@@ -164,7 +159,9 @@ def solve_rest(problem: InterestProblem, carried: Bools, first: FirstStep) -> Ch
     rest, rows = restricted_problem(problem, carried, row)
     if rest.size == 0:
         return ChannelMap(first.params.channels, NO_PAIRS, NO_PAIRS, unicast)
-    map = first.solve_part(rest)
+    # What is left may have fewer flows than channels.
+    params = replace(first.params, channels=min(first.params.channels, rest.flow_count))
+    map = replace(first, params=params).solve(rest)
     assigned = map_pairs(rows[map.assigned.left], map.assigned.right)
     return ChannelMap(first.params.channels, assigned, map.members, unicast)
 

@@ -22,7 +22,7 @@ from fanplan.core.arrays import Floats, Ints, Longs, Words, starts_of
 from fanplan.core.bits import bits_of_lists, no_bits
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
-from fanplan.data.interest import InterestProblem
+from fanplan.data.interest import InterestProblem, take_audiences
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
@@ -120,7 +120,7 @@ def heaviest_demand(demand: Demand, fraction: float, least: int) -> Demand:
     weight = demand.rate * demand.audience_sizes
     rows = np.sort(np.argsort(-weight, kind="stable")[:count])
     indptr = starts_of(demand.audience_sizes[rows])
-    audience = take_rows(demand.indptr, demand.audience, rows, indptr)
+    audience = take_audiences(demand.indptr, demand.audience, rows)
     rate, price = demand.rate[rows], demand.price[rows]
     return demand_of(indptr, audience, rate, price, demand.users, demand.w1, demand.w2)
 
@@ -149,13 +149,3 @@ def row_audience(demand: Demand, row: int) -> Ints:
 @compiled
 def wanted_rows(demand: Demand, user: int) -> Ints:
     return demand.user_rows[demand.user_indptr[user] : demand.user_indptr[user + 1]]
-
-
-@compiled
-def take_rows(indptr: Longs, audience: Ints, rows: Longs, starts: Longs) -> Ints:
-    """The audiences of ``rows`` one after the other; ``starts`` says where each one starts."""
-    result = np.empty(starts[-1], dtype=np.int32)
-    for i in range(len(rows)):
-        for k in range(starts[i + 1] - starts[i]):
-            result[starts[i] + k] = audience[indptr[rows[i]] + k]
-    return result

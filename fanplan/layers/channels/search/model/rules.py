@@ -118,7 +118,7 @@ def recover(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     Parallel unless channels have a cap or rows are few. O(audiences × channels) byte additions.
     """
     costs = channel_costs(demand, cover.members)
-    load = channel_traffic(demand, cover, len(costs))
+    load = channel_traffic(demand, cover)
     chunk = max(BLOCK, CHUNK_CELLS // len(costs))
     counts, lists = [np.zeros(1, dtype=np.int64)], []
     for begin in range(0, demand.size, chunk):
@@ -133,14 +133,10 @@ def recover(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     return Cover(cover.members, starts, np.concatenate(lists) if lists else cover.channels)
 
 
-@compiled
-def channel_traffic(demand: Demand, cover: Cover, channels: int) -> Floats:
+def channel_traffic(demand: Demand, cover: Cover) -> Floats:
     """Messages on each channel over the window."""
-    traffic = np.zeros(channels)
-    for row in range(len(demand.rate)):
-        for channel in row_channels(cover, row):
-            traffic[channel] += demand.rate[row]
-    return traffic
+    amounts = np.repeat(demand.rate, np.diff(cover.starts))
+    return np.bincount(cover.channels, amounts, cover.members.shape[1]).astype(np.float64)
 
 
 @compiled(parallel=True)

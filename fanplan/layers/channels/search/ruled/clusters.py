@@ -14,7 +14,7 @@ import numpy as np
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.search.effort import NOISE
-from fanplan.layers.channels.search.model.demand import Demand, row_audience, wanted_rows
+from fanplan.layers.channels.search.model.demand import Demand, wanted_rows
 
 PASSES = 6
 """Rounds in which every user may move to another group."""
@@ -49,7 +49,8 @@ def cluster_users(demand: Demand, groups: int, cap: float) -> Ints:
         np.zeros(fine),
         np.zeros(fine, dtype=np.int64),
     )
-    traffic = np.where(wants, user_traffic(demand), -1.0)
+    amounts = np.repeat(demand.rate, demand.audience_sizes)
+    traffic = np.where(wants, np.bincount(demand.audience, amounts, demand.users), -1.0)
     order = np.argsort(-traffic, kind="stable")[: int(wants.sum())]
     move_users(demand, state, cap, order, 1)
     merge_groups(demand, state, groups, cap)
@@ -65,15 +66,6 @@ def cluster_users(demand: Demand, groups: int, cap: float) -> Ints:
         swap_users(demand, final, cap, order)
         move_users(demand, final, cap, order, PASSES)
     return final.group
-
-
-@compiled
-def user_traffic(demand: Demand) -> Floats:
-    traffic = np.zeros(len(demand.user_indptr) - 1)
-    for row in range(len(demand.rate)):
-        for user in row_audience(demand, row):
-            traffic[user] += demand.rate[row]
-    return traffic
 
 
 @compiled

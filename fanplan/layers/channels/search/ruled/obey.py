@@ -119,7 +119,7 @@ def serve_by_packing(demand: Demand, cover: Cover, rules: CoverRules) -> Cover |
     own = np.where(np.diff(cover.starts) > 0, first_channels(cover), -1).astype(np.int32)
     own[rules.hard == 0] = -1
     rest = keep_rows(cover, rules.hard == 0)
-    traffic = channel_traffic(demand, rest, members.shape[1])
+    traffic = channel_traffic(demand, rest)
     order = np.argsort(-demand.rate, kind="stable")
     order = order[(rules.hard[order] != 0) & (demand.audience_sizes[order] > 0)]
     home = np.full(demand.size, -1, dtype=np.int32)
