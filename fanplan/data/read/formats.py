@@ -235,10 +235,26 @@ def json_rows(split: Split, layout: Layout) -> Iterator[Rows]:
     names = wanted_names(layout)
     for rows in text_rows(split):
         records = [json_object(text, i, rows) for i, text in enumerate(rows.raw.to_pylist())]
+        records = [in_lower_case(record, names, i, rows) for i, record in enumerate(records)]
         for name in names:
-            values = [json_text(record.get(name)) for record in records]
+            values = [json_text(record.get(name.lower())) for record in records]
             rows.values[name] = pa.array(values, pa.string())
         yield rows
+
+
+def in_lower_case(
+    record: dict[str, Any], names: Iterable[str], position: int, rows: Rows
+) -> dict[str, Any]:
+    """The object with its keys in lower case; a fault if two that are wanted become one."""
+    lower = {key.lower(): value for key, value in record.items()}
+    if len(lower) == len(record):
+        return lower
+    for name in names:
+        alike = sorted(key for key in record if key.lower() == name.lower())
+        if len(alike) > 1:
+            told = ", ".join(map(repr, alike))
+            rows.faults.setdefault(position, f"keys that differ only in capitals: {told}")
+    return lower
 
 
 def json_object(text: str, position: int, rows: Rows) -> dict[str, Any]:
@@ -275,13 +291,16 @@ def parquet_rows(split: Split, layout: Layout) -> Iterator[Rows]:
     """Rows of the row groups ``start`` to ``stop``, in batches."""
     file = pq.ParquetFile(split.path)
     wanted = wanted_columns(split.columns, layout)
+    written = dict(zip(split.columns, file.schema_arrow.names, strict=True))
+    columns = [written[name] for name in wanted]
     first = split.first_line
     groups = list(range(split.start, split.stop))
-    for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=wanted):
+    for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns):
         count = batch.num_rows
         rows = Rows(np.arange(first, first + count), pa.nulls(count, pa.string()), {})
         for name in wanted:
-            rows.values[name] = to_physical(batch.column(name), target(name, layout), rows)
+            values = batch.column(written[name])
+            rows.values[name] = to_physical(values, target(name, layout), rows)
         first += count
         yield rows
 
@@ -351,7 +370,7 @@ def keep_text(rows: Rows) -> None:
 
 def take_attributes(rows: Rows, layout: Layout) -> None:
     """Each attribute's value, from the column of its name or from the map ``attributes``."""
-    maps = attribute_maps(rows) if layout.attributes else None
+    maps = attribute_maps(rows, layout.attributes) if layout.attributes else None
     for i, (name, physical) in enumerate(layout.attributes.items()):
         values = None if name in layout.columns else rows.values.get(name)
         if maps is not None:
@@ -360,12 +379,13 @@ def take_attributes(rows: Rows, layout: Layout) -> None:
             rows.values[attribute_column(i)] = pc.cast(values, ARROW_TYPES[physical])
 
 
-def attribute_maps(rows: Rows) -> list[dict[str, Any]] | None:
-    """The objects in column ``attributes``; None if no row has one."""
+def attribute_maps(rows: Rows, names: Iterable[str]) -> list[dict[str, Any]] | None:
+    """The objects in column ``attributes``, keys in lower case; None if no row has one."""
     texts = rows.values.get("attributes")
     if texts is None or texts.null_count == len(texts):
         return None
-    return [attribute_map(text, i, rows) for i, text in enumerate(texts.to_pylist())]
+    maps = [attribute_map(text, i, rows) for i, text in enumerate(texts.to_pylist())]
+    return [in_lower_case(found, names, i, rows) for i, found in enumerate(maps)]
 
 
 def attribute_map(text: str | None, position: int, rows: Rows) -> dict[str, Any]:
@@ -383,7 +403,7 @@ def merged_values(
     name: str, column: pa.Array | None, maps: list[dict[str, Any]], rows: Rows
 ) -> pa.Array:
     """The value that is there; two that differ are a fault, since neither can be believed."""
-    inner = pa.array([json_text(found.get(name)) for found in maps], pa.string())
+    inner = pa.array([json_text(found.get(name.lower())) for found in maps], pa.string())
     if column is None:
         return inner
     column = pc.cast(column, pa.string())

@@ -33,7 +33,7 @@ from fanplan.data.read.splits import (
     measure_lines,
     opened,
 )
-from fanplan.workload.tables import INPUT_TABLES, Table
+from fanplan.workload.tables import INPUT_TABLES, PUBLICATIONS, Table
 
 SPLIT_BYTES = 16 << 20
 LONGEST_LINE = 64 << 20
@@ -94,7 +94,10 @@ def find_sources(
     if not problems and "subscriptions" not in listed:
         problems.append(nothing_to_read(folder, listed))
     vetted = {
-        table.name: [vet_file(folder, path, table, problems) for path in listed[table.name]]
+        table.name: [
+            vet_file(folder, path, table, known_names(table, attributes), problems)
+            for path in listed[table.name]
+        ]
         for table in INPUT_TABLES
         if table.name in listed
     }
@@ -175,7 +178,15 @@ def nothing_to_read(folder: Path, listed: Collection[str]) -> Problem:
 # ---- what is in them
 
 
-def vet_file(folder: Path, path: Path, table: Table, problems: list[Problem]) -> SourceFile:
+def known_names(table: Table, attributes: Collection[str]) -> list[str]:
+    """What a column of a table may be called; only publications have attributes."""
+    own = [column.name for column in table.columns]
+    return [*own, *attributes] if table.name == PUBLICATIONS.name else own
+
+
+def vet_file(
+    folder: Path, path: Path, table: Table, known: Collection[str], problems: list[Problem]
+) -> SourceFile:
     """Look at a file's header or footer; what is wrong with it is added to ``problems``."""
     file = SourceFile(
         str(path.resolve()), file_label(path, folder), FORMATS[ending(path) or ".csv"]
@@ -187,9 +198,17 @@ def vet_file(folder: Path, path: Path, table: Table, problems: list[Problem]) ->
     except UNREADABLE as error:
         problems.append(unreadable_file(file.name, error))
         return file
+    problems.extend(problems_with_names(file, known))
+    file = replace(file, columns=in_our_capitals(file.columns, known))
     if file.columns:
         problems.extend(problems_with_columns(file, table))
     return file
+
+
+def in_our_capitals(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Names as we write them, however a file does: `Topic` and `TOPIC` are `topic`."""
+    ours = {name.lower(): name for name in known}
+    return tuple(ours.get(name.lower(), name) for name in names)
 
 
 def unreadable_file(name: str, error: BaseException) -> Problem:
@@ -241,12 +260,21 @@ def header_columns(line: bytes, file: SourceFile, problems: list[Problem]) -> tu
     return tuple(names) or ("",)
 
 
+def problems_with_names(file: SourceFile, known: Iterable[str]) -> Iterable[Problem]:
+    """Columns that are there twice; those we know also if only their capitals differ."""
+    for name, times in Counter(file.columns).items():
+        if times > 1:
+            yield Problem(file.name, f"has two columns named {name!r}", "Rename one of them")
+    for name in known:
+        alike = sorted({other for other in file.columns if other.lower() == name.lower()})
+        if len(alike) > 1:
+            what = f"has columns that differ only in capitals: {', '.join(map(repr, alike))}"
+            yield Problem(file.name, what, "Rename one of them")
+
+
 def problems_with_columns(file: SourceFile, table: Table) -> Iterable[Problem]:
-    """Columns that are missing, or there twice (Parquet readers take upper and lower as one)."""
+    """Columns that are missing."""
     found = list(file.columns)
-    twice = sorted({name for name in found if found.count(name) > 1})
-    for name in twice:
-        yield Problem(file.name, f"has two columns named {name!r}", "Rename one of them")
     for name in table.required:
         if name not in found:
             what = f"has no column {name!r}; its columns are {', '.join(map(repr, found))}"
@@ -255,7 +283,7 @@ def problems_with_columns(file: SourceFile, table: Table) -> Iterable[Problem]:
 
 def remedy_for_missing(name: str, found: list[str], format_: Format) -> str:
     for separator, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-        if format_ == "csv" and any(name in column.split(separator) for column in found):
+        if format_ == "csv" and any(name in c.lower().split(separator) for c in found):
             return f"The header is divided by {word}: write the file with commas"
     near = nearest_name(name, found)
     return f"Rename {near!r} to {name!r}" if near else f"Add the column {name!r}"
@@ -270,8 +298,7 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
 
 def notes_on(files: Iterable[SourceFile], table: Table, attributes: Collection[str]) -> list[str]:
     """Columns that nobody will read."""
-    known = [column.name for column in table.columns]
-    known += attributes if table.name == "publications" else ()
+    known = known_names(table, attributes)
     notes = []
     for file in files:
         for name in file.columns:
