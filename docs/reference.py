@@ -30,7 +30,10 @@ INTRODUCTION = """# Python interface
 and the remedy. This page is written by `make docs` from the code.
 """
 VERBS = {
-    "Data": ("generate", "ingest", "open_dataset", "as_dataset", "Dataset", "Engine"),
+    "Data": (
+        "generate", "ingest", "quarantine", "open_dataset", "as_dataset", "Dataset", "Quarantine",
+        "Engine",
+    ),
     "Plans": (
         "design", "channels", "overlay", "allocate", "groups", "mark", "Made", "curve", "Curve",
     ),

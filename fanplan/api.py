@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
+from fanplan.data.quarantine import Quarantine
 from fanplan.layers.marking.replayed import replay_marks
 from fanplan.simulation.simulated import Churned, Simulated
 from fanplan.verbs.check import check
@@ -28,6 +29,7 @@ from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest
 from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
 from fanplan.verbs.plan import Made, planner
+from fanplan.verbs.quarantine import quarantine
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
 from fanplan.verbs.simulate import simulate
@@ -45,6 +47,7 @@ __all__ = [
     "Dataset",
     "Engine",
     "Made",
+    "Quarantine",
     "Report",
     "Simulated",
     "allocate",
@@ -64,6 +67,7 @@ __all__ = [
     "mark",
     "open_dataset",
     "overlay",
+    "quarantine",
     "replay",
     "replay_marks",
     "report",

@@ -12,6 +12,7 @@ from fanplan.layers.overlay.params import LinkPrices
 
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
+from fanplan.data.quarantine import Quarantine
 from fanplan.layers.marking.replayed import replay_marks
 from fanplan.simulation.simulated import Churned, Simulated
 from fanplan.verbs.check import check
@@ -22,6 +23,7 @@ from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest
 from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
 from fanplan.verbs.plan import Made
+from fanplan.verbs.quarantine import quarantine
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
 from fanplan.verbs.simulate import simulate
@@ -144,6 +146,7 @@ __all__ = [
     "Dataset",
     "Engine",
     "Made",
+    "Quarantine",
     "Report",
     "Simulated",
     "allocate",
@@ -163,6 +166,7 @@ __all__ = [
     "mark",
     "open_dataset",
     "overlay",
+    "quarantine",
     "replay",
     "replay_marks",
     "report",

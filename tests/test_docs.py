@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 FILE = re.compile(r"`((?:desk|firm)/[\w.]+)`(?:(?!```).)*```\w+\n(.*?)```", re.DOTALL)
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 REFUSED = re.compile(r"^(fanplan: |The plan is refused)", re.MULTILINE)
-NO_SPARK = ("compare",)
+NO_SPARK = ("compare", "quarantine")
 
 
 def run_console(block: str, capsys: pytest.CaptureFixture[str]) -> None:

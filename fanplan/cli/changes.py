@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fanplan.cli import options
-from fanplan.cli.run import engine, named_by_flag
+from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import show_json
 from fanplan.core.folder import CHANGES, require_free
 
@@ -60,6 +60,7 @@ def diff(
     steps_of: StepsOf = 100,
     out: Out = None,
     replace: options.Replace = False,
+    lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -75,7 +76,7 @@ def diff(
         stack.enter_context(named_by_flag({"steps_of": "--steps-of"}))
         known = None
         if workload is not None:
-            known = stack.enter_context(api.dataset_of_plan(new, workload, spark))
+            known = stack.enter_context(dataset_of(new, workload, spark, lost_limit))
         found = api.diff(old, new, known, steps_of=steps_of, engine=spark)
     if out is not None:
         found.save(out, replace)
@@ -88,6 +89,7 @@ def apply_check(
     workload: options.Workload,
     allow_drift: AllowDrift = None,
     was: Was = None,
+    lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -97,7 +99,7 @@ def apply_check(
     from fanplan.cli.changes_shown import show_verdict
 
     spark = engine(master, remote, json)
-    with api.dataset_of_plan(plan, workload, spark) as dataset:
+    with dataset_of(plan, workload, spark, lost_limit) as dataset:
         older = None if was is None else api.open_dataset(was)
         found = api.apply_check(plan, dataset, allow_drift=allow_drift, was=older, engine=spark)
     show_json(found.json()) if json else show_verdict(found)

@@ -9,7 +9,7 @@ import typer
 
 from fanplan.cli import options
 from fanplan.cli.flags import flags_named
-from fanplan.cli.run import engine, named_by_flag
+from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.core.options import Options, option
 
@@ -42,6 +42,7 @@ def churn(
     plan: options.PlanFolder,
     workload: options.Workload,
     seed: options.Seed = 0,
+    lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -53,7 +54,7 @@ def churn(
     run = engine(master, remote, json)
     with named_by_flag(flags_named(ChurnOptions)):
         ChurnOptions.given(given)
-        with api.dataset_of_plan(plan, workload, run) as dataset:
+        with dataset_of(plan, workload, run, lost_limit) as dataset:
             made = api.churn(plan, dataset, seed=seed, engine=run, **given)
     if json:
         show_json(made.summary())

@@ -8,13 +8,15 @@ from typing import Annotated
 
 import typer
 
-from fanplan.cli import changes, churn, generate, options, papers, report, simulate
-from fanplan.cli.flags import with_signature
+from fanplan.cli import changes, churn, generate, options, papers, quarantined, report, simulate
+from fanplan.cli.flags import flags_named, with_signature
 from fanplan.cli.plan import add_planning
+from fanplan.cli.quarantined import show_ingested
 from fanplan.cli.replayed import show_replay
-from fanplan.cli.run import engine
-from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.cli.run import dataset_of, engine, named_by_flag
+from fanplan.cli.show import show_json
 from fanplan.core.errors import FanplanError, InputError
+from fanplan.data.params import QuarantineParams, ReadParams
 
 app = typer.Typer(
     name="fanplan",
@@ -51,6 +53,7 @@ def ingest(
     cover: options.Cover = None,
     cells: options.Cells = None,
     rates: options.Rates = None,
+    lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -59,20 +62,13 @@ def ingest(
     from fanplan import api
 
     overrides = {"grid": grid, "cover": cover, "cells": cells, "rates": rates}
-    dataset = api.ingest(workload, out, engine=engine(master, remote, json), **overrides)
-    manifest = dataset.manifest
-    if json:
-        show_json(manifest.summary())
-        return
-    rows = [(t.name, t.rows, t.kept, t.quarantined) for t in manifest.tables]
-    show_table("Tables", ("table", "rows", "kept", "quarantined"), rows)
-    show_facts("Dataset", manifest.facts() | {"dataset": str(out)})
-    for note in manifest.notes:
-        typer.echo(f"Note: {note}", err=True)
-    if any(t.quarantined for t in manifest.tables):
-        typer.echo(f"Quarantined rows with their reasons: {out / 'quarantine'}", err=True)
+    spark = engine(master, remote, json)
+    with named_by_flag(flags_named(ReadParams)):
+        dataset = api.ingest(workload, out, lost_limit=lost_limit, engine=spark, **overrides)
+    show_json(dataset.manifest.summary()) if json else show_ingested(dataset)
 
 
+app.command("quarantine")(with_signature(quarantined.quarantine, QuarantineParams))
 add_planning(app)
 app.command("simulate")(with_signature(simulate.simulate, simulate.SimulateOptions))
 app.command("churn")(with_signature(churn.churn, churn.ChurnOptions))
@@ -87,6 +83,7 @@ app.command("papers")(papers.papers)
 def check(
     plan: options.PlanFolder,
     workload: options.Workload,
+    lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -95,7 +92,7 @@ def check(
     from fanplan import api
 
     spark = engine(master, remote, json)
-    with api.dataset_of_plan(plan, workload, spark) as dataset:
+    with dataset_of(plan, workload, spark, lost_limit) as dataset:
         result = api.check(plan, dataset, engine=spark)
     if json:
         show_json(result.json())
@@ -110,6 +107,7 @@ def check(
 def replay(
     plan: options.PlanFolder,
     workload: options.Workload,
+    lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -118,7 +116,7 @@ def replay(
     from fanplan import api
 
     spark = engine(master, remote, json)
-    with api.dataset_of_plan(plan, workload, spark) as dataset:
+    with dataset_of(plan, workload, spark, lost_limit) as dataset:
         result = api.replay(plan, dataset, engine=spark)
     if json:
         show_json(result.json())

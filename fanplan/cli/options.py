@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from fanplan.core.options import about
+from fanplan.data.params import ReadParams
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.", min=0)]
@@ -24,6 +28,10 @@ Workload = Annotated[
     typer.Argument(metavar="WORKLOAD", help="Workload folder, or a dataset that ingest wrote."),
 ]
 PlanFolder = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan folder.")]
+LOST = next(item for item in fields(ReadParams) if item.name == "lost_limit")
+LostLimit = Annotated[
+    float | None, typer.Option(help=about(LOST).help, show_default=str(LOST.default))
+]
 Grid = Annotated[
     str | None,
     typer.Option(help="Kind of flows: exact, uniform, atomic or quantile.", show_default="exact"),

@@ -20,6 +20,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CURVE, PLAN, require_free
 from fanplan.core.options import Command, about, types_of
 from fanplan.core.prices import PAPER
+from fanplan.data.params import ReadParams
 from fanplan.layers import commands, shown_by
 from fanplan.plan.made import Answer, Note
 
@@ -66,6 +67,7 @@ def parameters(command: Command) -> Iterator[inspect.Parameter]:
         yield parameter("time", common.Time)
     if command.seeded:
         yield parameter("seed", common.Seed, 0)
+    yield parameter("lost_limit", common.LostLimit)
     yield parameter("replace", common.Replace, False)
     yield parameter("json", common.Json, False)
     yield parameter("master", common.Master)
@@ -79,7 +81,7 @@ def parameters(command: Command) -> Iterator[inspect.Parameter]:
 def flags_of(command: Command) -> dict[str, str]:
     """Options by the flags that set them, so that errors can name these."""
     common_flags = {name: f"--{name}" for name in ("compare", "explain", "time", "seed")}
-    return flags_named(command.params) | common_flags
+    return flags_named(command.params) | flags_named(ReadParams) | common_flags
 
 
 def hidden(command: Command) -> list[str]:
@@ -125,7 +127,7 @@ def run_plan(command: Command, given: dict[str, Any]) -> None:
     options_of(command, (), call.options)  # Refused before a workload is ingested.
     with (
         rehearsing() if command.rehearsed else nullcontext(),
-        as_dataset(call.workload, call.engine) as dataset,
+        as_dataset(call.workload, call.engine, {"lost_limit": call.lost_limit}) as dataset,
         Interrupt() as stop,
     ):
         job = call.job | ({"stop": stop} if command.timed else {}) | {"engine": call.engine}
@@ -139,6 +141,7 @@ class Call:
     command: Command
     workload: Path
     out: Path
+    lost_limit: float | None
     replace: bool
     json: bool
     engine: Engine
@@ -150,7 +153,7 @@ class Call:
 
     @classmethod
     def of(cls, command: Command, given: dict[str, Any]) -> Call:
-        names = ("workload", "out", "replace", "json")
+        names = ("workload", "out", "lost_limit", "replace", "json")
         rest = {name: value for name, value in given.items() if name not in names}
         run = engine(rest.pop("master"), rest.pop("remote"), given["json"])
         compare, explain = rest.pop("compare", None), rest.pop("explain", None) or []
@@ -167,6 +170,7 @@ class Call:
             command=command,
             workload=given["workload"],
             out=given["out"],
+            lost_limit=given["lost_limit"],
             replace=given["replace"],
             json=given["json"],
             engine=run,

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from fanplan.cli import options
+from fanplan.cli.flags import flags_named
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json
+from fanplan.data.params import ReadParams
 
 Plans = Annotated[
     list[Path], typer.Argument(metavar="PLAN", help="Plan folders, all made for one dataset.")
@@ -37,6 +39,7 @@ def report(
     workload: Workload = None,
     curve: Curve = None,
     replace: options.Replace = False,
+    lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -44,13 +47,14 @@ def report(
     """Write one offline page that shows what plans decide and what they save."""
     from fanplan import api
 
-    with named_by_flag({"curve": "--curve"}):
+    with named_by_flag({"curve": "--curve", **flags_named(ReadParams)}):
         made = api.report(
             plans,
             out,
             workload=workload,
             curve=curve,
             replace=replace,
+            lost_limit=lost_limit,
             engine=engine(master, remote, json),
         )
     if json:

@@ -10,11 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fanplan.cli.flags import flags_named
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.version import PACKAGE
+from fanplan.data.params import ReadParams
 
 if TYPE_CHECKING:
-    from fanplan.api import Engine
+    from fanplan.api import Dataset, Engine
 
 
 def engine(master: str | None, remote: str | None, quiet: bool) -> Engine:
@@ -37,6 +39,21 @@ def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
         raise InfeasibleError(
             error.limit, error.value, replace(error.problem, where=where)
         ) from None
+
+
+@contextmanager
+def dataset_of(
+    plan: Path, workload: Path, engine: Engine, lost_limit: float | None
+) -> Iterator[Dataset]:
+    """The dataset of a plan, for a command that ingests a workload on the way."""
+    from fanplan import api
+
+    asked = {"lost_limit": lost_limit}
+    with (
+        named_by_flag(flags_named(ReadParams)),
+        api.dataset_of_plan(plan, workload, engine, asked) as dataset,
+    ):
+        yield dataset
 
 
 REHEARSED = ("brokers", "delivery")

@@ -10,7 +10,7 @@ import typer
 
 from fanplan.cli import options
 from fanplan.cli.flags import flags_named
-from fanplan.cli.run import engine, named_by_flag
+from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import show_facts, show_json, show_table
 from fanplan.core.folder import SIMULATION, require_free
 from fanplan.core.options import option
@@ -91,6 +91,7 @@ def simulate(
     ] = None,
     replace: options.Replace = False,
     seed: options.Seed = 0,
+    lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -104,7 +105,7 @@ def simulate(
     run = engine(master, remote, json)
     with named_by_flag(flags_named(SimulateOptions)):
         SimulateOptions.given(given)  # Refused before a workload is ingested.
-        with api.dataset_of_plan(plan, workload, run) as dataset:
+        with dataset_of(plan, workload, run, lost_limit) as dataset:
             made = api.simulate(plan, dataset, seed=seed, engine=run, **given)
     if out is not None:
         made.save(out, replace)

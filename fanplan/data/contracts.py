@@ -95,7 +95,9 @@ GROUP_CELLS = _columns(cell="long", cell_class="int")
 GROUP_ROUTES = _columns(
     cell_class="int", source="int", destinations="ints", messages="double", deliveries="double"
 )
-QUARANTINE = _columns(table="string", source="string", line="long", raw="string", reason="string")
+QUARANTINE = _columns(
+    table="string", source="string", line="long", raw="string", reason="string", kind="string"
+)
 
 
 def coordinates(dimensions: int) -> list[str]:
@@ -105,5 +107,5 @@ def coordinates(dimensions: int) -> list[str]:
 
 def publications(dimensions: int) -> T.StructType:
     """Cleaned publications of a workload whose largest space has that many attributes."""
-    base = {"time": "double", "publisher": "string", "topic": "string", "bytes": "long"}
-    return _columns(**base, **dict.fromkeys(coordinates(dimensions), "double"))
+    base = {"time": "double", "zone": "string", "publisher": "string", "topic": "string"}
+    return _columns(**base, bytes="long", **dict.fromkeys(coordinates(dimensions), "double"))

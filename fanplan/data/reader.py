@@ -15,13 +15,17 @@ import pyarrow.parquet as pq
 
 from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.workload.space import Attribute, CategoryAttribute, NumberAttribute, Space
+from fanplan.workload.times import Moment, Observed
 
 INGEST_AGAIN = "Write the dataset again with `fanplan ingest`"
 
 
 @dataclass(frozen=True)
 class TableCount:
-    """Rows of an input table: every one was kept or quarantined. ``key`` hashes its files."""
+    """Rows of an input table: every one was kept or quarantined. ``key`` hashes its files.
+
+    ``reasons`` has those with most rows, and how many rows.
+    """
 
     name: str
     rows: int
@@ -29,6 +33,12 @@ class TableCount:
     quarantined: int
     notes: tuple[str, ...] = ()
     key: str = ""
+    reasons: tuple[tuple[str, int], ...] = ()
+
+    def json(self) -> dict[str, Any]:
+        reasons = [{"reason": reason, "rows": rows} for reason, rows in self.reasons]
+        counts = {"rows": self.rows, "kept": self.kept, "quarantined": self.quarantined}
+        return {**counts, "reasons": reasons}
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,7 @@ class Manifest:
     inputs: str = ""
     traffic: Traffic = Traffic()
     spaces: tuple[Space, ...] = ()
+    observed: Observed | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -135,7 +146,15 @@ class Manifest:
         facts = {name: self.stages[name] for name in counted if name in self.stages}
         cells = self.dimensions and not self.matched
         grid = {"grid": self.grid, "cover": self.cover} if cells else {}
-        return facts | grid | {"rates": self.rates, "window seconds": self.seconds}
+        return facts | grid | {"rates": self.rates, **self.window()}
+
+    def window(self) -> dict[str, Any]:
+        """When the first and the last were published, in their own zones, and how long it took."""
+        told = {}
+        if self.observed:
+            first, last = self.observed.first.told, self.observed.last.told
+            told = {"first publication": first, "last publication": last}
+        return told | {"window seconds": self.seconds}
 
     def summary(self) -> dict[str, Any]:
         """The same and more, as JSON."""
@@ -143,16 +162,15 @@ class Manifest:
             "name": self.name,
             "key": self.key,
             "seconds": self.seconds,
+            "first_publication": self.observed.first.told if self.observed else None,
+            "last_publication": self.observed.last.told if self.observed else None,
             "grid": self.grid,
             "cover": self.cover,
             "rates": self.rates,
             "exact": self.exact,
             "traffic": asdict(self.traffic),
             "stages": self.stages,
-            "tables": {
-                t.name: {"rows": t.rows, "kept": t.kept, "quarantined": t.quarantined}
-                for t in self.tables
-            },
+            "tables": {table.name: table.json() for table in self.tables},
             "notes": list(self.notes),
         }
 
@@ -175,6 +193,7 @@ def read_manifest(dataset: Path) -> Manifest:
             tables=tuple(table_count(*item) for item in content.get("tables", {}).items()),
             inputs=str(content.get("inputs", "")),
             traffic=Traffic(**content.get("traffic", {})),
+            observed=observed_of(content.get("observed")),
             stages={name: int(s["rows"]) for name, s in content.get("stages", {}).items()},
             spaces=read_spaces(content),
         )
@@ -189,10 +208,17 @@ def read_manifest(dataset: Path) -> Manifest:
     return manifest
 
 
+def observed_of(content: dict[str, Any] | None) -> Observed | None:
+    ends = () if content is None else (content["first"], content["last"])
+    moments = [Moment(float(end["seconds"]), end["zone"]) for end in ends]
+    return Observed(*moments) if moments else None
+
+
 def table_count(name: str, counts: dict[str, Any]) -> TableCount:
     rows, kept, quarantined = (int(counts[key]) for key in ("rows", "kept", "quarantined"))
     notes, key = tuple(counts.get("notes", ())), str(counts.get("key", ""))
-    return TableCount(name, rows, kept, quarantined, notes, key)
+    reasons = tuple((str(reason), int(rows)) for reason, rows in counts.get("reasons", ()))
+    return TableCount(name, rows, kept, quarantined, notes, key, reasons)
 
 
 def read_spaces(content: dict[str, Any]) -> tuple[Space, ...]:

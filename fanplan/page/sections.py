@@ -7,9 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from fanplan.data.reader import Manifest, read_manifest, stage_batches
+from fanplan.data.params import QuarantineParams
+from fanplan.data.quarantine import count_reasons
+from fanplan.data.reader import Manifest, read_manifest
 from fanplan.page.bars import waterfall
 from fanplan.page.content import Listing, Section
 from fanplan.page.material import Material, Told
@@ -47,7 +47,6 @@ def systems(saving: Saving) -> list[tuple[Any, ...]]:
 
 # ---- the input: rows kept and quarantined, and why
 
-BATCH_ROWS = 1 << 16
 INPUT_LEAD = (
     "What the plans were made from. A row that could not be understood is in quarantine with its "
     "reason; rows read = rows kept + rows quarantined."
@@ -73,28 +72,10 @@ def input_facts(manifest: Manifest) -> list[tuple[str, Any]]:
 
 def reason_listing(dataset: Path) -> Listing:
     """How many rows each reason holds back, with one of them."""
-    columns = ("table", "reason", "source", "line")
-    parts = [
-        pa.Table.from_batches([batch])
-        .group_by(["table", "reason"], use_threads=False)
-        .aggregate([([], "count_all"), ("source", "first"), ("line", "first")])
-        for batch in stage_batches(dataset, "quarantine", columns, BATCH_ROWS)
-    ]
-    total = pa.concat_tables(parts).group_by(["table", "reason"], use_threads=False)
-    counted = total.aggregate(
-        [("count_all", "sum"), ("source_first", "first"), ("line_first", "first")]
-    ).to_pylist()
-    rows = [
-        (r["table"], r["reason"], r["count_all_sum"], row_place(r))
-        for r in sorted(counted, key=lambda r: -r["count_all_sum"])
-    ]
+    reasons = count_reasons(dataset, QuarantineParams())
+    rows = [(r.table, r.reason, r.rows, r.example) for r in reasons]
     header = ("table", "reason", "rows", "for example")
     return Listing("quarantine", "Quarantine, by reason", header, rows)
-
-
-def row_place(row: dict[str, Any]) -> str:
-    line = row["line_first_first"]
-    return f"{row['source_first_first']}" + ("" if line is None else f", line {line}")
 
 
 # ---- where plans come from: parameters, seeds, versions and hashes

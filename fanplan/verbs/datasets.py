@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.data.params import ReadParams
+from fanplan.data.quarantine import require_kept
 
 if TYPE_CHECKING:
     from fanplan.workload.generators.generated import TableFormat
@@ -52,15 +54,23 @@ def generate(
 
 
 def ingest(
-    workload: PathLike, out: PathLike, *, engine: Engine = EMBEDDED, **overrides: Any
+    workload: PathLike,
+    out: PathLike,
+    *,
+    lost_limit: float | None = None,
+    engine: Engine = EMBEDDED,
+    **overrides: Any,
 ) -> Dataset:
     """Clean, check and compress a workload folder into a dataset, on Spark.
 
+    If a table loses a larger share of its rows than ``lost_limit`` (one half, unless said
+    otherwise) it stops; `quarantine` then shows the rows, from the folder that the error names.
     Overrides are ``grid``, ``cover``, ``cells`` and ``rates`` of the workload's description.
     """
     from fanplan.data.ingest.ingest import ingest_workload
 
-    ingest_workload(engine.session, Path(workload), Path(out), overrides, engine.progress)
+    asked = {**overrides, "lost_limit": lost_limit}
+    ingest_workload(engine.session, Path(workload), Path(out), asked, engine.progress)
     return Dataset(Path(out))
 
 
@@ -75,20 +85,39 @@ def open_dataset(path: PathLike) -> Dataset:
 def as_dataset(
     workload: PathLike, engine: Engine = EMBEDDED, overrides: Mapping[str, Any] | None = None
 ) -> Iterator[Dataset]:
-    """A dataset as it is, or a workload folder ingested for the length of a ``with`` block."""
+    """A dataset as it is, or a workload folder ingested for the length of a ``with`` block.
+
+    Of the overrides a dataset must keep to ``lost_limit``, if it is given.
+    """
+    asked = overrides or {}
     if (Path(workload) / "manifest.json").is_file():
-        yield open_dataset(workload)
+        dataset = open_dataset(workload)
+        if asked.get("lost_limit") is not None:
+            require_kept(dataset.path, ReadParams(asked["lost_limit"]))
+        yield dataset
         return
+    from fanplan.data.ingest.ingest import ingest_workload
+
     with tempfile.TemporaryDirectory(prefix="fanplan-") as folder:
-        yield ingest(workload, Path(folder) / "dataset", engine=engine, **(overrides or {}))
+        out = Path(folder) / "dataset"
+        ingest_workload(engine.session, Path(workload), out, asked, engine.progress, temporary=True)
+        yield Dataset(out)
 
 
 @contextmanager
 def dataset_of_plan(
-    plan: PathLike, workload: PathLike, engine: Engine = EMBEDDED
+    plan: PathLike,
+    workload: PathLike,
+    engine: Engine = EMBEDDED,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Iterator[Dataset]:
-    """The dataset of a plan: a workload folder is ingested with the options the plan records."""
+    """The dataset of a plan: a workload folder is ingested with the options the plan records.
+
+    Overrides go before these, unless they are None.
+    """
     from fanplan.layers.registry import load_plan
 
-    with as_dataset(workload, engine, load_plan(Path(plan)).record.input.parameters) as dataset:
+    asked = {name: value for name, value in (overrides or {}).items() if value is not None}
+    recorded = load_plan(Path(plan)).record.input.parameters
+    with as_dataset(workload, engine, recorded | asked) as dataset:
         yield dataset

@@ -26,7 +26,7 @@ from fanplan.page.saving import Saving
 from fanplan.page.sections import glossary_section, inputs_section, origin_section, savings_section
 from fanplan.plan.stored import StoredPlan
 from fanplan.verbs.check import check
-from fanplan.verbs.datasets import as_dataset
+from fanplan.verbs.datasets import dataset_of_plan
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ def report(
     workload: PathLike | None = None,
     curve: bool | None = None,
     replace: bool = False,
+    lost_limit: float | None = None,
     engine: Engine = EMBEDDED,
 ) -> Report:
     """Write a page about plans of one dataset: whole, unedited and checked ones only.
@@ -63,6 +64,7 @@ def report(
     shows what only the dataset knows: interest, loads and delays beside baselines, quarantine.
     ``curve`` plans for other numbers of channels too; None does so where the workload is given.
     Spark starts only for a workload folder, or if the dataset lacks stages of a plan.
+    ``lost_limit`` is that of `ingest`.
     """
     from fanplan.core.folder import REPORT, require_free
     from fanplan.page.material import Material
@@ -72,7 +74,7 @@ def report(
     if curve and workload is None:
         what = "other numbers of channels cannot be planned without the workload"
         raise InputError(Problem("curve", what, "Name the workload, or leave it out"))
-    with planned_for(stored, workload, engine) as (dataset, warnings):
+    with planned_for(stored, workload, lost_limit, engine) as (dataset, warnings):
         again = dataset if curve is not False else None
         curves = {plan.folder: curve_points(plan, again, engine) for plan in stored}
         with engine.progress.stage("report"):
@@ -109,7 +111,10 @@ def require_unedited(plan: StoredPlan) -> None:
 
 @contextmanager
 def planned_for(
-    plans: Sequence[StoredPlan], workload: PathLike | None, engine: Engine
+    plans: Sequence[StoredPlan],
+    workload: PathLike | None,
+    lost_limit: float | None,
+    engine: Engine,
 ) -> Iterator[tuple[Dataset | None, list[str]]]:
     """The dataset of the plans, against which each is checked again, and what the check warns of.
 
@@ -118,10 +123,10 @@ def planned_for(
     if workload is None:
         yield None, []
         return
-    record = plans[0].record.input
-    with as_dataset(workload, engine, record.parameters) as dataset:
-        if dataset.manifest.key != record.key:
-            what = f"has changed since {plans[0].folder} was planned, or is another one"
+    first, asked = plans[0], {"lost_limit": lost_limit}
+    with dataset_of_plan(first.folder, workload, engine, asked) as dataset:
+        if dataset.manifest.key != first.record.input.key:
+            what = f"has changed since {first.folder} was planned, or is another one"
             raise InputError(Problem(str(workload), what, "Plan again, or name the right one"))
         yield dataset, [w for plan in plans for w in warnings_of(plan, dataset, engine)]
 

@@ -6,7 +6,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,6 +29,7 @@ from fanplan.workload.description_schema import (
 )
 from fanplan.workload.space import PLAIN, Attribute, CategoryAttribute, NumberAttribute, Space
 from fanplan.workload.tables import PUBLICATIONS
+from fanplan.workload.times import Clock, problems_with_format, zone_of
 from fanplan.workload.topics import (
     WILDCARDS,
     TopicSyntax,
@@ -67,6 +68,7 @@ class Description:
     topics: tuple[TopicEntry, ...] = ()
     spaces: tuple[Space, ...] = (PLAIN,)
     limits: WorkloadLimits = WorkloadLimits()
+    clock: Clock = Clock()
 
     @property
     def dimensions(self) -> int:
@@ -169,6 +171,8 @@ def to_toml(description: Description) -> str:
         value = getattr(description, key)
         lines += [f"{key} = {toml_string(value)}"] if value else []
     lines += [f"seconds = {description.seconds!r}"] if description.seconds else []
+    for key, value in asdict(description.clock).items():
+        lines += [f"time_{key} = {toml_string(value)}"] if value else []
     lines += ["", "[limits]"]
     lines += [f"{key} = {value}" for key, value in description.limits.model_dump().items()]
     lines += ["", "[attributes]"]
@@ -259,6 +263,7 @@ class _Reader:
         attributes = dict(self._attributes())
         patterns = list(self._table("topics"))
         spaces = [self._topic(pattern, attributes) for pattern in patterns]
+        clock = self._clock()
         if self.problems:
             raise InputError(self.problems)
         shared, topics = _with_shared_spaces(spaces, patterns)
@@ -273,7 +278,18 @@ class _Reader:
             topics=topics,
             spaces=shared,
             limits=self.limits,
+            clock=clock,
         )
+
+    def _clock(self) -> Clock:
+        """How times are written."""
+        clock = Clock(self.top.time_format, self.top.time_zone, self.top.time_unit)
+        for what, remedy in problems_with_format(clock.format) if clock.format else ():
+            self._add(("time_format",), what, f"{remedy}.")
+        if clock.zone and zone_of(clock.zone) is None:
+            remedy = "Write a name such as Europe/Berlin, or an offset such as +02:00."
+            self._add(("time_zone",), f"the zone {toml_string(clock.zone)} is not known", remedy)
+        return clock
 
     @property
     def grid(self) -> GridKind:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from fanplan.core.errors import Problem, shorten
+from fanplan.workload.times import TimeUnit
 from fanplan.workload.topics import TopicSyntax
 
 FILE = "workload.toml"
@@ -40,6 +41,9 @@ class TopKeys(Keys):
     grid: GridKind | None = None
     cover: CoverMode = "overlap"
     cells: Count | None = None
+    time_format: Text | None = None
+    time_zone: Text | None = None
+    time_unit: TimeUnit = "s"
     limits: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
     topics: dict[str, Any] = {}

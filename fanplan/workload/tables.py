@@ -70,7 +70,7 @@ PUBLICATIONS = Table(
     "publications",
     "what was sent",
     (
-        Column("time", "time", "when, as seconds or ISO 8601", unit="s"),
+        Column("time", "time", "when: seconds, ISO 8601, or as `time_format` says"),
         Column("publisher", "string", "who sent it", default="unknown"),
         Column("topic", "string", "exact topic", required=True),
         Column("attributes", "map", "attribute values, unless they are columns of their own"),

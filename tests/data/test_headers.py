@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
-from fanplan.data.read.formats import attribute_column, read_splits
+from fanplan.data.read.formats import KIND_ENDS, attribute_column, read_splits
 from fanplan.data.read.rows import layout_of
 from fanplan.data.read.sources import find_sources
 from fanplan.workload.description import Description
@@ -21,7 +21,7 @@ from fanplan.workload.space import NumberAttribute
 from fanplan.workload.tables import PUBLICATIONS
 
 PRICES = Description("test", attributes={"Größe": NumberAttribute("Größe", 0.0, 100.0)})
-COLUMNS = {
+COLUMNS: dict[str, list[str | None]] = {
     "time": ["0", "1.5", None],
     "topic": ["t", "Zürich/λ", "日本"],
     "publisher": ["p", None, "🙂"],
@@ -34,12 +34,14 @@ EXPECTED = [
 ]
 
 
-def read(folder: Path) -> list[dict[str, str]]:
+def read(folder: Path) -> list[dict[str, str | None]]:
     """Publications as tasks deliver them."""
     source = find_sources(folder, PRICES.attributes)["publications"]
     layout = layout_of(source, PUBLICATIONS, PRICES)
     batches = list(read_splits(source.splits, layout))
-    return pa.Table.from_batches(batches).select(list(EXPECTED[0]) + ["_fault"]).to_pylist()
+    table = pa.Table.from_batches(batches).select([*EXPECTED[0], "_fault"])
+    rows: list[dict[str, str | None]] = table.to_pylist()
+    return rows
 
 
 def write(folder: Path, form: str, table: pa.Table) -> None:
@@ -97,5 +99,5 @@ def test_keys_that_differ_only_in_capitals_are_a_fault_of_the_row(tmp_path: Path
     lines = ['{"topic": "a", "TOPIC": "b"}', '{"topic": "a", "x": 1, "X": 2}']
     (tmp_path / "publications.jsonl").write_text("\n".join(lines))
     clash, fine = read(tmp_path)
-    assert clash["_fault"] == "keys that differ only in capitals: 'TOPIC', 'topic'"
+    assert clash["_fault"] == f"keys that differ only in capitals{KIND_ENDS}: 'TOPIC', 'topic'"
     assert (fine["topic"], fine["_fault"]) == ("a", None)

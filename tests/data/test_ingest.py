@@ -282,7 +282,7 @@ def test_audiences_rates_and_hits_equal_brute_force(
     case = write_case(tmp_path / "workload", subs, [some_publication(draw) for _ in range(120)])
     dataset = tmp_path / "dataset"
     for grid in ("uniform", "atomic", "quantile"):
-        params = {"grid": grid, "cover": cover}
+        params = {"grid": grid, "cover": cover, "lost_limit": 1.0}
         ingest_workload(lambda: spark, case.folder, dataset, params, quiet())
         assert stored_flows(dataset) == brute_flows(case, dataset, cover), grid
         assert stored_hits(dataset) == brute_hits(case), grid

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from fanplan.data.ingest.points import mark_topics, to_points, with_space
 from fanplan.data.read.formats import attribute_column
+from fanplan.data.read.rows import reason_text
 from fanplan.workload.description import Description, TopicEntry
 from fanplan.workload.space import PLAIN, CategoryAttribute, NumberAttribute, Space
 from fanplan.workload.topics import TopicSyntax
@@ -38,6 +39,7 @@ def annotated(spark: SparkSession, rows: list[tuple[Any, ...]], price: str = "st
     schema = f"topic string, {attribute_column(0)} {price}, {attribute_column(1)} string"
     return spark.createDataFrame(rows, schema).select(
         F.lit(1.0).alias("time"),
+        F.lit("Z").alias("zone"),
         F.lit("p").alias("publisher"),
         "topic",
         F.lit(8).cast("bigint").alias("bytes"),
@@ -51,7 +53,8 @@ def annotated(spark: SparkSession, rows: list[tuple[Any, ...]], price: str = "st
 
 
 def points(rows: DataFrame, description: Description) -> list[Row]:
-    return to_points(rows, description).orderBy("_line").collect()
+    found = to_points(rows, description).withColumn("_reason", reason_text())
+    return found.orderBy("_line").collect()
 
 
 def test_each_topic_has_its_own_axes(spark: SparkSession) -> None:
@@ -107,7 +110,7 @@ def test_without_topics_every_topic_is_plain(spark: SparkSession) -> None:
     (row,) = points(annotated(spark, [("anything", "x", "y")]), Description("plain"))
     assert row["_reason"] is None
     assert row.asDict().keys() == {
-        *("time", "publisher", "topic", "bytes"),
+        *("time", "zone", "publisher", "topic", "bytes"),
         *("_source", "_line", "_raw", "_reason"),
     }
 

@@ -26,6 +26,7 @@ from fanplan.data.read.rows import (
     quarantined_files,
     raw_text,
     read_rows,
+    reason_text,
 )
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, find_sources
 from fanplan.data.read.splits import Split
@@ -41,6 +42,7 @@ ATTRIBUTES = Description(
         "venue": CategoryAttribute("venue", ("N", "Q")),
     },
 )
+NO_TIME = "time: not seconds or ISO 8601 (another way to write times: time_format)"
 SUBSCRIPTIONS = "subscriber,topic\ns,t\n"
 
 
@@ -58,7 +60,7 @@ def rows_of(
 ) -> list[Row]:
     table = next(table for table in tables.INPUT_TABLES if table.name == found.table)
     frame = read_rows(spark, found, table, description)
-    told = frame.withColumn("_raw", raw_text(frame))
+    told = frame.withColumns({"_raw": raw_text(frame), "_reason": reason_text()})
     rows = told.orderBy("_source", "_line").collect()
     assert len(rows) == found.rows
     return rows
@@ -122,7 +124,7 @@ def test_a_field_of_ten_megabytes(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "subscriptions.csv").write_text(content)
     big, fine = rows_of(spark, source(tmp_path, "subscriptions"))
     assert big["_raw"] == f"s,{long}"
-    assert big["_reason"] == "topic: 10485760 characters, at most 65536 allowed"
+    assert big["_reason"] == "topic: more than 65536 characters: 10485760"
     assert fine["_reason"] is None
 
 
@@ -169,16 +171,17 @@ def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
         '{"topic": "t", "time": 1.5, "bytes": 3, "price": 7, "venue": "N"}': None,
         '{"topic": "t", "attributes": {"price": 1e1, "venue": "Q"}}': None,
         '{"topic": 12, "time": "2024-01-01T00:00:00+01:00", "bytes": 2.0}': None,
-        '{"topic": "t", "price": 1, "attributes": {"price": 2}}': "price: 1 as a column, 2 in",
-        '{"topic": "t", "attributes": [1]}': "is no JSON object",
+        '{"topic": "t", "price": 1, "attributes": {"price": 2}}': "price: one value as a column, "
+        "another in attributes: 1, 2",
+        '{"topic": "t", "attributes": [1]}': 'attributes: no JSON object: ["1"]',
         '{"topic": "t"}{"topic": "u"}': "broken JSON: Extra data",
         '{"topic": "t"': "broken JSON",
         '["t"]': "not a JSON object",
         '{"price": 1}': "topic: no value",
         '{"topic": "t", "bytes": 1.5}': "bytes: not a whole number from 0: 1.5",
         '{"topic": "t", "bytes": -1}': "bytes: not a whole number from 0: -1",
-        '{"topic": "t", "time": "noon"}': "time: not a time in seconds or ISO 8601: noon",
-        '{"topic": "t", "time": NaN}': "time: not a time in seconds or ISO 8601: NaN",
+        '{"topic": "t", "time": "noon"}': f"{NO_TIME}: noon",
+        '{"topic": "t", "time": NaN}': f"{NO_TIME}: NaN",
         '{"topic": "\\ud800"}': "half of a surrogate pair",
         '{"topic": "t", "bytes": 9223372036854775807}': None,
         '{"topic": "t", "bytes": 1e300}': "bytes: not a whole number from 0: 1e300",
@@ -262,7 +265,7 @@ def test_links_may_be_parallel_but_no_loops(spark: SparkSession, tmp_path: Path)
     rows = read_rows(spark, found["links"], tables.LINKS, PLAIN)
     for end in ("a", "b"):
         rows = mark_unknown(rows, end, brokers, "brokers")
-    assert reasons(rows.collect()) == {
+    assert reasons(rows.withColumn("_reason", reason_text()).collect()) == {
         4: "a link joins a broker to itself",
         6: "b: not in brokers: w",
     }
@@ -288,7 +291,7 @@ def test_a_table_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     assert rows_of(spark, found) == []
     entries = quarantined_files(spark, [found]).collect()
     assert [tuple(entry) for entry in entries] == [
-        ("subscriptions", "subscriptions/empty.csv", None, None, "the file is empty")
+        ("subscriptions", "subscriptions/empty.csv", None, None, *["the file is empty"] * 2)
     ]
 
 

@@ -19,6 +19,7 @@ from fanplan.core.errors import InputError, StageError
 from fanplan.core.progress import quiet
 from fanplan.data.contracts import QUARANTINE
 from fanplan.data.ingest.store import Lock, Stage, StageStore
+from fanplan.data.read.formats import KIND_ENDS
 from fanplan.data.read.rows import quarantined
 
 NUMBERS = T.StructType([T.StructField("id", T.LongType())])
@@ -138,7 +139,11 @@ def test_the_contract_is_held(spark: SparkSession, tmp_path: Path) -> None:
 def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> None:
     def build() -> DataFrame:
         return spark.createDataFrame(
-            [(1, "f", 2, "r1", None), (None, "f", 3, "r2", "bad"), (3, "f", 4, "r3", None)],
+            [
+                (1, "f", 2, "r1", None),
+                (None, "f", 3, "r2", f"bad{KIND_ENDS}: 7"),
+                (3, "f", 4, "r3", None),
+            ],
             "id long, _source string, _line long, _raw string, _reason string",
         )
 
@@ -149,11 +154,11 @@ def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> 
         assert sorted(row["id"] for row in stage.read(spark).collect()) == [1, 3]
         apart = quarantined(stage.read_quarantined(spark), "t")
         assert [f.name for f in apart.schema] == QUARANTINE.names
-        assert [tuple(row) for row in apart.collect()] == [("t", "f", 3, "r2", "bad")]
+        assert [tuple(row) for row in apart.collect()] == [("t", "f", 3, "r2", "bad: 7", "bad")]
         assert pq.read_table(stage.path, columns=["id"]).num_rows == 2
         empty = store.run(
             "all bad",
-            build=lambda: build().filter("_reason = 'bad'"),
+            build=lambda: build().filter("_reason IS NOT NULL"),
             split=True,
             **wishes,  # type: ignore[arg-type]
         )

@@ -24,6 +24,7 @@ from fanplan.workload.description import (
 )
 from fanplan.workload.description_schema import WorkloadLimits
 from fanplan.workload.space import PLAIN, Attribute, CategoryAttribute, NumberAttribute, Space
+from fanplan.workload.times import Clock
 
 DESK = """
 name = "desk"
@@ -187,6 +188,11 @@ def descriptions(draw: st.DrawFn) -> Description:
         limits=WorkloadLimits(
             max_boxes=draw(st.integers(1, 9)), max_field_chars=draw(st.integers(1, 9))
         ),
+        clock=Clock(
+            draw(st.sampled_from([None, '%d.%m.%Y "%H:%M:%S"'])),
+            draw(st.sampled_from([None, "Europe/Berlin", "-03:30"])),
+            draw(st.sampled_from(["s", "ns"])),
+        ),
     )
 
 
@@ -263,6 +269,17 @@ WRONG = [
     ("attributes.'' = {type = 'category', values = ['a']}", ("name is empty",)),
     (ATTRIBUTES + "Price = {type = 'number', min = 0, max = 1}", ("Price", "apart from capitals")),
     (ATTRIBUTES + "price = 1", ("not valid TOML",)),
+    ("time_unit = 'minutes'", ("time_unit", "'ms'")),
+    ("time_zone = 'Europe/Berln'", ("time_zone", "Europe/Berln", "+02:00")),
+    ("time_zone = '../etc/passwd'", ("time_zone", "is not known")),
+    ("time_zone = '+25:00'", ("time_zone", "is not known")),
+    ("time_format = '%Y-%m-%d %Q'", ("time_format", "'%Q' is not known", "%H")),
+    ("time_format = '%Y-%m-%d %'", ("time_format", "'%' is not known")),
+    ("time_format = '%b %d %H:%M:%S'", ("time_format", "no year")),
+    ("time_format = '%Y %b'", ("time_format", "no day")),
+    ("time_format = '%Y-%m-%d %m'", ("time_format", "the month 2 times")),
+    ("time_format = '%Y-%m-%d %I:%M'", ("time_format", "%I and %p")),
+    ("time_format = '%Y%m%d%H%M%S%f'", ("time_format", "%f touches")),
     ("topics = 1", ("topics", "table")),
     ("topics.a = 1", ("topics.a", "table")),
     (

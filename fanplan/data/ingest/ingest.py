@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from fanplan.core.progress import Progress
 from fanplan.core.version import __version__
 from fanplan.data import contracts
 from fanplan.data.ingest.interest import Inputs, InterestStages, build_interest
-from fanplan.data.ingest.points import mark_topics, to_points, with_space
+from fanplan.data.ingest.points import mark_topics, observed_times, to_points, with_space
 from fanplan.data.ingest.regions import (
     check_filters,
     compile_filters,
@@ -30,13 +30,18 @@ from fanplan.data.ingest.regions import (
 from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage, StageStore
 from fanplan.data.links import LINK_COLUMNS, link_notes
+from fanplan.data.params import QuarantineParams, ReadParams
+from fanplan.data.quarantine import LossRule, count_reasons, listed, require_kept
 from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.data.read.sources import TableSource, find_sources
-from fanplan.data.reader import read_manifest, read_stage
+from fanplan.data.reader import TableCount, read_manifest, read_stage
 from fanplan.workload import tables
 from fanplan.workload.description import load_description, to_toml, with_overrides
 from fanplan.workload.topics import is_pattern
 
+READ = {item.name for item in fields(ReadParams)}
+REASONS = 5
+"""Reasons of a table that a dataset tells first; the others are in its quarantine."""
 UNCUT = ("exact", "atomic")
 """Kinds of flows that no region cuts."""
 
@@ -47,22 +52,35 @@ def ingest_workload(
     out: Path,
     overrides: Mapping[str, Any],
     progress: Progress,
+    *,
+    temporary: bool = False,
 ) -> None:
-    """Run every stage whose inputs changed and put the dataset in its place."""
+    """Run every stage whose inputs changed and put the dataset in its place.
+
+    If a table lost too many rows it stops, and what it did so far stays beside the place with the
+    quarantine in it. A ``temporary`` dataset is gone before anybody can look.
+    """
     asked = {name: value for name, value in overrides.items() if value is not None}
-    description = with_overrides(load_description(workload), **asked)
+    reading = ReadParams.given({n: v for n, v in asked.items() if n in READ})
+    description = with_overrides(
+        load_description(workload), **{n: v for n, v in asked.items() if n not in READ}
+    )
     with progress.stage("find and hash files"):
         sources = find_sources(workload, description.attributes)
     if sources["subscriptions"].rows == 0:
         raise InputError(Problem("subscriptions", "there are no rows", "Say who wants what"))
     inputs_key = key_of(__version__, to_toml(description), *(s.key for s in sources.values()))
     if is_current(out, inputs_key):
+        require_kept(out, reading)
         return
     with StageStore(out, progress) as store, naming_files(sources.values()):
-        run = IngestRun(session(), store, description, sources)
+        look = f"`fanplan ingest {workload} --out DATASET` keeps them to look at"
+        look = look if temporary else listed(out.with_name(store.folder.name))
+        losses = LossRule(reading.lost_limit, look)
+        run = IngestRun(session(), store, description, sources, losses)
         inputs = read_inputs(run)
         interest = build_interest(run, inputs)
-        quarantine(run, inputs)
+        quarantine(run, inputs.tables)
         store.finish({**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked})
 
 
@@ -91,13 +109,26 @@ def is_current(out: Path, inputs_key: str) -> bool:
 def read_inputs(run: IngestRun) -> Inputs:
     """Read every table, quarantining what cannot be understood."""
     read = publication_stage(run) | network_stages(run)
+    require_read(run, read)  # Before what they have lost makes others lose: topics are theirs.
     interest = {table.name: rows.persist() for table, rows in interest_rows(run)}
     known = known_topics(run, read, interest)
     meaning = filters_meaning(run, interest, known)
     for name, rows in interest.items():
         read[name] = checked_interest(run, name, rows, meaning)
         rows.unpersist()
-    return Inputs(read, known, *meaning)
+    require_read(run, read)
+    sent = read.get("publications")
+    return Inputs(read, known, *meaning, observed_times(run.read(sent)) if sent else None)
+
+
+def require_read(run: IngestRun, read: Mapping[str, Stage]) -> None:
+    """Stop before the expensive stages if too much is lost, with all that is set apart so far."""
+    lost = run.losses.lost(
+        TableCount(name, stage.rows + stage.quarantined, stage.rows, stage.quarantined)
+        for name, stage in read.items()
+    )
+    if lost:
+        raise InputError(run.losses.problems(quarantine(run, read).path.parent, lost))
 
 
 def interest_rows(run: IngestRun) -> Iterator[tuple[tables.Table, DataFrame]]:
@@ -230,18 +261,12 @@ def checked_interest(
         table, schema = tables.ADVERTISEMENTS, contracts.ADVERTISEMENTS
         return run.table_stage(name, table, build, schema, meaning)
     table, schema = tables.SUBSCRIPTIONS, contracts.CHECKED_SUBSCRIPTIONS
-    stage = run.table_stage("checked_subscriptions", table, build, schema, meaning)
-    if stage.rows == 0:
-        what = f"none of the {stage.quarantined} rows can be used"
-        row = quarantined(stage.read_quarantined(run.spark), name).head(1)[0]
-        reason = f"the first: {row['source']}, line {row['line']}: {row['reason']}"
-        raise InputError(Problem("subscriptions", what, f"Mend them; {reason}"))
-    return stage
+    return run.table_stage("checked_subscriptions", table, build, schema, meaning)
 
 
-def quarantine(run: IngestRun, inputs: Inputs) -> Stage:
+def quarantine(run: IngestRun, read: Mapping[str, Stage]) -> Stage:
     """What was set aside from all tables, in one table."""
-    stages = {name: stage for name, stage in inputs.tables.items() if stage.quarantined}
+    stages = {name: stage for name, stage in read.items() if stage.quarantined}
 
     def gather() -> DataFrame:
         parts = [
@@ -265,11 +290,13 @@ def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[s
     """What a dataset says about itself."""
     description = run.description
     planned = [interest.stages[name].key for name in ("flows", "classes", "subscribers")]
+    reasons = count_reasons(run.store.folder, QuarantineParams())
     return {
         "format": 1,
         "name": description.name,
         "key": key_of(*planned, str(interest.seconds)),
         "seconds": interest.seconds,
+        "observed": asdict(inputs.observed) if inputs.observed else None,
         "grid": interest.grid,
         "exact": interest.grid in UNCUT or not description.dimensions,
         "cover": description.cover,
@@ -283,6 +310,7 @@ def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[s
                 "rows": run.sources[name].rows,
                 "kept": stage.rows,
                 "quarantined": stage.quarantined,
+                "reasons": [[r.reason, r.rows] for r in reasons if r.table == name][:REASONS],
                 "notes": [*run.sources[name].notes, *network_notes(stage)],
                 "key": run.sources[name].key,
             }

@@ -42,6 +42,7 @@ from fanplan.data.ingest.regions import (
 from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage
 from fanplan.workload.description_schema import GridKind
+from fanplan.workload.times import Observed
 
 SALTS = range(4)
 """Seeds of the hash, tried in turn until no two audiences share one."""
@@ -55,6 +56,7 @@ class Inputs:
     topics: Stage
     patterns: Stage
     filters: Stage
+    observed: Observed | None = None
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,7 @@ def window(run: IngestRun, inputs: Inputs, rates: str) -> float:
     """The length of the observed time; one second where nothing says how long it was."""
     if run.description.seconds or rates != "measured":
         return run.description.seconds or 1.0
-    times = run.read(inputs.tables["publications"]).agg(F.max("time") - F.min("time"))
-    return float(times.first()[0] or 1.0)  # type: ignore[index]
+    return inputs.observed.seconds or 1.0 if inputs.observed else 1.0
 
 
 def region_stages(run: IngestRun, inputs: Inputs) -> dict[str, Stage]:

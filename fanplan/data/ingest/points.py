@@ -10,12 +10,15 @@ from pyspark.sql import functions as F
 
 from fanplan.data.contracts import coordinates
 from fanplan.data.read.formats import attribute_column
-from fanplan.data.read.rows import ANNOTATIONS, as_number, mark_where, reason_about
+from fanplan.data.read.rows import ANNOTATIONS, mark_where, reason_about
+from fanplan.data.read.times import as_number
 from fanplan.workload.description import Description
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
+from fanplan.workload.times import Moment, Observed
 from fanplan.workload.topics import MQTT_MAX_BYTES, TopicSyntax, is_pattern, to_regex
 
-PUBLISHED = ("time", "publisher", "topic", "bytes")
+PUBLISHED = ("time", "zone", "publisher", "topic", "bytes")
+NOT_DECLARED = "topic: not declared in workload.toml"
 # Vertical tab by its number: Java takes \v for any line end. No line end gets past, so $ is safe.
 NOT_NATS = r"[ \t\r\n\f\x0b]|^\.|\.$|\.\.|(?:^|\.)[*>](?:\.|$)"
 NOT_MQTT = r"[+#\x00]"
@@ -28,7 +31,7 @@ def to_points(publications: DataFrame, description: Description) -> DataFrame:
     """
     rows = mark_topics(publications, description.topic_syntax)
     rows = with_space(rows, description)
-    undeclared = reason_about("topic: not declared in workload.toml", F.col("topic"))
+    undeclared = reason_about(NOT_DECLARED, F.col("topic"))
     rows = mark_where(rows, F.col("space").isNull(), undeclared)
     rows = reduce(
         lambda rows, position: with_coordinate(rows, position, description),
@@ -38,6 +41,16 @@ def to_points(publications: DataFrame, description: Description) -> DataFrame:
     axes = [axis_value(axis, description) for axis in range(description.dimensions)]
     named = [value.alias(n) for value, n in zip(axes, coordinates(len(axes)), strict=True)]
     return rows.select(*PUBLISHED, *named, *ANNOTATIONS)
+
+
+def observed_times(points: DataFrame) -> Observed | None:
+    """When the first and the last were published; None if nothing says when."""
+    moment = F.struct("time", "zone")
+    timed = points.filter(F.col("time").isNotNull())
+    found = timed.agg(F.min(moment).alias("first"), F.max(moment).alias("last")).collect()[0]
+    if found["first"] is None:
+        return None
+    return Observed(Moment(*found["first"]), Moment(*found["last"]))
 
 
 # ---- topics

@@ -16,7 +16,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from fanplan.data import contracts
 from fanplan.data.ingest.cells import Batches
-from fanplan.data.read.rows import mark_where
+from fanplan.data.ingest.points import NOT_DECLARED
+from fanplan.data.read.formats import KIND_ENDS
+from fanplan.data.read.rows import mark_where, reason_about
 from fanplan.workload.description import Description
 from fanplan.workload.selector import SelectorError, attributes_of, compile_selector
 from fanplan.workload.space import Space
@@ -184,22 +186,16 @@ def check_filters(
     )
     judged = rows.join(findings, on=["topic", "filter"], how="left")
     unknown = F.col("_fits").isNull() & ~_is_pattern("topic", syntax)
-    judged = mark_where(judged, unknown, _unknown_topic())
+    judged = mark_where(judged, unknown, reason_about(NOT_DECLARED, F.col("topic")))
     judged = mark_where(judged, F.col("_error").isNotNull(), _bad_filter("_error"))
     judged = mark_where(judged, ~F.col("_fits"), _bad_filter("_misfit"))
     return judged.select(*rows.columns)
 
 
-def _unknown_topic() -> Column:
-    return F.concat(
-        F.lit("topic '"),
-        F.col("topic"),
-        F.lit("' is unknown: workload.toml declares topics, and none of that name"),
-    )
-
-
 def _bad_filter(error: str) -> Column:
-    return F.concat(F.lit("filter: "), F.col(error))
+    """Where in the filter it is wrong does not make it another kind of reason."""
+    told = F.regexp_replace(error, r"( \(at character \d+\))$", f"{KIND_ENDS}$1")
+    return F.concat(F.lit("filter: "), told)
 
 
 # ---- regions

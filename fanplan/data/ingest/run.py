@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from fanplan.data.ingest.store import Stage, StageStore
+from fanplan.data.quarantine import LossRule
 from fanplan.data.read.rows import read_rows
 from fanplan.data.read.sources import TableSource
 from fanplan.workload.description import Description, to_toml
@@ -24,6 +25,7 @@ class IngestRun:
     store: StageStore
     description: Description
     sources: Mapping[str, TableSource]
+    losses: LossRule
 
     @property
     def reading(self) -> str:

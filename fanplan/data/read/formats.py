@@ -21,12 +21,20 @@ from fanplan.core.errors import shorten
 from fanplan.data.read.splits import UNREADABLE, Split, SplitError, blocks, line_ends
 from fanplan.workload.tables import ColumnType
 
-Physical = Literal["string", "double", "bigint"]
+Physical = Literal["string", "double", "bigint", "instant", "local"]
+"""How a column is delivered: as text or numbers; Parquet times as seconds, in UTC or in no zone."""
 
 BATCH_ROWS = 1 << 16
 # RFC 4180: a field has no quote at all, or begins and ends with one and doubles those inside.
 RFC_4180 = r'^(?:[^",]*|"(?:[^"]|"")*")(?:,(?:[^",]*|"(?:[^"]|"")*"))*$'
-ARROW_TYPES = {"string": pa.string(), "double": pa.float64(), "bigint": pa.int64()}
+NOT_CLOSED = r'^(?:(?:[^",]*|"(?:[^"]|"")*"),)*"(?:[^"]|"")*$'
+ARROW_TYPES = {
+    "string": pa.string(),
+    "double": pa.float64(),
+    "bigint": pa.int64(),
+    "instant": pa.float64(),
+    "local": pa.float64(),
+}
 TEXT_KINDS = (
     pa.types.is_string,
     pa.types.is_large_string,
@@ -35,18 +43,24 @@ TEXT_KINDS = (
     pa.types.is_large_binary,
     pa.types.is_fixed_size_binary,
 )
+KIND_ENDS = "\x1f"
+"""Ends the kind of a reason, by which rows are counted; what is particular to the row follows."""
 # Numbers stay as they were written, so that a reason can show them.
 JSON = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What tasks deliver: a table's columns with their types, and attribute values."""
+    """What tasks deliver: a table's columns with their types, and attribute values.
+
+    ``zone`` is that of times in Parquet files.
+    """
 
     columns: Mapping[str, tuple[ColumnType, Physical]]
     attributes: Mapping[str, Physical]
     max_field_chars: int
     parquet: bool = False
+    zone: str | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -160,7 +174,8 @@ def readable(texts: pa.Array, rows: Rows) -> pa.Array:
             values[i] = value if value is None else value.decode()
         except UnicodeDecodeError as error:
             values[i] = value.decode("latin-1")
-            rows.faults.setdefault(i, f"not UTF-8: byte {error.start + 1} of the text is wrong")
+            fault = f"not UTF-8{KIND_ENDS}: byte {error.start + 1} of the text is wrong"
+            rows.faults.setdefault(i, fault)
     return pa.array(values, pa.string())
 
 
@@ -183,6 +198,8 @@ def find_csv_faults(rows: Rows, fields: int) -> None:
     rows.fault(pc.match_substring(rows.raw, "\r"), lambda i: "a carriage return inside the line")
     outside = rows.raw
     if pc.any(pc.match_substring(rows.raw, '"')).as_py():
+        spanning = "broken quote: it is closed in another line or never (write a row in one line)"
+        rows.fault(pc.match_substring_regex(rows.raw, NOT_CLOSED), lambda i: spanning)
         broken = pc.invert(pc.match_substring_regex(rows.raw, RFC_4180))
         rows.fault(broken, lambda i: "broken quote: a field is not closed, or has text beside it")
         outside = pc.replace_substring_regex(rows.raw, '"[^"]*"', "")
@@ -253,7 +270,8 @@ def in_lower_case(
         alike = sorted(key for key in record if key.lower() == name.lower())
         if len(alike) > 1:
             told = ", ".join(map(repr, alike))
-            rows.faults.setdefault(position, f"keys that differ only in capitals: {told}")
+            fault = f"keys that differ only in capitals{KIND_ENDS}: {told}"
+            rows.faults.setdefault(position, fault)
     return lower
 
 
@@ -269,7 +287,7 @@ def json_object(text: str, position: int, rows: Rows) -> dict[str, Any]:
         rows.faults[position] = "half of a surrogate pair is no character"
         return {}
     except (ValueError, RecursionError) as error:
-        rows.faults[position] = f"broken JSON: {shorten(str(error), 80)}"
+        rows.faults[position] = f"broken JSON{KIND_ENDS}: {shorten(str(error), 80)}"
         return {}
     if not isinstance(record, dict):
         rows.faults[position] = "not a JSON object: one {…} a line is expected"
@@ -319,7 +337,9 @@ def physical_type(type_: pa.DataType, wanted: ColumnType) -> Physical:
         return "bigint"
     if wanted in ("number", "time") and (whole or pa.types.is_floating(type_)):
         return "double"
-    return "double" if wanted == "time" and pa.types.is_timestamp(type_) else "string"
+    if wanted == "time" and pa.types.is_timestamp(type_):
+        return "local" if type_.tz is None else "instant"
+    return "string"
 
 
 def to_physical(values: pa.Array, physical: Physical, rows: Rows) -> pa.Array:
@@ -395,7 +415,8 @@ def attribute_map(text: str | None, position: int, rows: Rows) -> dict[str, Any]
         found = None
     if isinstance(found, dict):
         return found
-    rows.faults.setdefault(position, f"attributes: {shorten(text or '', 80)!r} is no JSON object")
+    fault = f"attributes: no JSON object{KIND_ENDS}: {shorten(text or '', 80)}"
+    rows.faults.setdefault(position, fault)
     return {}
 
 
@@ -408,7 +429,8 @@ def merged_values(
         return inner
     column = pc.cast(column, pa.string())
     differ = pc.fill_null(pc.not_equal(column, inner), False)
-    rows.fault(differ, lambda i: f"{name}: {column[i]} as a column, {inner[i]} in attributes")
+    kind = f"{name}: one value as a column, another in attributes{KIND_ENDS}"
+    rows.fault(differ, lambda i: f"{kind}: {column[i]}, {inner[i]}")
     return pc.coalesce(column, inner)
 
 
@@ -428,4 +450,5 @@ def note_lengths(rows: Rows, name: str, chars: np.ndarray, layout: Layout) -> No
     shown = list(layout.attributes)
     label = next((a for i, a in enumerate(shown) if attribute_column(i) == name), name)
     most = layout.max_field_chars
-    rows.fault(chars > most, lambda i: f"{label}: {chars[i]} characters, at most {most} allowed")
+    kind = f"{label}: more than {most} characters{KIND_ENDS}"
+    rows.fault(chars > most, lambda i: f"{kind}: {chars[i]}")

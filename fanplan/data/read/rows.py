@@ -4,7 +4,8 @@
 file from 1, header included; row number for Parquet), ``_raw`` (the text, or the values of a
 Parquet row: see `raw_text`) and ``_reason`` (null while nothing is wrong). A check is a step that
 sets ``_reason`` where none is set, so a row has one reason, the first found. No row is dropped:
-kept and quarantined rows are parted when written.
+kept and quarantined rows are parted when written. A reason is of a *kind*, up to `KIND_ENDS`, by
+which rows are counted; what follows is about the row, the value that is wrong for example.
 """
 
 from __future__ import annotations
@@ -21,19 +22,26 @@ from pyspark.sql import types as T
 from fanplan.core.errors import InputError
 from fanplan.data.contracts import QUARANTINE
 from fanplan.data.read import formats
-from fanplan.data.read.formats import Layout, Physical, attribute_column, physical_type
+from fanplan.data.read.formats import (
+    KIND_ENDS,
+    Layout,
+    Physical,
+    attribute_column,
+    physical_type,
+)
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable_file
 from fanplan.data.read.splits import Split, SplitError
+from fanplan.data.read.times import MOST_SECONDS, as_number, as_seconds, zone_in
 from fanplan.workload import tables
 from fanplan.workload.description import Description
 from fanplan.workload.space import Attribute, NumberAttribute
 from fanplan.workload.tables import Table
+from fanplan.workload.times import Clock
 
 ANNOTATIONS = ("_source", "_line", "_raw", "_reason")
 REASON_CHARS = 200
 INFINITY = float("inf")
-NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
-ISO_8601 = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
+COMMAS = rf"^[^:]*: not a [^{KIND_ENDS}]*number[^{KIND_ENDS}]*{KIND_ENDS}: [+-]?[\d.]*,[\d.,]*$"
 
 
 def read_rows(
@@ -43,7 +51,7 @@ def read_rows(
     layout = layout_of(source, table, description)
     rows = read_text(spark, source.splits, layout)
     if table.name == tables.PUBLICATIONS.name:
-        return typed(rows, table, layout)
+        return typed(rows, table, layout, description.clock)
     return checked_keys(typed(rows, table, layout), table)
 
 
@@ -64,7 +72,19 @@ def layout_of(source: TableSource, table: Table, description: Description) -> La
         {name: attribute_type(source, name, kind) for name, kind in attributes.items()},
         description.limits.max_field_chars,
         parquet=any(file.format == "parquet" for file in source.files),
+        zone=zone_of_times(source),
     )
+
+
+def zone_of_times(source: TableSource) -> str | None:
+    """The zone of Parquet times; UTC if files differ, since what they hold are seconds in UTC."""
+    found = {
+        type_.tz
+        for file in source.files
+        for column, type_ in zip(file.columns, file.types, strict=False)
+        if column == "time" and pa.types.is_timestamp(type_) and type_.tz
+    }
+    return found.pop() if len(found) == 1 else "UTC"
 
 
 def attribute_type(source: TableSource, name: str, attribute: Attribute) -> Physical:
@@ -121,18 +141,22 @@ def _spark_field(field: pa.Field) -> T.StructField:
 # ---- from text to values
 
 
-def typed(rows: DataFrame, table: Table, layout: Layout) -> DataFrame:
+def typed(rows: DataFrame, table: Table, layout: Layout, clock: Clock | None = None) -> DataFrame:
     """The table's columns in their own types, and the first reason found in each row.
+
+    Times have their ``zone`` beside them.
 
     In two steps: a value that is read in one and used in the other is read only once.
     """
     columns = [column for column in table.columns if column.type != "map"]
-    values = [Value(column, layout.columns[column.name][1]) for column in columns]
+    values = [Value(c, layout.columns[c.name][1], clock or Clock()) for c in columns]
+    zones = [value.zone(layout.zone).alias("zone") for value in values if value.is_time]
     attributes = [attribute_column(i) for i in range(len(layout.attributes))]
     raw = raw_values(layout) if layout.parquet else F.col("_raw")
     read = rows.select("*", raw.alias("_told"), *(v.read.alias(v.place) for v in values))
     return read.select(
         *(value.kept.alias(value.column.name) for value in values),
+        *zones,
         *attributes,
         "_source",
         "_line",
@@ -161,6 +185,11 @@ class Value:
 
     column: tables.Column
     physical: Physical
+    clock: Clock
+
+    @property
+    def is_time(self) -> bool:
+        return self.column.type == "time"
 
     @property
     def given(self) -> Column:
@@ -169,7 +198,14 @@ class Value:
 
     @property
     def read(self) -> Column:
+        if self.is_time:
+            return as_seconds(self.given, self.physical, self.clock)
         return READERS[self.column.type](self.given, self.physical)
+
+    def zone(self, parquet: str | None) -> Column:
+        """The zone that a time was written in."""
+        zone = zone_in(self.given, self.physical, self.clock, parquet)
+        return F.when(F.col(self.place).isNotNull(), zone)
 
     @property
     def place(self) -> str:
@@ -191,7 +227,7 @@ class Value:
         if self.column.type != "string":
             right = F.coalesce(self._in_bounds(), F.lit(False))
             reason = reason_about(f"{self.column.name}: not {self._expected}", self.given)
-            found = F.when(self.given.isNotNull() & ~right, reason)
+            found = F.when(self.given.isNotNull() & ~right, self._too_late(reason))
         if self.column.required:
             missing = F.lit(f"{self.column.name}: no value")
             found = F.coalesce(F.when(self.given.isNull(), missing), found)
@@ -202,12 +238,23 @@ class Value:
         value = F.col(self.place)
         low = -INFINITY if self.column.at_least is None else self.column.at_least
         above = value > 0.0 if self.column.positive else value >= low
-        return above & (value < INFINITY) & (value > -INFINITY)
+        return above & (value < (MOST_SECONDS if self.is_time else INFINITY)) & (value > -INFINITY)
+
+    def _too_late(self, otherwise: Column) -> Column:
+        """A number that is too large for seconds was counted in something smaller."""
+        if not self.is_time:
+            return otherwise
+        hint = f'{self.column.name}: too large for seconds (for milliseconds: time_unit = "ms")'
+        return F.when(F.col(self.place) >= MOST_SECONDS, reason_about(hint, self.given)).otherwise(
+            otherwise
+        )
 
     @property
     def _expected(self) -> str:
-        kinds = {"number": "a finite number", "integer": "a whole number"}
-        kind = kinds.get(self.column.type, "a time in seconds or ISO 8601")
+        times = "seconds or ISO 8601 (another way to write times: time_format)"
+        times = f"a time like {self.clock.format}" if self.clock.format else times
+        kinds = {"number": "a finite number", "integer": "a whole number", "time": times}
+        kind = kinds[self.column.type]
         if self.column.positive:
             return f"{kind} above 0"
         return kind if self.column.at_least is None else f"{kind} from {self.column.at_least:g}"
@@ -215,13 +262,6 @@ class Value:
 
 def as_text(given: Column, _physical: Physical) -> Column:
     return given
-
-
-def as_number(given: Column, physical: Physical) -> Column:
-    """A double. Java would also take ``1d`` and ``0x1p3``, which no table means as numbers."""
-    if physical != "string":
-        return given.cast("double")
-    return F.when(given.rlike(NUMBER), given.try_cast("double"))
 
 
 def as_integer(given: Column, physical: Physical) -> Column:
@@ -233,19 +273,10 @@ def as_integer(given: Column, physical: Physical) -> Column:
     return F.coalesce(given.try_cast("bigint"), whole) if physical == "string" else whole
 
 
-def as_time(given: Column, physical: Physical) -> Column:
-    """Seconds; a date without a zone is in UTC, as the session is."""
-    if physical != "string":
-        return given.cast("double")
-    iso = F.when(given.rlike(ISO_8601), given.try_cast("timestamp").cast("double"))
-    return F.coalesce(as_number(given, physical), iso)
-
-
 READERS: Mapping[str, Callable[[Column, Physical], Column]] = {
     "string": as_text,
     "number": as_number,
     "integer": as_integer,
-    "time": as_time,
 }
 
 
@@ -255,7 +286,7 @@ def reason_about(reason: str, value: Column) -> Column:
     Kept this small since every check of a job is compiled into one method, and Java runs a method
     of more than 8,000 bytes several times slower.
     """
-    return F.concat(F.lit(f"{reason}: "), value)
+    return F.concat(F.lit(f"{reason}{KIND_ENDS}: "), value)
 
 
 # ---- checks
@@ -287,7 +318,8 @@ def mark_duplicates(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     found = rows.withColumn("_first", first)
     is_first = F.col("_first") == F.struct("_source", "_line")
     earlier = F.concat(F.col("_first._source"), F.lit(", line "), F.col("_first._line"))
-    return mark_where(found, ~is_first, F.concat(F.lit("duplicate of "), earlier)).drop("_first")
+    reason = F.concat(F.lit(f"duplicate{KIND_ENDS} of "), earlier)
+    return mark_where(found, ~is_first, reason).drop("_first")
 
 
 def mark_unknown(rows: DataFrame, column: str, known: DataFrame, what: str) -> DataFrame:
@@ -312,13 +344,28 @@ def parted(rows: DataFrame, schema: T.StructType) -> DataFrame:
         F.col("_source").alias("source"),
         F.col("_line").alias("line"),
         raw_text(rows).alias("raw"),
-        F.substring("_reason", 1, REASON_CHARS).alias("reason"),
+        F.substring(reason_text(), 1, REASON_CHARS).alias("reason"),
+        F.substring(F.substring_index(hinted(), KIND_ENDS, 1), 1, REASON_CHARS).alias("kind"),
     )
     return rows.select(
         *(F.when(fine, F.col(name)).alias(name) for name in schema.names),
         F.when(~fine, story).alias("_quarantined"),
         fine.alias("ok"),
     )
+
+
+def reason_text() -> Column:
+    """The whole reason of annotated rows, as a person reads it."""
+    return F.replace(hinted(), F.lit(KIND_ENDS), F.lit(""))
+
+
+def hinted() -> Column:
+    """A number that is refused for its commas gets a hint, here in one place for all columns."""
+    reason = F.col("_reason")
+    hint = " (write 1234.5: a point for decimals and no other separator)"
+    return F.when(
+        reason.rlike(COMMAS), F.replace(reason, F.lit(KIND_ENDS), F.lit(hint + KIND_ENDS))
+    ).otherwise(reason)
 
 
 def parted_schema(schema: T.StructType) -> T.StructType:
@@ -335,7 +382,7 @@ def quarantined(rows: DataFrame, table: str) -> DataFrame:
 def quarantined_files(spark: SparkSession, sources: Iterable[TableSource]) -> DataFrame:
     """Files that hold nothing at all: no rows are lost, but somebody meant to give some."""
     entries = [
-        (source.table, name, None, None, "the file is empty")
+        (source.table, name, None, None, "the file is empty", "the file is empty")
         for source in sources
         for name in source.empty
     ]
