@@ -79,7 +79,7 @@ def test_ingest_counts_and_quarantines(
     reasons = {(row["source"], row["line"]): row["reason"] for row in rows}
     assert "unknown attribute prise" in reasons["subscriptions.csv", 5]
     assert "at character 1" in reasons["subscriptions.csv", 5]
-    assert "published: nothing" in reasons["subscriptions.csv", 6]
+    assert "workload.toml: nothing" in reasons["subscriptions.csv", 6]
     assert "bytes" in reasons["publications.csv", 7]
     assert {row["raw"] for row in rows} >= {"dave,q.sun,prise > 1", "alerts,,x"}
 

@@ -156,8 +156,8 @@ def typed(rows: DataFrame, table: Table, layout: Layout, clock: Clock | None = N
     read = rows.select("*", raw.alias("_told"), *(v.read.alias(v.place) for v in values))
     return read.select(
         *(value.kept.alias(value.column.name) for value in values),
-        *zones,
         *attributes,
+        *zones,
         "_source",
         "_line",
         F.col("_told").alias("_raw"),
