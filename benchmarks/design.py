@@ -52,7 +52,7 @@ from fanplan.layers.channels.published.genetic.problem import (
 )
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.delivery.build import marked_overlay, planned_trees
-from fanplan.layers.delivery.design import has_brokers
+from fanplan.layers.delivery.command import has_brokers
 from fanplan.layers.delivery.ledger import groups_left
 from fanplan.layers.delivery.problem import (
     EVERYWHERE,

@@ -18,6 +18,9 @@ from fanplan.core.arrays import Position
 from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.layers.channels.map import ChannelsSection
 from fanplan.layers.channels.methods import METHODS, channels_by_method, find_method
+from fanplan.plan.section import PlannedSection
+from fanplan.plan.stored import StoredPlan
+from fanplan.verbs.plan import save_layers
 
 unhurried = settings(deadline=None)
 """The first call of a kernel compiles it, which takes longer than Hypothesis expects."""
@@ -176,3 +179,10 @@ def plan_dataset(dataset: Path, method: str, channels: int = 2, seed: int = 0) -
     problem = load_interest(dataset, found.rows)
     params = found.params(min(channels, problem.flow_count))
     return channels_by_method(problem, found, params, seed)
+
+
+def save_plan(
+    section: PlannedSection, dataset: Path, out: Path, replace: bool = False
+) -> StoredPlan:
+    """Write a plan of one layer."""
+    return save_layers((section,), dataset, out, replace)

@@ -19,7 +19,7 @@ from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, write_
 from fanplan.network.brokers import Links, OverlayProblem, Routes, no_similarity
 from fanplan.network.trees import Trees
 from fanplan.plan.seal import file_hashes, write_record
-from fanplan.verbs.save import plan_record
+from fanplan.verbs.plan import plan_record
 
 KEY = "key-1"
 

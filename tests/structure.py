@@ -47,7 +47,7 @@ PLANS = {"plan", "stored", "old", "new"}
 # A walk: names from a command to the plan on disk, stretch by stretch; a stretch ends where a layer
 # is found by its name. The first of the ways that a tree has counts. Names that differ between
 # trees stand in one place, split by a bar.
-TO_LAYER = ("cli:run_one", "planner", "plan_by")
+TO_LAYER = ("cli:run_one", "planner")
 TO_DISK = ("Made", "save_sections|save_layers", "check_plan")
 WALKS = {
     "channels": (
@@ -57,8 +57,7 @@ WALKS = {
             ("ChannelPlan", "save_plan", "check_channels"),
         ),
         (
-            TO_LAYER,
-            ("plan_channels", "find_method"),
+            (*TO_LAYER, "plan_channels", "find_method"),
             ("METHODS", "Solver"),
             TO_DISK,
             ("check_channels",),
@@ -70,8 +69,7 @@ WALKS = {
             ("Design", "save_layers|save_plan", "check_delivery"),
         ),
         (
-            TO_LAYER,
-            ("plan_design", "joint_delivery", "refine|assign|assign_classes"),
+            (*TO_LAYER, "plan_design", "joint_delivery", "refine|assign|assign_classes"),
             TO_DISK,
             ("check_delivery",),
         ),
@@ -207,28 +205,16 @@ class Source:
         """For each name at the top of a module those that its definition uses."""
         return {
             (module.name, name): {self.origin(used) for used in self.used(module, statements)}
+            | set(self._in_layers(loaded(statements)))
             for module in self.modules.values()
             for name, statements in module.definitions.items()
-        } | self._registered()
-
-    def _registered(self) -> dict[Name, set[Name]]:
-        """The registry loads parts of layers by name: LAYER in it leads to that of every layer."""
-        found: dict[Name, set[Name]] = {}
-        for module in (self.modules[name] for name in REGISTRY if name in self.modules):
-            for name, statements in module.definitions.items():
-                used = {self.origin(each) for each in self.used(module, statements)}
-                nodes = (node for statement in statements for node in ast.walk(statement))
-                parts = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-                found[module.name, name] = used | set(self._in_layers(parts))
-        return found
+        }
 
     def _in_layers(self, parts: set[str]) -> Iterator[Name]:
-        """Constants of these names in all layers."""
+        """Parts of layers are loaded by name, so LAYER of one leads to that of each."""
         for module in self.modules.values():
             if module.layer:
-                yield from (
-                    (module.name, p) for p in parts if p.isupper() and p in module.definitions
-                )
+                yield from ((module.name, part) for part in parts if part in module.definitions)
 
     def origin(self, name: Name) -> Name:
         """The name where it is defined: a module may only pass it on."""
@@ -269,6 +255,13 @@ class Source:
         for full in (module, f"{PACKAGE}.{module}"):
             if name and full in self.modules:
                 yield full, name
+
+
+def loaded(statements: Iterable[ast.stmt]) -> set[str]:
+    """Constants of modules that are loaded by name: ``import_module(…).LAYER``."""
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    asked = (node for node in nodes if isinstance(node, ast.Attribute) and node.attr.isupper())
+    return {node.attr for node in asked if isinstance(node.value, ast.Call)}
 
 
 def read(file: Path, folder: Path) -> Module:

@@ -315,8 +315,7 @@ CHECKS_IMPORT: set[tuple[str, str]] = set()
 # Inside of what is written aside: parts of a stage find their place, files their ending.
 RENAMES: set[tuple[str, str]] = {("data.ingest.store", "rename"), ("data.synthesis", "rename")}
 PARAMS_IMPORT: set[tuple[str, str]] = set()
-# Channels that were renumbered, by the word of the table: no layer is asked for.
-LAYERS_NAMED: set[tuple[str, str]] = {("layers.delivery.changes.changes", "channels")}
+LAYERS_NAMED: set[tuple[str, str]] = set()
 # Files that only one or two layers need.
 OTHER_NAMES: set[tuple[str, str]] = {
     ("channels", "bounds"),
@@ -327,7 +326,6 @@ OTHER_NAMES: set[tuple[str, str]] = {
     ("channels", "names"),
     ("delivery", "build"),
     ("delivery", "carried"),
-    ("delivery", "design"),
     ("delivery", "fixed"),
     ("delivery", "legs"),
     ("delivery", "read"),

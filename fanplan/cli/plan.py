@@ -21,7 +21,7 @@ from fanplan.core.folder import CURVE, PLAN, require_free
 from fanplan.core.options import Command, about, types_of
 from fanplan.core.prices import PAPER
 from fanplan.data.params import ReadParams
-from fanplan.layers import commands, shown_by
+from fanplan.layers import commands
 from fanplan.plan.made import Answer, Note
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def run_plan(command: Command, given: dict[str, Any]) -> None:
     """Plan, save, and show what was decided beside what it is compared with."""
     from fanplan.core.stop import Interrupt
     from fanplan.verbs.datasets import as_dataset
-    from fanplan.verbs.plan import options_of
+    from fanplan.verbs.keywords import options_of
 
     call = Call.of(command, given)
     require_free(call.out, CURVE if call.numbers else PLAN, call.replace)
@@ -221,9 +221,9 @@ def run_one(call: Call, dataset: Dataset, job: dict[str, Any]) -> None:
     facts = made.summary() | {"seconds": clock.perf_counter() - began}
     compared = made.compared(call.compare)
     explained = [row for name in call.explain for row in made.explain(name)]
-    show = shown_by(call.command.name)
+    shown_by = call.command.part("show").SHOWS
     answer = Answer(facts | {"plan": str(call.out)}, compared, made.planned.beside, explained)
-    for part in show(answer):
+    for part in shown_by[call.command.name](answer):
         if not call.json or isinstance(part, Note):
             show_part(part)
     for note in dataset.manifest.notes:

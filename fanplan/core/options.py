@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from importlib import import_module
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -267,3 +268,7 @@ class Command:
     def beside(self) -> list[str]:
         """What stands beside the plan unless said otherwise."""
         return self.compare.split(",") if self.compare else []
+
+    def part(self, name: str) -> Any:
+        """A module of the layer that states the command: one beside its options."""
+        return import_module(f"{self.params.__module__.rpartition('.')[0]}.{name}")

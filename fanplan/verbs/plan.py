@@ -1,21 +1,27 @@
-"""Planning: one function for each command, made from the options that its layer states."""
+"""Planning: one function for each command, and plans as folders: checked, whole or not at all."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.core.options import Command, Options, about, default_of, types_of
-from fanplan.core.prices import PAPER, Prices
+from fanplan.core.errors import CheckError, InputError, Problem
+from fanplan.core.folder import PLAN, whole_folder
+from fanplan.core.options import Command
 from fanplan.core.stop import Stop, Watch
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.layers import command_of, plan_by
+from fanplan.data.reader import Manifest, read_manifest
+from fanplan.layers import command_of
+from fanplan.layers.registry import load_layer, load_plan, records
 from fanplan.plan.made import Job, Planned
+from fanplan.plan.seal import file_hashes, write_record
+from fanplan.plan.section import PlannedSection
+from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord
+from fanplan.verbs.check import check_plan
+from fanplan.verbs.keywords import documented, options_of, signature_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +64,6 @@ class Made:
 
     def save(self, out: PathLike, replace: bool = False) -> Path:
         """Write the plan folder: checked, and whole or not at all."""
-        from fanplan.verbs.save import save_layers
-
         return save_layers(self.sections, self.dataset.path, Path(out), replace).folder
 
 
@@ -79,75 +83,64 @@ def planner(name: str) -> Callable[..., Made]:
     ) -> Made:
         params = options_of(command, first, options)
         job = Job(dataset, seed, Watch(time, stop), engine, tuple(explain))
-        planned = plan_by(name)(job, params)
-        return Made(planned, dataset, command)
+        # Only now, with all that the layer searches by: options alone answer quickly.
+        plan_by = command.part("command").PLANS
+        return Made(plan_by[name](job, params), dataset, command)
 
     plan.__name__ = plan.__qualname__ = name
     plan.__doc__ = documented(command)
-    plan.__signature__ = signature_of(command)  # type: ignore[attr-defined]
+    plan.__signature__ = signature_of(command, Made)  # type: ignore[attr-defined]
     return plan
 
 
-def options_of(command: Command, first: tuple[Any, ...], given: Mapping[str, Any]) -> Options:
-    """The options of a call: the first of them may stand without its name."""
-    known = [item.name for item in fields(command.params)]
-    if len(first) > 1:
-        what = f"{len(first)} values have no name"
-        raise InputError(Problem(command.name, what, f"Write {known[0]}= and so on"))
-    values = with_prices(command.params, dict(zip(known, first, strict=False)) | dict(given))
-    return command.params.given(values, command.renamed)
+# ---- on disk
 
 
-def with_prices(params: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Prices by their names, as a mapping or by the names that Bickson et al. gave them."""
-    values = {name: value for name, value in given.items() if value is not None}
-    kind = types_of(params).get("prices")
-    if kind is None:
-        return values
-    named = values.get("prices", {})
-    if isinstance(named, Mapping):
-        old = {name: values.pop(name) for name in PAPER if name in values}
-        values["prices"] = kind.named({**named, **old})
-    return values
+def save_layers(
+    layers: Sequence[PlannedSection], dataset: Path, out: Path, replace: bool = False
+) -> StoredPlan:
+    """Write layers planned for a dataset into the folder ``out``; with ``replace`` over a plan.
+
+    The same plan gives the same bytes. A plan that does not pass the check is not written.
+    """
+    manifest = read_manifest(dataset)
+    with whole_folder(out, PLAN, replace) as folder:
+        for layer in layers:
+            require_same_input(layer, manifest, dataset)
+            load_layer(layer.layer).write(layer, dataset, folder)
+        write_record(plan_record(layers, manifest, file_hashes(folder)), folder)
+        require_valid(folder, dataset)
+    return load_plan(out)
 
 
-def documented(command: Command) -> str:
-    """What a command does, and what can be asked of it."""
-    lines = [f"    {item.name}: {about(item).help}" for item in fields(command.params)]
-    return "\n".join([command.help, "", "Options:", *lines])
+def require_same_input(layer: PlannedSection, manifest: Manifest, dataset: Path) -> None:
+    if layer.source != manifest.key:
+        what = f"its key is {manifest.key}, but the plan was made for {layer.source}"
+        raise InputError(Problem(str(dataset), what, "Name the dataset that was planned for"))
 
 
-def signature_of(command: Command) -> inspect.Signature:
-    """The keywords of a planning function, each with its type and default."""
-    kind = inspect.Parameter
-    own = []
-    hints = types_of(command.params)
-    for place, item in enumerate(fields(command.params)):
-        default = default_of(item)
-        own.append(
-            kind(
-                item.name,
-                kind.POSITIONAL_OR_KEYWORD if place == 0 else kind.KEYWORD_ONLY,
-                default=kind.empty if default is MISSING else default,
-                annotation=keyword_type(hints[item.name]),
-            )
-        )
-    common = {"seed": (int, 0), "time": (float | None, None), "stop": (Stop | None, None)}
-    asked = [n for n, on in (("seed", command.seeded), ("time", command.timed)) if on]
-    asked += ["stop"] if command.timed else []
-    own += [
-        kind(name, kind.KEYWORD_ONLY, default=common[name][1], annotation=common[name][0])
-        for name in asked
-    ]
-    own.append(kind("engine", kind.KEYWORD_ONLY, default=EMBEDDED, annotation=Engine))
-    return inspect.Signature(
-        [kind("dataset", kind.POSITIONAL_OR_KEYWORD, annotation=Dataset), *own],
-        return_annotation=Made,
+def require_valid(folder: Path, dataset: Path) -> None:
+    """No plan is written unchecked."""
+    violations = check_plan(folder, dataset).violations
+    if violations:
+        raise CheckError("the plan does not pass its check: " + "; ".join(violations))
+
+
+def plan_record(
+    layers: Sequence[PlannedSection], manifest: Manifest, files: dict[str, str]
+) -> PlanRecord:
+    """What plan.json says of layers whose tables have these hashes."""
+    sections = {layer.layer: load_layer(layer.layer).recorded(layer) for layer in layers}
+    return PlanRecord(
+        version=layers[0].version,
+        layers=tuple(layer.layer for layer in layers),
+        input=input_record(manifest),
+        seed=max(layer.seed for layer in layers),
+        files=files,
+        sections={name: sections[name] for name in records() if name in sections},
     )
 
 
-def keyword_type(hint: Any) -> Any:
-    """Prices may be given as a mapping."""
-    if isinstance(hint, type) and issubclass(hint, Prices):
-        return hint | Mapping[str, float]
-    return hint
+def input_record(manifest: Manifest) -> InputRecord:
+    tables = {table.name: TableRecord.model_validate(table) for table in manifest.tables}
+    return InputRecord(**asdict(manifest) | {"tables": tables})

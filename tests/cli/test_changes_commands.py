@@ -9,12 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
-from datasets import Flow, World, plan_dataset, write_dataset, write_manifest
+from datasets import Flow, World, plan_dataset, save_plan, write_dataset, write_manifest
 from meanings import as_markdown
 
 from fanplan.cli.changes_shown import meanings
 from fanplan.plan.changes import CHANGES
-from fanplan.verbs.save import save_plan
 
 WORLD = World(
     (Flow(frozenset({0, 1}), 4.0), Flow(frozenset({1, 2}), 6.0), Flow(frozenset({2}), 1.0)), 3

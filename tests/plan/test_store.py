@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from datasets import Flow, World, plan_dataset, write_dataset
+from datasets import Flow, World, plan_dataset, save_plan, write_dataset
 from meanings import as_markdown
 
 from fanplan.core.errors import CheckError, InputError
@@ -18,6 +18,7 @@ from fanplan.layers.channels import record as write
 from fanplan.layers.channels.map import NO_PAIRS, map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.overlay.record import OverlayRecord
+from fanplan.layers.registry import load_plan
 from fanplan.plan.seal import edited
 from fanplan.plan.tables import (
     CELL_TABLES,
@@ -30,7 +31,6 @@ from fanplan.plan.tables import (
     arrow_schema,
 )
 from fanplan.verbs.check import check_plan
-from fanplan.verbs.save import load_plan, save_plan
 from fanplan.workload.tables import Table
 
 WORLD = World(

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Flow, World, plan_dataset, write_dataset
+from datasets import Flow, World, plan_dataset, save_plan, write_dataset
 
 import fanplan
 from fanplan.core.errors import InputError
 from fanplan.core.prices import Weights
 from fanplan.data.interest import load_interest
 from fanplan.layers.channels.methods import channels_by_method, find_method
-from fanplan.verbs.save import save_plan
 
 FLOWS = (Flow(frozenset({0, 1}), 4.0), Flow(frozenset({1, 2}), 3.0), Flow(frozenset({2}), 1.0))
 WORLD = World(FLOWS, subscribers=3)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import Flow, World, plan_dataset, write_dataset
+from datasets import Flow, World, plan_dataset, save_plan, write_dataset
 from marking_datasets import write_marking_dataset
 from marking_worlds import links
 from overlay_worlds import OverlayWorld, write_overlay_dataset
@@ -22,7 +22,6 @@ from fanplan import api
 from fanplan.core.errors import InputError
 from fanplan.layers.marking.problem.marking import MarkedNetwork
 from fanplan.plan.drift import Moved
-from fanplan.verbs.save import save_plan
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import Flow, World, plan_dataset, write_dataset
+from datasets import Flow, World, plan_dataset, save_plan, write_dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlays import (
@@ -37,7 +37,6 @@ from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import Links, OverlayProblem, Routes
 from fanplan.network.carried import trees_ledger
 from fanplan.network.trees import Trees, trees_of
-from fanplan.verbs.save import save_plan
 
 
 @pytest.fixture(autouse=True)

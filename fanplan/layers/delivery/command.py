@@ -1,12 +1,63 @@
-"""Design: every layer that a workload allows, planned together, in one plan."""
+"""Design: every layer that a workload allows, in the order that pays, each on those before."""
 
 from __future__ import annotations
 
-from fanplan.layers.delivery.design import Designing
-from fanplan.layers.delivery.fixed import fixed_plans
-from fanplan.layers.delivery.params import DesignParams
-from fanplan.layers.delivery.steps import step_savings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import Watch
+from fanplan.data.dataset import Dataset
+from fanplan.layers.delivery.build import (
+    channels_layer,
+    groups_section,
+    marked_overlay,
+    planned_trees,
+    random_trees,
+)
+from fanplan.layers.delivery.fixed import (
+    fixed_channels,
+    fixed_groups,
+    fixed_marking,
+    fixed_overlay,
+    fixed_plans,
+)
+from fanplan.layers.delivery.params import CHANNELS, GROUPS, MARKING, OVERLAY, DesignParams
+from fanplan.layers.delivery.record import ANY, OF_CELLS
+from fanplan.layers.delivery.search.params import DeliveryParams
+from fanplan.layers.delivery.stages.make import make_routes, make_senders
+from fanplan.layers.delivery.steps import (
+    Steps,
+    broker_steps,
+    delivery_steps,
+    flat_steps,
+    marked_steps,
+    step_savings,
+)
+from fanplan.layers.marking.command import mark_tree
+from fanplan.layers.overlay.command import plan_allocation
+from fanplan.layers.overlay.linking import plan_overlay
+from fanplan.layers.overlay.params import AllocateParams, OverlayParams
 from fanplan.plan.made import Job, Planned
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fanplan.core.arrays import Ints
+    from fanplan.core.stop import Stop
+    from fanplan.layers.delivery.problem import DeliveryProblem
+    from fanplan.layers.delivery.record import DeliverySection
+    from fanplan.layers.delivery.search.joint import JudgedDelivery
+    from fanplan.layers.groups.problem.trees import TreeSource
+    from fanplan.layers.marking.record import MarkingSection
+    from fanplan.layers.overlay.record import OverlaySection
+    from fanplan.network.brokers import Routes
+    from fanplan.plan.stored import StoredPlan
+
+    Designed = tuple[tuple[Any, ...], DeliverySection]
 
 
 def plan_design(job: Job, params: DesignParams) -> Planned:
@@ -19,6 +70,207 @@ def plan_design(job: Job, params: DesignParams) -> Planned:
         "steps": step_savings(record.steps),
     }
     return Planned(sections, figures, ended=job.watch.ended)
+
+
+def has_brokers(dataset: Dataset) -> bool:
+    """Whether the workload has a table of brokers, or clients at some."""
+    from fanplan.network.dataset import distinct
+
+    if "brokers" in dataset.manifest.stages:
+        return True
+    return bool(distinct(dataset.path, "subscriptions", "broker") - {None})
+
+
+@dataclass(frozen=True)
+class Designing:
+    """One request to design."""
+
+    job: Job
+    asked: DesignParams
+    fixed: Mapping[str, StoredPlan]
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.job.dataset
+
+    @property
+    def params(self) -> DeliveryParams:
+        """What the search is told."""
+        asked = self.asked
+        return DeliveryParams(
+            channels=asked.channels,
+            entries=asked.most_entries,
+            unicast_limit=asked.unicast_limit,
+            direct=asked.direct,
+            prices=asked.prices,
+        )
+
+    def design(self) -> Designed:
+        """All layers, delivery by itself too; without brokers if they are none or left out."""
+        if has_brokers(self.dataset) and OVERLAY not in self.asked.without:
+            return self.with_brokers()
+        return self.flat()
+
+    def flat(self) -> Designed:
+        """Channels and unicast alone."""
+        from fanplan.layers.delivery.problem import load_flat
+
+        for name in (OVERLAY, GROUPS, MARKING):
+            if name in self.fixed:
+                what = f"{name} cannot be fixed: the workload has no brokers"
+                raise InputError(Problem("fixed", what, "Leave it out"))
+        if self.asked.multicast == "site":
+            what = "without brokers there are no sites"
+            raise InputError(Problem("multicast", what, "Use everywhere"))
+        if not self.params.channels and CHANNELS not in self.fixed:
+            what = "there are no brokers, and no multicast is allowed"
+            remedy = "Say how many channels there are, or give brokers"
+            raise InputError(Problem("channels", what, remedy))
+        problem = load_flat(self.dataset.path)
+        steps = flat_steps(problem, self.params)
+        return self.delivered(problem, self.params, ("",), steps, None)
+
+    def with_brokers(self) -> Designed:
+        """The overlay first, as all else depends on it; then delivery on it, then marking."""
+        from fanplan.layers.delivery.problem import load_delivery
+        from fanplan.network.dataset import read_brokers
+
+        tree = self.overlay_layer()
+        make_senders(self.dataset, self.job.engine)
+        brokers = read_brokers(self.dataset.path).names
+        domain, names = self.domains(brokers)
+
+        def on(trees: TreeSource) -> DeliveryProblem:
+            clients = tree.tables["clients"]
+            return load_delivery(self.dataset.path, brokers, clients, trees, domain)
+
+        problem = on(planned_trees(tree, brokers))
+        naive = on(random_trees(tree, brokers, self.dataset.path, self.job.seed))
+        params = self.params
+        if GROUPS in self.fixed:
+            params = replace(params, fixed_groups=fixed_groups(self.fixed[GROUPS], problem))
+        steps = broker_steps(naive, problem, params, self.asked_routes(tree))
+        return self.delivered(problem, params, names, steps, tree)
+
+    def asked_routes(self, tree: OverlaySection) -> Routes | None:
+        """Where selectors lead messages, if cells are coarser than they and clients have homes."""
+        from fanplan.network.dataset import read_routes
+
+        if self.dataset.manifest.exact or tree.record.clients == "allocated":
+            return None
+        make_routes(self.dataset, self.job.engine)
+        return read_routes(self.dataset.path, "routes").somewhere()
+
+    def overlay_layer(self) -> OverlaySection:
+        """The brokers and trees of a plan; or planned ones, with clients allocated if need be."""
+        from fanplan.network.dataset import distinct
+
+        if OVERLAY in self.fixed:
+            return fixed_overlay(self.fixed[OVERLAY])
+        homes = distinct(self.dataset.path, "subscriptions", "broker")
+        # The limits on time and the stop are for delivery.
+        job = replace(self.job, watch=Watch(None, None))
+        if homes == {None}:
+            made = plan_allocation(job, AllocateParams())
+        else:
+            made = plan_overlay(job, OverlayParams())
+        section: OverlaySection = made.section
+        return section
+
+    def domains(self, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
+        """Sites are multicast domains where they are known, else there is one for all."""
+        from fanplan.layers.delivery.problem import EVERYWHERE
+        from fanplan.network.dataset import sites_of
+
+        site, names = sites_of(self.dataset.path, brokers)
+        if self.asked.multicast == "site" and not len(names):
+            what = "no broker has a site"
+            raise InputError(Problem("multicast", what, "Give sites, or use everywhere"))
+        if self.asked.multicast == "everywhere" or not len(names):
+            return np.repeat(EVERYWHERE, len(brokers)), ("",)
+        return site, tuple(names.to_pylist())
+
+    def delivered(
+        self,
+        problem: DeliveryProblem,
+        params: DeliveryParams,
+        domains: tuple[str, ...],
+        steps: Steps,
+        tree: OverlaySection | None,
+    ) -> Designed:
+        """Delivery on the trees, and all sections of the plan."""
+        from fanplan.core.version import __version__
+        from fanplan.layers.delivery.build import Settled, delivery_layer
+        from fanplan.layers.delivery.ledger import lowest_cost
+
+        with self.job.engine.progress.stage("delivery") as stage:
+            best, first, params = self.delivery(problem, params, self.job.watch.telling(stage))
+            stage.rows(problem.interest.size)
+        marks, notes = self.marking(tree)
+        if not self.dataset.manifest.exact and tree and tree.record.clients == "allocated":
+            notes = (*notes, "content routing is by cells here, not by selectors")
+        steps = [*steps, *delivery_steps(problem, params, first, best)]
+        settled = Settled(
+            params=self.asked,
+            channels=params.channels,
+            domains=domains,
+            layered=first.cost,
+            bound=lowest_cost(problem, params.prices),
+            bound_name=ANY if self.dataset.manifest.exact else OF_CELLS,
+            steps=tuple(self.with_marks(steps, marks)),
+            warnings=notes,
+        )
+        key, version = self.dataset.manifest.key, __version__
+        section = delivery_layer(best.delivery, best.ledger, settled, key, self.job.seed, version)
+        layers: list[Any] = [
+            tree,
+            channels_layer(problem, best, params, self.job.seed),
+            groups_section(best, params, self.dataset.path, key) if tree else None,
+            marks,
+            section,
+        ]
+        return tuple(layer for layer in layers if layer is not None), section
+
+    def delivery(
+        self, problem: DeliveryProblem, params: DeliveryParams, stop: Stop
+    ) -> tuple[JudgedDelivery, JudgedDelivery, DeliveryParams]:
+        """The best delivery, that of the layers one after the other, and what they were limited to.
+
+        Fixed channels are as many as there may be.
+        """
+        from fanplan.layers.delivery.search.joint import delivery_on_channels, joint_delivery, keeps
+
+        if CHANNELS not in self.fixed:
+            return *joint_delivery(problem, params, self.job.seed, stop), params
+        plan = self.fixed[CHANNELS]
+        map, domain = fixed_channels(plan, self.dataset.path, problem)
+        params = replace(params, channels=int(np.bincount(domain, minlength=1).max()))
+        best, first = delivery_on_channels(problem, params, map, domain, stop)
+        if not keeps(best, params):
+            what = f"the channels of {plan.folder} leave {best.ledger.unicast_fraction:.3g} of it"
+            raise InputError(Problem("unicast_limit", what, "Raise it, or plan channels again"))
+        return best, first, params
+
+    def marking(self, tree: OverlaySection | None) -> tuple[MarkingSection | None, tuple[str, ...]]:
+        """Marks on the overlay, unless they are not wished for or cannot be; and why."""
+        if tree is None or MARKING in self.asked.without:
+            return None, ()
+        if MARKING in self.fixed:
+            return fixed_marking(self.fixed[MARKING], tree), ()
+        if tree.record.trees > 1:
+            return None, ("no marking: the overlay has several trees",)
+        if not len(tree.trees.links):
+            return None, ("no marking: one broker has no links",)
+        if "advertisements" not in self.dataset.manifest.stages:
+            return None, ("no marking: nobody advertises",)
+        return mark_tree(self.dataset, marked_overlay(tree), self.job.engine), ()
+
+    def with_marks(self, steps: Steps, marks: MarkingSection | None) -> Steps:
+        """Subscriptions are sent everywhere until links are marked."""
+        if marks is None:
+            return steps
+        price, record = self.params.prices.control, marks.record
+        return marked_steps(steps, price * record.sub_everywhere, price * record.cost)
 
 
 PLANS = {"design": plan_design}

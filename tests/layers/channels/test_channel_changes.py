@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from datasets import Flow, World, plan_dataset, write_dataset
+from datasets import Flow, World, plan_dataset, save_plan, write_dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +24,6 @@ from fanplan.layers.channels.changes.order import ordered_changes
 from fanplan.layers.channels.changes.world import ChannelWorld, SentByPlan, world_between
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.verbs.save import save_plan
 
 WORLD = World(
     (

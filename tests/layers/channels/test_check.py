@@ -16,6 +16,7 @@ from datasets import (
     Flow,
     World,
     plan_dataset,
+    save_plan,
     unhurried,
     worlds,
     write_dataset,
@@ -29,7 +30,6 @@ from fanplan.data.interest import load_interest
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import Bound, ChannelMap, ChannelsSection, map_pairs
 from fanplan.verbs.check import check_plan
-from fanplan.verbs.save import save_plan
 
 WORLD = World(
     (

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import CLASSES, Flow, World, write_dataset
+from datasets import CLASSES, Flow, World, save_plan, write_dataset
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -47,7 +47,6 @@ from fanplan.layers.channels.stages.lloyd import (
 )
 from fanplan.layers.channels.stages.scale import plan_on_spark
 from fanplan.plan.tables import CHANNEL_TABLES
-from fanplan.verbs.save import save_plan
 
 USERS, CORESET, SEED = 30, 20, 5
 PARAMS = KmodesParams(6, swaps=32)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import Flow, World, write_dataset
+from datasets import Flow, World, save_plan, write_dataset
 from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InputError
@@ -28,7 +28,6 @@ from fanplan.layers.channels.published.genetic.problem import (
     one_per_subscriber,
 )
 from fanplan.verbs.check import check_plan
-from fanplan.verbs.save import save_plan
 from fanplan.workload.generators import subjects
 from fanplan.workload.generators.generated import Generated
 

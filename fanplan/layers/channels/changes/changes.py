@@ -59,14 +59,14 @@ def stage_changes(
     """Ordered changes in steps, each state checked; costs are by the weights of the record."""
     step = cut(np.arange(len(changes)), limit, "")
     states = tuple(judged_states(world, changes, step, record))
-    running = {"channels": renumbered_channels(world.running)}
+    running = renumbered_channels(world)
     return Staged("channels", changes_table(changes, world), step, states, running=running)
 
 
-def renumbered_channels(running: Longs) -> dict[int, int]:
+def renumbered_channels(world: ChannelWorld) -> dict[str, dict[int, int]]:
     """New channels that run under another number."""
-    pairs = enumerate(running.tolist())
-    return {number: runs for number, runs in pairs if number != runs}
+    pairs = enumerate(world.running.tolist())
+    return {"channels": {number: runs for number, runs in pairs if number != runs}}
 
 
 def channel_notes(

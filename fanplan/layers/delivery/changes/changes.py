@@ -95,7 +95,7 @@ def stage(world: DeliveryWorld, terms: Terms, limit: int) -> Staged:
     step = cut(np.array(line.unit, np.int64), limit, WHY)
     standing = DeliveryStanding(world, changes, terms.prices, terms.limits)
     states = tuple(delivery_states(standing, line, step))
-    running = {"channels": renumbered_channels(world.channels.running)}
+    running = renumbered_channels(world.channels)
     if world.brokers:
         trees = {tree: runs for tree, runs in world.brokers.trees.items() if tree != runs}
         running |= {"trees": trees, "groups": world.brokers.groups.moved}
