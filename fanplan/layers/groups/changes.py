@@ -38,14 +38,6 @@ class Group:
     messages: float = field(compare=False)
     control: float = field(compare=False, default=0.0)
 
-    def meets(self, other: Group) -> bool:
-        """Whether a message may be in both."""
-        if self.root != other.root:
-            return False
-        if self.cells and other.cells:
-            return bool(self.cells & other.cells)
-        return bool(self.cells or other.cells) or self.members == other.members
-
 
 class Meeting:
     """Groups by what they share: finds all that meet a group without looking at the others."""
@@ -75,7 +67,11 @@ class Meeting:
         return number in self.roots[self.groups[number].root]
 
     def meeting(self, group: Group) -> set[int]:
-        """The groups here that may have a message of this one, `Group.meets`."""
+        """The groups here that may have a message of this one.
+
+        Those have its root, and a cell in common with it, or the same members if neither has cells.
+        Where only one of two has cells, nobody knows.
+        """
         found = set().union(*(self.alike[group.root, m] for m in group.cells or (group.members,)))
         if group.cells:
             return found | (self.roots[group.root] - self.celled[group.root])

@@ -114,11 +114,6 @@ class Top:
 
     share: float
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            what = f"{self.share} is no share"
-            raise InputError(Problem("top", what, "Give a share from 0 to 1"))
-
 
 @dataclass(frozen=True)
 class Threshold:
@@ -132,11 +127,6 @@ class EntryBudget:
     """The most benefit for at most so many entries in forwarding tables."""
 
     entries: int
-
-    def __post_init__(self) -> None:
-        if self.entries < 0:
-            what = f"{self.entries} is negative"
-            raise InputError(Problem("budget", what, "Give 0 entries or more"))
 
 
 Rule = Top | Threshold | EntryBudget

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from fanplan.core.errors import InputError
 from fanplan.layers.groups.ledger import GroupsLedger, groups_ledger
-from fanplan.layers.groups.params import EntryBudget, GroupChoice, GroupPrices, Rank, Threshold, Top
+from fanplan.layers.groups.params import (
+    EntryBudget,
+    GroupChoice,
+    GroupPrices,
+    Rank,
+    Threshold,
+    Top,
+    rule_of,
+)
 from fanplan.layers.groups.problem.build import cell_groups
 from fanplan.layers.groups.search.choose import (
     benefit,
@@ -110,7 +118,7 @@ def test_the_papers_benefits_are_products() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [lambda: Top(1.1), lambda: EntryBudget(-1), lambda: GroupPrices(-1.0)]
+    "wrong", [lambda: rule_of("top:1.1"), lambda: rule_of("budget:-1"), lambda: GroupPrices(-1.0)]
 )
 def test_rules_that_make_no_sense_are_refused(wrong: object) -> None:
     with pytest.raises(InputError):
