@@ -93,7 +93,8 @@ def at_once(
     old: StoredPlan, new: StoredPlan, before: dict[Link, Row], after: dict[Link, Row], limit: int
 ) -> Staged:
     """Other trees: their marks come and go in one step."""
-    changed = [link for link in sorted(after) if mark_of(before, link) != after[link]["mark"]]
+    old_marks = {link: row["mark"] for link, row in before.items()}
+    changed = [link for link in sorted(after) if old_marks.get(link) != after[link]["mark"]]
     rows = [flip(link, after[link]["mark"]) for link in changed]
     for a, b in sorted(before.keys() - after.keys()):
         rows.append({"action": "unmark", "from_broker": a, "to_broker": b})
@@ -102,10 +103,6 @@ def at_once(
     return Staged(
         "marking", of_rows(rows), cut(units, limit, OTHERS), tuple(map(State, costs)), (OTHERS,)
     )
-
-
-def mark_of(marks: dict[Link, Row], link: Link) -> str | None:
-    return marks[link]["mark"] if link in marks else None
 
 
 def follows(problem: MarkingProblem, links: list[Link]) -> scipy.sparse.csr_array:

@@ -42,7 +42,7 @@ from fanplan.layers.overlay.linking import (
 from fanplan.layers.overlay.params import AllocateParams
 from fanplan.layers.overlay.published.similar import overlap_tree, random_tree
 from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, OverlayRecord
-from fanplan.layers.overlay.stages.make import make_client_stages
+from fanplan.layers.overlay.stages.make import make_stages
 from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import ClientProblem
 from fanplan.network.dataset import load_clients, read_links
@@ -53,7 +53,7 @@ from fanplan.plan.made import Job, Planned
 def plan_allocation(job: Job, params: AllocateParams) -> Planned:
     """Decide how many brokers are needed, which client goes where, and link those brokers."""
     told = AllocationParams(lcf=params.share, load=params.load)
-    make_client_stages(job.dataset, params, job.engine)
+    make_stages(job.dataset, params, job.engine, allocated=True)
     problem = load_clients(job.dataset.path)
     run = Allocating(job, problem, told, params)
     bound = fewest_brokers(problem, told)

@@ -33,7 +33,7 @@ from fanplan.layers.overlay.record import (
 from fanplan.layers.overlay.search.improve import improved_tree
 from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits
 from fanplan.layers.overlay.search.several import general_overlay
-from fanplan.layers.overlay.stages.make import make_broker_stages
+from fanplan.layers.overlay.stages.make import make_stages
 from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import OverlayProblem, Routes, values_at
 from fanplan.network.carried import OverlayLedger, trees_ledger
@@ -48,7 +48,7 @@ Places = Callable[[str], list[int]]
 def plan_overlay(job: Job, params: OverlayParams) -> Planned:
     """Link the brokers of a workload; its clients stay where they are."""
     dataset, engine = job.dataset, job.engine
-    make_broker_stages(dataset, params, engine)
+    make_stages(dataset, params, engine)
     problem = load_overlay(dataset.path)
     clients = given_clients(dataset.path)
     limits = limits_of(params, places_in(problem.brokers, clients), problem.brokers)
@@ -272,7 +272,7 @@ def overlay_layer(
     """Count what the trees cost and put everything into tables, by names."""
     ledger = trees_ledger(problem, trees)
     load = ledger.processed / problem.seconds
-    weight = weights(decided.similarity, trees)
+    weight, rate = weights(decided.similarity, trees), ledger.link.sum(axis=1) / problem.seconds
     record = OverlayRecord(
         params=decided.params,
         clients="given" if decided.allocation is None else "allocated",
@@ -290,7 +290,7 @@ def overlay_layer(
     tables = {
         "brokers": brokers_as_table(problem, load, decided.client_load),
         "clients": decided.clients,
-        "links": links_as_table(problem, trees, weight, ledger.link.sum(axis=1) / problem.seconds),
+        "links": pa.table(link_ends(problem, trees.links) | {"weight": weight, "rate": rate}),
         **(tree_tables(problem, trees) if len(trees.members) > 1 else {}),
     }
     return OverlaySection(record, tables, trees, load, problem.source, seed, version)
@@ -333,10 +333,6 @@ def brokers_as_table(problem: OverlayProblem, load: Floats, client_load: Floats 
             "client_load": nothing if client_load is None else pa.array(client_load),
         }
     )
-
-
-def links_as_table(problem: OverlayProblem, trees: Trees, weight: Floats, rate: Floats) -> pa.Table:
-    return pa.table(link_ends(problem, trees.links) | {"weight": weight, "rate": rate})
 
 
 def link_ends(problem: OverlayProblem, links: np.ndarray) -> dict[str, pa.Array]:

@@ -59,7 +59,10 @@ def load_marking(
     elsewhere than in the workload."""
     network, trees = load_network(dataset, params, overlay and overlay.clients)
     if params.trees == OVERLAY:
-        trees = required_overlay(overlay).tree
+        if overlay is None:
+            what = "there is no overlay in this plan"
+            raise InputError(Problem("kind of trees", what, f"Use {KINDS}, or `fanplan design`"))
+        trees = overlay.tree
     if params.core:
         problem = shared_problem(network, params.core)
     elif trees is not None:
@@ -67,13 +70,6 @@ def load_marking(
     else:
         problem = source_problem(network)
     return replace(problem, source=read_manifest(dataset).key)
-
-
-def required_overlay(overlay: MarkedOverlay | None) -> MarkedOverlay:
-    if overlay is None:
-        what = "there is no overlay in this plan"
-        raise InputError(Problem("kind of trees", what, f"Use {KINDS}, or `fanplan design`"))
-    return overlay
 
 
 def load_network(

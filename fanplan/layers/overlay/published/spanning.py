@@ -45,7 +45,7 @@ def without_cycles(a: Ints, b: Ints, room: Longs) -> Longs:
     kept = np.empty(max(size - 1, 0), dtype=np.int64)
     count = 0
     for i in range(len(a)):
-        one, other = lowest_of_part(part, a[i]), lowest_of_part(part, b[i])
+        one, other = top_of(part, a[i]), top_of(part, b[i])
         if one != other and room[a[i]] > 0 and room[b[i]] > 0:
             part[max(one, other)] = min(one, other)
             room[a[i]] -= 1
@@ -56,8 +56,8 @@ def without_cycles(a: Ints, b: Ints, room: Longs) -> Longs:
 
 
 @compiled
-def lowest_of_part(part: Longs, broker: int) -> int:
-    """The lowest broker of the part that a broker is in."""
+def top_of(part: Longs | Ints, broker: int) -> int:
+    """The broker that stands for the part that a broker is in: its lowest, or a contracted one."""
     while part[broker] != broker:
         part[broker] = part[part[broker]]
         broker = part[broker]
@@ -69,10 +69,10 @@ def connected_parts(a: Ints, b: Ints, size: int) -> Longs:
     """The lowest broker that each broker is connected with."""
     part = np.arange(size, dtype=np.int64)
     for i in range(len(a)):
-        one, other = lowest_of_part(part, a[i]), lowest_of_part(part, b[i])
+        one, other = top_of(part, a[i]), top_of(part, b[i])
         part[max(one, other)] = min(one, other)
     for i in range(size):
-        part[i] = lowest_of_part(part, i)
+        part[i] = top_of(part, i)
     return part
 
 
@@ -116,11 +116,11 @@ def contract_cycles(arcs: Arcs, size: int) -> tuple[Ints, Ints, int]:
     walked[size] = size
     count = size + 1
     for start in range(size):
-        here = outermost(outer, start)
+        here = top_of(outer, start)
         while walked[here] == NONE:
             walked[here] = start
             heap[here] = take_heaviest(arcs, heap, entering, outer, here)
-            before = outermost(outer, arcs.source[entering[here]])
+            before = top_of(outer, arcs.source[entering[here]])
             if walked[before] == start:
                 heap[count] = close_cycle(arcs, heap, entering, holder, outer, before, count)
                 before = count
@@ -133,7 +133,7 @@ def contract_cycles(arcs: Arcs, size: int) -> tuple[Ints, Ints, int]:
 def take_heaviest(arcs: Arcs, heap: Ints, entering: Ints, outer: Ints, here: int) -> int:
     """Choose the heaviest arc from outside; what is left then counts by how much less it weighs."""
     top = heap[here]
-    while outermost(outer, arcs.source[top]) == here:
+    while top_of(outer, arcs.source[top]) == here:
         top = without_top(arcs, top)
     entering[here] = top
     rest = without_top(arcs, top)
@@ -152,17 +152,8 @@ def close_cycle(
     while here != whole:
         together = merged_heap(arcs, together, heap[here])
         holder[here] = outer[here] = whole
-        here = outermost(outer, arcs.source[entering[here]])
+        here = top_of(outer, arcs.source[entering[here]])
     return together
-
-
-@compiled
-def outermost(outer: Ints, broker: int) -> int:
-    """The contracted broker that a broker is in now."""
-    while outer[broker] != broker:
-        outer[broker] = outer[outer[broker]]
-        broker = outer[broker]
-    return broker
 
 
 @compiled

@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest.derived import derived
 from fanplan.layers.overlay.params import OverlayParams
+from fanplan.layers.overlay.record import OverlayRecord
+from fanplan.plan.stored import StoredPlan
 
-if TYPE_CHECKING:
+
+def make_stages(
+    dataset: Dataset, params: OverlayParams, engine: Engine, allocated: bool = False
+) -> None:
+    """Similarity and routes of brokers, or of clients that are to be allocated."""
     from fanplan.data.ingest.extents import Measure
-    from fanplan.plan.stored import StoredPlan
+    from fanplan.layers.overlay.stages import routes, similarity
 
-
-def make_broker_stages(dataset: Dataset, params: OverlayParams, engine: Engine) -> None:
-    """Similarity and routes of brokers."""
-    from fanplan.layers.overlay.stages.routes import stage_broker_routes
-    from fanplan.layers.overlay.stages.similarity import broker_pairs
-
-    source = derived(dataset, engine)
-    broker_pairs(source, measure_of(params), with_cover=params.metric == "cover")
-    stage_broker_routes(source)
-
-
-def make_client_stages(dataset: Dataset, params: OverlayParams, engine: Engine) -> None:
-    """Similarity and routes of clients."""
-    from fanplan.layers.overlay.stages.routes import stage_client_routes
-    from fanplan.layers.overlay.stages.similarity import client_pairs
-
-    source = derived(dataset, engine)
-    client_pairs(source, measure_of(params))
-    stage_client_routes(source)
-
-
-def measure_of(params: OverlayParams) -> Measure:
-    from fanplan.data.ingest.extents import Measure
-
-    return Measure(params.traffic, params.rates)
+    source, measure = derived(dataset, engine), Measure(params.traffic, params.rates)
+    if allocated:
+        similarity.client_pairs(source, measure)
+        routes.stage_client_routes(source)
+    else:
+        similarity.broker_pairs(source, measure, with_cover=params.metric == "cover")
+        routes.stage_broker_routes(source)
 
 
 def make_overlay_stages(plan: StoredPlan, dataset: Dataset, engine: Engine) -> None:
     """What the overlay of a stored plan was planned from."""
-    from fanplan.layers.overlay.record import OverlayRecord
-
     record = plan.section(OverlayRecord)
-    if record.clients == "allocated":
-        make_client_stages(dataset, record.params, engine)
-    else:
-        make_broker_stages(dataset, record.params, engine)
+    make_stages(dataset, record.params, engine, record.clients == "allocated")
