@@ -145,7 +145,7 @@ def measure(workload: Workload, seed: int) -> Iterator[Run]:
         yield Run(workload.name, name, seed, excess(flows, map), seconds)
     limits = {"kmodes": None} | ({} if workload.multicast is None else {"kmodes, multicast": 0.0})
     for name, limit in limits.items():
-        params = KmodesParams(workload.channels, unicast_limit=limit)
+        params = KmodesParams(workload.channels, unicast_limit=limit, lone=limit is not None)
         map, seconds = timed(partial(kmodes, classes, params, seed, never))
         yield Run(workload.name, name, seed, excess(classes, map), seconds)
 
@@ -206,7 +206,7 @@ def measure_genetic(name: str, seed: int) -> Iterator[Run]:
     """The paper's search over subscriptions; over atomic volumes; kmodes without unicast."""
     generated = load_kind("subjects").generate(SCENARIOS[name], seed)
     problem = subscriptions_of(generated, 1000.0)
-    params = KmodesParams(GROUPS, unicast_limit=0.0, multiple=False, swaps=0)
+    params = KmodesParams(GROUPS, unicast_limit=0.0, lone=True, multiple=False, swaps=0)
     plans: dict[str, Callable[[], ChannelMap]] = {
         "genetic": lambda: genetic(problem, GeneticParams(GROUPS), seed, never),
         "genetic, atomic": lambda: genetic_atomic(

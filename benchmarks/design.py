@@ -172,7 +172,7 @@ class World:
         site, sites = sites_of(self.dataset.path, names)
         domain = site if len(sites) else np.repeat(EVERYWHERE, len(names))
         clients, trees = layer.tables["clients"], planned_trees(layer, names)
-        return load_delivery(self.dataset.path, names, clients, trees, domain)
+        return load_delivery(self.dataset.path, names, clients, trees, domain, homes=True)
 
     @cached_property
     def descriptors(self) -> tuple[float, float] | None:

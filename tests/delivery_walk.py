@@ -60,17 +60,23 @@ class Walk:
         copies = [who for channel in channels for who in self.members[channel]] + [*alone]
         count["sent_multicast"] += len(channels)
         count["sent_unicast"] += len(alone)
-        count["direct"] += len(alone) * direct
+        count["direct"] += direct * sum(self.far(source, who) for who in alone)
         count["received_wanted"] += len(wanting & set(copies))
         count["received_unwanted"] += len(copies) - len(wanting & set(copies))
         count["missed"] += len(wanting - set(copies))
         count["received_bytes"] += size * len(copies)
-        needed = set() if direct or not self.links else {self.home[who] for who in alone}
+        homes = {self.home[who] for who in alone} if self.links and not direct else set()
+        needed = {broker for broker in homes if SITES[broker] is None}
         domains = {self.domain[channel] for channel in channels} if self.links else set()
-        for domain in domains - {SITES[b] for b in needed} - {SITES.get(source)}:
+        for domain in (domains | {SITES[b] for b in homes}) - {None, SITES.get(source)}:
             inside = [b for b in sorted(SITES) if SITES[b] == domain]
             needed.add(min(inside, key=lambda b: (len(self.way(source, b)), b)))
         self.carried(count, source, needed)
+
+    def far(self, source: str, who: str) -> bool:
+        """Whether a subscriber is neither at a broker nor at its site."""
+        home = self.home.get(who, source)
+        return home != source and (SITES[home] is None or SITES[home] != SITES[source])
 
     def unplanned(self, count: Counter[str], source: str, wanting: set[str], size: int) -> None:
         known = {who for who in wanting if who in self.home} if self.links else set()

@@ -14,9 +14,17 @@ from fanplan.layers.groups.problem.trees import hung_at
 
 
 def delivery_world(
-    seed: int, brokers: int = 6, sites: int = 3, subscribers: int = 8, flows: int = 12
+    seed: int,
+    brokers: int = 6,
+    sites: int = 3,
+    subscribers: int = 8,
+    flows: int = 12,
+    homes: bool | None = None,
 ) -> DeliveryProblem:
-    """A random tree of brokers, some without multicast, and classes that enter at two of them."""
+    """A random tree of brokers, some without multicast, and classes that enter at two of them.
+
+    In every other world only home brokers send to one subscriber alone, unless it is said.
+    """
     draw = np.random.default_rng(seed)
     links = np.array([(draw.integers(0, b), b) for b in range(1, brokers)], np.int32).reshape(-1, 2)
     wanted = draw.random((flows, subscribers)) < draw.uniform(0.15, 0.7, (flows, 1))
@@ -42,6 +50,7 @@ def delivery_world(
         row=row[sent > 0],
         tree=tree[sent > 0],
         messages=sent[sent > 0],
+        homes=seed % 2 == 1 if homes is None else homes,
     )
 
 
@@ -82,18 +91,28 @@ def parcel_cost(
     audience = audience_of(problem, row)
     cost = prices.matched
     if delivery.direct[row]:
-        return cost + prices.direct * prices.unicast * len(audience)
+        far = sum(is_far(problem, tree, s) for s in audience)
+        return cost + prices.unicast * (len(audience) - far + prices.direct * far)
     own = delivery.map.assigned.right[delivery.map.assigned.left == row].tolist()
     reached: set[int] = set().union(*(members[j] for j in own))
     cost += sum(prices.sent + prices.received * len(members[j]) for j in own)
     cost += prices.unicast * len(audience - reached)
-    needed = {int(problem.home[s]) for s in audience - reached}
-    for z in {int(delivery.domain[j]) for j in own if members[j] & audience}:
+    where = {s: int(problem.domain[problem.home[s]]) for s in audience}
+    lone = {s for s in audience - reached if problem.homes or where[s] < 0}
+    needed = {int(problem.home[s]) for s in lone}
+    for z in {where[s] for s in audience - lone}:
         here = any(problem.domain[b] == z for b in needed)
         if not here and problem.domain[problem.trees.root[tree]] != z:
             inside = [b for b in range(len(problem.brokers)) if problem.domain[b] == z]
             needed.add(min(inside, key=lambda b: (len(way_up(problem, tree, b)), b)))
     return cost + carried_cost(problem, delivery, parcel, tree, needed, prices)
+
+
+def is_far(problem: DeliveryProblem, tree: int, subscriber: int) -> bool:
+    """Whether a subscriber is out of reach of the broker where a parcel enters."""
+    root, home = int(problem.trees.root[tree]), int(problem.home[subscriber])
+    same = problem.domain[root] == problem.domain[home] >= 0 and not problem.homes
+    return root != home and not same
 
 
 def carried_cost(

@@ -320,6 +320,7 @@ LAYERS_NAMED: set[tuple[str, str]] = set()
 OTHER_NAMES: set[tuple[str, str]] = {
     ("channels", "bounds"),
     ("channels", "explain"),
+    ("channels", "lone"),
     ("channels", "map"),
     ("channels", "method_params"),
     ("channels", "methods"),

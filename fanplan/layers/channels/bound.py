@@ -20,6 +20,9 @@ class Reach(Protocol):
     def direct(self, truth: ChannelTruth) -> Longs:
         """Flows that go past the brokers."""
 
+    def fixed(self) -> bool:
+        """Whether channels are those of another plan, as the user wished."""
+
 
 class ChannelsBound(Reach, Protocol):
     """The same, and what a page tells of it and of all layers together."""

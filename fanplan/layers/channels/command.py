@@ -14,6 +14,7 @@ from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
 from fanplan.layers.channels.explain import explain_name, find_named
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.lone import kept_by, tidied
 from fanplan.layers.channels.map import ChannelsSection, map_changes
 from fanplan.layers.channels.method_params import (
     KmodesParams,
@@ -91,19 +92,26 @@ def channel_figures(section: ChannelsSection) -> dict[str, Any]:
         "bound_percent": section.bound_percent,
         "single_bound_percent": section.single_bound_percent,
         "unicast_fraction": section.unicast_fraction,
-        "channels": section.map.channels,
+        **limited(section),
+        "channels": section.params.channels,
+        "channels_used": section.map.channels,
         "flows": section.flows,
         "audience_classes": section.audience_classes,
     }
 
 
+def limited(section: ChannelsSection) -> dict[str, float]:
+    """What a limit on unicast is on, if there is one."""
+    return {} if section.params.unicast_limit is None else {"unicast_counted": section.counted}
+
+
 def stretched(job: Job, smaller: ChannelsSection, larger: ChannelsSection) -> Planned:
-    """The map with fewer channels as a plan for more, the rest of which stay empty.
+    """The map with fewer channels as a plan for more, which has no use for the rest.
 
     What the discarded plan changed in an older one says nothing about this one.
     """
-    map = replace(smaller.map, channels=larger.map.channels)
-    return planned_channels(job, replace(larger, map=map, ledger=smaller.ledger), {}, None)
+    made = replace(larger, map=smaller.map, ledger=smaller.ledger, counted=smaller.counted)
+    return planned_channels(job, made, {}, None)
 
 
 def take_interrupts(job: Job, params: ChannelsParams) -> None:
@@ -211,6 +219,7 @@ def compare_methods(
             began = clock.perf_counter()
             params = method.params(channels=channels, weights=weights)
             made = method.planner(given, params, job.seed, job.watch.asked)
+            made = tidied(problem, made, kept_by(params))
             ledger = analytic_ledger(problem, made)
             total = cost(ledger, weights)
             results.append(

@@ -200,7 +200,8 @@ def explained_flow(
 ) -> Row:
     """One flow; a row is its audience class or itself, so its share of the row's rate is told."""
     because = asked_for(plan, flow)
-    by_unicast = plan.params.unicast_limit != 0 and because != "pinned"
+    alone = problem.audience_sizes[row] == 1
+    by_unicast = (alone or plan.params.unicast_limit != 0) and because != "pinned"
     told = explain_row(problem, plan.map, plan.weights, row, by_unicast)
     if because == "off multicast":
         told |= {"runner_up": "none", "runner_up_cost": None}

@@ -142,7 +142,8 @@ class ChannelsSection:
     The same input, parameters, seed and version give an equal plan: it holds no time and no host.
     ``rows`` says whether a row of the map is an audience class or a single flow; ``bound`` is a
     cost that no plan with as many channels can undercut, and ``single_bound`` one that no plan
-    with one channel per flow can; ``seconds`` is the window of the ledger.
+    with one channel per flow can; ``counted`` is the share that a limit on unicast is on;
+    ``seconds`` is the window of the ledger.
     """
 
     map: ChannelMap
@@ -158,6 +159,7 @@ class ChannelsSection:
     audience_classes: int
     seconds: float
     version: str
+    counted: float
     layer: Literal["channels"] = "channels"
 
     @property

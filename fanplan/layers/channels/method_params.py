@@ -62,7 +62,9 @@ class KmodesParams(MethodParams):
     multiple: bool = True
     """Whether a row may go to several channels."""
     unicast_limit: float | None = None
-    """Most of the messages sent that may go by unicast, 0 to 1; 0: multicast only."""
+    """Most of the messages sent that may go by unicast although several want them, 0 to 1."""
+    lone: bool = False
+    """Whether a channel may have one member, and all unicast counts, as in the papers."""
     max_channels_per_subscriber: int | Sequence[int] | None = None
     """One number for all subscribers, or one for each."""
     max_channel_rate: float | None = None

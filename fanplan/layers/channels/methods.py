@@ -14,6 +14,7 @@ from fanplan.core.version import __version__
 from fanplan.data.interest import InterestProblem, Rows, load_interest
 from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.lone import counted_fraction, kept_by, tidied
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection
 from fanplan.layers.channels.method_params import (
     KmodesParams,
@@ -168,6 +169,7 @@ def planned(
     problem: InterestProblem, method: Method, params: MethodParams, seed: int, map: ChannelMap
 ) -> ChannelsSection:
     """The plan of a map that the method made with these parameters and this seed."""
+    map = tidied(problem, map, kept_by(params))
     bound, single = best_bounds(problem, params.weights, params.channels)
     return ChannelsSection(
         map=map,
@@ -179,6 +181,7 @@ def planned(
         perfect=perfect(problem, params.weights),
         bound=bound,
         single_bound=single,
+        counted=counted_fraction(problem, map),
         flows=problem.flow_count,
         audience_classes=problem.class_count,
         seconds=problem.seconds,

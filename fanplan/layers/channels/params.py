@@ -77,7 +77,7 @@ class ChannelsParams(Options):
     )
     unicast_limit: float | None = option(
         None,
-        "Upper limit on the share sent by unicast, 0 to 1.",
+        "Upper limit on the share sent by unicast though several want it, 0 to 1.",
         at_least=0,
         at_most=1,
         also=("unicast limit",),

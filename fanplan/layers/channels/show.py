@@ -12,6 +12,8 @@ WORDS = {
     "bound_percent": "no plan is below %",
     "single_bound_percent": "with one channel per flow %",
     "unicast_fraction": "share sent by unicast",
+    "unicast_counted": "share by unicast that several want",
+    "channels_used": "of these in use",
     "audience_classes": "audience classes",
     "ended_early_by": "ended early by",
     "restarts": "costs of all restarts",

@@ -67,6 +67,7 @@ def delivery_layer(
         classes=len(delivery.direct),
         direct=int(delivery.direct.sum()),
         unicast_fraction=ledger.unicast_fraction,
+        unicast_counted=ledger.counted_fraction,
         parts=parts,
         cost=sum(parts.values()),
         layered=settled.layered,
@@ -98,6 +99,7 @@ def channels_layer(
     from fanplan.core.version import __version__
     from fanplan.layers.channels.bounds import best_bounds
     from fanplan.layers.channels.ledger import analytic_ledger, perfect
+    from fanplan.layers.channels.lone import counted_fraction
     from fanplan.layers.channels.map import ChannelsSection
     from fanplan.layers.channels.params import DESIGNED, ChannelPrices, ChannelsParams
 
@@ -121,6 +123,7 @@ def channels_layer(
         perfect=perfect(interest, weights),
         bound=bound,
         single_bound=single,
+        counted=counted_fraction(interest, map),
         flows=interest.flow_count,
         audience_classes=interest.class_count,
         seconds=interest.seconds,

@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.layers.delivery.problem import client_homes, nearest_brokers
 from fanplan.layers.delivery.read import domains_of
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import SharedTrees
 from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups
@@ -38,9 +39,10 @@ class Parcels:
 class DeliveryWays:
     """Where a plan sends its classes, in positions of its own brokers.
 
-    ``last_row`` and ``last_broker`` are pairs of a class and a broker that sends it to somebody;
-    ``heard_row`` and ``heard_domain`` of a class and a domain where a channel has it. ``lost`` are
-    channels of domains in which there is no broker.
+    ``last_row`` and ``last_broker`` are pairs of a class and a broker that must send it to
+    somebody; ``heard_row`` and ``heard_domain`` of a class and a domain one broker of which must
+    get it. ``lost`` are channels of domains in which there is no broker. With ``homes`` only its
+    home broker sends to one subscriber alone.
     """
 
     brokers: pa.Array
@@ -53,6 +55,15 @@ class DeliveryWays:
     heard_row: Longs
     heard_domain: Longs
     lost: Longs
+    homes: bool
+
+    def beyond(self, source: Ints, home: Ints) -> Bools:
+        """Whether a message leaves the domain, or broker, of its entry on its way to a home."""
+        apart: Bools = source != home
+        if not self.homes:
+            there = self.domain[home]
+            apart &= (there < 0) | (there != self.domain[source])
+        return apart
 
     def hung(self, roots: Ints) -> BrokerTrees:
         """The trees of the overlay, hung where traffic enters."""
@@ -64,14 +75,19 @@ def read_ways(plan: StoredPlan, dataset: Path) -> DeliveryWays:
     """Read the plan's tables; of the dataset only the sites of brokers."""
     brokers = pc.unique(plan.read("brokers", ("broker",))["broker"].combine_chunks()).sort()
     domain, names = domains_of(plan, dataset, brokers)
-    last = last_hops(plan, brokers)
+    row, broker = last_hops(plan, brokers)
+    # Where any broker of a domain serves all of it, what has a last hop there is heard there.
+    homes = plan.section(DeliveryRecord).homes
+    inside = (domain[broker] >= 0) & (not homes)
     channels = plan.read("channel_domains", ("channel", "domain"))
     at = pc.index_in(channels["domain"], pa.array(names, pa.string())).fill_null(-1).to_numpy()
     lost = channels["channel"].to_numpy()[~np.isin(at, domain[domain >= 0])]
-    heard = heard_domains(plan, channels["channel"].to_numpy(), at, lost)
+    heard, where = heard_domains(plan, channels["channel"].to_numpy(), at, lost)
+    heard = np.append(heard, row[inside])
+    where = np.append(where, domain[broker[inside]].astype(np.int64))
     return DeliveryWays(
         brokers, domain, len(names), read_trees(plan, brokers), read_groups(plan, brokers),
-        *last, *heard, lost,
+        row[~inside], broker[~inside], *pairs(heard, where, len(names)), lost, homes,
     )  # fmt: skip
 
 

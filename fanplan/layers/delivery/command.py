@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
+from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.build import (
     channels_layer,
     groups_section,
@@ -72,6 +73,16 @@ def plan_design(job: Job, params: DesignParams) -> Planned:
     return Planned(sections, figures, ended=job.watch.ended)
 
 
+def too_much_unicast(params: DeliveryParams, least: float) -> InfeasibleError:
+    """No delivery was found that keeps the limit on unicast."""
+    what = (
+        f"at most {params.unicast_limit:g} of what is sent may go by unicast though several want "
+        f"it, but with {params.channels} channels no delivery was found with less than {least:g}"
+    )
+    remedy = f"Allow {least:g}, or more channels"
+    return InfeasibleError("unicast_limit", least, Problem("unicast_limit", what, remedy))
+
+
 def has_brokers(dataset: Dataset) -> bool:
     """Whether the workload has a table of brokers, or clients at some."""
     from fanplan.network.dataset import distinct
@@ -104,6 +115,14 @@ class Designing:
             direct=asked.direct,
             prices=asked.prices,
         )
+
+    @property
+    def homes(self) -> bool:
+        """Whether only its home broker sends to one subscriber alone: without multicast, or if
+        nothing may go past brokers."""
+        fixed = self.fixed.get(CHANNELS)
+        channels = fixed.section(ChannelsRecord).channels if fixed else self.asked.channels
+        return not (channels and self.asked.direct)
 
     def design(self) -> Designed:
         """All layers, delivery by itself too; without brokers if they are none or left out."""
@@ -142,7 +161,7 @@ class Designing:
 
         def on(trees: TreeSource) -> DeliveryProblem:
             clients = tree.tables["clients"]
-            return load_delivery(self.dataset.path, brokers, clients, trees, domain)
+            return load_delivery(self.dataset.path, brokers, clients, trees, domain, self.homes)
 
         problem = on(planned_trees(tree, brokers))
         naive = on(random_trees(tree, brokers, self.dataset.path, self.job.seed))
@@ -241,13 +260,16 @@ class Designing:
         from fanplan.layers.delivery.search.joint import delivery_on_channels, joint_delivery, keeps
 
         if CHANNELS not in self.fixed:
-            return *joint_delivery(problem, params, self.job.seed, stop), params
+            best, first = joint_delivery(problem, params, self.job.seed, stop)
+            if not keeps(best, params):
+                raise too_much_unicast(params, best.ledger.counted_fraction)
+            return best, first, params
         plan = self.fixed[CHANNELS]
         map, domain = fixed_channels(plan, self.dataset.path, problem)
         params = replace(params, channels=int(np.bincount(domain, minlength=1).max()))
         best, first = delivery_on_channels(problem, params, map, domain, stop)
         if not keeps(best, params):
-            what = f"the channels of {plan.folder} leave {best.ledger.unicast_fraction:.3g} of it"
+            what = f"the channels of {plan.folder} leave {best.ledger.counted_fraction:.3g} of it"
             raise InputError(Problem("unicast_limit", what, "Raise it, or plan channels again"))
         return best, first, params
 

@@ -25,8 +25,10 @@ from fanplan.layers.delivery.changes.world import (
     home_of,
     problem_on,
     read_senders,
+    unicast_beyond,
 )
 from fanplan.layers.delivery.check.check import priced_parts
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.layers.delivery.read import direct_flows
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.groups.changes import groups_of
@@ -144,9 +146,19 @@ class DeliveryNow:
         """What brokers do now; nothing without brokers."""
         if self.shape is None:
             return {}
+        groups = groups_of(self.plan).values()
+        return broker_ledger(self.problem(self.shape), self.sent(), self.direct, groups)
+
+    def problem(self, shape: Shape) -> DeliveryProblem:
         senders = read_senders(self.dataset, self.truth)
-        problem = problem_on(self.shape, self.sites, self.truth, senders)
-        return broker_ledger(problem, self.sent(), self.direct, groups_of(self.plan).values())
+        homes = self.plan.section(DeliveryRecord).homes
+        return problem_on(shape, self.sites, self.truth, senders, homes)
+
+    def past(self) -> float:
+        """Messages that go past brokers to another domain."""
+        if self.shape is None:
+            return 0.0
+        return unicast_beyond(self.problem(self.shape), self.sent(), self.direct)
 
 
 def figures(plan: StoredPlan, found: DeliveryNow) -> dict[str, tuple[float, float | None]]:
@@ -157,9 +169,8 @@ def figures(plan: StoredPlan, found: DeliveryNow) -> dict[str, tuple[float, floa
         return {f"{name}/s": (value / seconds, None) for name, value in then.items()}
     truth, decisions = found.truth, found.sent()
     counted = count_ledger(truth, decisions, find_service(truth, decisions))
-    past = float(truth.messages[found.direct] @ np.diff(decisions.unicast.starts)[found.direct])
     total = float(truth.messages.sum())
-    parts = priced_parts(record.params.prices, counted, past, found.ledger(), total)
+    parts = priced_parts(record.params.prices, counted, found.past(), found.ledger(), total)
     now = {"cost": sum(parts.values()), **parts}
     window = truth.manifest.seconds
     return {f"{name}/s": (then[name] / seconds, now[name] / window) for name in then}

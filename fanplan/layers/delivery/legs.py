@@ -1,7 +1,7 @@
 """The last part of every delivery: from the broker that sends it on to the subscriber.
 
-A direct message goes from where it enters, one on a channel from the broker that sends to the
-channel, both on the shortest way over links to the subscriber's broker. A last hop begins there.
+A direct message goes from where it enters, one inside a domain from the broker that sends it there,
+both on the shortest way over links to the subscriber's broker. Other last hops begin there.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def sent_on(stored: StoredDelivery, channels: int, routes: Routes) -> SentOn:
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)
     reached = reached_by_channels(problem, stored.assigned, stored.members, channels)
     served = np.asarray(reached[row, interest.audience]).ravel() > 0
+    if not problem.homes:
+        served |= problem.domain[problem.home[interest.audience]] >= 0
     return from_senders(problem, served, stored.direct, routes)
 
 
@@ -53,7 +55,7 @@ def by_last_hops(problem: DeliveryProblem, routes: Routes) -> SentOn:
 
 
 def from_senders(problem: DeliveryProblem, served: Bools, direct: Bools, routes: Routes) -> SentOn:
-    """``served`` says of each (class, subscriber) whether a channel has the subscriber."""
+    """``served`` says of each (class, subscriber) whether a broker of its domain sends it."""
     interest, brokers = problem.interest, len(problem.brokers)
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)
     key, people = np.unique(
@@ -74,7 +76,7 @@ def from_senders(problem: DeliveryProblem, served: Bools, direct: Bools, routes:
 def channel_senders(
     problem: DeliveryProblem, routes: Routes, parcel: Longs, domain: Longs
 ) -> Longs:
-    """Who sends a parcel to the channels of a domain: the broker where it enters, if it is there.
+    """Who sends a parcel on inside a domain: the broker where it enters, if it is there.
 
     Else of those in the domain that it reaches the one with fewest hops from there, ties to the
     first.

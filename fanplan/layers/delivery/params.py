@@ -44,7 +44,10 @@ class DesignParams(Options):
         None, "Upper limit on forwarding entries of groups.", at_least=0, shown="as many as pay"
     )
     unicast_limit: float | None = option(
-        None, "Upper limit on the share sent by unicast, 0 to 1.", at_least=0, at_most=1
+        None,
+        "Upper limit on the share sent by unicast though several want it, 0 to 1.",
+        at_least=0,
+        at_most=1,
     )
     multicast: Reach | None = option(
         None, "How far multicast reaches: site or everywhere.", shown="site if known"

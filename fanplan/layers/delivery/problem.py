@@ -2,7 +2,7 @@
 
 Traffic enters at a broker and must reach subscribers, each of whom has a home broker. Brokers are
 linked by trees. Some brokers share a multicast domain, a site for example: a channel of the domain
-reaches every subscriber of its brokers.
+reaches every subscriber of its brokers, and so does a message to one of them alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.data.build import equal_audiences
@@ -38,7 +38,8 @@ class DeliveryProblem:
 
     Row c of ``interest`` is an audience class. ``home[s]`` is the broker of subscriber s,
     ``domain[b]`` the multicast domain of broker b, from 0; NONE: there is no multicast. Parcel i is
-    the part of class ``row[i]`` that enters at the root of tree ``tree[i]``.
+    the part of class ``row[i]`` that enters at the root of tree ``tree[i]``. With ``homes`` only
+    the home broker may send to one subscriber alone; without, any broker of its domain.
     """
 
     interest: InterestProblem
@@ -49,6 +50,7 @@ class DeliveryProblem:
     row: Ints
     tree: Ints
     messages: Floats
+    homes: bool = False
 
     def __post_init__(self) -> None:
         problems = [*self._sizes()] or [*self._parcels()]
@@ -67,6 +69,14 @@ class DeliveryProblem:
     @cached_property
     def segments(self) -> Segments:
         return segments_of(self)
+
+    @cached_property
+    def beyond(self) -> Longs:
+        """How many want each parcel whom the broker where it enters does not reach by itself."""
+        interest, root = self.interest, self.trees.root[self.tree]
+        return count_beyond(
+            interest.indptr, interest.audience, self.home, self.domain, self.row, root, self.homes
+        )
 
     def _sizes(self) -> Iterator[Problem]:
         brokers, parcels = len(self.brokers), len(self.messages)
@@ -107,6 +117,11 @@ class Segments:
         """The class of each segment."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
+    @property
+    def shared(self) -> Bools:
+        """Whether a channel could serve a segment: it has a domain, and two or more subscribers."""
+        return (self.domain >= 0) & (np.diff(self.bounds) > 1)
+
 
 @dataclass(frozen=True, eq=False)
 class DomainInterest:
@@ -121,7 +136,12 @@ class DomainInterest:
 
 
 def load_delivery(
-    dataset: Path, brokers: pa.Array, clients: pa.Table, source: TreeSource, domain: Ints
+    dataset: Path,
+    brokers: pa.Array,
+    clients: pa.Table,
+    source: TreeSource,
+    domain: Ints,
+    homes: bool,
 ) -> DeliveryProblem:
     """Traffic that enters where publishers are, on trees hung there.
 
@@ -136,7 +156,7 @@ def load_delivery(
     for lost in broker[tree == NONE][:1]:
         what = f"broker {brokers[int(lost)].as_py()!r} sends, but is no root"
         raise InputError(Problem("trees", what, "Give a tree for every broker that sends"))
-    return DeliveryProblem(interest, brokers, trees, home, domain, row, tree, messages)
+    return DeliveryProblem(interest, brokers, trees, home, domain, row, tree, messages, homes)
 
 
 def load_flat(dataset: Path) -> DeliveryProblem:
@@ -231,6 +251,15 @@ def local_interest(problem: DeliveryProblem, domain: int, messages: Floats) -> D
     return DomainInterest(reduced, own, alike)
 
 
+def shared_pairs(problem: DeliveryProblem, row: Ints, person: Ints) -> Bools:
+    """Of (class, subscriber) pairs those whom a channel could serve together with another."""
+    segments, width = problem.segments, problem.domains + 1
+    key = row.astype(np.int64) * width + problem.domain[problem.home[person]]
+    at = np.searchsorted(segments.row * width + segments.domain, key)
+    result: Bools = segments.shared[at]
+    return result
+
+
 def expanded(starts: Longs, row: Longs | Ints) -> tuple[Longs, Longs]:
     """For every i the entries of list ``row[i]``: (i, position of the entry), one list after the
     other; list r has the positions ``starts[r]:starts[r + 1]``.
@@ -239,6 +268,21 @@ def expanded(starts: Longs, row: Longs | Ints) -> tuple[Longs, Longs]:
     which = np.repeat(np.arange(len(row)), sizes)
     within = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return which, starts[row[which]] + within
+
+
+@compiled
+def count_beyond(
+    indptr: Longs, audience: Ints, home: Ints, domain: Ints, row: Ints, root: Ints, homes: bool
+) -> Longs:
+    """Of each parcel's audience those who are neither at its broker nor, unless only homes send,
+    in its domain."""
+    count = np.zeros(len(row), np.int64)
+    for i in range(len(row)):
+        z = NONE if homes else domain[root[i]]
+        for subscriber in audience[indptr[row[i]] : indptr[row[i] + 1]]:
+            at = home[subscriber]
+            count[i] += at != root[i] and (z < 0 or domain[at] != z)
+    return count
 
 
 @compiled

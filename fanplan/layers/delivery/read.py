@@ -77,7 +77,8 @@ def stored_problem(
     brokers = read_brokers(dataset).names
     domain, names = domains_of(plan, dataset, brokers)
     clients = plan.read("clients", ("client", "role", "broker"))
-    return load_delivery(dataset, brokers, clients, GivenTrees(trees), domain), names
+    homes = plan.section(DeliveryRecord).homes
+    return load_delivery(dataset, brokers, clients, GivenTrees(trees), domain, homes), names
 
 
 def domains_of(plan: StoredPlan, dataset: Path, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
@@ -143,6 +144,9 @@ class ChannelReach:
 
     def direct(self, truth: ChannelTruth) -> Longs:
         return direct_flows(self.plan, truth)
+
+    def fixed(self) -> bool:
+        return ChannelsRecord.layer in self.plan.section(DeliveryRecord).params.fixed
 
 
 def direct_flows(plan: StoredPlan, truth: ChannelTruth) -> Longs:

@@ -42,7 +42,9 @@ class DeliveryRecord(SectionRecord):
 
     ``params`` are what was asked for, ``channels`` the most in a multicast domain. ``parts`` add
     up to ``cost``; ``layered`` is what the layers cost when they are planned one after the other;
-    what ``bound_name`` names does not cost less than ``bound``.
+    what ``bound_name`` names does not cost less than ``bound``. ``unicast_fraction`` is the share
+    of the messages sent that go to one alone, ``unicast_counted`` that of those which others of
+    the domain want too.
     """
 
     layer = "delivery"
@@ -53,6 +55,7 @@ class DeliveryRecord(SectionRecord):
     classes: Count
     direct: Count
     unicast_fraction: Amount
+    unicast_counted: Amount
     parts: dict[str, Amount]
     cost: Amount
     layered: Amount
@@ -60,6 +63,12 @@ class DeliveryRecord(SectionRecord):
     bound_name: BoundName = ANY
     steps: tuple[StepRecord, ...]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def homes(self) -> bool:
+        """Whether only its home broker sends to one subscriber alone: without multicast, or if
+        nothing may go past brokers."""
+        return not (self.channels and self.params.direct)
 
     def tables(self) -> tuple[Table, ...]:
         return DELIVERY_TABLES

@@ -1,6 +1,6 @@
 """Where traffic must go, counted anew for the check from the tables of a plan.
 
-`ways` walks along each audience; here the same is said with sets of pairs.
+The search walks along each audience; here the same is said with sets of pairs.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from fanplan.core.arrays import NONE, Bools, Ints, Longs
+from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.layers.channels.map import MapPairs
 from fanplan.layers.delivery.problem import DeliveryProblem, expanded
 from fanplan.network.brokers import Routes
@@ -18,13 +18,13 @@ from fanplan.plan.walks import added_up
 def recounted_routes(
     problem: DeliveryProblem, assigned: MapPairs, members: MapPairs, channels: int, direct: Bools
 ) -> Routes:
-    """One route for each parcel: home brokers of those without a channel, and one per domain."""
+    """One route for each parcel: one broker of each domain, and homes of those whom it leaves."""
     interest, brokers = problem.interest, len(problem.brokers)
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)
     served = reached_by_channels(problem, assigned, members, channels)[row, interest.audience]
-    served = np.asarray(served).ravel() > 0
     broker = problem.home[interest.audience].astype(np.int64)
     domain = problem.domain[broker]
+    served = (np.asarray(served).ravel() > 0) | ((domain >= 0) & (not problem.homes))
     lone = np.unique((row * brokers + broker)[~served])
     width = problem.domains + 1
     opened = np.unique((row * width + domain)[~served & (domain >= 0)])
@@ -38,6 +38,18 @@ def recounted_routes(
         messages=problem.messages,
         deliveries=problem.messages * interest.audience_sizes[problem.row],
     )
+
+
+def sent_beyond(problem: DeliveryProblem, row: Longs, person: Longs | Ints) -> Floats:
+    """Of (class, subscriber) pairs the messages that leave the domain, or broker, of their entry
+    if they are sent directly."""
+    starts = np.searchsorted(problem.row, np.arange(problem.interest.size + 1))
+    which, parcel = expanded(starts, row)
+    home, root = problem.home[person[which]], problem.trees.root[problem.tree[parcel]]
+    far = home != root
+    if not problem.homes:
+        far &= (problem.domain[home] < 0) | (problem.domain[home] != problem.domain[root])
+    return np.bincount(which[far], problem.messages[parcel[far]], len(row)).astype(np.float64)
 
 
 def reached_by_channels(

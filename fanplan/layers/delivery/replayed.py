@@ -131,7 +131,7 @@ class ReplayedDelivery:
             "unwanted": ledger.received_unwanted,
             "sent to channels": ledger.sent_multicast,
             "sent on the last hop": ledger.sent_unicast - self.measured.direct,
-            "sent directly": self.measured.direct,
+            "sent directly to another site": self.measured.direct,
             "forwarded between brokers": ledger.forwarded,
             "matched": ledger.matched,
             "cost": self.cost,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fanplan.plan.made import Answer, Facts, Grid, Note, Shown
@@ -20,6 +21,7 @@ def show_design(answer: Answer) -> Shown:
         "layer by layer": facts["layered"],
         f"lower bound of {facts['bound_name']}": facts["bound"],
         "unicast %": 100 * facts["unicast_fraction"],
+        **limited(facts),
         "saved of the naive system %": 100 * (1 - last / naive) if naive else 0.0,
         "seconds": facts["seconds"],
         "plan": facts["plan"],
@@ -29,6 +31,13 @@ def show_design(answer: Answer) -> Shown:
     yield Grid("What delivery costs", ("part", "cost"), [[*p] for p in facts["parts"].items()])
     for note in facts["warnings"]:
         yield Note(note)
+
+
+def limited(facts: Mapping[str, Any]) -> dict[str, float]:
+    """What a limit on unicast is on, if there is one."""
+    if facts["params"]["unicast_limit"] is None:
+        return {}
+    return {"unicast that several want %": 100 * facts["unicast_counted"]}
 
 
 def waterfall_grid(steps: list[dict[str, Any]]) -> Grid:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,6 +98,7 @@ def groups_of(stored: StoredDelivery, channels: int) -> GroupsProblem:
 
 def naive_groups(problem: DeliveryProblem) -> GroupsProblem:
     """Everything to the home broker of everybody who wants it."""
+    problem = replace(problem, homes=True)
     none = map_pairs(np.empty(0, np.int32), np.empty(0, np.int32))
     routes = recounted_routes(problem, none, none, 1, np.zeros(problem.interest.size, bool))
     return exact_groups(problem.brokers, problem.trees, routes)

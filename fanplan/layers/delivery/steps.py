@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Parts = dict[str, float]
 Steps = list[tuple[str, Parts]]
 
+SITES = "one broker per site"
+"""The step from home brokers to any broker of a multicast domain."""
+
 SUBSCRIPTIONS = "subscriptions"
 """What descriptors cost that travel from broker to broker."""
 
@@ -29,15 +32,21 @@ def broker_steps(
     params: DeliveryParams,
     asked: Routes | None = None,
 ) -> Steps:
-    """Flooding and routing on a random tree, then routing on the planned tree.
+    """Flooding and routing to home brokers on a random tree, then routing on the planned tree: to
+    home brokers, and to one broker of each domain, where that serves all of it.
 
-    Content routing goes by selectors. Where cells are coarser, ``asked`` says where they lead.
+    Content routing goes by selectors. Where cells are coarser, ``asked`` says where they lead, and
+    what a broker of each domain saves is in the step of channels.
     """
-    return [
+    naive, at_homes = replace(naive, homes=True), replace(planned, homes=True)
+    steps = [
         ("flooding on a random tree", flooding(naive, params)),
         ("content routing on a random tree", routed(naive, params, asked)),
-        ("planned tree", routed(planned, params, asked)),
+        ("planned tree", routed(at_homes, params, asked)),
     ]
+    if planned.homes or asked is not None:
+        return steps
+    return [*steps, (SITES, routed(planned, params))]
 
 
 def flat_steps(problem: DeliveryProblem, params: DeliveryParams) -> Steps:

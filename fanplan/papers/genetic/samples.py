@@ -147,7 +147,7 @@ def by_atomic(problem: SubscriptionProblem, groups: int, seed: int) -> ChannelMa
 
 def by_kmodes(problem: SubscriptionProblem, groups: int, seed: int) -> ChannelMap:
     rows, heavy = wanted_of(problem, heavy_subscriptions(problem, paper_params(groups)))
-    limits = KmodesParams(groups, RECEPTIONS, unicast_limit=0.0)
+    limits = KmodesParams(groups, RECEPTIONS, unicast_limit=0.0, lone=True)
     return map_rest(problem.interest, rows, kmodes(heavy, limits, seed, never))
 
 

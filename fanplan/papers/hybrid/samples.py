@@ -208,7 +208,7 @@ def first_steps(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float
     for channels in setting["channels"]:
         for method in setting["methods"]:
             result[f"{method} @ {channels}"] = drawn.measure(method, HybridParams(channels))[1]
-        ours = KmodesParams(channels, unicast_limit=0)
+        ours = KmodesParams(channels, unicast_limit=0, lone=True)
         result[f"kmodes @ {channels}"] = drawn.measure("kmodes", ours)[1]
     return result
 
@@ -264,10 +264,9 @@ def kmodes_curve(setting: dict[str, Any], drawn: DrawnTraffic) -> ShareCurve:
     sent, wanted = flow.messages.sum(), np.dot(flow.messages, flow.audience_sizes)
     unicast = np.array(setting["kmodes"]) / 100 * wanted
     limits = [*(unicast / (unicast + sent)).tolist(), None]
-    found = [
-        drawn.measure("kmodes", KmodesParams(setting["channels"], unicast_limit=limit))
-        for limit in limits
-    ]
+    # As in the paper all unicast counts, and a channel may have one member.
+    wished = [KmodesParams(setting["channels"], unicast_limit=f, lone=True) for f in limits]
+    found = [drawn.measure("kmodes", params) for params in wished]
     return ShareCurve(*np.array(sorted(found)).T)
 
 

@@ -20,6 +20,7 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.method_params import MethodParams
 from fanplan.layers.channels.methods import METHODS, channels_by_method, find_method
+from fanplan.layers.channels.published.plain import random_map, round_robin
 
 PROBLEM = make_problem([{0, 1}, {2}, {0, 1}, {1, 3}], [4.0, 1.0, 2.0, 3.0], subscribers=5)
 
@@ -48,9 +49,17 @@ def test_broadcast_is_one_channel_for_everyone_who_wants_something() -> None:
 
 
 def test_round_robin_deals_flows_in_turn() -> None:
+    map = round_robin(PROBLEM, MethodParams(3), 0, never)
+    assert map.assigned.right.tolist() == [0, 1, 2, 0]
+    assert members(map) == [(0, 0), (0, 1), (0, 3), (1, 2), (2, 0), (2, 1)]
+
+
+def test_a_channel_that_round_robin_gives_to_one_is_closed() -> None:
     result = plan("round-robin", channels=3)
-    assert result.map.assigned.right.tolist() == [0, 1, 2, 0]
-    assert members(result.map) == [(0, 0), (0, 1), (0, 3), (1, 2), (2, 0), (2, 1)]
+    assert result.map.channels == 2
+    assert result.map.assigned.right.tolist() == [0, 1, 0]
+    assert members(result.map) == [(0, 0), (0, 1), (0, 3), (1, 0), (1, 1)]
+    assert result.map.unicast.right.tolist() == [2]
 
 
 def test_unicast_sends_to_each() -> None:
@@ -63,8 +72,8 @@ def test_unicast_sends_to_each() -> None:
 
 def test_random_depends_on_the_seed_alone() -> None:
     problem = make_problem([{0}] * 200, [1.0] * 200, 1)
-    one, two = (plan("random", 5, problem, seed).map for seed in (1, 2))
-    assert one == plan("random", 5, problem, 1).map
+    one, two = (random_map(problem, MethodParams(5), seed, never) for seed in (1, 2))
+    assert one == random_map(problem, MethodParams(5), 1, never)
     assert one != two
     assert set(np.unique(one.assigned.right)) == set(range(5))
 

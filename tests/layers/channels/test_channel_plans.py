@@ -240,7 +240,7 @@ def test_limits_that_cannot_be_met_name_the_binding_one_and_what_would_do(
         fanplan.channels(dataset, 3, unicast_limit=0.0, max_channel_rate=20.0)
     enough = caught.value.value / 2.0
     made = fanplan.channels(dataset, 3, unicast_limit=0.0, max_channel_rate=enough * 1.001)
-    assert made.section.unicast_fraction == 0
+    assert made.section.counted == 0
 
 
 def test_no_traffic_cannot_be_planned(tmp_path: Path) -> None:

@@ -21,14 +21,14 @@ from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.data.reader import read_stage
-from fanplan.layers.channels.ledger import analytic_ledger, perfect
-from fanplan.layers.channels.map import ChannelMap
+from fanplan.layers.channels.ledger import analytic_ledger, completed, perfect
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.search.effort import Effort
 from fanplan.layers.channels.search.free.lloyd import lloyd
 from fanplan.layers.channels.search.free.search import search_free
-from fanplan.layers.channels.search.model.cover import one_channel, to_map
+from fanplan.layers.channels.search.model.cover import one_channel
 from fanplan.layers.channels.search.model.demand import heaviest_demand, make_demand
 from fanplan.layers.channels.search.model.rules import no_rules, recover
 from fanplan.layers.channels.stages.decisions import (
@@ -77,7 +77,9 @@ def in_memory(problem: InterestProblem, params: KmodesParams) -> ChannelMap:
     cover = one_channel(members, choice.best)
     if params.multiple:
         cover = recover(demand, cover, no_rules(demand, params.channels))
-    return to_map(demand, cover)
+    rows = np.repeat(np.arange(demand.size), np.diff(cover.starts))
+    joined = map_pairs(*np.nonzero(cover.members.T))
+    return completed(problem, params.channels, map_pairs(rows, cover.channels), joined)
 
 
 def dealt(dataset: Path, parts: int) -> Path:

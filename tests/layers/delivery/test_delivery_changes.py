@@ -61,6 +61,7 @@ class Two:
             GroupWorld(before, after, {}, True),
             (sites, sites),
             Senders(old.row.astype(np.int64), old.tree.astype(np.int64), old.messages, ROOTS),
+            (old.homes, new.homes),
         )
         return DeliveryWorld(channels, brokers, movers(brokers, channels.truth.subscribers))
 
@@ -75,7 +76,8 @@ def two_deliveries(seed: int, moved: bool, limit: int | None = None) -> Two:
         size = len(old.brokers)
         links = np.array([(draw.integers(0, b), b) for b in range(1, size)], np.int32)
         home = np.where(draw.random(len(old.home)) < 0.3, draw.integers(0, size), old.home)
-        new = replace(old, home=home.astype(np.int32), trees=hung_at(links, old.trees.root, size))
+        trees = hung_at(links, old.trees.root, size)
+        new = replace(old, home=home.astype(np.int32), trees=trees, homes=bool(seed % 3 == 0))
     params = DeliveryParams(2, entries=limit, prices=PRICES)
     found = [random_delivery(p, params, seed + i) for i, p in enumerate((old, new))]
     return Two((old, new), (found[0], found[1]))

@@ -50,7 +50,7 @@ def by_hand(world: World, plan: Path) -> dict[str, float]:
 
 def test_the_ledger_of_a_design_is_what_its_publications_measure(tmp_path: Path) -> None:
     """On another day strangers are missed, and new topics go by default routing."""
-    world = world_of(1)
+    world = world_of(4)
     plan, dataset = planned(tmp_path, world)
     found = replayed(plan, dataset)
     assert (found.ok, found.differences, found.verdict()) == (True, {}, "as planned")

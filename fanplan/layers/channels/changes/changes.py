@@ -138,9 +138,16 @@ class ChannelStanding:
         self.world, self.changes = world, changes
         self.relation, self.added = changes.relation, changes.added
         self.pairs = [Standing.of(getattr(world.old, r), getattr(world.new, r)) for r in RELATIONS]
+        self.steps = 0
+
+    @property
+    def done(self) -> float:
+        """The part of the changes that is carried out; all if there are none."""
+        return self.steps / len(self.changes) if len(self.changes) else 1.0
 
     def do(self, rows: Longs) -> None:
         """Carry out some of the changes."""
+        self.steps += len(rows)
         for number, standing in enumerate(self.pairs):
             mine = rows[self.relation[rows] == number]
             standing.set(self.changes.key[mine], self.added[mine])

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.described import wanted_words
+from fanplan.layers.channels.bound import Reach
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
     Decisions,
@@ -30,6 +31,9 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.plan.tables import PLAN_FLOWS
 
 UNWANTED, NEEDED, DOUBLE = 0, 1, 2
+
+FEWEST = 2
+"""Members of a channel. With fewer it is unicast under another name."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +51,24 @@ class Service:
     """per (flow, subscriber): unwanted, needed, or a double of what a channel brings"""
 
 
-def check_channels(plan: StoredPlan, dataset: Path, findings: Findings) -> Missed:
+def check_channels(
+    plan: StoredPlan, dataset: Path, findings: Findings, reach: Reach | None = None
+) -> Missed:
     """Add what is wrong; the (flow, interested subscriber) pairs not served, and the first of them.
 
-    Time is linear in flows times audience and in the plan's tables, memory in the latter.
+    ``reach`` tells where channels reach if another layer binds them. Time is linear in flows times
+    audience and in the plan's tables, memory in the latter.
     """
     record, truth = plan.section(ChannelsRecord), read_channel_truth(dataset)
     check_channel_sizes(record, truth, findings)
     words = wanted_words(dataset)
     check_flows(plan, truth, words, findings)
     decisions = read_decisions(plan, truth, findings)
+    check_shared(record, truth, decisions, reach, findings)
     service = find_service(truth, decisions)
     missed, unserved = check_served(truth, words, service, findings)
+    if reach is None:
+        check_unicast(record, truth, decisions, findings)
     check_channel_costs(record, truth, decisions, service, findings)
     warn_of_waste(record, truth, decisions, service, findings)
     return Missed(missed, unserved)
@@ -134,6 +144,47 @@ def differing_cells(stored: pa.ChunkedArray, own: pa.ChunkedArray) -> Bools:
 def name_flows(what: str, numbers: Ints | Longs, truth: ChannelTruth, findings: Findings) -> None:
     examples = [repr(truth.names[int(number)].as_py()) for number in numbers[:EXAMPLES]]
     findings.violate(what, len(numbers), examples)
+
+
+def check_shared(
+    record: ChannelsRecord,
+    truth: ChannelTruth,
+    decisions: Decisions,
+    reach: Reach | None,
+    findings: Findings,
+) -> None:
+    """Two or more are on every channel, but for those that a user asked for by name."""
+    if record.params.options.get("lone") or (reach is not None and reach.fixed()):
+        return
+    sizes = np.diff(decisions.members.starts)
+    carried = decisions.channels.sides()
+    wrong = sizes == 1
+    wrong[carried.right[sizes[carried.right] == 0]] = True
+    topics, wanted = truth.flows["topic"].to_pylist(), set(record.params.pinned)
+    if wanted:
+        flows = truth.names.to_pylist()
+        asked = [{flows[i], topics[i]} & wanted != set() for i in carried.left]
+        wrong[carried.right[asked]] = False
+    few = np.flatnonzero(wrong)
+    examples = [f"channel {j} has {sizes[j]}" for j in few[:EXAMPLES]]
+    findings.violate(f"channels: fewer than {FEWEST} members", len(few), examples)
+
+
+def check_unicast(
+    record: ChannelsRecord, truth: ChannelTruth, decisions: Decisions, findings: Findings
+) -> None:
+    """A limit on unicast holds for what several want; or for all, if channels may be lone."""
+    limit, unicast = record.params.unicast_limit, np.diff(decisions.unicast.starts)
+    if limit is None:
+        return
+    several = np.diff(truth.audience_starts)[truth.classes] >= FEWEST
+    if record.params.options.get("lone"):
+        several[:] = True
+    sent = times(truth.messages, np.diff(decisions.channels.starts) + unicast)
+    counted = times(truth.messages, unicast * several)
+    if counted > limit * sent * (1 + TOLERANCE):
+        what = f"{counted / sent:.6g} of what is sent is more than {limit:g}"
+        findings.violate("unicast: too much that several want", 1, [what])
 
 
 def find_service(truth: ChannelTruth, decisions: Decisions) -> Service:

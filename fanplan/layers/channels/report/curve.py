@@ -95,12 +95,12 @@ def stored_curve(plan: StoredPlan) -> list[CurvePoint]:
     points = json.loads(path.read_text(encoding="utf-8"))["points"]
     folders = [path.parent / str(point["channels"]) for point in points]
     records = [load_plan(folder).section(ChannelsRecord) for folder in folders]
-    return [CurvePoint(r.channels, r.cost, (r.bound, r.single_bound)) for r in records]
+    return [CurvePoint(r.params.channels, r.cost, (r.bound, r.single_bound)) for r in records]
 
 
 def has_channels(plan: StoredPlan) -> bool:
     """Whether the plan has channels, whose number can be another."""
-    return plan.section(ChannelsRecord).channels > 0
+    return plan.section(ChannelsRecord).params.channels > 0
 
 
 def planned_curve(plan: StoredPlan, dataset: Dataset, engine: Engine) -> list[CurvePoint]:

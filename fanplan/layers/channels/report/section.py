@@ -106,7 +106,7 @@ def curve_pictures(
     if not points:
         how = "the cost with other numbers of channels, which takes a plan for each"
         return [], [NEEDS_DATASET.format(how)] if planned.material.dataset is None else []
-    chosen = CurvePoint(record.channels, record.cost, (record.bound, record.single_bound))
+    chosen = CurvePoint(record.params.channels, record.cost, (record.bound, record.single_bound))
     return [curve_picture(f"{planned.name}-curve", points, chosen, curve_words(record))], []
 
 

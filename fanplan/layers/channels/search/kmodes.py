@@ -22,19 +22,22 @@ from fanplan.layers.channels.published.second_step.moves import greedy
 from fanplan.layers.channels.published.second_step.moving_pairs import flow_items, user_items
 from fanplan.layers.channels.published.tock import tock
 from fanplan.layers.channels.search.effort import CANDIDATES, Effort
-from fanplan.layers.channels.search.model.cover import Cover, from_map, keep_rows, to_map
+from fanplan.layers.channels.search.model.cover import Cover, from_map, keep_rows
 from fanplan.layers.channels.search.model.rules import channel_traffic
 from fanplan.layers.channels.search.replan import replan
+from fanplan.layers.channels.search.ruled.exchange import exchange
 from fanplan.layers.channels.search.ruled.obey import (
     explain_infeasible,
     is_served,
     too_much_unicast,
 )
+from fanplan.layers.channels.search.ruled.together import all_together, lone_channels
 from fanplan.layers.channels.search.solve import Solver, unknown_cost
 from fanplan.layers.channels.search.task import Task, make_task
 from fanplan.layers.channels.search.unicast_limit import (
     cheapest_within,
     filled_up,
+    keeps_limit,
     raise_price,
     released,
     searched_at_price,
@@ -59,7 +62,7 @@ def kmodes(problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop
         other = plan_once(task, np.random.default_rng([seed, start]), stop, 1, papers)
         if task.cost(other) < task.cost(best):
             best = other
-    return to_map(task.demand, best)
+    return task.map(best)
 
 
 def limits_unicast(params: KmodesParams) -> bool:
@@ -73,8 +76,9 @@ def plan_once(
 ) -> Cover:
     """One search under all limits; seeds are the best of so many candidates."""
     reported = task.all_unicast if task.free else math.inf
-    # A cover keeps a limit on unicast, or on changes, only if it is chosen for that later.
-    later = task.params.unicast_limit or task.params.max_changes is not None
+    # A cover keeps a limit on unicast, or on changes, only if it is chosen for that later; and
+    # that no channel is lone, which costs something if unicast is dear, only after the search.
+    later = task.params.unicast_limit or task.params.max_changes is not None or task.dear
     cost = unknown_cost if later else task.cost
     known = () if papers is None else papers.multicast()
     solver = Solver(Effort(task.params, random, stop, reported, candidates), cost, known)
@@ -85,14 +89,25 @@ def plan_once(
     )
     if len(covers) > 1:
         covers += released(task, solver)
+    covers += known
     if papers is not None and task.params.unicast_limit:
         covers += papers.hybrids()
         covers += filled_up(task, covers, solver.stop)
-    best = cheapest_within(task, covers)
+    best = cheapest_within(task, all_together(task, covers))
     if best is None:
         least = min(task.unicast_fraction(cover) for cover in covers)
         raise too_much_unicast(float(task.params.unicast_limit or 0), least)
-    return best
+    return exchanged_together(task, best, solver.effort) if task.dear else best
+
+
+def exchanged_together(task: Task, cover: Cover, effort: Effort) -> Cover:
+    """Other channels for those that a dear unicast had opened for one member, now closed."""
+    rules = task.rules._replace(change=0.0)
+
+    def allowed(other: Cover) -> bool:
+        return keeps_limit(task, other) and not len(lone_channels(task, other))
+
+    return exchange(task.priced(rules.hard), cover, rules, task.params.swaps, effort, allowed)
 
 
 def plan_afresh(task: Task, solver: Solver) -> Cover:
@@ -156,7 +171,7 @@ class Papers:
         """The cover of a map, without the rows that must not go by multicast."""
         demand = self.task.demand
         cover = from_map(map, demand.size, demand.users, self.task.params.channels)
-        return keep_rows(cover, demand.price > 0)
+        return keep_rows(cover, (demand.price > 0) & ~self.task.apart)
 
     def keeps(self, cover: Cover) -> bool:
         """Whether a cover keeps the limits on users, channels and rows."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.layers.channels.lone import LEAST
 from fanplan.layers.channels.search.model.cover import Cover, keep_rows, unserved_pairs, with_places
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import CoverRules, count_changes, improve_cover
@@ -23,6 +24,7 @@ from fanplan.layers.channels.search.ruled.obey import (
     too_much_unicast,
     worth_least,
 )
+from fanplan.layers.channels.search.ruled.together import all_together
 from fanplan.layers.channels.search.solve import Solver, best_of
 from fanplan.layers.channels.search.task import Task
 from fanplan.layers.channels.search.unicast_limit import cheapest_within, raise_price
@@ -39,11 +41,12 @@ def replan(task: Task, solver: Solver) -> Cover:
     covers = at_change_price(task, solver, base, price)
     if most is not None and not few_enough(task, covers, most):
         covers = raise_change_price(task, solver, base, most, covers)
+    covers = all_together(task, covers)
     kept = [cover for cover in covers if most is None or changed(task, cover) <= most]
     best = cheapest_within(task, kept)
     if best is not None:
         left = task.problem.nnz if most is None else most - changed(task, best)
-        return use_unused(task.demand, best, task.rules._replace(change=price), left)
+        return use_unused(task, best, task.rules._replace(change=price), left)
     if cheapest_within(task, covers) is None:
         least = min(task.unicast_fraction(cover) for cover in covers)
         raise too_much_unicast(float(task.params.unicast_limit or 0), least)
@@ -120,14 +123,14 @@ def raise_change_price(
     return covers + at_change_price(task, solver, base, high)
 
 
-def use_unused(demand: Demand, cover: Cover, rules: CoverRules, changes: int) -> Cover:
+def use_unused(task: Task, cover: Cover, rules: CoverRules, changes: int) -> Cover:
     """The cover with unused channels opened as long as that pays and changes are left.
 
     A channel that ``rules.start`` used stays closed: opening it again is not as cheap as it looks.
     """
     used = cover.members.any(axis=0) | rules.start.members.any(axis=0)
     for channel in np.flatnonzero(~used):
-        opened = open_channel(demand, cover, rules, int(channel), changes)
+        opened = open_channel(task, cover, rules, int(channel), changes)
         if opened is None:
             break
         cover, spent = opened
@@ -136,13 +139,15 @@ def use_unused(demand: Demand, cover: Cover, rules: CoverRules, changes: int) ->
 
 
 def open_channel(
-    demand: Demand, cover: Cover, rules: CoverRules, channel: int, changes: int
+    task: Task, cover: Cover, rules: CoverRules, channel: int, changes: int
 ) -> tuple[Cover, int] | None:
     """A channel for the row that gains most, and for others that its members want."""
+    demand = task.demand
     rows, users = reachable(demand, cover, rules)
     count = np.bincount(rows, minlength=demand.size)
     gain = row_gains(demand, count, count) - rules.change * (count + 1)
     gain[(count + 1 > changes) | (demand.rate > rules.cap)] = -np.inf
+    gain[(count < LEAST) & (not task.params.lone)] = -np.inf
     first = int(np.argmax(gain))
     if not gain[first] > 0:
         return None

@@ -131,7 +131,7 @@ class Solver:
         best = ranked_covers(demand, rules, covers, self.enough)
         if not best:
             return None
-        if not deep or not can_flip(best[0], rules):
+        if not deep or not can_flip(demand, best[0], rules):
             return self.improved(demand, best[0], rules)
         most = deep if len(demand.audience) < LARGE else 1
         deeper = (self.deepened(demand, cover, rules) for cover in best[:most])
@@ -161,7 +161,7 @@ class Solver:
         """Both steps, and flips where nobody may be left to unicast."""
         passes = self.params.passes
         cover = improve_cover(demand, cover, rules, passes, self.stop)
-        if not can_flip(cover, rules) or self.stop(self.cost(cover)):
+        if not can_flip(demand, cover, rules) or self.stop(self.cost(cover)):
             return cover
         cover = flip_members(demand, cover, rules)
         return improve_cover(demand, cover, rules, passes, self.stop)

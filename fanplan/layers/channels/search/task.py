@@ -7,16 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Longs
+from fanplan.core.arrays import Bools, Bytes, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.interest import InterestProblem
+from fanplan.layers.channels.ledger import completed
+from fanplan.layers.channels.lone import LEAST
+from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.model.assign import weighted_sum
 from fanplan.layers.channels.search.model.cover import (
     Cover,
     from_map,
-    messages_sent,
     total_cover_gain,
+    unserved_pairs,
 )
 from fanplan.layers.channels.search.model.demand import Demand, make_demand
 from fanplan.layers.channels.search.model.rules import CoverRules, bounded, no_rules
@@ -24,13 +27,17 @@ from fanplan.layers.channels.search.model.rules import CoverRules, bounded, no_r
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The demand at its true price, the rules, and which rows may use channels."""
+    """The demand at its true price, the rules, and which rows a limit on unicast counts."""
 
     problem: InterestProblem
     params: KmodesParams
     demand: Demand
-    """Unicast at its true price; rows kept off multicast have price 0."""
+    """Unicast at its true price; rows kept off multicast have price 0, rows apart no audience."""
     rules: CoverRules
+    counted: Bools
+    """Rows with messages that several want, or one if channels may be lone: these count."""
+    apart: Bools
+    """Rows that nothing but unicast pays for, as one wants them and unicast is not dearer."""
 
     @property
     def all_unicast(self) -> float:
@@ -43,21 +50,40 @@ class Task:
         """Whether every cover keeps all limits."""
         p = self.params
         limited = bounded(self.rules, p.channels)
-        return not (limited or p.unicast_limit is not None or p.pinned or p.max_changes is not None)
+        told = p.unicast_limit is not None or p.pinned or p.max_changes is not None
+        return not (limited or told or self.dear)
+
+    @property
+    def dear(self) -> bool:
+        """Whether a channel with one member would cost less than unicast, but must not be."""
+        return self.params.weights.w3 > 1 and not self.params.lone
 
     def cost(self, cover: Cover) -> float:
         """C′ of Bickson et al. (2010), Eq. 1."""
         return self.all_unicast - total_cover_gain(self.demand, cover)
 
+    def map(self, cover: Cover) -> ChannelMap:
+        """The map of a cover, with unicast to all whom its channels do not serve."""
+        rows = np.repeat(np.arange(self.demand.size), np.diff(cover.starts))
+        members = map_pairs(*np.nonzero(cover.members.T))
+        channels = cover.members.shape[1]
+        return completed(self.problem, channels, map_pairs(rows, cover.channels), members)
+
     def unicast_fraction(self, cover: Cover) -> float:
-        """Share of the messages sent that go by unicast."""
-        multicast, unicast = messages_sent(self.demand, cover)
-        sent = unicast + multicast
-        return unicast / sent if sent > 0 else 0.0
+        """Share of the messages sent that go by unicast and count."""
+        rows, _ = unserved_pairs(self.demand, cover)
+        unicast = self.demand.rate[rows]
+        sent = self.beside + unicast.sum() + np.dot(self.demand.rate, np.diff(cover.starts))
+        return float(unicast[self.counted[rows]].sum() / sent) if sent > 0 else 0.0
+
+    @property
+    def beside(self) -> float:
+        """Messages of rows apart, which are sent by unicast beside all that is decided."""
+        return float(self.demand.rate[self.apart].sum())
 
     def priced(self, hard: Bytes, more: float = 0.0) -> Demand:
-        """The demand with unicast dearer by ``more``, and out of the question for hard rows."""
-        price = np.where(self.demand.price > 0, self.demand.price + more, 0.0)
+        """The demand with unicast that counts dearer by ``more``, and impossible for hard rows."""
+        price = self.demand.price + np.where((self.demand.price > 0) & self.counted, more, 0.0)
         forbidding = self.params.channels * (self.demand.w2 + self.demand.w1 * self.demand.users)
         return self.demand.with_price(np.where(hard != 0, price + forbidding, price))
 
@@ -79,12 +105,28 @@ def make_task(problem: InterestProblem, params: KmodesParams) -> Task:
     price = np.full(problem.size, params.weights.unicast)
     price[list(params.off_multicast)] = 0.0
     demand = make_demand(problem, params.weights, price)
-    return Task(problem, params, demand, make_rules(demand, params, channels))
+    several = (problem.audience_sizes >= LEAST) | params.lone
+    counted = several & (problem.messages > 0)
+    apart = ~several & (price <= params.weights.w1 + params.weights.w2)
+    # Where changes are counted, what a row costs on the channels that it has counts too.
+    apart[list(params.pinned)] = False
+    apart &= params.start is None
+    rules = make_rules(demand, params, channels, counted)
+    return Task(problem, params, without_audiences(demand, apart), rules, counted, apart)
 
 
-def make_rules(demand: Demand, params: KmodesParams, channels: int) -> CoverRules:
+def without_audiences(demand: Demand, apart: Bools) -> Demand:
+    """The demand in which nobody wants the rows apart."""
+    if not apart.any():
+        return demand
+    rows = np.repeat(np.arange(demand.size, dtype=np.int32), demand.audience_sizes)
+    kept = ~apart[rows]
+    return demand.with_audiences(rows[kept], demand.audience[kept])
+
+
+def make_rules(demand: Demand, params: KmodesParams, channels: int, counted: Bools) -> CoverRules:
     rules = no_rules(demand, channels)
-    hard = np.full(demand.size, params.multicast_only, dtype=np.uint8)
+    hard = (counted & params.multicast_only).astype(np.uint8)
     hard[list(params.pinned)] = 1
     if params.start is not None:
         rules = rules.with_start(from_map(params.start, demand.size, demand.users, channels))

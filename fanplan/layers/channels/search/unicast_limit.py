@@ -99,8 +99,8 @@ def searched_at_price(task: Task, solver: Solver) -> AtPrice:
 
 def released(task: Task, solver: Solver) -> list[Cover]:
     """Covers from multicast alone, if that is found: at falling prices rows go back to unicast."""
-    hard = np.where(task.demand.price > 0, 1, 0).astype(np.uint8)
     rules = task.rules._replace(change=0.0)
+    hard = rules.hard | ((task.demand.price > 0) & task.counted).astype(np.uint8)
     alone = solver.solve(task.priced(hard), task.demand, rules._replace(hard=hard), deep=0)
     if alone is None:
         return []
@@ -121,19 +121,29 @@ def filled_up(task: Task, covers: list[Cover], stop: Stop) -> Iterator[Cover]:
     for cover in kept[:FILLED]:
         if stop(task.cost(kept[0])):
             break
-        yield fill_up(task.priced(rules.hard), cover, rules, limit, task.params.passes)
+        allowed = Allowed(limit * (1 - SURE), task.beside)
+        yield fill_up(task.priced(rules.hard), cover, rules, allowed, task.params.passes)
 
 
-def fill_up(demand: Demand, cover: Cover, rules: CoverRules, limit: float, passes: int) -> Cover:
-    """The cover with as much more unicast as pays and the limit allows, and the rest improved.
+class Allowed(NamedTuple):
+    """The most unicast, as a share of what is sent, ``beside`` messages that do not count."""
+
+    limit: float
+    beside: float = 0.0
+
+
+def fill_up(
+    demand: Demand, cover: Cover, rules: CoverRules, allowed: Allowed, passes: int
+) -> Cover:
+    """The cover with as much more unicast as pays and is allowed, and the rest improved.
 
     The cost never rises at the demand's prices. O(audiences × channels per row × steps).
     """
     if demand.size * cover.members.shape[1] > MOST_CELLS:
         return cover
-    cover = filled_by_savings(demand, cover, rules, limit)
+    cover = filled_by_savings(demand, cover, rules, allowed)
     return filled_by_savings(
-        demand, improve_carried(demand, cover, rules, limit, passes), rules, limit
+        demand, improve_carried(demand, cover, rules, allowed, passes), rules, allowed
     )
 
 
@@ -148,13 +158,13 @@ class Filling(NamedTuple):
     """What a message on each channel costs."""
     traffic: Floats
     sent: Floats
-    """Messages sent by ``MULTICAST`` and by ``UNICAST``."""
+    """Messages sent by ``MULTICAST``, or beside, and by ``UNICAST``."""
     limit: float
 
 
-def filled_by_savings(demand: Demand, cover: Cover, rules: CoverRules, limit: float) -> Cover:
+def filled_by_savings(demand: Demand, cover: Cover, rules: CoverRules, allowed: Allowed) -> Cover:
     """Rows and users leave channels in the order of what that saves per unicast message."""
-    state = filling(demand, cover, limit)
+    state = filling(demand, cover, allowed)
     least = float(state.costs.max(initial=0.0))
     for _ in range(STEPS):
         rows_leave(demand, rules.hard, state, least)
@@ -165,19 +175,19 @@ def filled_by_savings(demand: Demand, cover: Cover, rules: CoverRules, limit: fl
     return cover_of_table(state.members, state.on)
 
 
-def filling(demand: Demand, cover: Cover, limit: float) -> Filling:
+def filling(demand: Demand, cover: Cover, allowed: Allowed) -> Filling:
     return Filling(
         cover.members.copy(),
         table_of_cover(cover),
         channel_costs(demand, cover.members),
         channel_traffic(demand, cover),
-        np.array(messages_sent(demand, cover)),
-        limit * (1 - SURE),
+        messages_sent(demand, cover) + np.array([allowed.beside, 0.0]),
+        allowed.limit,
     )
 
 
 def improve_carried(
-    demand: Demand, cover: Cover, rules: CoverRules, limit: float, passes: int
+    demand: Demand, cover: Cover, rules: CoverRules, allowed: Allowed, passes: int
 ) -> Cover:
     """Improve the cover as if all that channels carry had to stay there; kept if within the limit.
 
@@ -189,7 +199,8 @@ def improve_carried(
     hard = np.ones(demand.size, dtype=np.uint8)
     after = improve_cover(rest, cover, rules._replace(hard=hard), passes)
     multicast, unicast = messages_sent(demand, after)
-    return after if unicast <= limit * (1 - SURE) * (multicast + unicast) else cover
+    sent = allowed.beside + multicast + unicast
+    return after if unicast <= allowed.limit * sent else cover
 
 
 @compiled

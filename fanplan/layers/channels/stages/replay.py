@@ -112,7 +112,7 @@ def replay_ledger(
     default = wants.filter(F.col("flow").startswith(UNPLANNED)).select("flow", "subscriber")
     asked = default.select("flow", F.lit(True).alias("unplanned")).distinct()
     flows = interest.named(traffic).join(asked, on="flow", how="left")
-    columns = ("flow", "messages", "bytes", F.lit(False).alias("direct"), "unplanned")
+    columns = ("flow", "messages", "bytes", "unplanned")
     served = replace(plan, unicast=plan.unicast.unionByName(default))
     return measured_ledger(flows.select(*columns), wants, served)
 
@@ -120,8 +120,8 @@ def replay_ledger(
 def measured_ledger(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> DataFrame:
     """One row: the ledger of flows and of wants (flow, subscriber, messages).
 
-    Flows have flow, messages, bytes, whether their unicast is direct (of ``sent_unicast`` that is
-    ``direct``) and whether the plan lacks them. What is wanted of a flow that is null is missed.
+    Flows have flow, messages, bytes and whether the plan lacks them. What is wanted of a flow that
+    is null is missed.
     """
     served = F.coalesce("served", F.lit(False))
     arrived = with_service(wants, plan).agg(
@@ -134,7 +134,6 @@ def measured_ledger(flows: DataFrame, wants: DataFrame, plan: PlanTables) -> Dat
     sent = ways_of_sending(plan, flows).agg(
         sum_or_zero(F.when(~F.col("unicast"), F.col("messages"))).alias("sent_multicast"),
         sum_or_zero(F.when(F.col("unicast"), received)).alias("sent_unicast"),
-        sum_or_zero(F.when(F.col("unicast") & F.col("direct"), received)).alias("direct"),
         sum_or_zero(received).alias("received"),
         sum_or_zero(F.col("bytes") * sends).alias("sent_bytes"),
         sum_or_zero(F.col("bytes") * F.col("copies")).alias("received_bytes"),
@@ -175,7 +174,7 @@ def replay_plan(
             dataset_interest(spark, dataset, manifest, plan),
             read_tables(spark, plan),
         )
-        row = rows.drop("direct").first()
+        row = rows.first()
         told.rows(int(row["publications"]))  # type: ignore[index]
     measured = row.asDict()  # type: ignore[union-attr]
     return Replayed(

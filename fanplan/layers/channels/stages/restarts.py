@@ -29,6 +29,7 @@ from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, Watch, never
 from fanplan.data.interest import Rows, load_interest
 from fanplan.data.tasks import PAYLOAD, run_tasks
 from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.lone import kept_by, tidied
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection, map_pairs
 from fanplan.layers.channels.method_params import (
     MethodParams,
@@ -127,6 +128,7 @@ def restart(item: dict[str, Any]) -> dict[str, Any]:
         map = planner(problem, job.params, item["seed"], stop)
     except FanplanError as error:
         return {PAYLOAD: taken_apart(error)}
+    map = tidied(problem, map, kept_by(job.params))
     save_map(map, folder / f"{item['number']}.npz")
     return {"cost": cost(analytic_ledger(problem, map), job.params.weights)}
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,6 +21,7 @@ from fanplan.core.stop import Stop, never
 from fanplan.data.contracts import CLASSES
 from fanplan.data.ingest.store import escaped
 from fanplan.data.reader import read_manifest, read_stage
+from fanplan.layers.channels.lone import LEAST
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.free.search import (
     MOST_ROWS,
@@ -82,6 +84,8 @@ def plan_on_spark(
     members = find_members(
         classes, setting, totals, params, seed, work, stop, progress, max(1, most)
     )
+    # Rows are assigned anew, so that nothing goes to a channel that is closed here.
+    members = members * (members.sum(axis=0, dtype=np.int64) >= LEAST).astype(np.uint8)
     with progress.stage("assign all") as told:
         table = assign_on_spark(classes, setting, members, params.multiple, work)
         told.rows(totals.rows)

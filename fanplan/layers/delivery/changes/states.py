@@ -21,10 +21,12 @@ from fanplan.layers.channels.check.evidence import Decisions
 from fanplan.layers.delivery.changes.world import (
     BrokerWorld,
     DeliveryWorld,
+    Senders,
     Sites,
     broker_ledger,
     problem_on,
     state_sites,
+    unicast_beyond,
 )
 from fanplan.layers.delivery.check.check import priced_parts
 from fanplan.layers.delivery.problem import DeliveryProblem
@@ -123,7 +125,7 @@ class DeliveryStanding:
         self.channels = ChannelStanding(world.channels, changes)
         self.brokers = BrokersStanding(world.brokers, limits) if world.brokers else None
         self.least = least_reached(world.channels)
-        self._problem: tuple[Sites, Shape, DeliveryProblem] | None = None
+        self._problem: tuple[Sites, bool, Shape, DeliveryProblem] | None = None
 
     def do(self, channels: Longs, overlay: list[Row], groups: list[Row]) -> None:
         """Carry out a step: changes of channels by their numbers, others as rows."""
@@ -186,27 +188,44 @@ class DeliveryStanding:
     def parts(self, far: dict[str, float]) -> dict[str, float]:
         """The parts of the cost, with the ledger of brokers.
 
-        A flow that is on a channel already, but still goes past the brokers, counts as both.
+        A flow that is on a channel already, but still goes past the brokers, counts as both. Where
+        it is not known who sends, all that goes past brokers is taken to go to other domains.
         """
         truth, decisions = self.world.channels.truth, self.channels.decisions()
         counted = count_ledger(truth, decisions, find_service(truth, decisions))
         direct = self.channels.direct()
         past = float(truth.messages[direct] @ np.diff(decisions.unicast.starts)[direct])
+        past = far.get("past", past)
         return priced_parts(self.prices, counted, past, far, float(truth.messages.sum()))
 
     def far(self, decisions: Decisions, direct: Longs) -> dict[str, float]:
-        """The ledger of brokers; none without them."""
+        """The ledger of brokers, and messages past them to other domains; none without them."""
         plans = self.world.brokers
         if self.brokers is None or plans is None or plans.senders is None:
             return {}
+        problem = self.problem(self.brokers, plans, plans.senders, decisions)
+        ledger = broker_ledger(problem, decisions, direct, self.brokers.groups_used())
+        past = unicast_beyond(problem, self.channels.decisions(), direct)
+        return ledger | {"entries": float(len(self.brokers.setting.entries)), "past": past}
+
+    def problem(
+        self, brokers: BrokersStanding, plans: BrokerWorld, senders: Senders, decisions: Decisions
+    ) -> DeliveryProblem:
+        """Where brokers and clients stand; made anew only when that changes."""
         domains = self.world.channels.domains
         sites = state_sites(plans, {domains[c] for c in np.unique(decisions.channels.right)})
-        if self._problem is None or self._problem[:2] != (sites, self.brokers.shape):
-            truth, shape = self.world.channels.truth, self.brokers.shape
-            problem = problem_on(shape, sites, truth, plans.senders)
-            self._problem = sites, shape.copy(), problem
-        ledger = broker_ledger(self._problem[2], decisions, direct, self.brokers.groups_used())
-        return ledger | {"entries": float(len(self.brokers.setting.entries))}
+        homes = self.homes(plans)
+        if self._problem is None or self._problem[:3] != (sites, homes, brokers.shape):
+            truth = self.world.channels.truth
+            problem = problem_on(brokers.shape, sites, truth, senders, homes)
+            self._problem = sites, homes, brokers.shape.copy(), problem
+        return self._problem[3]
+
+    def homes(self, plans: BrokerWorld) -> bool:
+        """Whether only home brokers send to one alone; on the way they do if by either plan."""
+        done = self.channels.done
+        ends = plans.homes if done in (0.0, 1.0) else (any(plans.homes),) * 2
+        return ends[int(done)]
 
 
 def spaceless(figures: dict[str, float]) -> dict[str, float]:

@@ -22,7 +22,7 @@ from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.problem import DeliveryProblem, expanded
 from fanplan.layers.delivery.read import ChannelReach, domains_of
 from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.delivery.recount import recounted_routes
+from fanplan.layers.delivery.recount import recounted_routes, sent_beyond
 from fanplan.layers.groups.changes import Group, GroupWorld
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.problem.build import exact_groups
@@ -61,6 +61,7 @@ class BrokerWorld:
     """Brokers of both plans with their trees, clients and groups, under running numbers.
 
     ``sites`` has the domains of brokers by each plan. ``senders`` are known with a dataset only.
+    ``homes``: whether by each plan only home brokers send to one subscriber alone.
     """
 
     old: Shape
@@ -69,6 +70,7 @@ class BrokerWorld:
     groups: GroupWorld
     sites: tuple[Sites, Sites]
     senders: Senders | None
+    homes: tuple[bool, bool]
 
     def domains(self, subscriber: str) -> tuple[str | None, str | None]:
         """The domain of a subscriber by each plan; None where it is not known to have one."""
@@ -99,8 +101,9 @@ def delivery_world(old: StoredPlan, new: StoredPlan, dataset: Path | None) -> De
     known = dataset_sites(new, dataset) if dataset else {}
     sites = sites_in(old, before, known), sites_in(new, after, known)
     senders = read_senders(dataset, channels.truth) if dataset else None
+    homes = old.section(DeliveryRecord).homes, new.section(DeliveryRecord).homes
     brokers = BrokerWorld(
-        before, renumbered(after, running), running, GroupWorld.of(old, new), sites, senders
+        before, renumbered(after, running), running, GroupWorld.of(old, new), sites, senders, homes
     )
     return DeliveryWorld(channels, brokers, movers(brokers, channels.truth.subscribers))
 
@@ -171,7 +174,7 @@ def read_senders(dataset: Path, truth: ChannelTruth) -> Senders:
 
 
 def problem_on(
-    shape: Shape, sites: Sites, truth: ChannelTruth, senders: Senders
+    shape: Shape, sites: Sites, truth: ChannelTruth, senders: Senders, homes: bool
 ) -> DeliveryProblem:
     """The delivery problem by flows where brokers and clients stand; who has no broker is out."""
     names = pa.array(sorted(shape.brokers), pa.string())
@@ -194,6 +197,7 @@ def problem_on(
         row=row.astype(np.int32),
         tree=trees.of(broker.astype(np.int32)),
         messages=messages,
+        homes=homes,
     )
 
 
@@ -231,6 +235,13 @@ def interest_of_flows(truth: ChannelTruth, home: Ints, messages: Floats) -> Inte
         source=truth.manifest.key,
         rows="flow",
     )
+
+
+def unicast_beyond(problem: DeliveryProblem, decisions: Decisions, direct: Longs) -> float:
+    """Messages of direct flows that go past brokers to somebody in another domain."""
+    flow, person = decisions.unicast.sides()
+    past = np.isin(flow, direct)
+    return float(sent_beyond(problem, flow[past], person[past]).sum())
 
 
 def broker_ledger(

@@ -16,6 +16,7 @@ from fanplan.core.prices import LedgerPrices
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.record import DeliveryRecord
+from fanplan.layers.delivery.recount import reached_by_channels, sent_beyond
 from fanplan.layers.groups.read import read_groups
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
@@ -72,9 +73,9 @@ def check_delivery_limits(plan: StoredPlan, stored: StoredDelivery, findings: Fi
             "entries: too many", 1, [f"{entries} are more than {record.params.most_entries}"]
         )
     limit = record.params.unicast_limit
-    if limit is not None and record.unicast_fraction > limit * (1 + TOLERANCE):
-        what = f"{record.unicast_fraction} of what is sent is more than {limit}"
-        findings.violate("unicast: too much", 1, [what])
+    if limit is not None and record.unicast_counted > limit * (1 + TOLERANCE):
+        what = f"{record.unicast_counted} of what is sent is more than {limit}"
+        findings.violate("unicast: too much that several want", 1, [what])
     if stored.direct.any() and not record.params.direct:
         findings.violate("direct_classes: not allowed", int(stored.direct.sum()), [])
 
@@ -93,6 +94,7 @@ def check_delivery_costs(plan: StoredPlan, stored: StoredDelivery, findings: Fin
         "classes": stored.problem.interest.size,
         "direct": stored.direct.sum(),
         "unicast_fraction": ledger["sent_unicast"] / sent if sent else 0.0,
+        "unicast_counted": counted_unicast(stored) / sent if sent else 0.0,
     }
     for name, value in figures.items():
         stated = getattr(record, name)
@@ -116,9 +118,11 @@ def check_delivery_costs(plan: StoredPlan, stored: StoredDelivery, findings: Fin
 
 def cost_parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
     """What each part of the ledger costs."""
-    interest = stored.problem.interest
+    problem, interest = stored.problem, stored.problem.interest
     far = plan.section(GroupsRecord).ledger if plan.has(GroupsRecord) else {}
-    direct = float(interest.messages @ (interest.audience_sizes * stored.direct))
+    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    past = stored.direct[row]
+    direct = float(sent_beyond(problem, row[past], interest.audience[past]).sum())
     total = float(interest.messages.sum())
     return priced_parts(
         plan.section(DeliveryRecord).params.prices,
@@ -127,6 +131,19 @@ def cost_parts(plan: StoredPlan, stored: StoredDelivery) -> dict[str, float]:
         far,
         total,
     )
+
+
+def counted_unicast(stored: StoredDelivery) -> float:
+    """Messages by unicast to somebody in whose domain others want them too."""
+    problem, interest = stored.problem, stored.problem.interest
+    row = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    domain = problem.domain[problem.home[interest.audience]].astype(np.int64)
+    key = row * (problem.domains + 1) + domain + 1
+    _, at, times = np.unique(key, return_inverse=True, return_counts=True)
+    channels = len(stored.domain)
+    served = reached_by_channels(problem, stored.assigned, stored.members, channels)
+    alone = np.asarray(served[row, interest.audience]).ravel() == 0
+    return float(interest.messages[row[alone & (domain >= 0) & (times[at] > 1)]].sum())
 
 
 def priced_parts(
@@ -138,7 +155,7 @@ def priced_parts(
 ) -> dict[str, float]:
     """The parts of the cost: ``near`` is the ledger of channels, ``far`` that of brokers, if any.
 
-    Of what is sent by unicast, ``direct`` passes no broker; ``messages`` enter.
+    Of what is sent by unicast, ``direct`` goes past brokers to another domain; ``messages`` enter.
     """
     received = near["received_wanted"] + near["received_unwanted"] - near["sent_unicast"]
     lone = prices.sent + prices.received

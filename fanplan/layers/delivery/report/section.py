@@ -19,6 +19,7 @@ from fanplan.layers.delivery.report.ways import (
     TrafficWays,
     count_ways,
 )
+from fanplan.layers.delivery.steps import SITES
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.page.bars import Stack, stacked
 from fanplan.page.content import Listing, Picture, Section
@@ -29,7 +30,7 @@ from fanplan.plan.stored import StoredPlan
 
 LEAD = (
     "How every message reaches everybody who wants it. To people: on a multicast channel of their "
-    "site, or alone, by a last hop from their broker or directly from where it enters. Between "
+    "site, or alone, by a last hop from a broker of their site or directly from another. Between "
     "brokers: matched once where it enters if it is in a group, else at every broker on its way."
 )
 
@@ -45,6 +46,7 @@ TOGETHER, MARKED = "all together", "marking"
 
 SYSTEMS = {
     "planned tree": "content routing on the planned tree",
+    SITES: "one broker for each site",
     "channels": "with multicast channels",
     "layer by layer": "layers planned one by one",
     TOGETHER: "layers planned together",
@@ -55,6 +57,7 @@ SYSTEMS = {
 GAINS = {
     "content routing on a random tree": "routing on interest",
     "planned tree": "the planned tree",
+    SITES: "one broker for each site",
     "channels": "multicast channels",
     "unicast": "sending on interest",
     TOGETHER: "planning all together",
@@ -135,6 +138,7 @@ def delivery_facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
         ("audience classes", record.classes),
         ("of these sent directly", record.direct),
         ("messages sent to one alone", percent(record.unicast_fraction)),
+        ("of all, those that others on the site want too", percent(record.unicast_counted)),
         *fixed,
     ]
 
@@ -146,7 +150,9 @@ def least_words(record: DeliveryRecord) -> str:
 
 def limit(record: DeliveryRecord) -> str:
     share = record.params.unicast_limit
-    told = "any amount" if share is None else f"up to {percent(share)} of messages"
+    told = "any amount"
+    if share is not None:
+        told = f"up to {percent(share)} of messages, of those that several on a site want"
     return told if record.params.direct else f"{told}, none directly"
 
 

@@ -14,7 +14,7 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.legs import by_last_hops
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
-from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes
+from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes, sent_beyond
 from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.bound import Passages
@@ -38,8 +38,9 @@ EVERYWHERE = "everywhere"
 class TrafficWays:
     """Every (audience class, subscriber) pair with its way, and every parcel with its own.
 
-    Pair i is subscriber ``person[i]`` of class ``row[i]``. A parcel is the part of a class that
-    enters at one broker.
+    Pair i is subscriber ``person[i]`` of class ``row[i]``, who gets ``deliveries[i]`` messages that
+    way; one may be there twice, with what comes from its own site and what comes directly from
+    others. A parcel is the part of a class that enters at one broker.
     """
 
     stored: StoredDelivery
@@ -47,6 +48,7 @@ class TrafficWays:
     row: Longs
     person: Longs
     to_person: Longs
+    deliveries: Floats
     routes: Routes
     between: Longs
 
@@ -61,11 +63,6 @@ class TrafficWays:
         """The domain of each subscriber, as a position in ``names``."""
         problem = self.stored.problem
         return self.placed(problem.domain[problem.home])
-
-    @cached_property
-    def deliveries(self) -> Floats:
-        """Messages of each pair: a message counts once for each subscriber who wants it."""
-        return self.stored.problem.interest.messages[self.row]
 
     def placed(self, domain: Ints) -> Longs:
         return np.where(domain < 0, len(self.names) - 1, domain).astype(np.int64)
@@ -110,12 +107,17 @@ def count_ways(plan: StoredPlan, dataset: Path) -> TrafficWays:
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)
     served = np.asarray(reached_by_channels(*given)[row, interest.audience]).ravel() > 0
     routes = recounted_routes(*given, stored.direct)
+    person, past = interest.audience.astype(np.int64), np.flatnonzero(stored.direct[row])
+    far = sent_beyond(problem, row[past], person[past])
+    here = interest.messages[row]
+    here[past] -= far
     return TrafficWays(
         stored=stored,
         channels=channels,
-        row=row,
-        person=interest.audience.astype(np.int64),
-        to_person=np.select((served, stored.direct[row]), (CHANNEL, DIRECT), HOP),
+        row=np.append(row, row[past]),
+        person=np.append(person, person[past]),
+        to_person=np.append(np.where(served, CHANNEL, HOP), np.full(len(past), DIRECT)),
+        deliveries=np.append(here, far),
         routes=routes,
         between=between(stored, routes, groups),
     )

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.layers.channels.lone import LEAST
 from fanplan.layers.groups.problem.subtrees import Room, collect_ways, does_more
+
+LONELY = 1e6
+"""A message to a channel with fewer than two members costs so many times one to a subscriber alone:
+no class chooses it, and sums stay finite."""
 
 
 class Rates(NamedTuple):
-    """Prices. ``direct`` is infinite where it is not allowed, ``group`` 0 where there are none."""
+    """Prices. ``direct`` is infinite where it is not allowed, ``group`` 0 where there are none.
+
+    ``limited`` is what a message by unicast costs more that a channel could carry.
+    """
 
     received: float
     sent: float
     unicast: float
+    limited: float
     direct: float
     forwarded: float
     matched: float
@@ -26,7 +37,8 @@ class Rates(NamedTuple):
 class DeliveryNetwork(NamedTuple):
     """Trees, domains and gateways; ``depth`` counts links from the root of a tree to a broker.
 
-    The channels of domain z are ``first[z]:first[z + 1]``.
+    The channels of domain z are ``first[z]:first[z + 1]``. With ``homes`` whom channels leave out
+    needs its home broker; without, any broker of its domain will do.
     """
 
     root: Ints
@@ -36,6 +48,7 @@ class DeliveryNetwork(NamedTuple):
     gateways: Ints
     depth: Ints
     first: Longs
+    homes: bool
 
 
 class Wishes(NamedTuple):
@@ -43,12 +56,14 @@ class Wishes(NamedTuple):
 
     Class c has the segments ``starts[c]:starts[c + 1]`` and the parcels
     ``parcels[c]:parcels[c + 1]``, in all ``total[c]`` messages. Segment k has the runs
-    ``runs[k]:runs[k + 1]``. Run r is of subscribers at ``broker[r]``, ``people`` from
-    ``bounds[r]`` to ``bounds[r + 1]``.
+    ``runs[k]:runs[k + 1]``, and is ``shared`` if a channel could serve it. Run r is of subscribers
+    at ``broker[r]``, ``people`` from ``bounds[r]`` to ``bounds[r + 1]``. Directly ``beyond[c]``
+    messages of a class would go to other domains.
     """
 
     starts: Longs
     domain: Ints
+    shared: Bools
     runs: Longs
     broker: Ints
     bounds: Longs
@@ -57,6 +72,7 @@ class Wishes(NamedTuple):
     tree: Ints
     messages: Floats
     total: Floats
+    beyond: Floats
 
 
 class Carriage(NamedTuple):
@@ -125,9 +141,21 @@ def class_price(p: Pricing, c: int) -> float:
 @compiled
 def direct_price(p: Pricing, c: int) -> float:
     """What a class costs past the brokers."""
-    wishes = p.wishes
-    first, last = wishes.runs[wishes.starts[c]], wishes.runs[wishes.starts[c + 1]]
-    result: float = p.rates.direct * wishes.total[c] * (wishes.bounds[last] - wishes.bounds[first])
+    wishes, rates = p.wishes, p.rates
+    if np.isinf(rates.direct):
+        return np.inf
+    price = 0.0
+    for k in range(wishes.starts[c], wishes.starts[c + 1]):
+        people = wishes.bounds[wishes.runs[k + 1]] - wishes.bounds[wishes.runs[k]]
+        price += lone_price(p, k) * people
+    result: float = price * wishes.total[c] + (rates.direct - rates.unicast) * wishes.beyond[c]
+    return result
+
+
+@compiled
+def lone_price(p: Pricing, segment: int) -> float:
+    """What a message to one subscriber of a segment costs."""
+    result: float = p.rates.unicast + p.rates.limited * p.wishes.shared[segment]
     return result
 
 
@@ -148,7 +176,7 @@ def all_but(p: Pricing, c: int, segment: int) -> tuple[float, int, int]:
             continue
         before = size
         size, alone = gather_ends(p, k, state.sets[k], size)
-        price += near(p, state.sets[k], alone)
+        price += near(p, k, state.sets[k], alone)
         if size == before:
             desk.closed[closed] = wishes.domain[k]
             closed += 1
@@ -174,25 +202,28 @@ def through(p: Pricing, c: int, size: int, closed: int) -> float:
 
 
 @compiled
-def near(p: Pricing, channels: Ints, alone: int) -> float:
+def near(p: Pricing, segment: int, channels: Ints, alone: int) -> float:
     """What a message costs in one domain: its channels, and the last hop for the others."""
-    price = p.rates.unicast * alone
+    price = lone_price(p, segment) * alone
     for j in channels:
         if j == NONE:
             break
         price += p.rates.sent + p.rates.received * p.sizes[j]
+        if p.sizes[j] < LEAST:
+            price += LONELY * p.rates.unicast
     return price
 
 
 @compiled
 def gather_ends(p: Pricing, segment: int, channels: Ints, size: int) -> tuple[int, int]:
-    """Append the home brokers of whom channels do not reach; and how many these are."""
+    """Append the home brokers that whom channels do not reach need; and how many these are."""
     wishes, alone = p.wishes, 0
+    needed = p.network.homes or wishes.domain[segment] < 0
     for r in range(wishes.runs[segment], wishes.runs[segment + 1]):
         before = alone
         for at in range(wishes.bounds[r], wishes.bounds[r + 1]):
             alone += not on_a_channel(p.state.members, channels, wishes.people[at])
-        if alone > before:
+        if needed and alone > before:
             p.desk.ends[size] = wishes.broker[r]
             size += 1
     return size, alone

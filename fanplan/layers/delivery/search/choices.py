@@ -17,6 +17,7 @@ import numpy as np
 
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.layers.channels.lone import LEAST
 from fanplan.layers.delivery.search.carry import (
     Carriage,
     Pricing,
@@ -25,6 +26,7 @@ from fanplan.layers.delivery.search.carry import (
     class_price,
     direct_price,
     gather_ends,
+    lone_price,
     near,
     on_a_channel,
     routed_price,
@@ -93,11 +95,11 @@ def choose_option(p: Pricing, c: int, segment: int, best: float) -> float:
                 alone = max(lone - hits[j - few + 1], 0)
             elif kind == 2:
                 alone = lone
-            if least + total * near(p, option, alone) >= best * LESS:
+            if least + total * near(p, segment, option, alone) >= best * LESS:
                 continue
             ends, alone = gather_ends(p, segment, option, size)
             p.desk.closed[closed] = wishes.domain[segment]
-            price = rest + total * near(p, option, alone)
+            price = rest + total * near(p, segment, option, alone)
             price += through(p, c, ends, closed + (ends == size))
             if price < best * LESS:
                 best = price
@@ -154,7 +156,7 @@ def regroup(p: Pricing, homes: Homes) -> None:
         segments = on[starts[j] : starts[j + 1]]
         runs, rate = runs_on(wishes, segments, row, len(p.network.domain))
         first = 0
-        changed = False
+        changed = idle_leave(p, homes, j, runs)
         while first < len(runs):
             broker, last = wishes.broker[runs[first, 0]], first
             while last < len(runs) and wishes.broker[runs[last, 0]] == broker:
@@ -166,6 +168,21 @@ def regroup(p: Pricing, homes: Homes) -> None:
         if changed:
             for k in segments:
                 p.state.price[row[k]] = class_price(p, row[k])
+
+
+@compiled
+def idle_leave(p: Pricing, homes: Homes, channel: int, runs: Longs) -> bool:
+    """Have those leave who want nothing that is on a channel; whether any did."""
+    members, want, left = p.state.members[channel], homes.want, False
+    want[:] = 0.0
+    for r, _ in runs:
+        for h in p.wishes.people[p.wishes.bounds[r] : p.wishes.bounds[r + 1]]:
+            want[h] = 1.0
+    for h in range(len(members)):
+        if members[h] and want[h] == 0.0 and p.sizes[channel] > LEAST:
+            members[h], left = False, True
+            p.sizes[channel] -= 1
+    return left
 
 
 @compiled
@@ -225,12 +242,12 @@ def join_or_leave(
     turns = np.empty(len(runs), np.int64)
     order = own[np.argsort(-sign * want[own], kind="mergesort")]
     rank[order] = np.arange(len(order))
-    gain = sign * (p.rates.unicast * want[order] - p.rates.received * rate)
+    gain = sign * (want[order] - p.rates.received * rate)
     # First what brokers could save at most, which is quickly told; most attempts end here.
     hoped = gain.copy()
     for i in range(len(runs)):
         r, k = runs[i]
-        turns[i] = turning(wishes, p.state, r, k, channel, joining, rank)
+        turns[i] = turning(p, r, k, channel, joining, rank)
         if joining and turns[i] != NONE:
             hoped[turns[i]] += most_broker_saving(p, row[k], wishes.broker[r])
     if np.cumsum(hoped).max() <= 1e-9 * rate:
@@ -240,7 +257,11 @@ def join_or_leave(
         if turns[i] != NONE:
             gain[turns[i]] += sign * saving(p, row[k], k, wishes.broker[r])
     total = np.cumsum(gain)
-    best = np.argmax(total)
+    # Two stay, or classes leave the channel altogether.
+    most = len(total) if joining else max(min(len(total), p.sizes[channel] - LEAST), 0)
+    if most == 0:
+        return False
+    best = np.argmax(total[:most])
     if total[best] <= 1e-9 * rate:
         return False
     for h in order[: best + 1]:
@@ -251,12 +272,12 @@ def join_or_leave(
 
 @compiled
 def add_wants(p: Pricing, homes: Homes, channel: int, joining: bool, runs: Longs) -> None:
-    """Add what each subscriber who may join or leave gets by no other channel."""
+    """Add what unicast of what each who may join or leave gets by no other channel costs."""
     wishes, members = p.wishes, p.state.members
     for r, k in runs:
         for h in wishes.people[wishes.bounds[r] : wishes.bounds[r + 1]]:
             if members[channel, h] != joining and depends(members, p.state.sets[k], channel, h):
-                homes.want[h] += wishes.total[homes.row[k]]
+                homes.want[h] += lone_price(p, k) * wishes.total[homes.row[k]]
 
 
 @compiled
@@ -271,20 +292,15 @@ def depends(members: Bools, channels: Ints, channel: int, subscriber: int) -> bo
 
 
 @compiled
-def turning(
-    wishes: Wishes,
-    state: Carriage,
-    run: int,
-    segment: int,
-    channel: int,
-    joining: bool,
-    rank: Longs,
-) -> int:
+def turning(p: Pricing, run: int, segment: int, channel: int, joining: bool, rank: Longs) -> int:
     """Who makes the difference whether a run needs its broker, by rank; NONE: nobody does.
 
     Of those who join it is the last that still needs the last hop, of those who leave the first.
     """
-    found, members, channels = NONE, state.members, state.sets[segment]
+    if not p.network.homes:
+        return NONE
+    wishes, found = p.wishes, NONE
+    members, channels = p.state.members, p.state.sets[segment]
     for h in wishes.people[wishes.bounds[run] : wishes.bounds[run + 1]]:
         if not on_a_channel(members, channels, h):
             if not joining:

@@ -9,7 +9,9 @@ import numpy as np
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
+from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import completed
+from fanplan.layers.channels.lone import Kept, renumbered, with_members_once, without_lone
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, MapPairs, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
@@ -103,7 +105,13 @@ def joined_maps(
         domain += [z] * map.channels
         first += map.channels
     map = completed(problem.interest, first, together(assigned), together(members))
-    return map, np.array(domain, np.int32)
+    return in_use(problem.interest, map, np.array(domain, np.int32))
+
+
+def in_use(interest: InterestProblem, map: ChannelMap, domain: Ints) -> tuple[ChannelMap, Ints]:
+    """The channels that two or more share and that carry something, each set of members once."""
+    map = without_lone(interest, with_members_once(interest, map), Kept())
+    return renumbered(map), domain[np.unique(map.assigned.right)]
 
 
 def together(parts: Sequence[tuple[Longs | Ints, Ints]]) -> MapPairs:

@@ -58,8 +58,8 @@ def joint_delivery(
 
 
 def starts_again(problem: DeliveryProblem, params: DeliveryParams) -> bool:
-    """Other starts are for channels, and only where each does not take many searches."""
-    return bool(params.channels and problem.domains and params.unicast_limit is None)
+    """Other starts are for channels that save brokers, where each does not take many searches."""
+    return bool(params.channels and problem.homes and params.unicast_limit is None)
 
 
 def delivery_on_channels(
@@ -126,7 +126,7 @@ def better(one: JudgedDelivery, other: JudgedDelivery, params: DeliveryParams) -
 def keeps(judged: JudgedDelivery, params: DeliveryParams) -> bool:
     """Whether the limit on unicast holds; those on channels and entries always do."""
     limit = params.unicast_limit
-    return limit is None or judged.ledger.unicast_fraction <= limit * (1 + 1e-12)
+    return limit is None or judged.ledger.counted_fraction <= limit * (1 + 1e-12)
 
 
 def without_channels(problem: DeliveryProblem, params: DeliveryParams) -> Delivery:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Ints
+from fanplan.core.arrays import NONE, Floats, Ints
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import map_pairs
@@ -25,7 +25,7 @@ from fanplan.layers.delivery.search.carry import (
     Wishes,
 )
 from fanplan.layers.delivery.search.choices import Homes, assign_classes, regroup
-from fanplan.layers.delivery.search.in_turn import with_groups
+from fanplan.layers.delivery.search.in_turn import in_use, with_groups
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.problem.subtrees import room_for
 from fanplan.network.trees import depths
@@ -98,6 +98,7 @@ class DeliverySearch:
         assigned = map_pairs(row[segment], state.sets[used])
         members = map_pairs(*np.nonzero(state.members))
         map = completed(problem.interest, len(domain), assigned, members)
+        map, domain = in_use(problem.interest, map, domain)
         return with_groups(problem, self.params, map, domain, state.past.copy())
 
 
@@ -119,6 +120,7 @@ def wishes_of(problem: DeliveryProblem) -> Wishes:
     return Wishes(
         starts=segments.starts,
         domain=segments.domain,
+        shared=segments.shared,
         runs=np.searchsorted(segment[order][first], np.arange(len(segments.domain) + 1)),
         broker=home[order][first],
         bounds=np.append(first, len(order)),
@@ -126,8 +128,14 @@ def wishes_of(problem: DeliveryProblem) -> Wishes:
         parcels=np.searchsorted(problem.row[by_class], np.arange(problem.interest.size + 1)),
         tree=problem.tree[by_class],
         messages=problem.messages[by_class],
-        total=np.bincount(problem.row, problem.messages, problem.interest.size).astype(np.float64),
+        total=of_classes(problem, problem.messages),
+        beyond=of_classes(problem, problem.messages * problem.beyond),
     )
+
+
+def of_classes(problem: DeliveryProblem, amount: Floats) -> Floats:
+    """Amounts of parcels, added up by class."""
+    return np.bincount(problem.row, amount, problem.interest.size).astype(np.float64)
 
 
 def delivery_network(problem: DeliveryProblem, domain: Ints) -> DeliveryNetwork:
@@ -136,18 +144,25 @@ def delivery_network(problem: DeliveryProblem, domain: Ints) -> DeliveryNetwork:
     first = np.searchsorted(domain, np.arange(problem.domains + 1))
     deep = np.array([depths(parent) for parent in trees.parent]).reshape(trees.parent.shape)
     return DeliveryNetwork(
-        trees.root, trees.parent, trees.inner, problem.domain, problem.gateways, deep, first
+        trees.root,
+        trees.parent,
+        trees.inner,
+        problem.domain,
+        problem.gateways,
+        deep,
+        first,
+        problem.homes,
     )
 
 
 def rates_of(params: DeliveryParams, shadow: Shadow) -> Rates:
     prices = params.prices
-    direct = prices.direct * prices.unicast + shadow.unicast if params.direct else np.inf
     return Rates(
         received=prices.received,
         sent=prices.sent,
-        unicast=prices.unicast + shadow.unicast,
-        direct=direct,
+        unicast=prices.unicast,
+        limited=shadow.unicast,
+        direct=prices.direct * prices.unicast if params.direct else np.inf,
         forwarded=prices.forwarded,
         matched=prices.matched,
         entry=shadow.shared * (prices.entry + shadow.entry),

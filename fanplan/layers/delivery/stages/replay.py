@@ -160,17 +160,32 @@ class Replaying:
         if self.ways is not None and len(self.ways.lost):
             gone = F.col("channel").isin(self.ways.lost.tolist())
             tables = replace(tables, channel_flows=tables.channel_flows.filter(~gone))
-        known = self.cells.filter(F.col("flow").isNotNull() & (F.col("source") >= 0))
-        past = self.table("direct_classes").withColumn("direct", F.lit(True))
-        ways = known.join(past, on="audience_class", how="left")
-        ways = ways.withColumn("direct", F.coalesce("direct", F.lit(False)))
-        flows = ways.groupBy("flow", "direct").agg(total_of("messages"), total_of("bytes"))
+        flows = self.known().groupBy("flow").agg(total_of("messages"), total_of("bytes"))
         flows = flows.withColumn("unplanned", F.lit(False))
         wants = self.wants().persist()
         row: Any = measured_ledger(flows, wants, tables).first()
         wants.unpersist()
         result: dict[str, float] = row.asDict()
         return result
+
+    def known(self) -> DataFrame:
+        """Messages and bytes of the flows of the plan that enter somewhere, from each source."""
+        return self.cells.filter(F.col("flow").isNotNull() & (F.col("source") >= 0))
+
+    def direct(self) -> float:
+        """Messages that go past brokers to a subscriber in another domain than where they enter."""
+        if self.ways is None:
+            return 0.0
+        past = self.known().join(self.table("direct_classes"), on="audience_class", how="inner")
+        homes = self.clients("subscriber").select(
+            F.col("client").alias("subscriber"), F.col("source").alias("home")
+        )
+        pairs = past.join(self.table("unicast"), on="flow", how="inner").join(
+            homes, on="subscriber", how="inner"
+        )
+        found = pairs.groupBy("source", "home").agg(total_of("messages")).toArrow()
+        source, home, messages = (found[name].to_numpy() for name in found.column_names)
+        return float(messages[self.ways.beyond(source, home)].sum())
 
     def wants(self) -> DataFrame:
         """What each subscriber wants of the plan's flows; no flow where it does not enter."""
@@ -239,7 +254,6 @@ class Replaying:
     ) -> DeliveryLedger:
         """The ledger of channels and unicast, with what brokers do and what was not planned."""
         near, more = dict(near), {name: sum_of(unplanned, name) for name in SUMMED}
-        direct = near.pop("direct")
         for counted in ("publications", "unplanned"):
             near.pop(counted)
         near["sent_unicast"] += more["deliveries"]
@@ -249,13 +263,14 @@ class Replaying:
         near["received_bytes"] += more["bytes"]
         if self.ways is None:
             matched = float(parcels.messages.sum())
-            return DeliveryLedger(Ledger(**near, matched=matched), direct, 0, 0.0)
+            return DeliveryLedger(Ledger(**near, matched=matched), 0.0, 0, 0.0)
         problem = carried(self.ways, parcels, routes_in(unplanned))
         chosen = np.ones(problem.size, bool)
         far = groups_ledger(problem, chosen, self.plan.section(GroupsRecord).params.shortcuts)
         brokers = {"forwarded": float(far.received.sum()), "matched": far.matches}
         ledger = Ledger(**near, **brokers, control_messages=float(far.control))
-        return DeliveryLedger(ledger, direct, len(self.ways.groups.entries.group), far.delay_mean)
+        entries = len(self.ways.groups.entries.group)
+        return DeliveryLedger(ledger, self.direct(), entries, far.delay_mean)
 
     def table(self, name: str) -> DataFrame:
         return self.source.session().read.parquet(stages.escaped(self.plan.path(name)))

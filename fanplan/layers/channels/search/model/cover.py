@@ -13,7 +13,7 @@ import numpy as np
 
 from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.map import ChannelMap, count_overlaps, map_pairs
+from fanplan.layers.channels.map import ChannelMap, count_overlaps
 from fanplan.layers.channels.search.model.assign import (
     BLOCK,
     Offer,
@@ -91,18 +91,6 @@ def from_map(map: ChannelMap, rows: int, users: int, channels: int) -> Cover:
     members = np.zeros((users, channels), dtype=np.uint8)
     members[map.members.right, map.members.left] = 1
     return Cover(members, map.assigned.starts(rows), map.assigned.right.copy())
-
-
-def to_map(demand: Demand, cover: Cover) -> ChannelMap:
-    """The map of a cover: unicast to whoever wants a row and is on none of its channels."""
-    rows = np.repeat(np.arange(demand.size, dtype=np.int32), np.diff(cover.starts))
-    left, right = unserved_pairs(demand, cover)
-    return ChannelMap(
-        cover.members.shape[1],
-        map_pairs(rows, cover.channels),
-        map_pairs(*np.nonzero(cover.members.T)),
-        map_pairs(left, right),
-    )
 
 
 @compiled

@@ -40,11 +40,12 @@ class Flips(NamedTuple):
     traffic: Floats
 
 
-def can_flip(cover: Cover, rules: CoverRules) -> bool:
+def can_flip(demand: Demand, cover: Cover, rules: CoverRules) -> bool:
     """Whether every row must be served by channels, any number of them with any traffic."""
+    must = rules.hard[demand.audience_sizes > 0].all()
     cells = (len(cover.starts) - 1) * cover.members.shape[1]
     free = np.isinf(rules.cap) and rules.change == 0 and rules.width > 1
-    return bool(free and rules.hard.all() and cells <= MOST_CELLS)
+    return bool(free and must and cells <= MOST_CELLS)
 
 
 def flip_members(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
