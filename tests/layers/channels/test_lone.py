@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from datasets import BY_INTEREST, Flow, World, make_problem, plan_dataset, write_dataset
+from fanplan.verbs.save import save_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,6 @@ from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.two_step import SECOND_STEPS
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.verbs.check import check_plan
-from fanplan.verbs.save import save_plan
 
 USERS = 6
 QUICK: dict[str, Any] = {"swaps": 8, "passes": 3}
