@@ -22,7 +22,6 @@ from fanplan.layers.channels.changes.order import (
 )
 from fanplan.layers.channels.changes.world import (
     ChannelWorld,
-    PlanKeys,
     Reaches,
     channel_world,
 )
@@ -125,10 +124,20 @@ class Standing:
         result: Longs = self.keys[self.there]
         return result
 
-    def relation(self, height: int, width: int) -> PlanRelation:
-        now = self.now
-        starts = np.searchsorted(now, np.arange(height + 1) * width)
-        return PlanRelation(starts, (now % max(1, width)).astype(np.int32))
+
+def decisions_of(world: ChannelWorld, carried: Longs, members: Longs, unicast: Longs) -> Decisions:
+    """Keys as a plan's tables are read."""
+
+    def relation(keys: Longs, height: int, width: int) -> PlanRelation:
+        starts = np.searchsorted(keys, np.arange(height + 1) * width)
+        return PlanRelation(starts, (keys % max(1, width)).astype(np.int32))
+
+    flows, channels, users = len(world.truth.names), world.channels, world.users
+    return Decisions(
+        channels=relation(carried, flows, channels),
+        members=relation(members, channels, users),
+        unicast=relation(unicast, flows, users),
+    )
 
 
 class ChannelStanding:
@@ -153,12 +162,8 @@ class ChannelStanding:
             standing.set(self.changes.key[mine], self.added[mine])
 
     def decisions(self) -> Decisions:
-        flows, users = len(self.world.truth.names), len(self.world.truth.subscribers)
-        return Decisions(
-            channels=self.pairs[CARRIED].relation(flows, self.world.channels),
-            members=self.pairs[MEMBERS].relation(self.world.channels, users),
-            unicast=self.pairs[UNICAST].relation(flows, users),
-        )
+        carried, members, unicast = (self.pairs[i].now for i in (CARRIED, MEMBERS, UNICAST))
+        return decisions_of(self.world, carried, members, unicast)
 
     def direct(self) -> Longs:
         """Flows that go past the brokers."""
@@ -213,18 +218,11 @@ def channels_used(decisions: Decisions) -> float:
 
 def least_reached(world: ChannelWorld) -> Longs:
     """How many of the audience of each flow both plans reach."""
-    return np.minimum(*(reached_by(world, plan) for plan in (world.old, world.new)))
-
-
-def reached_by(world: ChannelWorld, plan: PlanKeys) -> Longs:
-    """How many of the audience of each flow a plan reaches."""
-    flows, users = len(world.truth.names), world.users
-    decisions = Decisions(
-        Standing.of(plan.carried, plan.carried).relation(flows, world.channels),
-        Standing.of(plan.members, plan.members).relation(world.channels, users),
-        Standing.of(plan.unicast, plan.unicast).relation(flows, users),
-    )
-    return find_service(world.truth, fed(decisions, plan.direct)).reached
+    reached = []
+    for plan in (world.old, world.new):
+        decisions = decisions_of(world, plan.carried, plan.members, plan.unicast)
+        reached.append(find_service(world.truth, fed(decisions, plan.direct)).reached)
+    return np.minimum(*reached)
 
 
 def figures_of(

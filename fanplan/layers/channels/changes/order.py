@@ -118,7 +118,9 @@ def in_channel_order(world: ChannelWorld, rank: Longs, movers: Longs = NOBODY) -
     ready = np.full(channels, -1, np.int64)
     for touched in (joins // users, carries % channels):
         ready[touched] = rank[touched]
-    arrival = latest(world.new.carried // channels, ready[world.new.carried % channels], world)
+    # A flow has arrived with the last of its new channels; -1 for one that has none.
+    arrival = np.full(len(world.truth.names), -1, np.int64)
+    np.maximum.at(arrival, world.new.carried // channels, ready[world.new.carried % channels])
     # Three times after all channels are ready: unicasts are there, who moves has moved, the rest.
     there, move, last = channels + np.arange(3)
     held = held_flows(world, movers)
@@ -174,13 +176,6 @@ def differing_keys(world: ChannelWorld, relation: int, added: bool) -> Longs:
     """Keys of a relation that only the new plan has, or only the old one."""
     old, new = (getattr(plan, RELATIONS[relation]) for plan in (world.old, world.new))
     return np.setdiff1d(new, old) if added else np.setdiff1d(old, new)
-
-
-def latest(flow: Longs, ready: Longs, world: ChannelWorld) -> Longs:
-    """When each flow has arrived: with the last of its new channels; -1 for one that has none."""
-    arrival = np.full(len(world.truth.names), -1, np.int64)
-    np.maximum.at(arrival, flow, ready)
-    return arrival
 
 
 def costed(changes: ChannelChanges, world: ChannelWorld, weights: Weights) -> ChannelChanges:

@@ -88,8 +88,15 @@ def channel_world(
 
 
 def sent(plan: StoredPlan, truth: ChannelTruth, reach: Reach | None) -> SentByPlan:
-    """The tables of a plan as numbers; without a reach channels reach everywhere."""
-    decisions = decided_by(plan, truth)
+    """The tables of a plan as numbers; a plan with rows given twice is refused.
+
+    Without a reach channels reach everywhere.
+    """
+    findings = Findings()
+    decisions = read_decisions(plan, truth, findings)
+    if findings.violations:
+        what = "; ".join(findings.violations)
+        raise InputError(Problem(str(plan.folder), what, "See what `fanplan check` says of it"))
     if reach is None:
         everywhere = ("",) * plan.section(ChannelsRecord).channels
         return SentByPlan(decisions, everywhere, np.zeros(0, np.int64))
@@ -115,16 +122,6 @@ def world_between(
         known,
         (*before.domains, *(numbers[number] for number in range(kept, channels))),
     )
-
-
-def decided_by(plan: StoredPlan, truth: ChannelTruth) -> Decisions:
-    """The tables of a plan as numbers; a plan with rows given twice is refused."""
-    findings = Findings()
-    found = read_decisions(plan, truth, findings)
-    if findings.violations:
-        what = "; ".join(findings.violations)
-        raise InputError(Problem(str(plan.folder), what, "See what `fanplan check` says of it"))
-    return found
 
 
 def flow_traffic(plan: StoredPlan, seconds: float) -> pa.Table:
@@ -166,15 +163,10 @@ def extended(truth: ChannelTruth, *plans: StoredPlan) -> ChannelTruth:
             names += plan.read(table, ("subscriber",))["subscriber"].cast(pa.string()).chunks
     known = len(truth.subscribers)
     unique = pc.unique(pa.chunked_array(names, pa.string()))
-    return replace(
-        truth,
-        # Those of the dataset keep their numbers; others follow by name.
-        subscribers=pa.concat_arrays([unique[:known], sorted_names(unique[known:])]),
-    )
-
-
-def sorted_names(values: pa.Array) -> pa.Array:
-    return values.take(pc.sort_indices(values))
+    more = unique[known:]
+    # Those of the dataset keep their numbers; others follow by name.
+    by_name = more.take(pc.sort_indices(more))
+    return replace(truth, subscribers=pa.concat_arrays([unique[:known], by_name]))
 
 
 def with_flows(truth: ChannelTruth, flows: pa.Table) -> ChannelTruth:
