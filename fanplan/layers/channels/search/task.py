@@ -129,7 +129,8 @@ def make_rules(demand: Demand, params: KmodesParams, channels: int, counted: Boo
     hard = (counted & params.multicast_only).astype(np.uint8)
     hard[list(params.pinned)] = 1
     if params.start is not None:
-        rules = rules.with_start(from_map(params.start, demand.size, demand.users, channels))
+        start = from_map(params.start, demand.size, demand.users, channels)
+        rules = rules._replace(start=start)
     return rules._replace(
         hard=hard,
         limit=channel_limits(params, demand.users),

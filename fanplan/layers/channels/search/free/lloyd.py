@@ -8,9 +8,9 @@ chosen anew, as in Hartigan's method for k-means (1975), which leaves fewer loca
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs, starts_of
@@ -22,14 +22,13 @@ from fanplan.layers.channels.search.model.assign import (
     Choice,
     Offer,
     assign_rows,
+    in_parts,
     offered,
     total_gain,
     worth_threads,
 )
 from fanplan.layers.channels.search.model.demand import Demand, row_audience, transpose
 
-TASKS = 64
-"""Tasks of the parallel Y-step."""
 LOOK = 3
 """Channels whose exact change is computed for a row: those with the best members as they are."""
 OPERATIONS = 1e9
@@ -77,32 +76,23 @@ def majority(demand: Demand, channel: Ints, channels: int) -> Bytes:
     members = np.zeros((demand.users, channels), dtype=np.uint8)
     carried = channel >= 0
     starts, rows = transpose(starts_of(carried), channel[carried], channels)
-    step = join_in_parallel if worth_threads(demand, members) else join_channels
-    step(demand, starts, rows, members, 0, 1)
+    threads = worth_threads(demand, members)
+    in_parts(partial(join_channels, demand, starts, rows, members), channels, threads)
     return members
 
 
 @compiled
 def join_channels(
-    demand: Demand, starts: Longs, rows: Ints, members: Bytes, first: int, stride: int
+    demand: Demand, starts: Longs, rows: Ints, members: Bytes, begin: int, end: int
 ) -> None:
-    """Set the members of every ``stride``-th channel."""
-    users, channels = members.shape
+    """Set the members of some channels."""
+    users = len(members)
     wanted = np.zeros(users)
-    for channel in range(first, channels, stride):
+    for channel in range(begin, end):
         traffic = add_demand(demand, rows[starts[channel] : starts[channel + 1]], wanted)
         for user in range(users):
             members[user, channel] = wanted[user] > demand.w1 * traffic
             wanted[user] = 0.0
-
-
-@compiled(parallel=True)
-def join_in_parallel(
-    demand: Demand, starts: Longs, rows: Ints, members: Bytes, first: int, stride: int
-) -> None:
-    tasks = min(members.shape[1], TASKS)
-    for task in numba.prange(tasks):
-        join_channels(demand, starts, rows, members, first + task * stride, tasks * stride)
 
 
 @compiled

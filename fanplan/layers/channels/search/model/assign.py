@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numba
@@ -13,8 +16,8 @@ from fanplan.layers.channels.map import count_overlaps
 from fanplan.layers.channels.search.model.demand import Demand, row_audience
 
 UNICAST = -1
-BLOCK = 512
-"""Rows per task of a parallel loop; every row is decided on its own, so any number would do."""
+PARTS = 8
+"""Parts of a loop for each core: some take longer than others."""
 PARALLEL = 1e8
 """Audiences × channels from which a loop is worth its threads: some ten milliseconds of work."""
 
@@ -62,9 +65,30 @@ def assign_rows(demand: Demand, members: Bytes) -> Choice:
     best, second = np.full((2, demand.size), UNICAST, dtype=np.int32)
     gain, second_gain = np.zeros((2, demand.size))
     choice = Choice(best, gain, second, second_gain)
-    step = assign_blocks if worth_threads(demand, members) else assign_range
-    step(demand, members, channel_costs(demand, members), choice, 0, demand.size)
+    costs = channel_costs(demand, members)
+    in_parts(
+        partial(assign_range, demand, members, costs, choice),
+        demand.size,
+        worth_threads(demand, members),
+    )
     return choice
+
+
+def in_parts(work: Callable[[int, int], None], size: int, threads: bool) -> None:
+    """Let a kernel do all items from 0 to ``size``: at once, or in parts on all cores.
+
+    Kernels hold no lock of Python, so threads run them side by side. Parts must not depend on
+    each other.
+    """
+    cores = numba.get_num_threads() if threads else 1
+    if cores == 1:
+        work(0, size)
+        return
+    part = -(-size // (PARTS * cores))
+    with ThreadPoolExecutor(cores) as pool:
+        begins = range(0, size, part)
+        # All results are asked for, so that an error in a part is raised here.
+        list(pool.map(work, begins, (min(begin + part, size) for begin in begins)))
 
 
 def worth_threads(demand: Demand, members: Bytes) -> bool:
@@ -86,15 +110,6 @@ def assign_range(
     offer = offered(members, costs)
     for row in range(begin, end):
         choose(demand, offer, choice, row)
-
-
-@compiled(parallel=True)
-def assign_blocks(
-    demand: Demand, members: Bytes, costs: Floats, choice: Choice, begin: int, end: int
-) -> None:
-    for block in numba.prange((end - begin + BLOCK - 1) // BLOCK):
-        first = begin + block * BLOCK
-        assign_range(demand, members, costs, choice, first, min(end, first + BLOCK))
 
 
 @compiled

@@ -6,18 +6,18 @@ audience that none of them has.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.map import ChannelMap, count_overlaps
 from fanplan.layers.channels.search.model.assign import (
-    BLOCK,
     Offer,
     channel_costs,
+    in_parts,
     weighted_sum,
     worth_threads,
 )
@@ -130,8 +130,8 @@ def total_cover_gain(demand: Demand, cover: Cover) -> float:
 def cover_gains(demand: Demand, cover: Cover, costs: Floats) -> Floats:
     """Each row's gain per message. Parallel unless rows are few."""
     gains = np.empty(demand.size)
-    step = gains_of_blocks if worth_threads(demand, cover.members) else gains_of_range
-    step(demand, cover, costs, gains, 0, demand.size)
+    threads = worth_threads(demand, cover.members)
+    in_parts(partial(gains_of_range, demand, cover, costs, gains), demand.size, threads)
     return gains
 
 
@@ -142,15 +142,6 @@ def gains_of_range(
     for row in range(begin, end):
         audience, channels = row_audience(demand, row), row_channels(cover, row)
         gains[row] = cover_gain(audience, cover.members, costs, demand.price[row], channels)
-
-
-@compiled(parallel=True)
-def gains_of_blocks(
-    demand: Demand, cover: Cover, costs: Floats, gains: Floats, begin: int, end: int
-) -> None:
-    for block in numba.prange((end - begin + BLOCK - 1) // BLOCK):
-        first = begin + block * BLOCK
-        gains_of_range(demand, cover, costs, gains, first, min(end, first + BLOCK))
 
 
 def messages_sent(demand: Demand, cover: Cover) -> tuple[float, float]:

@@ -9,14 +9,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop, never
 from fanplan.layers.channels.search.effort import SETTLED
-from fanplan.layers.channels.search.model.assign import Offer, channel_costs, offered, worth_threads
+from fanplan.layers.channels.search.model.assign import (
+    Offer,
+    channel_costs,
+    in_parts,
+    offered,
+    worth_threads,
+)
 from fanplan.layers.channels.search.model.cover import (
     Cover,
     cover_gain,
@@ -32,8 +37,6 @@ from fanplan.layers.channels.search.model.demand import Demand, row_audience, tr
 
 CHUNK_CELLS = 4_000_000
 """Rows × channels that are worked on at a time: bounds the memory of their lists."""
-BLOCK = 256
-"""Rows per task of a parallel loop."""
 
 
 class CoverRules(NamedTuple):
@@ -49,19 +52,8 @@ class CoverRules(NamedTuple):
     """The most channels of a row."""
     change: float
     """The price of each (row, channel) and (channel, user) pair that differs from ``start``."""
-    start_members: Bytes
-    start_starts: Longs
-    start_channels: Ints
-    """The cover that changes are counted against, in parts: a parallel loop takes no nested one."""
-
-    @property
-    def start(self) -> Cover:
-        return Cover(self.start_members, self.start_starts, self.start_channels)
-
-    def with_start(self, start: Cover) -> CoverRules:
-        return self._replace(
-            start_members=start.members, start_starts=start.starts, start_channels=start.channels
-        )
+    start: Cover
+    """The cover that changes are counted against."""
 
 
 def no_rules(demand: Demand, channels: int) -> CoverRules:
@@ -71,7 +63,7 @@ def no_rules(demand: Demand, channels: int) -> CoverRules:
         np.inf,
         channels,
         0.0,
-        *empty_cover(demand.size, demand.users, channels),
+        empty_cover(demand.size, demand.users, channels),
     )
 
 
@@ -119,44 +111,45 @@ def recover(demand: Demand, cover: Cover, rules: CoverRules) -> Cover:
     """
     costs = channel_costs(demand, cover.members)
     load = channel_traffic(demand, cover)
-    chunk = max(BLOCK, CHUNK_CELLS // len(costs))
+    chunk = max(1, CHUNK_CELLS // len(costs))
     counts, lists = [np.zeros(1, dtype=np.int64)], []
     for begin in range(0, demand.size, chunk):
-        count = np.zeros(min(chunk, demand.size - begin), dtype=np.int64)
-        found = np.empty((len(count), len(costs)), dtype=np.int32)
-        alone = np.isinf(rules.cap) and worth_threads(demand, cover.members)
-        step = recover_blocks if alone else recover_in_turn
-        step(demand, cover, rules, costs, load, begin, count, found)
+        count, found = recover_chunk(
+            demand, cover, rules, costs, load, begin, min(chunk, demand.size - begin)
+        )
         counts.append(count)
         lists.append(found[np.arange(len(costs)) < count[:, None]])
     starts = np.cumsum(np.concatenate(counts))
     return Cover(cover.members, starts, np.concatenate(lists) if lists else cover.channels)
 
 
-def channel_traffic(demand: Demand, cover: Cover) -> Floats:
-    """Messages on each channel over the window."""
-    amounts = np.repeat(demand.rate, np.diff(cover.starts))
-    return np.bincount(cover.channels, amounts, cover.members.shape[1]).astype(np.float64)
-
-
-@compiled(parallel=True)
-def recover_blocks(
+def recover_chunk(
     demand: Demand,
     cover: Cover,
     rules: CoverRules,
     costs: Floats,
     load: Floats,
     begin: int,
-    count: Longs,
-    found: Ints,
-) -> None:
-    """Blocks of rows decide on their own: without a cap, loads do not matter."""
-    for task in numba.prange((len(count) + BLOCK - 1) // BLOCK):
-        first, end = task * BLOCK, min(len(count), (task + 1) * BLOCK)
-        unused = np.zeros(len(load))
-        recover_in_turn(
-            demand, cover, rules, costs, unused, begin + first, count[first:end], found[first:end]
-        )
+    size: int,
+) -> tuple[Longs, Ints]:
+    """So many rows from one on: how many channels each has, and which."""
+    count, found = np.zeros(size, dtype=np.int64), np.empty((size, len(costs)), dtype=np.int32)
+    # Without a cap loads do not matter, and rows decide on their own.
+    alone = bool(np.isinf(rules.cap)) and worth_threads(demand, cover.members)
+
+    def recover_part(first: int, end: int) -> None:
+        own = load.copy() if alone else load
+        part = count[first:end], found[first:end]
+        recover_in_turn(demand, cover, rules, costs, own, begin + first, *part)
+
+    in_parts(recover_part, size, alone)
+    return count, found
+
+
+def channel_traffic(demand: Demand, cover: Cover) -> Floats:
+    """Messages on each channel over the window."""
+    amounts = np.repeat(demand.rate, np.diff(cover.starts))
+    return np.bincount(cover.channels, amounts, cover.members.shape[1]).astype(np.float64)
 
 
 @compiled
@@ -199,7 +192,7 @@ def row_costs(
     if rules.change > 0.0 and rate > 0.0:
         # Changes are paid once, messages as often as they come: hence the division.
         own += rules.change / rate
-        for channel in rules.start_channels[rules.start_starts[row] : rules.start_starts[row + 1]]:
+        for channel in row_channels(rules.start, row):
             own[channel] -= 2.0 * rules.change / rate
     if not np.isinf(rules.cap):
         now = row_channels(cover, row)
@@ -270,7 +263,7 @@ def rejoin_channels(
         for user in range(len(wanted)):
             was = cover.members[user, channel]
             cost = demand.w1 * traffic + rules.change
-            if rules.change > 0.0 and rules.start_members[user, channel]:
+            if rules.change > 0.0 and rules.start.members[user, channel]:
                 cost -= 2.0 * rules.change
             # Who needs a hard row stays, whatever it costs: nobody may be left to unicast there.
             joins = wanted[user] > cost or needed[user] != 0
