@@ -19,7 +19,6 @@ from fanplan.layers.channels.map import (
     ChannelMap,
     MapPairs,
     interested_members,
-    keys,
     map_pairs,
 )
 from fanplan.layers.channels.method_params import MethodParams
@@ -123,9 +122,9 @@ def joined_again(problem: InterestProblem, map: ChannelMap, lone: Bools) -> Chan
     wanting = interested_members(
         problem, some(map.assigned, lone[map.assigned.right]), map.channels
     )
-    both = np.union1d(keys(map.members), keys(wanting))
-    members = map_pairs(both >> 32, both & 0xFFFFFFFF)
-    return completed(problem, map.channels, map.assigned, members)
+    channel = np.append(map.members.left, wanting.left)
+    joined = map_pairs(channel, np.append(map.members.right, wanting.right))
+    return completed(problem, map.channels, map.assigned, joined)
 
 
 def renumbered(map: ChannelMap) -> ChannelMap:

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import BY_INTEREST, Flow, World, make_problem, plan_dataset, write_dataset
-from fanplan.verbs.save import save_plan
+from datasets import (
+    BY_INTEREST,
+    Flow,
+    World,
+    make_problem,
+    plan_dataset,
+    save_plan,
+    write_dataset,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
