@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fanplan.core.arrays import Bytes, Ints, Longs
 from fanplan.core.ledger import Ledger
@@ -34,10 +35,6 @@ from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.plan.tables import CHANNEL_SUBSCRIBERS, arrow_schema
 
 TABLE = "decided"
-COLUMNS = (
-    "audience_class int, messages double, bytes double, wanted long, received long, "
-    "channels array<int>, unicast array<int>"
-)
 ARROW = pa.schema(
     [
         ("audience_class", pa.int32()),
@@ -49,6 +46,7 @@ ARROW = pa.schema(
         ("unicast", pa.list_(pa.int32())),
     ]
 )
+COLUMNS = from_arrow_schema(ARROW)
 """``wanted`` is the size of the audience; ``received`` the copies of a message by channels."""
 
 

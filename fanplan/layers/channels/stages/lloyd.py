@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs, starts_of
 from fanplan.core.kernels import compiled
@@ -90,17 +90,10 @@ def lloyd_on_spark(
 
 def lloyd_pass(classes: DataFrame, setting: LloydSetting, path: Path) -> tuple[Bytes, float]:
     """The best members for what rows choose with those in ``path``, and the gain of the latter."""
-    shares = classes.select("subscribers", "messages").mapInArrow(
-        partial(task_shares, setting, str(path)),
-        "channel int, traffic long, users binary, wanted binary",
-    )
-    step = partial(task_joins, setting, str(path))
-    joined = (
-        shares.repartition("channel")
-        .mapInArrow(step, "channel int, gain double, members binary")
-        .toArrow()
-        .sort_by("channel")
-    )
+    share, join = (partial(task, setting, str(path)) for task in (task_shares, task_joins))
+    rows = classes.select("subscribers", "messages")
+    shares = rows.mapInArrow(share, from_arrow_schema(SHARES)).repartition("channel")
+    joined = shares.mapInArrow(join, from_arrow_schema(JOINED)).toArrow().sort_by("channel")
     members = np.zeros((setting.users, setting.channels), dtype=np.uint8)
     for channel, bits in zip(joined["channel"].to_pylist(), joined["members"], strict=True):
         packed = np.frombuffer(bits.as_py(), dtype=np.uint8)
@@ -148,18 +141,13 @@ def share_batches(wanted: Longs, traffic: Longs) -> Batches:
     used = np.flatnonzero(traffic)
     step = max(1, SENT_BYTES // (12 * wanted.shape[1] + 1))
     for first in range(0, len(used), step):
-        rows = [share_row(int(j), wanted[j], int(traffic[j])) for j in used[first : first + step]]
-        yield pa.RecordBatch.from_pylist(rows, SHARES)
-
-
-def share_row(channel: int, wanted: Longs, traffic: int) -> dict[str, Any]:
-    users = np.flatnonzero(wanted).astype(np.int32)
-    return {
-        "channel": channel,
-        "traffic": traffic,
-        "users": users.tobytes(),
-        "wanted": wanted[users].tobytes(),
-    }
+        rows = []
+        for channel in used[first : first + step]:
+            users = np.flatnonzero(wanted[channel]).astype(np.int32)
+            amounts = wanted[channel, users].tobytes()
+            rows.append((channel, traffic[channel], users.tobytes(), amounts))
+        columns = zip(*rows, strict=True)
+        yield pa.record_batch([pa.array(column) for column in columns], SHARES)
 
 
 def task_joins(setting: LloydSetting, path: str, batches: Batches) -> Batches:
@@ -173,19 +161,10 @@ def task_joins(setting: LloydSetting, path: str, batches: Batches) -> Batches:
         traffic[row["channel"]] += row["traffic"]
     members = load_members(path, setting.channels)
     for channel, asked in wanted.items():
-        now = members[:, channel] != 0
-        row = joined_row(channel, asked, traffic[channel], now, setting.weights)
+        gain = channel_gain(asked, traffic[channel], members[:, channel] != 0, setting.weights)
+        best = np.packbits(joins(asked, traffic[channel], setting.weights)).tobytes()
+        row = {"channel": channel, "gain": gain, "members": best}
         yield pa.RecordBatch.from_pylist([row], JOINED)
-
-
-def joined_row(
-    channel: int, wanted: Longs, traffic: int, now: NDArray[np.bool_], weights: Weights
-) -> dict[str, Any]:
-    return {
-        "channel": channel,
-        "gain": channel_gain(wanted, traffic, now, weights),
-        "members": np.packbits(joins(wanted, traffic, weights)).tobytes(),
-    }
 
 
 def save_members(members: Bytes, folder: Path) -> Path:
