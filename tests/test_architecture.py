@@ -329,6 +329,7 @@ OTHER_NAMES: set[tuple[str, str]] = {
     ("delivery", "carried"),
     ("delivery", "fixed"),
     ("delivery", "legs"),
+    ("delivery", "needs"),
     ("delivery", "read"),
     ("delivery", "recount"),
     ("delivery", "replay"),

@@ -68,6 +68,8 @@ def diff(
     """What must change to go from one plan to another, in small steps that all hold."""
     from fanplan import api
     from fanplan.cli.changes_shown import show_diff
+    from fanplan.layers.registry import load_plan
+    from fanplan.verbs.diff import require_comparable
 
     if out is not None:
         require_free(out, CHANGES, replace)
@@ -75,6 +77,7 @@ def diff(
     with ExitStack() as stack:
         stack.enter_context(named_by_flag({"steps_of": "--steps-of"}))
         known = None
+        require_comparable(load_plan(old), load_plan(new), steps_of)
         if workload is not None:
             known = stack.enter_context(dataset_of(new, workload, spark, lost_limit))
         found = api.diff(old, new, known, steps_of=steps_of, engine=spark)
@@ -99,8 +102,8 @@ def apply_check(
     from fanplan.cli.changes_shown import show_verdict
 
     spark = engine(master, remote, json)
+    older = None if was is None else api.open_dataset(was)
     with dataset_of(plan, workload, spark, lost_limit) as dataset:
-        older = None if was is None else api.open_dataset(was)
         found = api.apply_check(plan, dataset, allow_drift=allow_drift, was=older, engine=spark)
     show_json(found.json()) if json else show_verdict(found)
     raise typer.Exit(0 if found.ok else 1)

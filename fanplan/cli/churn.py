@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import typer
@@ -50,11 +51,13 @@ def churn(
 ) -> None:
     """Simulate the protocols of a plan while subscriptions change and clients come and go."""
     from fanplan import api
+    from fanplan.verbs.churn import layer_at_work
 
     run = engine(master, remote, json)
     with named_by_flag(flags_named(ChurnOptions)):
         ChurnOptions.given(given)
-        with dataset_of(plan, workload, run, lost_limit) as dataset:
+        at_work = partial(layer_at_work, asked=given["layer"])
+        with dataset_of(plan, workload, run, lost_limit, at_work) as dataset:
             made = api.churn(plan, dataset, seed=seed, engine=run, **given)
     if json:
         show_json(made.summary())

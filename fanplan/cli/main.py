@@ -114,9 +114,10 @@ def replay(
 ) -> None:
     """Send every publication through a plan and count what arrives; or hold marks against now."""
     from fanplan import api
+    from fanplan.verbs.replay import replaying
 
     spark = engine(master, remote, json)
-    with dataset_of(plan, workload, spark, lost_limit) as dataset:
+    with dataset_of(plan, workload, spark, lost_limit, replaying) as dataset:
         result = api.replay(plan, dataset, engine=spark)
     if json:
         show_json(result.json())

@@ -120,6 +120,7 @@ def run_plan(command: Command, given: dict[str, Any]) -> None:
     from fanplan.core.stop import Interrupt
     from fanplan.verbs.datasets import as_dataset
     from fanplan.verbs.keywords import options_of
+    from fanplan.verbs.plan import require_plan_room
 
     call = Call.of(command, given)
     require_free(call.out, CURVE if call.numbers else PLAN, call.replace)
@@ -130,6 +131,7 @@ def run_plan(command: Command, given: dict[str, Any]) -> None:
         as_dataset(call.workload, call.engine, {"lost_limit": call.lost_limit}) as dataset,
         Interrupt() as stop,
     ):
+        require_plan_room(dataset.path, call.out)
         job = call.job | ({"stop": stop} if command.timed else {}) | {"engine": call.engine}
         run_curve(call, dataset, job) if call.numbers else run_one(call, dataset, job)
 
@@ -208,7 +210,15 @@ def swept(command: Command, values: dict[str, Any]) -> tuple[list[int], dict[str
     except ValueError:
         what = f"{text!r} is not a number, nor a list of numbers"
         raise InputError(Problem(command.swept, what, "Use such as 100, or 10,20,50")) from None
+    require_different(command, numbers)
     return numbers if len(numbers) > 1 else [], values | {command.swept: numbers[0]}
+
+
+def require_different(command: Command, numbers: list[int]) -> None:
+    """Of a curve each number once."""
+    if len(set(numbers)) < len(numbers):
+        what = f"a curve needs different numbers of {command.swept}"
+        raise InputError(Problem(command.swept, what, "Give each number once, such as 10,20,50"))
 
 
 def run_one(call: Call, dataset: Dataset, job: dict[str, Any]) -> None:

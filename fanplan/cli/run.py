@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from fanplan.data.params import ReadParams
 
 if TYPE_CHECKING:
     from fanplan.api import Dataset, Engine
+    from fanplan.plan.stored import StoredPlan
 
 
 def engine(master: str | None, remote: str | None, quiet: bool) -> Engine:
@@ -43,15 +44,22 @@ def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def dataset_of(
-    plan: Path, workload: Path, engine: Engine, lost_limit: float | None
+    plan: Path,
+    workload: Path,
+    engine: Engine,
+    lost_limit: float | None,
+    require: Callable[[StoredPlan], object] | None = None,
 ) -> Iterator[Dataset]:
-    """The dataset of a plan, for a command that ingests a workload on the way."""
+    """The dataset of a plan, for a command that ingests a workload on the way.
+
+    ``require`` raises before that if the plan will not do.
+    """
     from fanplan import api
 
     asked = {"lost_limit": lost_limit}
     with (
         named_by_flag(flags_named(ReadParams)),
-        api.dataset_of_plan(plan, workload, engine, asked) as dataset,
+        api.dataset_of_plan(plan, workload, engine, asked, require) as dataset,
     ):
         yield dataset
 

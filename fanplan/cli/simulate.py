@@ -99,13 +99,14 @@ def simulate(
 ) -> None:
     """Send the traffic of a workload through the brokers of a plan, event by event."""
     from fanplan import api
+    from fanplan.verbs.simulate import simulating
 
     if out is not None:
         require_free(out, SIMULATION, replace)
     run = engine(master, remote, json)
     with named_by_flag(flags_named(SimulateOptions)):
         SimulateOptions.given(given)  # Refused before a workload is ingested.
-        with dataset_of(plan, workload, run, lost_limit) as dataset:
+        with dataset_of(plan, workload, run, lost_limit, simulating) as dataset:
             made = api.simulate(plan, dataset, seed=seed, engine=run, **given)
     if out is not None:
         made.save(out, replace)

@@ -6,7 +6,10 @@ is removed last: `recover` gives it its name back after a run that was killed in
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -58,6 +61,10 @@ def aside(path: Path) -> Iterator[Path]:
     try:
         yield written
         put(written, path)
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        raise InputError(unwritable(path, error)) from error
     finally:
         # Whoever was stopped may still be writing there; why it was stopped is what counts.
         with suppress(OSError):
@@ -80,9 +87,21 @@ def recover(path: Path) -> None:
         _replaced(path).rename(path)
 
 
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+"""What a disk says when it does not take what is written."""
+
+LITTLE = 1 << 20
+"""Bytes that any folder takes."""
+
+
 def require_free(folder: Path, kind: Kind, replace: bool) -> None:
-    """Only a folder of the same kind may be replaced, and only when asked; never other files."""
+    """Only a folder of the same kind may be replaced, and only when asked; never other files.
+
+    It must be possible to write it: this is asked before the work whose result goes there.
+    """
     recover(folder)
+    require_writable(folder)
+    require_room(folder, LITTLE)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / kind.sign).is_file():
@@ -103,3 +122,39 @@ def remove(path: Path) -> None:
 
 def _replaced(path: Path) -> Path:
     return path.with_name(f".{path.name}.replaced")
+
+
+def require_writable(folder: Path) -> None:
+    """A folder of this name could be made: the place for it is there and takes new folders."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".fanplan-", dir=place_of(folder)):
+            pass
+    except OSError as error:
+        raise InputError(unwritable(folder, error)) from error
+
+
+def require_room(folder: Path, size: int) -> None:
+    """The disk of a folder has so many bytes free."""
+    free = shutil.disk_usage(place_of(folder)).free
+    if free < size:
+        what = f"{in_bytes(free)} are free there, but about {in_bytes(size)} are needed"
+        raise InputError(Problem(str(folder), what, "Free some, or name a folder elsewhere"))
+
+
+def place_of(folder: Path) -> Path:
+    """The nearest folder above that is there already."""
+    return next(above for above in folder.absolute().parents if os.path.lexists(above))
+
+
+def unwritable(folder: Path, error: OSError) -> Problem:
+    what = f"cannot be written ({error.strerror or error})"
+    return Problem(str(folder), what, "Name a folder that can be, or free some room")
+
+
+def in_bytes(size: float) -> str:
+    """A number of bytes as a person writes it."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"

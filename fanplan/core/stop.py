@@ -6,6 +6,8 @@ import math
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,6 +16,10 @@ from fanplan.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from fanplan.core.progress import StageProgress
+
+
+SOON = 1e-3
+"""Seconds after which a search ends that has no time left."""
 
 
 class Stop(Protocol):
@@ -35,10 +41,14 @@ class TimeLimit:
         self.deadline: float | None = None
 
     def __call__(self, _best_cost: float) -> bool:
+        return self.left() <= 0
+
+    def left(self) -> float:
+        """Seconds that are left; the first question starts the clock."""
         now = time.monotonic()
         if self.deadline is None:
             self.deadline = now + self.seconds
-        return now >= self.deadline
+        return self.deadline - now
 
 
 class FileStop:
@@ -94,9 +104,31 @@ class AnyOf:
     def __call__(self, best_cost: float) -> bool:
         return any(stop(best_cost) for stop in self.stops)
 
+    def left(self) -> float:
+        return min((seconds_left(stop) for stop in self.stops), default=math.inf)
+
+
+def seconds_left(stop: Stop) -> float:
+    """Seconds until a stop ends the search, as far as it knows."""
+    left = getattr(stop, "left", None)
+    return math.inf if left is None else float(left())
+
+
+def part_of(stop: Stop, share: float) -> Stop:
+    """Ends a part of a search, which may take a share of the time that is left from now on."""
+    seconds = seconds_left(stop)
+    if math.isinf(seconds):
+        return stop
+    limit = TimeLimit(share * seconds)
+    limit.left()
+    return AnyOf(stop, limit)
+
 
 class Watch:
-    """Ends a search by time or when asked; remembers which, and tells the best cost."""
+    """Ends a search by time or when asked; remembers which, and tells the best cost.
+
+    ``part_ended`` says what ended a part that had a watch of its own.
+    """
 
     def __init__(self, time: float | None, stop: Stop | None) -> None:
         if time is not None and not time > 0:
@@ -105,7 +137,28 @@ class Watch:
         self.limit = never if time is None else TimeLimit(time)
         self.asked = stop or never
         self.ended: str | None = None
+        self.part_ended: str | None = None
         self.stage: StageProgress | None = None
+
+    def left(self) -> float:
+        """Seconds that are left; infinite if time is not limited."""
+        return seconds_left(self.limit)
+
+    @contextmanager
+    def part(self, share: float) -> Iterator[Watch]:
+        """A watch for a part of the search, which may take a share of the time that is left."""
+        seconds = self.left()
+        # A limit of nothing would be none at all.
+        own = Watch(max(share * seconds, SOON) if math.isfinite(seconds) else None, self.asked)
+        try:
+            yield own
+        finally:
+            self.part_ended = self.part_ended or own.ended
+
+    @property
+    def early(self) -> str | None:
+        """What ended the search, or a part of it, early."""
+        return self.ended or self.part_ended
 
     def telling(self, stage: StageProgress) -> Watch:
         self.stage = stage

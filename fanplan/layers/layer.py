@@ -46,6 +46,7 @@ class Curves(NamedTuple):
     planned: Callable[[StoredPlan, Dataset, Engine], list[CurvePoint]]
 
 
+Replay = Callable[[Path, Dataset, Engine], "Outcome"]
 Simulate = Callable[
     [StoredPlan, Dataset, SimulationParams, Times | None, float, int, Engine], Simulated
 ]
@@ -80,7 +81,7 @@ class Layer:
     own_unit: bool = False
     moved: Callable[[Path, Path], Mapping[str, Moved]] | None = None
     curves: Curves | None = None
-    replay: Callable[[Path, Dataset, Engine], Outcome] | None = None
+    replay: Replay | None = None
     simulate: Simulate | None = None
     churn: Callable[[StoredPlan, Dataset, Mapping[str, Any], Engine, Bound], Churned] | None = None
     bind: Callable[[StoredPlan], Mapping[str, Bound]] | None = None

@@ -61,6 +61,14 @@ class Links:
     assumed: Bools | None = None
     timed: bool = True
 
+    def only(self, kept: Bools) -> Links:
+        """Some of the links."""
+        assumed = None if self.assumed is None else self.assumed[kept]
+        ends, amounts = (self.a, self.b), (self.latency_ms, self.bandwidth, self.cost)
+        a, b = (end[kept] for end in ends)
+        latency, bandwidth, cost = (amount[kept] for amount in amounts)
+        return Links(a, b, latency, bandwidth, cost, assumed, self.timed)
+
 
 class Rooted(NamedTuple):
     """A tree hung up at a root: ``order`` lists its brokers, parents first, the root before all.

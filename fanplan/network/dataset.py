@@ -118,6 +118,12 @@ def publisher_names(dataset: Path) -> pa.Array:
     return pa.array(sorted(name or "" for name in names), pa.string())
 
 
+def subscriber_names(dataset: Path) -> pa.Array:
+    """All subscribers, in the order of their numbers."""
+    names = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
+    return names.sort_by("subscriber_id")["subscriber"].combine_chunks()
+
+
 def load_overlay(dataset: Path) -> OverlayProblem:
     """The overlay problem, after the pipeline made `similarity` and `routes`."""
     brokers, metrics = read_brokers(dataset), ("overlap", "cover", "interest")
@@ -141,6 +147,13 @@ def unlike_brokers(dataset: Path, brokers: Brokers, routes: Routes) -> OverlayPr
         seconds=manifest.seconds,
         source=manifest.key,
     )
+
+
+def silent_overlay(dataset: Path, names: pa.Array) -> OverlayProblem:
+    """Some brokers and the links between them, without traffic."""
+    empty, ones = np.empty(0, np.int32), np.ones(len(names))
+    nothing = Routes(empty, np.zeros(1, np.int64), empty, np.empty(0), np.empty(0))
+    return unlike_brokers(dataset, Brokers(names, np.inf * ones, ones), nothing)
 
 
 def _matrix(pairs: pa.Table, name: str, shape: tuple[int, int]) -> scipy.sparse.csr_array:
@@ -271,8 +284,7 @@ def load_clients(dataset: Path) -> ClientProblem:
     """
     manifest, brokers = read_manifest(dataset), read_brokers(dataset)
     routes = read_routes(dataset, "client_routes")
-    names = read_stage(dataset, "subscribers", ("subscriber", "subscriber_id"))
-    subscribers = names.sort_by("subscriber_id")["subscriber"].combine_chunks()
+    subscribers = subscriber_names(dataset)
     publishers = publisher_names(dataset)
     sent = np.bincount(routes.source, routes.messages, len(publishers)).astype(np.float64)
     shape = (len(publishers), len(subscribers))

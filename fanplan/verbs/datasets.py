@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,12 @@ from fanplan.data.params import ReadParams
 from fanplan.data.quarantine import require_kept
 
 if TYPE_CHECKING:
+    from fanplan.plan.stored import StoredPlan
     from fanplan.workload.generators.generated import TableFormat
+
+
+PUBLICATION_BYTES = {"parquet": 10, "csv": 30, "jsonl": 60}
+"""What a publication takes at least, by the format of tables."""
 
 
 def generate(
@@ -32,12 +37,15 @@ def generate(
 
     With ``publications`` Spark draws that many and adds them as a table.
     """
-    from fanplan.core.folder import WORKLOAD, whole_folder
+    from fanplan.core.folder import WORKLOAD, require_free, require_room, whole_folder
     from fanplan.workload.generators import load_kind
     from fanplan.workload.generators.generated import write_into
 
     maker = load_kind(kind)
-    generated = maker.generate(maker.params(**sizes), seed)
+    params = maker.params(**sizes)
+    require_free(Path(out), WORKLOAD, replace)
+    require_room(Path(out), publications * PUBLICATION_BYTES[format])
+    generated = maker.generate(params, seed)
     with whole_folder(Path(out), WORKLOAD, replace) as folder:
         with engine.progress.stage("subscriptions and advertisements"):
             write_into(generated, folder, format)
@@ -110,14 +118,18 @@ def dataset_of_plan(
     workload: PathLike,
     engine: Engine = EMBEDDED,
     overrides: Mapping[str, Any] | None = None,
+    require: Callable[[StoredPlan], object] | None = None,
 ) -> Iterator[Dataset]:
     """The dataset of a plan: a workload folder is ingested with the options the plan records.
 
-    Overrides go before these, unless they are None.
+    Overrides go before these, unless they are None. ``require`` raises if the plan will not do; it
+    is asked before anything is ingested.
     """
     from fanplan.layers.registry import load_plan
 
     asked = {name: value for name, value in (overrides or {}).items() if value is not None}
-    recorded = load_plan(Path(plan)).record.input.parameters
-    with as_dataset(workload, engine, recorded | asked) as dataset:
+    stored = load_plan(Path(plan))
+    if require is not None:
+        require(stored)
+    with as_dataset(workload, engine, stored.record.input.parameters | asked) as dataset:
         yield dataset

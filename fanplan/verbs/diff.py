@@ -143,20 +143,28 @@ def diff_plans(old: StoredPlan, new: StoredPlan, dataset: Path | None, steps_of:
     ``dataset`` is the one that the new plan was made for. With it every state is held against who
     wants what, and has its whole ledger.
     """
-    for plan in (old, new):
-        require_untouched(plan)
+    both = require_comparable(old, new, steps_of)
     if dataset is not None:
         require_dataset_of(new, dataset)
-    both = common_layers(old, new)
-    if not both:
-        what = f"has {', '.join(new.record.layers)}, the other {', '.join(old.record.layers)}"
-        raise InputError(Problem(str(new.folder), what, "Name plans with a layer in common"))
     before, after = bounds_of(old), bounds_of(new)
     layers = tuple(
         layer.changes(old, new, dataset, steps_of, (before[layer.name], after[layer.name]))
         for layer in both
     )
     return Diff(str(old.folder), str(new.folder), steps_of, layers, tuple(notes(old, new)))
+
+
+def require_comparable(old: StoredPlan, new: StoredPlan, steps_of: int) -> list[Layer]:
+    """The layers that are staged, of plans that nobody edited; an error if there are none."""
+    for plan in (old, new):
+        require_untouched(plan)
+    if steps_of < 1:
+        raise InputError(Problem("steps_of", f"{steps_of} is too few", "Use 1 or more"))
+    both = common_layers(old, new)
+    if not both:
+        what = f"has {', '.join(new.record.layers)}, the other {', '.join(old.record.layers)}"
+        raise InputError(Problem(str(new.folder), what, "Name plans with a layer in common"))
+    return both
 
 
 def common_layers(old: StoredPlan, new: StoredPlan) -> list[Layer]:

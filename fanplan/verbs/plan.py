@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fanplan.core.errors import CheckError, InputError, Problem
-from fanplan.core.folder import PLAN, whole_folder
+from fanplan.core.folder import PLAN, require_room, whole_folder
 from fanplan.core.options import Command
 from fanplan.core.stop import Stop, Watch
 from fanplan.data.dataset import Dataset, PathLike
@@ -111,6 +111,16 @@ def save_layers(
         write_record(plan_record(layers, manifest, file_hashes(folder)), folder)
         require_valid(folder, dataset)
     return load_plan(out)
+
+
+SAME = ("flows", "classes", "subscribers")
+"""Stages whose rows a plan has, too."""
+
+
+def require_plan_room(dataset: Path, out: Path) -> None:
+    """Room for a plan; it is about as large as the rows that it has in common with its dataset."""
+    files = [file for stage in SAME for file in (dataset / stage).glob("*.parquet")]
+    require_room(out, sum(file.stat().st_size for file in files))
 
 
 def require_same_input(layer: PlannedSection, manifest: Manifest, dataset: Path) -> None:

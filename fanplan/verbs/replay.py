@@ -6,8 +6,9 @@ from pathlib import Path
 
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
-from fanplan.layers.layer import Outcome
+from fanplan.layers.layer import Outcome, Replay
 from fanplan.layers.registry import first_able, load_plan
+from fanplan.plan.stored import StoredPlan
 
 
 def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Outcome:
@@ -18,5 +19,9 @@ def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Ou
     all else on the dataset it was planned for. Of a plan that has a
     marking alone, its marks are held against the descriptors of the dataset.
     """
-    play = first_able(load_plan(Path(plan)), lambda layer: layer.replay)
-    return play(Path(plan), dataset, engine)
+    return replaying(load_plan(Path(plan)))(Path(plan), dataset, engine)
+
+
+def replaying(plan: StoredPlan) -> Replay:
+    """How a plan is replayed; an error if it cannot be."""
+    return first_able(plan, lambda layer: layer.replay)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.layers.layer import Simulate
 from fanplan.layers.registry import first_able, load_plan
 from fanplan.simulation.simulated import Simulated, Times
 
@@ -43,9 +44,14 @@ def simulate(
     kind = cast("Congestion", congestion)
     params = SimulationParams(kind, latency_ms, match_ms, forward_ms, unit_ms, client_ms)
     stored = load_plan(Path(plan))
-    run = first_able(stored, lambda layer: layer.simulate)
+    run = simulating(stored)
     require_sense(stored, dataset, speed)
     return run(stored, dataset, params, times, speed, seed, engine)
+
+
+def simulating(plan: StoredPlan) -> Simulate:
+    """How a plan is simulated; an error if it cannot be."""
+    return first_able(plan, lambda layer: layer.simulate)
 
 
 def require_sense(plan: StoredPlan, dataset: Dataset, speed: float) -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fanplan.core.errors import InputError
-from fanplan.core.folder import PLAN, aside, put, require_free, whole_folder, write_whole
+from fanplan.core.folder import (
+    PLAN,
+    aside,
+    in_bytes,
+    put,
+    require_free,
+    require_room,
+    whole_folder,
+    write_whole,
+)
 
 
 def write_plan(folder: Path, text: str, replace: bool = False) -> None:
@@ -74,3 +86,49 @@ def test_a_replacement_cut_short_is_undone(tmp_path: Path, monkeypatch: pytest.M
 
 def killed() -> Path:
     raise KeyboardInterrupt
+
+
+# ---- what is in the way is said before the work
+
+
+def test_a_folder_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot be written \(Not a directory\)"):
+        require_free(tmp_path / "file" / "deep" / "plan", PLAN, replace=False)
+
+
+def test_a_place_that_takes_no_folders_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    with pytest.raises(InputError, match=r"new/plan: cannot be written \(Read-only file system\)"):
+        require_free(tmp_path / "new" / "plan", PLAN, replace=False)
+
+
+def test_room_is_asked_for_where_the_folder_will_be(tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    require_room(tmp_path / "new" / "plan", 1)
+    with pytest.raises(InputError, match=r"are free there, but about .* are needed"):
+        require_room(tmp_path / "new" / "plan", 2 * free)
+    require_free(tmp_path / "new" / "plan", PLAN, replace=False)
+    assert list(tmp_path.iterdir()) == [], "asking leaves nothing behind"
+
+
+def test_a_disk_that_is_full_while_writing_is_no_traceback(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match="No space left on device"),
+        whole_folder(tmp_path / "plan", PLAN),
+    ):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError, match="other"), whole_folder(tmp_path / "plan", PLAN):
+        raise OSError(errno.EBADF, "other")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sizes_are_readable() -> None:
+    assert [in_bytes(size) for size in (12, 1500, 2.5e9, 3e13)] == [
+        *("12 bytes", "1.5 KB", "2.5 GB", "30 TB")
+    ]

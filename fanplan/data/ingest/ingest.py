@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import DATASET, require_free, require_room
 from fanplan.core.progress import Progress
 from fanplan.core.version import __version__
 from fanplan.data import contracts
@@ -65,6 +66,7 @@ def ingest_workload(
     description = with_overrides(
         load_description(workload), **{n: v for n, v in asked.items() if n not in READ}
     )
+    require_free(out.absolute(), DATASET, replace=True)
     with progress.stage("find and hash files"):
         sources = find_sources(workload, description.attributes)
     if sources["subscriptions"].rows == 0:
@@ -73,6 +75,7 @@ def ingest_workload(
     if is_current(out, inputs_key):
         require_kept(out, reading)
         return
+    require_room(out, dataset_bytes(sources.values()))
     with StageStore(out, progress) as store, naming_files(sources.values()):
         look = f"`fanplan ingest {workload} --out DATASET` keeps them to look at"
         look = look if temporary else listed(out.with_name(store.folder.name))
@@ -82,6 +85,16 @@ def ingest_workload(
         interest = build_interest(run, inputs)
         quarantine(run, inputs.tables)
         store.finish({**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked})
+
+
+KEPT = {"csv": 0.2, "json": 0.1, "parquet": 0.7}
+"""Part of the bytes of files that a dataset takes at least, by their format."""
+
+
+def dataset_bytes(sources: Iterable[TableSource]) -> int:
+    """What a dataset of these files takes at least."""
+    files = [file for source in sources for file in source.files]
+    return int(sum(KEPT[file.format] * Path(file.path).stat().st_size for file in files))
 
 
 @contextmanager

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fanplan.layers.groups.record import GroupsSection
     from fanplan.layers.marking.problem.dataset import MarkedOverlay
     from fanplan.layers.overlay.record import OverlaySection
-    from fanplan.network.brokers import OverlayProblem
 
 
 @dataclass(frozen=True)
@@ -165,24 +164,12 @@ def random_trees(layer: OverlaySection, brokers: pa.Array, dataset: Path, seed: 
     """The naive overlay: a random tree of the same brokers, over links there are."""
     from fanplan.layers.groups.problem.trees import PartTrees
     from fanplan.layers.overlay.published.similar import random_tree
+    from fanplan.network.dataset import silent_overlay
 
     used = used_brokers(layer, brokers)
-    tree = random_tree(silent_overlay(dataset, layer), seed)
-    return PartTrees((tree.edges,), np.zeros(len(used), np.int32), used, len(brokers))
-
-
-def silent_overlay(dataset: Path, layer: OverlaySection) -> OverlayProblem:
-    """The brokers of an overlay and links between them, without traffic."""
-    from fanplan.network.brokers import OverlayProblem, Routes, no_similarity
-    from fanplan.network.dataset import read_links
-
     names = layer.tables["brokers"]["broker"].combine_chunks()
-    empty = np.empty(0, np.int32)
-    nothing = Routes(empty, np.zeros(1, np.int64), empty, np.empty(0), np.empty(0))
-    ones = np.ones(len(names))
-    links = read_links(dataset, names)
-    alike = no_similarity(len(names))
-    return OverlayProblem(names, np.inf * ones, ones, nothing, alike, links, 1.0, layer.source)
+    tree = random_tree(silent_overlay(dataset, names), seed)
+    return PartTrees((tree.edges,), np.zeros(len(used), np.int32), used, len(brokers))
 
 
 def used_brokers(layer: OverlaySection, brokers: pa.Array) -> Ints:

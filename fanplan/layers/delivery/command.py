@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fanplan.core.errors import InfeasibleError, InputError, Problem
-from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.build import (
@@ -26,10 +25,10 @@ from fanplan.layers.delivery.fixed import (
     fixed_overlay,
     fixed_plans,
 )
+from fanplan.layers.delivery.needs import DesignNeeds
 from fanplan.layers.delivery.params import CHANNELS, GROUPS, MARKING, OVERLAY, DesignParams
 from fanplan.layers.delivery.record import ANY, OF_CELLS
 from fanplan.layers.delivery.search.params import DeliveryParams
-from fanplan.layers.delivery.stages.make import make_routes, make_senders
 from fanplan.layers.delivery.steps import (
     Steps,
     broker_steps,
@@ -70,7 +69,11 @@ def plan_design(job: Job, params: DesignParams) -> Planned:
         "layers": [section.layer for section in sections],
         "steps": step_savings(record.steps),
     }
-    return Planned(sections, figures, ended=job.watch.ended)
+    return Planned(sections, figures, ended=job.watch.early)
+
+
+TREES = 1 / 3
+"""Share of the time that trees of brokers may take, if time is limited."""
 
 
 def too_much_unicast(params: DeliveryParams, least: float) -> InfeasibleError:
@@ -124,6 +127,11 @@ class Designing:
         channels = fixed.section(ChannelsRecord).channels if fixed else self.asked.channels
         return not (channels and self.asked.direct)
 
+    @property
+    def needs(self) -> DesignNeeds:
+        """What must be there before any search."""
+        return DesignNeeds(self.job, self.asked, self.fixed)
+
     def design(self) -> Designed:
         """All layers, delivery by itself too; without brokers if they are none or left out."""
         if has_brokers(self.dataset) and OVERLAY not in self.asked.without:
@@ -145,30 +153,43 @@ class Designing:
             what = "there are no brokers, and no multicast is allowed"
             remedy = "Say how many channels there are, or give brokers"
             raise InputError(Problem("channels", what, remedy))
+        self.needs.require_channels()
         problem = load_flat(self.dataset.path)
-        steps = flat_steps(problem, self.params)
-        return self.delivered(problem, self.params, ("",), steps, None)
+        return self.delivered(
+            problem, self.params, ("",), lambda: flat_steps(problem, self.params), None
+        )
 
     def with_brokers(self) -> Designed:
-        """The overlay first, as all else depends on it; then delivery on it, then marking."""
+        """The overlay first, as all else depends on it; then delivery on it, then marking.
+
+        Before that all that can be checked, and all that Spark makes: no search is for nothing.
+        """
         from fanplan.layers.delivery.problem import load_delivery
         from fanplan.network.dataset import read_brokers
 
-        tree = self.overlay_layer()
-        make_senders(self.dataset, self.job.engine)
         brokers = read_brokers(self.dataset.path).names
         domain, names = self.domains(brokers)
+        needs = self.needs
+        needs.require_network(brokers)
+        needs.require_channels(domain, brokers)
+        needs.make_stages()
+        tree = self.overlay_layer(needs.allocates)
 
         def on(trees: TreeSource) -> DeliveryProblem:
             clients = tree.tables["clients"]
             return load_delivery(self.dataset.path, brokers, clients, trees, domain, self.homes)
 
         problem = on(planned_trees(tree, brokers))
-        naive = on(random_trees(tree, brokers, self.dataset.path, self.job.seed))
         params = self.params
         if GROUPS in self.fixed:
             params = replace(params, fixed_groups=fixed_groups(self.fixed[GROUPS], problem))
-        steps = broker_steps(naive, problem, params, self.asked_routes(tree))
+        if MARKING in self.fixed:
+            fixed_marking(self.fixed[MARKING], tree)
+
+        def steps() -> Steps:
+            naive = on(random_trees(tree, brokers, self.dataset.path, self.job.seed))
+            return broker_steps(naive, problem, params, self.asked_routes(tree))
+
         return self.delivered(problem, params, names, steps, tree)
 
     def asked_routes(self, tree: OverlaySection) -> Routes | None:
@@ -177,22 +198,18 @@ class Designing:
 
         if self.dataset.manifest.exact or tree.record.clients == "allocated":
             return None
-        make_routes(self.dataset, self.job.engine)
         return read_routes(self.dataset.path, "routes").somewhere()
 
-    def overlay_layer(self) -> OverlaySection:
+    def overlay_layer(self, allocates: bool) -> OverlaySection:
         """The brokers and trees of a plan; or planned ones, with clients allocated if need be."""
-        from fanplan.network.dataset import distinct
-
         if OVERLAY in self.fixed:
             return fixed_overlay(self.fixed[OVERLAY])
-        homes = distinct(self.dataset.path, "subscriptions", "broker")
-        # The limits on time and the stop are for delivery.
-        job = replace(self.job, watch=Watch(None, None))
-        if homes == {None}:
-            made = plan_allocation(job, AllocateParams())
-        else:
-            made = plan_overlay(job, OverlayParams())
+        with self.job.watch.part(TREES) as watch:
+            job = replace(self.job, watch=watch)
+            if allocates:
+                made = plan_allocation(job, AllocateParams())
+            else:
+                made = plan_overlay(job, OverlayParams())
         section: OverlaySection = made.section
         return section
 
@@ -214,10 +231,10 @@ class Designing:
         problem: DeliveryProblem,
         params: DeliveryParams,
         domains: tuple[str, ...],
-        steps: Steps,
+        before: Callable[[], Steps],
         tree: OverlaySection | None,
     ) -> Designed:
-        """Delivery on the trees, and all sections of the plan."""
+        """Delivery on the trees, and all sections of the plan; ``before`` has the steps to it."""
         from fanplan.core.version import __version__
         from fanplan.layers.delivery.build import Settled, delivery_layer
         from fanplan.layers.delivery.ledger import lowest_cost
@@ -228,7 +245,7 @@ class Designing:
         marks, notes = self.marking(tree)
         if not self.dataset.manifest.exact and tree and tree.record.clients == "allocated":
             notes = (*notes, "content routing is by cells here, not by selectors")
-        steps = [*steps, *delivery_steps(problem, params, first, best)]
+        steps = [*before(), *delivery_steps(problem, params, first, best)]
         settled = Settled(
             params=self.asked,
             channels=params.channels,

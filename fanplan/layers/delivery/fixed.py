@@ -11,8 +11,11 @@ import numpy as np
 from fanplan.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fanplan.core.arrays import Ints
     from fanplan.data.dataset import Dataset, PathLike
+    from fanplan.data.interest import InterestProblem
     from fanplan.layers.channels.map import ChannelMap
     from fanplan.layers.delivery.problem import DeliveryProblem
     from fanplan.layers.groups.problem.groups import BrokerTrees
@@ -66,23 +69,33 @@ def fixed_channels(
     plan: StoredPlan, dataset: Path, problem: DeliveryProblem
 ) -> tuple[ChannelMap, Ints]:
     """The channels of a plan, and the multicast domain of each: that of its members."""
+    map, where = map_of(plan, dataset, problem.interest), problem.domain[problem.home]
+    return map, channel_domains(plan, map, where, problem.interest.subscribers)
+
+
+def map_of(plan: StoredPlan, dataset: Path, interest: InterestProblem) -> ChannelMap:
+    """The channels of a plan, with unicast to whom they leave out."""
     from fanplan.layers.channels.ledger import completed
     from fanplan.layers.channels.record import ChannelsRecord
     from fanplan.layers.delivery.read import channel_members, class_channels
 
     count = plan.section(ChannelsRecord).channels
-    members = channel_members(plan, problem.interest.subscribers)
-    map = completed(problem.interest, count, class_channels(plan, dataset), members)
-    domain = np.zeros(count, np.int32)
-    of = problem.domain[problem.home[members.right]]
+    members = channel_members(plan, interest.subscribers)
+    return completed(interest, count, class_channels(plan, dataset), members)
+
+
+def channel_domains(plan: StoredPlan, map: ChannelMap, where: Ints, subscribers: pa.Array) -> Ints:
+    """The domain of each channel; ``where`` is that of each subscriber. Members share one."""
+    members, domain = map.members, np.zeros(map.channels, np.int32)
+    of = where[members.right]
     domain[members.left] = of
     lost = np.flatnonzero((domain[members.left] != of) | (of < 0))
     for row in lost[:1]:
-        who = problem.interest.subscribers[int(members.right[row])].as_py()
+        who = subscribers[int(members.right[row])].as_py()
         what = f"{who!r} is outside the multicast domain of channel {members.left[row]}"
         remedy = "Use channels of one site each, or say that multicast reaches everywhere"
         raise InputError(Problem(str(plan.folder), what, remedy))
-    return map, domain
+    return domain
 
 
 def fixed_groups(plan: StoredPlan, problem: DeliveryProblem) -> frozenset[GroupKey]:

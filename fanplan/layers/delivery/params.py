@@ -88,6 +88,9 @@ class DesignParams(Options):
         if OVERLAY in self.without and brokers:
             what = f"{brokers[0]} cannot be fixed without an overlay"
             yield Problem("without", what, "Leave in the overlay")
+        elif brokers and OVERLAY not in self.fixed:
+            what = f"{brokers[0]} cannot be fixed without the trees of the same plan"
+            yield Problem("fixed", what, "Fix its overlay, too")
 
     @property
     def direct(self) -> bool:

@@ -204,15 +204,22 @@ def entering_parcels(
     sent = np.bincount(place, table["messages"].to_numpy(), len(key))
     row, broker = key // brokers, key % brokers
     totals = np.bincount(row, sent, interest.size)
-    if (totals[interest.messages > 0] <= 0).any():
-        lost = int(np.flatnonzero((totals <= 0) & (interest.messages > 0))[0])
-        what = f"nobody is known to send what audience class {lost} wants"
-        raise InputError(Problem(str(dataset), what, "Name publishers in the publications"))
     used = sent > 0
     row, broker, sent = row[used], broker[used], sent[used]
     # Where totals are the same, as with measured rates, whole numbers stay whole.
     messages = sent * (interest.messages[row] / totals[row])
     return row.astype(np.int32), broker.astype(np.int32), messages
+
+
+def require_senders(dataset: Path) -> None:
+    """Of all that is wanted somebody is known to send it, after the pipeline made `senders`."""
+    interest = load_classes(dataset)
+    table = read_stage(dataset, "senders", ("audience_class", "messages"))
+    row, sent = (table[name].to_numpy() for name in ("audience_class", "messages"))
+    totals = np.bincount(row, sent, interest.size)
+    for lost in np.flatnonzero((totals <= 0) & (interest.messages > 0))[:1]:
+        what = f"nobody is known to send what audience class {lost} wants"
+        raise InputError(Problem(str(dataset), what, "Name publishers in the publications"))
 
 
 def segments_of(problem: DeliveryProblem) -> Segments:

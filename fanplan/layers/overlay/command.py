@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.core.arrays import Ints
-from fanplan.core.errors import InfeasibleError
+from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.version import __version__
 from fanplan.data.dataset import PathLike
 from fanplan.layers.overlay.allocation.allocation import (
@@ -37,7 +37,9 @@ from fanplan.layers.overlay.linking import (
     overlay_layer,
     places_in,
     plan_overlay,
+    require_known_brokers,
     similarity_of,
+    unknown_place,
 )
 from fanplan.layers.overlay.params import AllocateParams
 from fanplan.layers.overlay.published.similar import overlap_tree, random_tree
@@ -45,7 +47,13 @@ from fanplan.layers.overlay.record import AllocationRecord, LimitsRecord, Overla
 from fanplan.layers.overlay.stages.make import make_stages
 from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import ClientProblem
-from fanplan.network.dataset import load_clients, read_links
+from fanplan.network.dataset import (
+    load_clients,
+    publisher_names,
+    read_brokers,
+    read_links,
+    subscriber_names,
+)
 from fanplan.plan.axis import Axis
 from fanplan.plan.made import Job, Planned
 
@@ -53,6 +61,7 @@ from fanplan.plan.made import Job, Planned
 def plan_allocation(job: Job, params: AllocateParams) -> Planned:
     """Decide how many brokers are needed, which client goes where, and link those brokers."""
     told = AllocationParams(lcf=params.share, load=params.load)
+    require_named(job.dataset.path, params)
     make_stages(job.dataset, params, job.engine, allocated=True)
     problem = load_clients(job.dataset.path)
     run = Allocating(job, problem, told, params)
@@ -65,6 +74,19 @@ def plan_allocation(job: Job, params: AllocateParams) -> Planned:
     if params.brokers is not None:
         require_enough(done.allocation, params.brokers, bound)
     return run.plan(done, bound)
+
+
+def require_named(dataset: Path, params: AllocateParams) -> None:
+    """What options name is there: brokers, clients, and an older plan with an overlay."""
+    brokers = read_brokers(dataset).names
+    require_known_brokers(params.degrees, brokers)
+    clients = {*publisher_names(dataset).to_pylist(), *subscriber_names(dataset).to_pylist()}
+    known = clients | set(brokers.to_pylist())
+    for name in (name for near, far, _ in params.within for name in (near, *far)):
+        if name not in known:
+            raise InputError(unknown_place(name))
+    if params.start:
+        _ = load_plan(Path(params.start)).section(OverlayRecord)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,14 @@ from fanplan.core.arrays import Floats
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Stop, never
 from fanplan.core.version import __version__
-from fanplan.data.dataset import PathLike
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.layers.overlay.params import HOP_MS, OverlayParams
 from fanplan.layers.overlay.published.similar import (
     SIMILAR,
     hybrid_similarity,
     hybrid_tree,
     random_tree,
+    require_connected,
 )
 from fanplan.layers.overlay.record import (
     AllocationRecord,
@@ -30,14 +31,14 @@ from fanplan.layers.overlay.record import (
     OverlayRecord,
     OverlaySection,
 )
-from fanplan.layers.overlay.search.improve import improved_tree
+from fanplan.layers.overlay.search.improve import improved_tree, require_possible_tree
 from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits
 from fanplan.layers.overlay.search.several import general_overlay
 from fanplan.layers.overlay.stages.make import make_stages
 from fanplan.layers.registry import load_plan
 from fanplan.network.brokers import OverlayProblem, Routes, values_at
 from fanplan.network.carried import OverlayLedger, trees_ledger
-from fanplan.network.dataset import given_clients, load_overlay
+from fanplan.network.dataset import given_clients, load_overlay, read_brokers, silent_overlay
 from fanplan.network.trees import Tree, Trees, one_tree, tree_of
 from fanplan.plan.axis import Axis
 from fanplan.plan.made import Job, Planned
@@ -48,10 +49,10 @@ Places = Callable[[str], list[int]]
 def plan_overlay(job: Job, params: OverlayParams) -> Planned:
     """Link the brokers of a workload; its clients stay where they are."""
     dataset, engine = job.dataset, job.engine
+    clients = given_clients(dataset.path)
+    limits = required_limits(dataset, params, clients)
     make_stages(dataset, params, engine)
     problem = load_overlay(dataset.path)
-    clients = given_clients(dataset.path)
-    limits = limits_of(params, places_in(problem.brokers, clients), problem.brokers)
     with engine.progress.stage(f"tree {params.metric}") as stage:
         trees = make_trees(problem, params, limits, job.seed, job.watch.telling(stage))
     decided = ChosenTrees(params, similarity_of(problem, params), clients, limits)
@@ -64,6 +65,19 @@ def plan_overlay(job: Job, params: OverlayParams) -> Planned:
         compared=lambda metrics: compare_trees(problem, metrics, job.seed),
         ended=job.watch.ended,
     )
+
+
+def required_limits(dataset: Dataset, params: OverlayParams, clients: pa.Table) -> LimitsRecord:
+    """The limits by names; an error if it can be seen before any work that no tree obeys them."""
+    brokers = read_brokers(dataset.path).names
+    limits = limits_of(params, places_in(brokers, clients), brokers)
+    silent = silent_overlay(dataset.path, brokers)
+    if params.start:
+        start_of(silent, params.start)
+    require_connected(silent)
+    if params.metric == "improved":
+        require_possible_tree(silent, improve_params(silent, params, limits).limits)
+    return limits
 
 
 def links_changed(layer: OverlaySection, start: PathLike) -> int:
@@ -231,6 +245,11 @@ def require_known_brokers(names: Iterable[str], brokers: pa.Array) -> None:
         raise InputError(Problem("degrees", what, "Name a broker of the workload"))
 
 
+def unknown_place(name: str) -> Problem:
+    what = f"there is no broker, publisher or subscriber {name!r}"
+    return Problem("within", what, "Name one of the workload")
+
+
 def places_in(brokers: pa.Array, clients: pa.Table) -> Places:
     """Where a name is: the broker of that name, else the brokers of that client."""
 
@@ -240,8 +259,7 @@ def places_in(brokers: pa.Array, clients: pa.Table) -> Places:
             return [at]
         rows = clients.filter(pc.equal(clients["client"], name))["broker"]
         if not len(rows):
-            what = f"there is no broker, publisher or subscriber {name!r}"
-            raise InputError(Problem("within", what, "Name one of the workload"))
+            raise InputError(unknown_place(name))
         return sorted({pc.index(brokers, broker).as_py() for broker in rows})
 
     return places

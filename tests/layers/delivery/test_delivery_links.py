@@ -21,6 +21,7 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
+from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.delays import planned_delays
 from fanplan.layers.registry import load_plan
 
@@ -69,6 +70,8 @@ class DelayWalk(Walk):
 
     def __init__(self, world: World, plan: Path, hop_ms: float, client_ms: float) -> None:
         super().__init__(world, plan)
+        # Without multicast in sites only home brokers serve.
+        self.homes = load_plan(plan).section(DeliveryRecord).homes
         self.hop_ms, self.client_ms = hop_ms, client_ms
         self.latency = latencies_of(world, hop_ms)
         rows = {n: pq.read_table(plan / f"{n}.parquet").to_pylist() for n in GROUP_TABLES}
@@ -103,7 +106,7 @@ class DelayWalk(Walk):
         if self.row[flow] in self.direct:
             return self.shortest(source, home)
         needed = self.needed(flow, source)
-        if who in self.alone[flow]:
+        if who in self.alone[flow] and (self.homes or SITES[home] is None):
             return self.between_brokers(source, needed, home)
         sender = source
         if SITES[source] != SITES[home]:
@@ -112,10 +115,12 @@ class DelayWalk(Walk):
         return self.between_brokers(source, needed, sender) + self.shortest(sender, home)
 
     def needed(self, flow: str, source: str) -> frozenset[str]:
-        """Brokers that must get it: of last hops, and one of a site that only has channels."""
-        needed = {self.home[who] for who in self.alone[flow]}
+        """Brokers that must get it: homes that serve their own, and one of each other site."""
+        homes = {self.home[who] for who in self.alone[flow]}
+        needed = {b for b in homes if self.homes or SITES[b] is None}
         sites = {self.domain[channel] for channel in self.channels[flow]}
-        for site in sites - {SITES[b] for b in needed} - {SITES[source]}:
+        sites |= {SITES[b] for b in homes}
+        for site in sites - {SITES[b] for b in needed} - {SITES[source], None}:
             inside = [b for b in sorted(SITES) if SITES[b] == site]
             needed.add(min(inside, key=lambda b: (len(self.way(source, b)), b)))
         return frozenset(needed)

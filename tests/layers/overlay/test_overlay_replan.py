@@ -79,11 +79,8 @@ def test_links_that_may_no_longer_be_used_are_replaced() -> None:
     problem = problem_of(10, 2, links=links)
     start = random_tree(problem, 0)
     gone = (links.a == start.a[0]) & (links.b == start.b[0])
-    columns = {name: value for name, value in vars(links).items() if value is not None}
-    left = replace(links, **{name: value[~gone] for name, value in columns.items()})
-    found = improved_tree(
-        replace(problem, links=left), ImproveParams(most_changes=1), 0, never, start
-    )
+    left = replace(problem, links=links.only(~gone))
+    found = improved_tree(left, ImproveParams(most_changes=1), 0, never, start)
     assert found.changed == 1
 
 

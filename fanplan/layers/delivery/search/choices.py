@@ -54,10 +54,10 @@ class Homes(NamedTuple):
 
 
 @compiled
-def assign_classes(p: Pricing) -> None:
-    """Let classes choose among no channel, each single one, and one more or one less than today."""
+def assign_classes(p: Pricing, begin: int, end: int) -> None:
+    """Let some classes choose among no channel, each single one, and one more or less than now."""
     wishes, state = p.wishes, p.state
-    for c in range(len(state.past)):
+    for c in range(begin, end):
         best, better = routed_price(p, c), True
         while better:
             better = False
@@ -148,11 +148,13 @@ def propose(today: Ints, option: Ints, kind: int, channel: int) -> bool:
 
 
 @compiled
-def regroup(p: Pricing, homes: Homes) -> None:
-    """Let subscribers join and leave channels where that pays, with prices of classes."""
+def regroup(p: Pricing, homes: Homes, starts: Longs, on: Longs, begin: int, end: int) -> None:
+    """Let subscribers join and leave some channels where that pays, with prices of classes.
+
+    ``starts`` and ``on`` are the segments on channels.
+    """
     wishes, row = p.wishes, homes.row
-    starts, on = segments_on_channels(p.state, row, len(p.sizes))
-    for j in range(len(p.sizes)):
+    for j in range(begin, end):
         segments = on[starts[j] : starts[j + 1]]
         runs, rate = runs_on(wishes, segments, row, len(p.network.domain))
         first = 0

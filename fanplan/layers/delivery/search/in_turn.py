@@ -8,7 +8,7 @@ import numpy as np
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.prices import Weights
-from fanplan.core.stop import Stop
+from fanplan.core.stop import Stop, part_of
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.lone import Kept, renumbered, with_members_once, without_lone
@@ -66,10 +66,12 @@ def plan_domains(
     stop: Stop,
 ) -> tuple[ChannelMap, Ints]:
     """Channels of every domain, for segments that have messages; and the domain of each channel."""
-    maps = [
-        plan_domain(local_interest(problem, z, messages), params, dearer, seed, stop)
-        for z in range(problem.domains if params.channels else 0)
-    ]
+    domains = problem.domains if params.channels else 0
+    maps = []
+    for z in range(domains):
+        own = part_of(stop, 1 / (domains - z))
+        local = local_interest(problem, z, messages)
+        maps.append(plan_domain(local, params, dearer, seed, own))
     return joined_maps(problem, maps)
 
 

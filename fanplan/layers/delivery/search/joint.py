@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fanplan.core.arrays import Ints
-from fanplan.core.stop import Stop
+from fanplan.core.stop import Stop, part_of
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.delivery.ledger import DeliveryLedger, delivery_ledger
@@ -28,6 +28,10 @@ ROUNDS = 3
 
 DEARER = (1.5, 2.0)
 """How much dearer unicast is made when channels are planned: whom they leave out needs brokers."""
+
+
+FIRST = 0.5
+"""Share of the time that is left for the channels of a start, if time is limited."""
 
 
 PRICES = 16
@@ -47,12 +51,14 @@ def joint_delivery(
     problem: DeliveryProblem, params: DeliveryParams, seed: int, stop: Stop
 ) -> tuple[JudgedDelivery, JudgedDelivery]:
     """The best delivery found, and the one that the layers one after the other come to."""
-    first = judge_delivery(problem, params, layer_by_layer(problem, params, seed, stop))
+    begun = layer_by_layer(problem, params, seed, part_of(stop, FIRST))
+    first = judge_delivery(problem, params, begun)
     best = improved_delivery(problem, params, first, stop)
     for dearer in DEARER if starts_again(problem, params) else ():
         if stop(best.cost):
             break
-        start = judge_delivery(problem, params, layer_by_layer(problem, params, seed, stop, dearer))
+        begun = layer_by_layer(problem, params, seed, part_of(stop, FIRST), dearer)
+        start = judge_delivery(problem, params, begun)
         best = better(best, improved_delivery(problem, params, start, stop), params)
     return best, first
 
@@ -83,6 +89,8 @@ def improved_delivery(
     best = start
     # A price of unicast takes many searches, and further rounds gain next to nothing then.
     for _ in range(ROUNDS if params.unicast_limit is None else 1):
+        if stop(best.cost):
+            break
         shadow = Shadow(entry_price(best.delivery, params), 0.0, shared(best.delivery))
         found = better(best, within_unicast_limit(problem, params, best, shadow, stop), params)
         if found is best:
@@ -102,6 +110,8 @@ def within_unicast_limit(
     search, low, high = DeliverySearch(problem, params, start.delivery), 0.0, np.inf
     best = judge_delivery(problem, params, search.at(shadow, stop))
     for _ in range(0 if keeps(best, params) else PRICES):
+        if stop(start.cost):
+            break
         price = (low + high) / 2 if high < np.inf else 2 * low + params.prices.unicast
         found = judge_delivery(problem, params, search.at(shadow._replace(unicast=price), stop))
         low, high = (low, price) if keeps(found, params) else (price, high)

@@ -6,12 +6,14 @@ counts in both. Only what costs less is done, so it ends.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from fanplan.core.arrays import NONE, Floats, Ints
-from fanplan.core.stop import Stop
+from fanplan.core.stop import Stop, never
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import map_pairs
 from fanplan.layers.delivery.problem import DeliveryProblem
@@ -24,7 +26,12 @@ from fanplan.layers.delivery.search.carry import (
     Rates,
     Wishes,
 )
-from fanplan.layers.delivery.search.choices import Homes, assign_classes, regroup
+from fanplan.layers.delivery.search.choices import (
+    Homes,
+    assign_classes,
+    regroup,
+    segments_on_channels,
+)
 from fanplan.layers.delivery.search.in_turn import in_use, with_groups
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.groups.problem.subtrees import room_for
@@ -35,6 +42,9 @@ PASSES = 20
 
 ENOUGH = 1e-4
 """A pass that gains less than this part of the price is the last."""
+
+CLASSES, CHANNELS = 1000, 8
+"""How many change between two questions whether to stop."""
 
 WIDEST = 3
 """Channels that a class may have in a domain, if it has no more already."""
@@ -66,12 +76,12 @@ class DeliverySearch:
     def at(self, shadow: Shadow, stop: Stop) -> Delivery:
         """What the start becomes at these prices: all change in turn, until little is gained."""
         self.begin(shadow)
-        before, price = np.inf, self.assign()
+        before, price = np.inf, self.assign(stop)
         for _ in range(PASSES):
             if price > before * (1 - ENOUGH) or stop(price):
                 break
-            self.regroup()
-            before, price = price, self.assign()
+            self.regroup(stop)
+            before, price = price, self.assign(stop)
         return self.delivery()
 
     def begin(self, shadow: Shadow) -> None:
@@ -80,14 +90,15 @@ class DeliverySearch:
         sizes = state.members.sum(axis=1).astype(np.int64)
         self.now = Pricing(self.wishes, self.network, rates, state, sizes, self.desk)
 
-    def assign(self) -> float:
-        """Classes choose channels, or direct unicast; what all cost then."""
-        assign_classes(self.now)
-        return float(self.now.state.price.sum())
+    def assign(self, stop: Stop = never) -> float:
+        """Classes choose channels, or direct unicast; what all cost then, if all came to it."""
+        whole = in_turns(len(self.now.state.past), CLASSES, stop, partial(assign_classes, self.now))
+        return float(self.now.state.price.sum()) if whole else np.inf
 
-    def regroup(self) -> None:
+    def regroup(self, stop: Stop = never) -> None:
         """Subscribers join and leave channels."""
-        regroup(self.now, self.homes)
+        on = segments_on_channels(self.now.state, self.homes.row, len(self.now.sizes))
+        in_turns(len(self.now.sizes), CHANNELS, stop, partial(regroup, self.now, self.homes, *on))
 
     def delivery(self) -> Delivery:
         """What there is now, with the best groups for it."""
@@ -100,6 +111,15 @@ class DeliverySearch:
         map = completed(problem.interest, len(domain), assigned, members)
         map, domain = in_use(problem.interest, map, domain)
         return with_groups(problem, self.params, map, domain, state.past.copy())
+
+
+def in_turns(size: int, step: int, stop: Stop, work: Callable[[int, int], None]) -> bool:
+    """Do some work for a few of so many at a time; false if it had to stop in between."""
+    for begin in range(0, size, step):
+        if begin and stop(np.inf):
+            return False
+        work(begin, min(begin + step, size))
+    return True
 
 
 def homes_in(problem: DeliveryProblem) -> Homes:

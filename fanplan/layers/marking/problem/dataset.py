@@ -195,6 +195,19 @@ def read_client_descriptors(
     return required_regions(counts)
 
 
+def require_regions(dataset: Path, allocated: bool) -> None:
+    """Some regions of publishers and some of subscribers, after the pipeline counted them."""
+    if allocated:
+        table = read_stage(dataset, "client_descriptors", ("role", "regions"))
+        publishes = pc.equal(table["role"], "publisher").to_numpy()
+        regions = table["regions"].to_numpy()
+        required_regions(np.stack((regions * publishes, regions * ~publishes)))
+    else:
+        names = ("published", "subscribed")
+        table = read_stage(dataset, "descriptors", names)
+        required_regions(np.stack([table[name].to_numpy() for name in names]))
+
+
 def required_regions(counts: np.ndarray) -> tuple[Longs, Longs]:
     """Of publishers and of subscribers; there must be some of both."""
     for table, total in zip(("advertisements", "subscriptions"), counts.sum(axis=1), strict=True):

@@ -102,8 +102,7 @@ def only_tree(network: MarkedNetwork, trees: pa.Table) -> MarkedNetwork:
     own = np.minimum(parent, child) * network.size + np.maximum(parent, child)
     a, b = network.links.a.astype(np.int64), network.links.b.astype(np.int64)
     kept = np.isin(np.minimum(a, b) * network.size + np.maximum(a, b), own)
-    told = {name: many[kept] for name, many in vars(network.links).items() if many is not None}
-    links = replace(network.links, **told)
+    links = network.links.only(kept)
     sending = None if network.sending is None else network.sending[kept]
     return replace(network, links=links, sending=sending)
 
