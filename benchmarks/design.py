@@ -72,7 +72,7 @@ from fanplan.layers.groups.search.choose import choose_groups
 from fanplan.layers.marking.command import mark_tree
 from fanplan.layers.overlay.params import Ranking, Tree
 from fanplan.layers.overlay.record import OverlaySection
-from fanplan.network.dataset import distinct, read_brokers, sites_of
+from fanplan.network.dataset import distinct, multicast_domains, read_brokers
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class World:
         """The problem on the trees of an overlay."""
         make_senders(self.dataset, EMBEDDED)
         names = read_brokers(self.dataset.path).names
-        site, sites = sites_of(self.dataset.path, names)
+        site, sites = multicast_domains(self.dataset.path, names)
         domain = site if len(sites) else np.repeat(EVERYWHERE, len(names))
         clients, trees = layer.tables["clients"], planned_trees(layer, names)
         return load_delivery(self.dataset.path, names, clients, trees, domain, homes=True)

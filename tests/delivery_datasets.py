@@ -209,7 +209,8 @@ def broker_stages(world: World) -> dict[str, dict[str, Any]]:
     topics = ["t0"] * len(PUBLISHERS)
     return {
         "brokers": {"broker": names, "capacity": nothing, "cost": nothing,
-                    "site": pa.array([SITES[name] for name in names])},
+                    "site": pa.array([SITES[name] for name in names]),
+                    "multicast_domain": pa.nulls(len(names), pa.string())},
         "advertisements": {"publisher": [*PUBLISHERS], "topic": topics,
                            "broker": [*PUBLISHERS.values()]},
         "routes": {

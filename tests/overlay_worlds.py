@@ -56,7 +56,8 @@ def write_overlay_dataset(folder: Path, world: OverlayWorld) -> Path:
             "broker": [f"b{i}" for i in range(len(world.capacity))],
             "capacity": pa.array(world.capacity, pa.float64()),
             "cost": pa.array([None] * len(world.capacity), pa.float64()),
-            "site": pa.array([None] * len(world.capacity), pa.string()),
+            "site": pa.nulls(len(world.capacity), pa.string()),
+            "multicast_domain": pa.nulls(len(world.capacity), pa.string()),
         },
         "subscriptions": {
             "subscriber": [f"s{i}" for i in range(len(world.subscribers))],

@@ -43,7 +43,9 @@ SUBSCRIPTIONS = _columns(
 ADVERTISEMENTS = _columns(
     publisher="string", topic="string", filter="string", rate="double", broker="string"
 )
-BROKERS = _columns(broker="string", capacity="double", cost="double", site="string")
+BROKERS = _columns(
+    broker="string", capacity="double", cost="double", site="string", multicast_domain="string"
+)
 LINKS = _columns(a="string", b="string", latency_ms="double", bandwidth="double", cost="double")
 TREES = _columns(root="string", parent="string", child="string")
 PATTERNS = _columns(pattern="string", topic_id="int", space="int")

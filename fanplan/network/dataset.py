@@ -319,12 +319,30 @@ def measured_interest(
     return scipy.sparse.coo_array((share, pairs), shape=shape).tocsr()
 
 
-def sites_of(dataset: Path, brokers: pa.Array) -> tuple[Ints, pa.Array]:
-    """The site of each broker, and the sites' names; NONE for brokers of which none is known."""
-    if "brokers" not in read_manifest(dataset).stages:
-        return np.full(len(brokers), NONE, np.int32), pa.array([], pa.string())
-    table = read_stage(dataset, "brokers", ("broker", "site"))
+DOMAIN = ("multicast_domain", "site")
+"""What a broker shares multicast with others by: the first of these that it has."""
+
+
+def multicast_domains(dataset: Path, brokers: pa.Array) -> tuple[Ints, pa.Array]:
+    """The multicast domain of each broker, and their names; NONE for brokers without multicast."""
+    table = broker_places(dataset)
     at = pc.index_in(brokers, table["broker"].combine_chunks())
-    site = table["site"].combine_chunks().take(at)
-    names = pa.array(sorted(set(site.drop_null().to_pylist())), pa.string())
-    return pc.index_in(site, names).fill_null(NONE).to_numpy().astype(np.int32), names
+    domain = pc.coalesce(*(table[name].combine_chunks() for name in DOMAIN)).take(at)
+    names = pa.array(sorted(set(domain.drop_null().to_pylist())), pa.string())
+    return pc.index_in(domain, names).fill_null(NONE).to_numpy().astype(np.int32), names
+
+
+def domain_columns(dataset: Path) -> dict[str, int]:
+    """How many brokers have their domain by each column."""
+    table = broker_places(dataset)
+    own = len(table) - table[DOMAIN[0]].null_count
+    either = len(table) - pc.coalesce(*(table[name] for name in DOMAIN)).null_count
+    return dict(zip(DOMAIN, (own, either - own), strict=True))
+
+
+def broker_places(dataset: Path) -> pa.Table:
+    """Brokers and what their domains are by; no rows if there is no table of brokers."""
+    columns = ("broker", *DOMAIN)
+    if "brokers" not in read_manifest(dataset).stages:
+        return pa.table({name: pa.array([], pa.string()) for name in columns})
+    return read_stage(dataset, "brokers", columns)

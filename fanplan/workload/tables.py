@@ -85,7 +85,10 @@ BROKERS = Table(
         Column("broker", "string", "its name", required=True),
         Column("capacity", "number", "load it can bear", unit="messages/s", positive=True),
         Column("cost", "number", "price of running it", at_least=0.0, default="1"),
-        Column("site", "string", "where it stands", default="none"),
+        Column(
+            "site", "string", "where it stands; multicast reaches all of a site", default="none"
+        ),
+        Column("multicast_domain", "string", "who shares multicast with it", default="its site"),
     ),
     key=("broker",),
 )

@@ -25,7 +25,6 @@ from fanplan.layers.delivery.report.ways import (
     DIRECT,
     GROUP,
     HOP,
-    NOWHERE,
     TrafficWays,
     count_ways,
     delivering,
@@ -92,7 +91,7 @@ def test_every_step_has_its_parts(world: DesignWorld) -> None:
 def test_ways_add_up_to_the_ledger(world: DesignWorld) -> None:
     ledger, ways = world.plan.section(ChannelsRecord).ledger, world.ways
     people = ways.by_domain()
-    assert ways.names == ("east", "west", NOWHERE)
+    assert ways.names == ("east", "west", "no multicast")
     assert people[2, CHANNEL] == 0, "there is no channel outside sites"
     assert people.sum() == pytest.approx(ledger["received_wanted"])
     alone = people[:, HOP].sum() + people[:, DIRECT].sum()

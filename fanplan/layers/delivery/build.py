@@ -15,6 +15,7 @@ from fanplan.layers.delivery.record import (
     Delivery,
     DeliveryRecord,
     DeliverySection,
+    DomainRecord,
     StepRecord,
 )
 
@@ -43,6 +44,8 @@ class Settled:
     params: DesignParams
     channels: int
     domains: tuple[str, ...]
+    multicast: tuple[DomainRecord, ...]
+    assumed: str
     layered: float
     bound: float
     bound_name: BoundName
@@ -63,6 +66,8 @@ def delivery_layer(
         params=settled.params,
         channels=settled.channels,
         domains=settled.domains,
+        multicast=settled.multicast,
+        assumed=settled.assumed,
         classes=len(delivery.direct),
         direct=int(delivery.direct.sum()),
         unicast_fraction=ledger.unicast_fraction,

@@ -18,6 +18,7 @@ from fanplan.layers.delivery.build import (
     planned_trees,
     random_trees,
 )
+from fanplan.layers.delivery.domains import ASKED, NO_BROKERS, assumed, domain_records
 from fanplan.layers.delivery.fixed import (
     fixed_channels,
     fixed_groups,
@@ -214,17 +215,29 @@ class Designing:
         return section
 
     def domains(self, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
-        """Sites are multicast domains where they are known, else there is one for all."""
+        """Those that brokers have, unless there is one for all; a broker may have none."""
         from fanplan.layers.delivery.problem import EVERYWHERE
-        from fanplan.network.dataset import sites_of
+        from fanplan.network.dataset import multicast_domains
 
-        site, names = sites_of(self.dataset.path, brokers)
-        if self.asked.multicast == "site" and not len(names):
-            what = "no broker has a site"
-            raise InputError(Problem("multicast", what, "Give sites, or use everywhere"))
-        if self.asked.multicast == "everywhere" or not len(names):
+        if self.asked.multicast == "everywhere":
             return np.repeat(EVERYWHERE, len(brokers)), ("",)
-        return site, tuple(names.to_pylist())
+        domain, names = multicast_domains(self.dataset.path, brokers)
+        if not len(names) and (self.asked.multicast == "site" or self.params.channels):
+            what = "no broker has a site or a multicast_domain, so that no channel reaches anybody"
+            remedy = "Give sites in the table brokers, or use everywhere"
+            raise InputError(Problem("multicast", what, remedy))
+        return domain, tuple(names.to_pylist())
+
+    def assumed(self, tree: OverlaySection | None) -> str:
+        """What the reach of multicast is taken from."""
+        from fanplan.network.dataset import domain_columns, read_brokers
+
+        if tree is None:
+            return NO_BROKERS
+        if self.asked.multicast == "everywhere":
+            return ASKED
+        columns = domain_columns(self.dataset.path)
+        return assumed(columns, len(read_brokers(self.dataset.path).names))
 
     def delivered(
         self,
@@ -250,6 +263,8 @@ class Designing:
             params=self.asked,
             channels=params.channels,
             domains=domains,
+            multicast=domain_records(problem, domains),
+            assumed=self.assumed(tree),
             layered=first.cost,
             bound=lowest_cost(problem, params.prices),
             bound_name=ANY if self.dataset.manifest.exact else OF_CELLS,

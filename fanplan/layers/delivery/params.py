@@ -37,9 +37,7 @@ def read_fixed(words: list[str]) -> dict[str, str]:
 class DesignParams(Options):
     """Limits, prices, and what is left out of a design or taken from other plans."""
 
-    channels: int = option(
-        0, "Number of multicast groups (per site, if brokers have sites).", at_least=0
-    )
+    channels: int = option(0, "Number of multicast groups in each multicast domain.", at_least=0)
     entries: int | None = option(
         None, "Upper limit on forwarding entries of groups.", at_least=0, shown="as many as pay"
     )
@@ -50,7 +48,7 @@ class DesignParams(Options):
         at_most=1,
     )
     multicast: Reach | None = option(
-        None, "How far multicast reaches: site or everywhere.", shown="site if known"
+        None, "How far multicast reaches: site (or multicast_domain) or everywhere.", shown="site"
     )
     without: Sequence[str] = option(
         (),

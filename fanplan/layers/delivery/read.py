@@ -26,7 +26,7 @@ from fanplan.layers.delivery.recount import recounted_routes
 from fanplan.layers.groups.problem.build import exact_groups
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.trees import GivenTrees
-from fanplan.network.dataset import read_brokers, sites_of
+from fanplan.network.dataset import multicast_domains, read_brokers
 from fanplan.plan.axis import Axis
 from fanplan.plan.stored import StoredPlan
 
@@ -82,11 +82,11 @@ def stored_problem(
 
 
 def domains_of(plan: StoredPlan, dataset: Path, brokers: pa.Array) -> tuple[Ints, tuple[str, ...]]:
-    """Sites are domains, unless the plan has one for all."""
+    """Domains are those of the dataset, unless the plan has one for all."""
     if plan.section(DeliveryRecord).domains == ("",):
         return np.repeat(EVERYWHERE, len(brokers)), ("",)
-    site, names = sites_of(dataset, brokers)
-    return site, tuple(names.to_pylist())
+    domain, names = multicast_domains(dataset, brokers)
+    return domain, tuple(names.to_pylist())
 
 
 def delivery_groups(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> GroupsProblem:

@@ -37,6 +37,16 @@ class StepRecord(BaseModel):
     parts: dict[str, Amount]
 
 
+class DomainRecord(BaseModel):
+    """A multicast domain and who is in it; without a name: brokers that have no multicast."""
+
+    model_config = STRICT
+
+    domain: str | None = None
+    brokers: Count
+    subscribers: Count
+
+
 class DeliveryRecord(SectionRecord):
     """How every audience class is delivered, and what all of it costs.
 
@@ -44,7 +54,8 @@ class DeliveryRecord(SectionRecord):
     up to ``cost``; ``layered`` is what the layers cost when they are planned one after the other;
     what ``bound_name`` names does not cost less than ``bound``. ``unicast_fraction`` is the share
     of the messages sent that go to one alone, ``unicast_counted`` that of those which others of
-    the domain want too.
+    the domain want too. ``multicast`` says who is in which of the ``domains``, ``assumed`` what
+    that was taken from.
     """
 
     layer = "delivery"
@@ -52,6 +63,8 @@ class DeliveryRecord(SectionRecord):
     params: DesignParams
     channels: Count
     domains: tuple[str, ...]
+    multicast: tuple[DomainRecord, ...] = ()
+    assumed: str = ""
     classes: Count
     direct: Count
     unicast_fraction: Amount

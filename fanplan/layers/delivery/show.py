@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fanplan.plan.made import Answer, Facts, Grid, Note, Shown
+from fanplan.layers.delivery.domains import told_domain
+from fanplan.plan.made import Answer, Facts, Grid, Lines, Note, Shown
+
+DOMAINS = 20
+"""Multicast domains that are shown one by one; `--json` has all."""
 
 
 def show_design(answer: Answer) -> Shown:
@@ -27,6 +31,8 @@ def show_design(answer: Answer) -> Shown:
         "plan": facts["plan"],
     }
     yield Facts("Design, checked", told)
+    yield domain_grid(facts["multicast"])
+    yield Lines((f"Assumed: {facts['assumed']}.",))
     yield waterfall_grid(facts["steps"])
     yield Grid("What delivery costs", ("part", "cost"), [[*p] for p in facts["parts"].items()])
     for note in facts["warnings"]:
@@ -38,6 +44,16 @@ def limited(facts: Mapping[str, Any]) -> dict[str, float]:
     if facts["params"]["unicast_limit"] is None:
         return {}
     return {"unicast that several want %": 100 * facts["unicast_counted"]}
+
+
+def domain_grid(domains: list[dict[str, Any]]) -> Grid:
+    """The multicast domains with most subscribers, and how many the others have."""
+    order = sorted(domains, key=lambda row: -row["subscribers"])
+    rows = [[told_domain(row["domain"]), row["brokers"], row["subscribers"]] for row in order]
+    if len(rows) > DOMAINS:
+        rest = [sum(row[column] for row in rows[DOMAINS:]) for column in (1, 2)]
+        rows = [*rows[:DOMAINS], [f"{len(rows) - DOMAINS} others", *rest]]
+    return Grid("Multicast domains", ("domain", "brokers", "subscribers"), rows)
 
 
 def waterfall_grid(steps: list[dict[str, Any]]) -> Grid:

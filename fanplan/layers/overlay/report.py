@@ -20,7 +20,7 @@ from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.simulated import read_overlay
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import OverlayLedger, ratio, trees_ledger
-from fanplan.network.dataset import sites_of
+from fanplan.network.dataset import multicast_domains
 from fanplan.network.latency import Timing
 from fanplan.network.trees import Trees, breadth_first, distances, near_of, one_tree
 from fanplan.page.charts import ChartLine, Frame, chart, chart_lines, share_steps
@@ -49,7 +49,7 @@ ALL_TRAFFIC = (
 
 COLUMNS = {
     "broker": "broker",
-    "site": "site",
+    "site": "multicast domain",
     "load": "load, messages/s",
     "left": "with channels, messages/s",
     "capacity": "capacity, messages/s",
@@ -137,7 +137,8 @@ def broker_rows(
 ) -> list[dict[str, Any]]:
     """The plan's brokers with their links and clients counted, busiest first.
 
-    ``site`` is there where the dataset knows one, ``left`` where channels leave less than all.
+    ``site``, a multicast domain, is there where the dataset knows one, ``left`` where channels
+    leave less than all.
     """
     brokers: list[dict[str, Any]] = plan.read("brokers", ("broker", "capacity", "load")).to_pylist()
     links = plan.read("links", ("a", "b"))
@@ -145,7 +146,8 @@ def broker_rows(
     clients = Counter(plan.read("clients", ("broker",))["broker"].to_pylist())
     sites, left = {}, {}
     if dataset is not None:
-        site, names = sites_of(dataset, pa.array([row["broker"] for row in brokers], pa.string()))
+        own = pa.array([row["broker"] for row in brokers], pa.string())
+        site, names = multicast_domains(dataset, own)
         places = zip(brokers, site.tolist(), strict=True)
         sites = {row["broker"]: names[i].as_py() for row, i in places if i != NONE}
     if found and found.left:
@@ -263,7 +265,7 @@ def tree_picture(
         [
             *(legend(sites, inside) or [("broker", "broker")]),
             *over,
-            ("link", "link between sites" if sites else "link"),
+            ("link", "link between multicast domains" if sites else "link"),
         ],
         zoom=True,
         wide=True,
@@ -273,7 +275,7 @@ def tree_picture(
 def legend(sites: list[str], inside: Mapping[str, int]) -> list[tuple[str, str]]:
     """The colours of sites with the channels inside, or that they are too many."""
     if len(sites) > COLOURS:
-        return [("broker", f"brokers of {len(sites)} sites; colours come again")]
+        return [("broker", f"brokers of {len(sites)} multicast domains; colours come again")]
     told = [f"{site}, {inside[site]} channels inside" if inside else site for site in sites]
     return [(f"broker site{i}", words) for i, words in enumerate(told)]
 

@@ -69,6 +69,75 @@ def test_all_layers_in_one_plan(
     assert run("check", plan, enterprise, *HERE) == 0
     domains = pq.read_table(plan / "channel_domains.parquet")["domain"].to_pylist()
     assert max(domains.count(site) for site in set(domains)) <= 4
+    assert [own["domain"] for own in told["multicast"]] == told["domains"]
+    assert {own["brokers"] for own in told["multicast"]} == {2}
+    assert sum(own["subscribers"] for own in told["multicast"]) == 30
+    assert "domains are by site (brokers: 6)" in told["assumed"]
+
+
+def with_domains(dataset: Path, out: Path, site: list[str | None], own: list[str | None]) -> Path:
+    """The dataset with other sites and multicast domains of its six brokers."""
+    shutil.copytree(dataset, out)
+    (file,) = (out / "brokers").glob("*.parquet")
+    table = pq.read_table(file).sort_by("broker")
+    for name, values in (("site", site), ("multicast_domain", own)):
+        column = pa.array(values, pa.string())
+        table = table.set_column(table.column_names.index(name), name, column)
+    pq.write_table(table, file)
+    return out
+
+
+def test_a_column_says_who_shares_multicast_and_who_has_none(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Domains cut across sites here, and the last broker has neither."""
+    site = ["here", "here", "here", "there", "there", None]
+    dataset = with_domains(
+        enterprise, tmp_path / "dataset", site, ["x", None, None, "x", "x", None]
+    )
+    plan = tmp_path / "plan"
+    code, told = answer(capsys, "design", dataset, "--channels", 3, "--out", plan, *HERE)
+    assert (code, told["domains"]) == (0, ["here", "x"])
+    assert [(own["domain"], own["brokers"]) for own in told["multicast"]] == [
+        ("here", 2), ("x", 3), (None, 1),
+    ]  # fmt: skip
+    assert told["assumed"].endswith(
+        "by multicast_domain (brokers: 3) and site (brokers: 2); "
+        "no multicast where there is neither (brokers: 1)"
+    )
+    brokers = pq.read_table(dataset / "brokers").sort_by("broker")["broker"].to_pylist()
+    domain = dict(zip(brokers, ["x", "here", "here", "x", "x", None], strict=True))
+    rows = [r for r in pq.read_table(plan / "clients.parquet").to_pylist()
+            if r["role"] == "subscriber"]  # fmt: skip
+    home = {row["client"]: row["broker"] for row in rows}
+    members = pq.read_table(plan / "channel_subscribers.parquet").to_pylist()
+    of = dict(
+        zip(*pq.read_table(plan / "channel_domains.parquet").to_pydict().values(), strict=True)
+    )
+    assert members
+    assert all(domain[home[row["subscriber"]]] == of[row["channel"]] for row in members)
+    assert run("check", plan, dataset, *HERE) == 0
+    assert run("check", plan, enterprise, *HERE) == 1, "its channels leave the sites there"
+    assert run("report", plan, "--out", tmp_path / "report", "--no-curve", *HERE) == 0
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "Multicast domains" in page
+    assert "no multicast where there is neither (brokers: 1)" in page
+
+
+def test_without_a_site_there_is_no_multicast(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = with_domains(enterprise, tmp_path / "dataset", [None] * 6, [None] * 6)
+    plan = tmp_path / "plan"
+    assert run("design", dataset, "--channels", 3, "--out", plan, *HERE) == 2
+    assert "--multicast: no broker has a site or a multicast_domain" in capsys.readouterr().err
+    assert run("design", dataset, "--out", plan, *HERE) == 0
+    said = capsys.readouterr().out
+    assert "there is no multicast: no broker has a site or a multicast_domain" in said
+    assert run("check", plan, dataset, *HERE) == 0
+    words = ("--multicast", "everywhere", "--out", tmp_path / "other", *HERE)
+    code, told = answer(capsys, "design", dataset, "--channels", 2, *words)
+    assert (code, [own["domain"] for own in told["multicast"]]) == (0, [""])
 
 
 @pytest.fixture(scope="module")

@@ -131,7 +131,7 @@ def with_sites(listing: Listing, site: Mapping[int, str]) -> Listing:
     """The same with the site of each channel beside its number."""
     rows = [(row[0], site[row[0]], *row[1:]) for row in listing.rows]
     first, *others = listing.header
-    return replace(listing, header=(first, "site", *others), rows=rows)
+    return replace(listing, header=(first, "multicast domain", *others), rows=rows)
 
 
 def with_heaviest(listing: Listing, plan: StoredPlan) -> Listing:

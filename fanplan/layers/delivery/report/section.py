@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.data.described import titled
+from fanplan.layers.delivery.domains import told_domain
 from fanplan.layers.delivery.record import ANY, DeliveryRecord
 from fanplan.layers.delivery.report.ways import (
     BETWEEN,
@@ -29,8 +30,8 @@ from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
 
 LEAD = (
-    "How every message reaches everybody who wants it. To people: on a multicast channel of their "
-    "site, or alone, by a last hop from a broker of their site or directly from another. Between "
+    "How every message reaches everybody who wants it. To people: on a channel of their multicast "
+    "domain, or alone, by a last hop from a broker of it or directly from another. Between "
     "brokers: matched once where it enters if it is in a group, else at every broker on its way."
 )
 
@@ -66,6 +67,9 @@ GAINS = {
 """What each step is due to; short, as a figure stands beside it, also on a phone."""
 
 
+DOMAINS = "Multicast domains"
+
+
 MOST_CLASSES = 500
 """Audience classes in the table; a plan may have very many small ones."""
 
@@ -93,9 +97,11 @@ def tell_delivery(planned: ToldLayer) -> Told:
     plan, dataset = planned.plan, planned.material.dataset
     ways = None if dataset is None else count_ways(plan, dataset)
     steps = stacks_of(plan.section(DeliveryRecord))
-    pictures, listings, notes = [], [parts_listing(planned.name, steps)], list(warnings(plan))
+    pictures, listings = [], [parts_listing(planned.name, steps)]
+    notes = [*reach(plan), *warnings(plan)]
     if ways is None:
-        notes.append(NEEDS_DATASET.format("how traffic reaches people by site and audience class"))
+        listings.append(known_domains(planned.name, plan.section(DeliveryRecord)))
+        notes.append(NEEDS_DATASET.format("how traffic reaches people by domain and class"))
     else:
         pictures = way_pictures(planned, ways)
         listings += [domain_listing(planned.name, ways), class_listing(planned.name, ways, plan)]
@@ -112,9 +118,17 @@ def tell_delivery(planned: ToldLayer) -> Told:
 
 
 def warnings(plan: StoredPlan) -> tuple[str, ...]:
-    return tuple(
-        f"{warning[:1].upper()}{warning[1:]}." for warning in plan.section(DeliveryRecord).warnings
-    )
+    return tuple(map(in_a_sentence, plan.section(DeliveryRecord).warnings))
+
+
+def reach(plan: StoredPlan) -> tuple[str, ...]:
+    """What is taken for granted of multicast."""
+    assumed = plan.section(DeliveryRecord).assumed
+    return (in_a_sentence(assumed),) if assumed else ()
+
+
+def in_a_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def delivery_facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
@@ -123,8 +137,9 @@ def delivery_facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
         if record.params.fixed
         else []
     )
-    sites = [name for name in record.domains if name]
-    where = f"on each of {len(sites)} sites" if sites else "for everybody"
+    several = [name for name in record.domains if name]
+    everybody = "for everybody" if record.domains else "without multicast"
+    where = f"in each of {len(several)} multicast domains" if several else everybody
     return [
         ("cost", record.cost),
         ("planned layer by layer", record.layered),
@@ -221,7 +236,14 @@ def way_pictures(planned: ToldLayer, ways: TrafficWays) -> list[Picture]:
     ]
     people = "A message counts once for each subscriber who wants it, where that subscriber is."
     pictures = [
-        stacked(f"{name}-people", "To people, by site", "deliveries", to_people, PEOPLE, people)
+        stacked(
+            f"{name}-people",
+            "To people, by domain",
+            "deliveries",
+            to_people,
+            PEOPLE,
+            people,
+        )
     ]
     if planned.plan.find(GroupsRecord) is None:
         return pictures
@@ -231,8 +253,14 @@ def way_pictures(planned: ToldLayer, ways: TrafficWays) -> list[Picture]:
         if sum(row)
     ]
     brokers = "A message counts once, where it enters. Sites where none enters are left out."
-    title = "Between brokers, by site of entry"
+    title = "Between brokers, by where messages enter"
     return [*pictures, stacked(f"{name}-brokers", title, "messages", between, BROKERS, brokers)]
+
+
+def known_domains(name: str, record: DeliveryRecord) -> Listing:
+    """Who is in which multicast domain, by the plan alone."""
+    rows = [(told_domain(own.domain), own.brokers, own.subscribers) for own in record.multicast]
+    return Listing(f"{name}-domains", DOMAINS, ("domain", "brokers", "subscribers"), rows)
 
 
 def domain_listing(name: str, ways: TrafficWays) -> Listing:
@@ -257,7 +285,7 @@ def domain_listing(name: str, ways: TrafficWays) -> Listing:
         to_people[:, DIRECT],
     )
     header = (
-        *("site", "brokers", "subscribers", "channels", "on channels", "sent on channels"),
+        *("domain", "brokers", "subscribers", "channels", "on channels", "sent on channels"),
         *("wanted from channels", "unwanted", "last hop", "direct unicast"),
     )
     rows = list(zip(names, *(column.tolist() for column in columns), strict=True))
@@ -265,7 +293,7 @@ def domain_listing(name: str, ways: TrafficWays) -> Listing:
         "Messages in the window. On channels are subscribers; sent counts a message once for each "
         "channel, the others at each subscriber."
     )
-    return Listing(f"{name}-sites", "Multicast domains", header, rows, caption)
+    return Listing(f"{name}-domains", DOMAINS, header, rows, caption)
 
 
 def class_listing(name: str, ways: TrafficWays, plan: StoredPlan) -> Listing:

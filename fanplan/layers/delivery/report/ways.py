@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.delivery.domains import told_domain
 from fanplan.layers.delivery.legs import by_last_hops
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes, sent_beyond
@@ -29,9 +30,6 @@ TO_PEOPLE = ("channel", "last hop", "direct unicast")
 GROUP, DEFAULT, ENTRY, PAST = range(4)
 BETWEEN = ("matched once, in a group", "matched at every broker", "needs no other broker", "direct")
 """How a message travels between brokers, in the order of the numbers above."""
-
-NOWHERE = "no site"
-EVERYWHERE = "everywhere"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +53,9 @@ class TrafficWays:
     @property
     def names(self) -> tuple[str, ...]:
         """Domains; brokers that are in none come last."""
-        known = tuple(name or EVERYWHERE for name in self.stored.names)
-        return (*known, NOWHERE) if (self.stored.problem.domain < 0).any() else known
+        known = tuple(map(told_domain, self.stored.names))
+        nowhere = told_domain(None)
+        return (*known, nowhere) if (self.stored.problem.domain < 0).any() else known
 
     @cached_property
     def home(self) -> Longs:
