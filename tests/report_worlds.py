@@ -125,7 +125,8 @@ def quarantine() -> dict[Any, Any]:
         "source": ["a.csv", "a.csv", HOSTILE],
         "line": pa.array([4, 9, None], pa.int64()),
         "raw": ["x", "y", None],
-        "reason": ["no topic", "no topic", HOSTILE],
+        "reason": ["no topic: x", "no topic: y", HOSTILE],
+        "kind": ["no topic", "no topic", HOSTILE],
     }
 
 
