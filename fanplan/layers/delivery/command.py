@@ -12,13 +12,16 @@ from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.data.dataset import Dataset
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.build import (
+    ASKED,
+    NO_BROKERS,
+    assumed,
     channels_layer,
+    domain_records,
     groups_section,
     marked_overlay,
     planned_trees,
     random_trees,
 )
-from fanplan.layers.delivery.domains import ASKED, NO_BROKERS, assumed, domain_records
 from fanplan.layers.delivery.fixed import (
     fixed_channels,
     fixed_groups,

@@ -47,6 +47,11 @@ class DomainRecord(BaseModel):
     subscribers: Count
 
 
+def told_domain(name: str | None) -> str:
+    """A domain as a person reads it; None is no domain."""
+    return "no multicast" if name is None else name or "everywhere"
+
+
 class DeliveryRecord(SectionRecord):
     """How every audience class is delivered, and what all of it costs.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fanplan.layers.delivery.domains import told_domain
+from fanplan.layers.delivery.record import told_domain
 from fanplan.plan.made import Answer, Facts, Grid, Lines, Note, Shown
 
 DOMAINS = 20

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.data.described import titled
-from fanplan.layers.delivery.domains import told_domain
-from fanplan.layers.delivery.record import ANY, DeliveryRecord
+from fanplan.layers.delivery.record import ANY, DeliveryRecord, told_domain
 from fanplan.layers.delivery.report.ways import (
     BETWEEN,
     CHANNEL,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.layers.channels.record import ChannelsRecord
-from fanplan.layers.delivery.domains import told_domain
 from fanplan.layers.delivery.legs import by_last_hops
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
+from fanplan.layers.delivery.record import told_domain
 from fanplan.layers.delivery.recount import reached_by_channels, recounted_routes, sent_beyond
 from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
