@@ -155,9 +155,11 @@ def flow_stages(
     people: dict[str, int],
 ) -> dict[str, dict[str, Any]]:
     sizes: Counter[tuple[str, int]] = Counter()
+    asked: Counter[tuple[str, int]] = Counter()
     times, names = defaultdict(list), sorted({*PUBLISHERS, *(p[1] for p in world.sent)})
     for time, publisher, topic, size, value in world.sent:
         sizes[topic, cell_of(value)] += size
+        asked[topic, cell_of(value)] += len(world.wanting(topic, value))
         of = row.get(audience[topic, cell_of(value)])
         if of is not None:
             times[names.index(publisher), of].append(time)
@@ -177,6 +179,7 @@ def flow_stages(
             "messages": [float(traffic[f]) for f in flows],
             "bytes": [float(sizes[f]) for f in flows],
             "audience_class": pa.array([row.get(audience[f], -1) for f in flows], pa.int32()),
+            "wanted": [float(asked[f]) for f in flows],
         },
         "classes": {
             "audience_class": pa.array(row.values(), pa.int32()),
@@ -186,6 +189,7 @@ def flow_stages(
             "messages": [float(sum(traffic[f] for f in inside[a])) for a in row],
             "bytes": [float(sum(sizes[f] for f in inside[a])) for a in row],
             "flows": pa.array([len(inside[a]) for a in row], pa.int64()),
+            "wanted": [float(sum(asked[f] for f in inside[a])) for a in row],
         },
         "senders": who | {"messages": [float(len(times[end])) for end in ends]},
         "sender_times": who | {"times": pa.array([times[end] for end in ends])},

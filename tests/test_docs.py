@@ -19,18 +19,24 @@ NO_SPARK = ("compare", "quarantine")
 
 
 def run_console(block: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run each command; where the page shows an answer, it must be the answer."""
+    """Run each command; where the page shows an answer, it must be the answer.
+
+    A page may leave out the notes on the traffic.
+    """
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
         words = shlex.split(command)[1:]
         capsys.readouterr()
         code = run(*words, *(() if words[0] in NO_SPARK else ("--master", "local[2]")))
         told = capsys.readouterr()
+        notes = re.sub(r"^Note: .*\n", "", told.err, flags=re.MULTILINE)
         assert (code != 0) == (REFUSED.search(expected) is not None), told
         if expected.strip():
             shown = pattern(expected)
             assert any(
-                shown.fullmatch(squeezed(t)) for t in (told.out + told.err, told.err + told.out)
+                shown.fullmatch(squeezed(told.out + err))
+                or shown.fullmatch(squeezed(err + told.out))
+                for err in (told.err, notes)
             ), told
 
 

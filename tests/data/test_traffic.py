@@ -76,8 +76,10 @@ def test_snapped_boxes_hold_the_cells_that_meet_or_lie_inside(
 
 
 def test_every_publication_is_counted_in_its_cell(spark: SparkSession, grid: GridRef) -> None:
-    rows = [(0.0, "p", "alerts", 5, np.nan, np.nan)]
-    rows += [(0.0, "p", "quotes", 10, x, v) for x in (0.0, 24.9, 25.0, 100.0) for v in (0.0, 2.0)]
+    rows = [(0.0, None, "p", "alerts", 5, np.nan, np.nan)]
+    rows += [
+        (0.0, None, "p", "quotes", 10, x, v) for x in (0.0, 24.9, 25.0, 100.0) for v in (0.0, 2.0)
+    ]
     published = spark.createDataFrame(rows, contracts.publications(2))
     counted = measured_traffic(published, topics(spark), grid).collect()
     found = {(r["topic_id"], *r["cell"]): (r["messages"], r["bytes"]) for r in counted}

@@ -60,9 +60,10 @@ def test_tables_of_a_per_flow_plan(dataset: Any, tmp_path: Path) -> None:
         ("t2[0,1]", "t2", [0, 1], 0.5, 5.0, 1, "a part of it; 1 subscriber: s1"),
         ("t3", "t3", None, 3.0, 30.0, 0, "all of it; 2 subscribers: s0 and s2"),
     ]
-    assert rows(folder, "channel_flows") == [(0, "t0"), (1, "t2[0,1]"), (0, "t3")]
-    assert rows(folder, "channel_subscribers") == [(0, "s0"), (0, "s2"), (1, "s1")]
-    assert rows(folder, "unicast") == []
+    # One wants the flow of t2 alone, so it has no channel.
+    assert rows(folder, "channel_flows") == [(0, "t0"), (0, "t3")]
+    assert rows(folder, "channel_subscribers") == [(0, "s0"), (0, "s2")]
+    assert rows(folder, "unicast") == [("t2[0,1]", "s1")]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 1000])
@@ -96,7 +97,7 @@ def test_record_says_what_was_decided(dataset: Any, tmp_path: Path) -> None:
     record, section = stored.record, stored.section(ChannelsRecord)
     asked = section.params
     assert (section.method, asked.channels, asked.options, record.seed) == ("random", 2, {}, 7)
-    assert (section.channels, section.flows, section.audience_classes) == (2, 3, 2)
+    assert (section.channels, section.flows, section.audience_classes) == (1, 3, 2)
     assert (section.seconds, record.input.key) == (2.0, "key-1")
     assert record.input.parameters == {"grid": "atomic"}
     assert Ledger(**section.ledger) == plan.ledger

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from fanplan.core.stop import Watch, never
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
+from fanplan.layers.channels.lone import Kept, tidied
 from fanplan.layers.channels.methods import METHODS, Run
 from fanplan.layers.channels.published.genetic.evolve import (
     Generation,
@@ -73,4 +74,5 @@ def test_without_time_there_is_a_map_all_the_same(
     spark: SparkSession, tmp_path: Path, problem: SubscriptionProblem
 ) -> None:
     plan, _ = evolved(problem, tmp_path, 1, time=1e-9)
-    assert plan.map == finished_map(problem, first_state(problem, PARAMS, 3))
+    first = finished_map(problem, first_state(problem, PARAMS, 3))
+    assert plan.map == tidied(problem.interest, first, Kept())

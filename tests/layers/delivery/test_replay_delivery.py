@@ -71,7 +71,7 @@ def test_the_ledger_of_a_design_is_what_its_publications_measure(tmp_path: Path)
 def test_who_is_taken_off_a_channel_misses_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Filters cut cells here: so less is wanted than was planned, but costs are the same."""
+    """Filters cut cells here: what is wanted is counted by filters all the same."""
     world = world_of(2, (0.0, 30.0, 50.0, 80.0, 100.0))
     plan, dataset = planned(tmp_path, world, exact=False)
     path = plan / "channel_subscribers.parquet"
@@ -81,7 +81,7 @@ def test_who_is_taken_off_a_channel_misses_it(
     assert (code, told["ok"], told["missed"]) == (1, False, walk["missed"])
     assert walk["missed"] > 0
     assert {name: told["ledger"][name] for name in COUNTED} == {n: walk[n] for n in COUNTED}
-    assert told["broken"] == ["received_bytes", "multicast"]
+    assert {"received_wanted", "missed", "received_bytes", "multicast"} <= {*told["broken"]}
 
 
 def test_without_brokers_there_is_nothing_but_channels(tmp_path: Path) -> None:
