@@ -147,8 +147,10 @@ def test_every_delivery_has_a_delay(world: DesignWorld) -> None:
 def one_by_one(ways: TrafficWays) -> dict[tuple[int, int], float]:
     """Deliveries from broker to broker, a subscriber and a parcel at a time."""
     problem = ways.stored.problem
+    interest = problem.interest
     total: dict[tuple[int, int], float] = defaultdict(float)
-    for row, person in zip(ways.row, ways.person, strict=True):
+    rows = np.repeat(np.arange(interest.size), interest.audience_sizes)
+    for row, person in zip(rows, interest.audience, strict=True):
         for parcel in np.flatnonzero(problem.row == row):
             root = problem.trees.root[problem.tree[parcel]]
             total[root, problem.home[person]] += problem.messages[parcel]
