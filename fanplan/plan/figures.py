@@ -16,12 +16,18 @@ Better = Literal["less", "more", ""]
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of a comparison. ``weighed``: it means something else under other weights."""
+    """One line of a comparison.
+
+    ``better`` is for what a person would choose a plan by: not for sizes, nor for parts of a cost,
+    which are traded against each other. ``weighed``: it means something else under other weights.
+    ``scope`` tells what it counts; a best is marked only among plans where that is the same.
+    """
 
     name: str
     read: Callable[[StoredPlan], float | None]
     better: Better = ""
     weighed: bool = False
+    scope: Callable[[StoredPlan], str] = lambda plan: ""
 
 
 def recorded_figure(kind: type[SectionRecord], *keys: str) -> Callable[[StoredPlan], float | None]:

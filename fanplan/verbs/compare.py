@@ -10,7 +10,7 @@ from typing import Any
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.dataset import PathLike
 from fanplan.layers.layer import Layer
-from fanplan.layers.registry import all_layers, load_plan
+from fanplan.layers.registry import all_layers, layers_of, load_plan
 from fanplan.plan.figures import Figure
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
@@ -63,8 +63,13 @@ def compare_plans(plans: Sequence[StoredPlan]) -> Comparison:
     alike = same(plan.record.input.key for plan in plans)
     layers = all_layers()
     weighed = {layer.name: weighed_alike(plans, layer) for layer in layers}
+    # A layer that another binds is not planned for its own figures: less of one is no aim there.
+    within = {kind for plan in plans for layer in layers_of(plan) for kind in layer.binds}
+    judged = {layer.name: alike and layer.record not in within for layer in layers}
     lines = [
-        line_of(layer, figure, plans, alike and (not figure.weighed or weighed[layer.name]))
+        line_of(
+            layer, figure, plans, judged[layer.name] and (not figure.weighed or weighed[layer.name])
+        )
         for layer in layers
         for figure in layer.figures
         if any(plan.has(layer.record) for plan in plans)
@@ -79,9 +84,20 @@ def line_of(layer: Layer, figure: Figure, plans: Sequence[StoredPlan], comparabl
     known = [value for value in values if value is not None]
     if not (comparable and figure.better) or len(known) < 2 or same(known):
         return Line(layer.name, figure.name, values, ())
+    if len(scopes(layer, figure, plans)) > 1:
+        return Line(layer.name, figure.name, values, ())
     best = min(known) if figure.better == "less" else max(known)
     places = tuple(i for i, value in enumerate(values) if value == best)
     return Line(layer.name, figure.name, values, places)
+
+
+def scopes(layer: Layer, figure: Figure, plans: Sequence[StoredPlan]) -> dict[str, list[str]]:
+    """What a figure counts, and the plans in which it does."""
+    found: dict[str, list[str]] = {}
+    for name, plan in zip(names_of(plans), plans, strict=True):
+        if plan.has(layer.record):
+            found.setdefault(figure.scope(plan), []).append(name)
+    return found
 
 
 def same(values: Any) -> bool:
@@ -112,6 +128,12 @@ def notes(plans: Sequence[StoredPlan], alike: bool, weighed: dict[str, bool]) ->
     for layer, equal in weighed.items():
         if not equal:
             yield f"costs of {layer} are weighed differently, so that no best is marked there"
+    for one in all_layers():
+        for figure in one.figures:
+            counted = scopes(one, figure, plans)
+            if len(counted) > 1:
+                told = "; ".join(f"{', '.join(names)}: {what}" for what, names in counted.items())
+                yield f"{one.name}: the {figure.name} is not of the same ({told})"
     for layer in weighed:
         named = zip(names_of(plans), plans, strict=True)
         missing = [name for name, plan in named if layer not in plan.record.layers]

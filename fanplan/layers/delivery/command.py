@@ -72,6 +72,8 @@ def plan_design(job: Job, params: DesignParams) -> Planned:
     figures = record.model_dump() | {
         "layers": [section.layer for section in sections],
         "steps": step_savings(record.steps),
+        "total": record.total,
+        "total_parts": record.total_parts,
     }
     return Planned(sections, figures, ended=job.watch.early)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fanplan.layers.delivery.replay import replay_design
 from fanplan.layers.delivery.report.curve import designed_curve, wants_curve
 from fanplan.layers.delivery.report.section import tell_delivery
 from fanplan.layers.delivery.simulated import simulate_delivery
+from fanplan.layers.delivery.steps import SUBSCRIPTIONS
 from fanplan.layers.layer import Bound, Curves, Layer
 from fanplan.plan.figures import Figure, recorded_figure
 from fanplan.plan.findings import Findings, Missed
@@ -30,30 +32,35 @@ def naive(plan: StoredPlan) -> float | None:
     return steps[0].cost if steps else None
 
 
-def with_marking(plan: StoredPlan) -> float | None:
-    """What the plan costs where the naive system does: delivery, and descriptors that travel."""
-    steps = plan.section(DeliveryRecord).steps
-    return steps[-1].cost if steps else None
-
-
 def saved_percent(plan: StoredPlan) -> float | None:
     """What the plan saves of the naive system."""
-    first, last = naive(plan), with_marking(plan)
-    return 100.0 * (1.0 - last / first) if first and last is not None else None
+    first = naive(plan)
+    return 100.0 * (1.0 - plan.section(DeliveryRecord).total / first) if first else None
+
+
+def counted(plan: StoredPlan) -> str:
+    """What the total counts: subscriptions that travel are in it only if links are marked."""
+    marked = SUBSCRIPTIONS in plan.section(DeliveryRecord).total_parts
+    return "with the subscriptions that travel" if marked else "delivery alone"
+
+
+def cost_of(part: str, plan: StoredPlan) -> float | None:
+    return plan.section(DeliveryRecord).total_parts.get(part)
 
 
 def delivery_figures() -> Iterator[Figure]:
     """The cost of all layers together first, then what it is made of."""
-    yield Figure("cost", recorded_figure(DeliveryRecord, "cost"), "less", weighed=True)
-    yield Figure("cost with marking", with_marking, "less", weighed=True)
-    yield Figure("saved percent", saved_percent, "more", weighed=True)
+    total = recorded_figure(DeliveryRecord, "total")
+    yield Figure("total cost", total, "less", weighed=True, scope=counted)
+    yield Figure("saved percent", saved_percent, "more", weighed=True, scope=counted)
+    yield Figure("cost of delivery", recorded_figure(DeliveryRecord, "cost"), "less", weighed=True)
     yield Figure("naive system", naive, "", weighed=True)
-    yield Figure("layer by layer", recorded_figure(DeliveryRecord, "layered"), "", weighed=True)
+    layered = recorded_figure(DeliveryRecord, "layered")
+    yield Figure("delivery, layer by layer", layered, "", weighed=True)
     yield Figure("bound", recorded_figure(DeliveryRecord, "bound"), "", weighed=True)
-    for part in PARTS:
-        read = recorded_figure(DeliveryRecord, "parts", part)
-        yield Figure(f"cost of {part}", read, "less", weighed=True)
-    yield Figure("unicast_fraction", recorded_figure(DeliveryRecord, "unicast_fraction"), "less")
+    for part in (*PARTS, SUBSCRIPTIONS):
+        yield Figure(f"cost of {part}", partial(cost_of, part), "", weighed=True)
+    yield Figure("unicast_fraction", recorded_figure(DeliveryRecord, "unicast_fraction"))
     yield Figure("classes", recorded_figure(DeliveryRecord, "classes"))
     yield Figure("classes sent directly", recorded_figure(DeliveryRecord, "direct"))
 

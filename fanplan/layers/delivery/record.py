@@ -83,6 +83,19 @@ class DeliveryRecord(SectionRecord):
     warnings: tuple[str, ...] = ()
 
     @property
+    def total(self) -> float:
+        """What the plan costs in all: delivery, and subscriptions that travel if links are marked.
+
+        It is the last of the steps, so that savings and bounds speak of the same number.
+        """
+        return self.steps[-1].cost if self.steps else self.cost
+
+    @property
+    def total_parts(self) -> dict[str, float]:
+        """What the total consists of."""
+        return self.steps[-1].parts if self.steps else self.parts
+
+    @property
     def homes(self) -> bool:
         """Whether only its home broker sends to one subscriber alone: without multicast, or if
         nothing may go past brokers."""

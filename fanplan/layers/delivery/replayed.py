@@ -134,7 +134,7 @@ class ReplayedDelivery:
             "sent directly to another site": self.measured.direct,
             "forwarded between brokers": ledger.forwarded,
             "matched": ledger.matched,
-            "cost": self.cost,
+            "cost of delivery": self.cost,
         }
         if not self.same:
             told |= {

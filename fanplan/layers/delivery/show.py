@@ -15,18 +15,19 @@ DOMAINS = 20
 def show_design(answer: Answer) -> Shown:
     """What was decided, the way there, and what the cost consists of."""
     facts = answer.facts
-    naive, last = facts["steps"][0]["cost"], facts["steps"][-1]["cost"]
+    naive, total = facts["steps"][0]["cost"], facts["total"]
     told = {
         "layers": ", ".join(facts["layers"]),
         "multicast domains": len(facts["domains"]),
         "audience classes": facts["classes"],
         "of these sent directly": facts["direct"],
-        "cost of delivery": facts["cost"],
-        "layer by layer": facts["layered"],
+        "total cost": total,
+        **({"of it delivery": facts["cost"]} if total != facts["cost"] else {}),
+        "delivery, layer by layer": facts["layered"],
         f"lower bound of {facts['bound_name']}": facts["bound"],
         "unicast %": 100 * facts["unicast_fraction"],
         **limited(facts),
-        "saved of the naive system %": 100 * (1 - last / naive) if naive else 0.0,
+        "saved of the naive system %": 100 * (1 - total / naive) if naive else 0.0,
         "seconds": facts["seconds"],
         "plan": facts["plan"],
     }
@@ -34,7 +35,8 @@ def show_design(answer: Answer) -> Shown:
     yield domain_grid(facts["multicast"])
     yield Lines((f"Assumed: {facts['assumed']}.",))
     yield waterfall_grid(facts["steps"])
-    yield Grid("What delivery costs", ("part", "cost"), [[*p] for p in facts["parts"].items()])
+    parts = [[*part] for part in facts["total_parts"].items()]
+    yield Grid("What it costs", ("part", "cost"), [*parts, ["total", total]])
     for note in facts["warnings"]:
         yield Note(note)
 

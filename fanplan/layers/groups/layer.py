@@ -20,7 +20,7 @@ FIGURES = (
     Figure("selected", recorded_figure(GroupsRecord, "selected")),
     Figure("covered", recorded_figure(GroupsRecord, "covered"), "more"),
     Figure("value", recorded_figure(GroupsRecord, "value"), "more", weighed=True),
-    Figure("links", table_rows("group_links"), "less"),
+    Figure("links", table_rows("group_links")),
     Figure("shortcuts", table_rows("shortcuts")),
 )
 

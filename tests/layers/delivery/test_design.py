@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from commands import answer, run
 from pyspark.sql import SparkSession
 
 import fanplan
+from fanplan.page.numbers import number
 from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.enterprise import EnterpriseParams
 from fanplan.workload.generators.generated import write_workload
@@ -224,6 +226,31 @@ def test_channels_across_sites_cannot_be_fixed_on_sites(
     assert (code, told["channels"], told["domains"]) == (0, 2, [""])
 
 
+def test_one_total_in_the_answer_the_table_the_page_and_beside_others(
+    enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, page = tmp_path / "plain", tmp_path / "page"
+    words = ("--channels", 4, "--entries", 30, "--out", plain, "--without", "marking", *HERE)
+    code, told = answer(capsys, "design", enterprise, *words)
+    assert (code, told["total"]) == (0, told["cost"]), "without marks delivery is all"
+    assert told["total"] == pytest.approx(sum(told["total_parts"].values()))
+    assert run("report", designed, "--out", page) == 0
+    record = json.loads((designed / "plan.json").read_text())["delivery"]
+    steps = json.loads((page / "report.json").read_text())["savings"][0]["steps"]
+    assert record["steps"][-1]["cost"] > record["cost"], "subscriptions travel"
+    assert steps[-1]["value"] == record["steps"][-1]["cost"]
+    text = (page / "index.html").read_text()
+    for name, value in (("total cost", steps[-1]["value"]), ("of it delivery", record["cost"])):
+        assert re.search(rf"{name}\s*</[^>]*>\s*<[^>]*>\s*{re.escape(number(value))}", text), name
+    capsys.readouterr()
+    code, beside = answer(capsys, "compare", designed, plain)
+    total = beside["figures"]["delivery"]["total cost"]
+    assert total == {"values": [steps[-1]["value"], told["total"]], "best": []}
+    assert "delivery: the total cost is not of the same" in " ".join(beside["notes"])
+    below = [line["best"] for line in beside["figures"]["channels"].values()]
+    assert not any(below), "no best of a layer that was not planned for itself"
+
+
 def test_designs_compare_and_become_each_other(
     enterprise: Path, designed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -232,7 +259,7 @@ def test_designs_compare_and_become_each_other(
     assert run("design", enterprise, *words, *HERE) == 0
     assert run("channels", enterprise, "--channels", 4, "--out", alone, *HERE) == 0
     code, told = answer(capsys, "compare", old, new, alone)
-    first, cost = next(iter(told["figures"])), told["figures"]["delivery"]["cost"]
+    first, cost = next(iter(told["figures"])), told["figures"]["delivery"]["cost of delivery"]
     assert (code, first, cost["values"][2]) == (0, "delivery", None)
     assert cost["best"] == ["plan"], "with more channels, and direct unicast, it costs less"
     assert told["notes"][0] == "no layer delivery in alone"

@@ -140,8 +140,9 @@ def delivery_facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
     everybody = "for everybody" if record.domains else "without multicast"
     where = f"in each of {len(several)} multicast domains" if several else everybody
     return [
-        ("cost", record.cost),
-        ("planned layer by layer", record.layered),
+        ("total cost", record.total),
+        *([("of it delivery", record.cost)] if record.total != record.cost else []),
+        ("delivery, planned layer by layer", record.layered),
         (least_words(record), record.bound),
         ("channels allowed", f"{number(record.channels)} {where}"),
         (
