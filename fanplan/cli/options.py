@@ -20,7 +20,9 @@ Master = Annotated[
 Remote = Annotated[
     str | None, typer.Option(help="Spark Connect server, such as sc://host.", show_default="none")
 ]
-Time = Annotated[float | None, typer.Option(help="Seconds; then the best plan so far is kept.")]
+Time = Annotated[
+    float | None, typer.Option(help="Seconds of search in all; then the best plan so far is kept.")
+]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace what is there.")]
 Out = Annotated[Path, typer.Option(help="Folder to write; it appears whole or not at all.")]
 Workload = Annotated[

@@ -63,14 +63,24 @@ def best_bounds(problem: InterestProblem, weights: Weights, channels: int) -> tu
     only raise the cost of plans, so bounds hold with them too. Flows of a class have the same best
     channel, so what holds for classes holds for flows.
     """
-    classes = per_class(problem)
-    at = "" if problem.wanted is None else ", at these cells"
-    any_plan = Bound(lower_bound(classes, weights, channels), f"distinct audiences{at}")
+    any_plan = any_bound(problem, weights, channels)
     if channels == 0:
         return any_plan, any_plan
+    classes, at = per_class(problem), at_cells(problem)
     spectral = Bound(spectral_bound(classes, weights, channels), f"spectral{at}")
     dual = Bound(dual_bound(classes, weights, channels), f"dual{at}")
     return any_plan, max(any_plan, spectral, dual)
+
+
+def any_bound(problem: InterestProblem, weights: Weights, channels: int) -> Bound:
+    """What no plan undercuts, also one with several channels per flow."""
+    cost = lower_bound(per_class(problem), weights, channels)
+    return Bound(cost, f"distinct audiences{at_cells(problem)}")
+
+
+def at_cells(problem: InterestProblem) -> str:
+    """What a bound is told to hold for, where cells are coarser than selectors."""
+    return "" if problem.wanted is None else ", at these cells"
 
 
 def lower_bound(problem: InterestProblem, weights: Weights, channels: int) -> float:

@@ -131,7 +131,7 @@ def channels_layer(
 ) -> ChannelsSection:
     """The channels of a delivery as a layer of their own."""
     from fanplan.core.version import __version__
-    from fanplan.layers.channels.bounds import best_bounds
+    from fanplan.layers.channels.bounds import any_bound
     from fanplan.layers.channels.ledger import analytic_ledger, perfect
     from fanplan.layers.channels.lone import counted_fraction
     from fanplan.layers.channels.map import ChannelsSection
@@ -140,7 +140,8 @@ def channels_layer(
     interest, map = problem.interest, judged.delivery.map
     prices = ChannelPrices(params.prices.received, params.prices.sent, 1.0)
     weights = prices.weights
-    bound, single = best_bounds(interest, weights, map.channels)
+    # A class has a channel in each domain, so bounds for one channel per flow do not bind it.
+    bound = any_bound(interest, weights, map.channels)
     return ChannelsSection(
         map=map,
         rows=interest.rows,
@@ -156,7 +157,7 @@ def channels_layer(
         ledger=analytic_ledger(interest, map),
         perfect=perfect(interest, weights),
         bound=bound,
-        single_bound=single,
+        single_bound=bound,
         counted=counted_fraction(interest, map),
         flows=interest.flow_count,
         audience_classes=interest.class_count,

@@ -38,9 +38,7 @@ FIGURES = (
     Figure("broker cost", broker_cost, "less"),
     Figure("links", recorded_figure(OverlayRecord, "links")),
     Figure("trees", recorded_figure(OverlayRecord, "trees")),
-    *figures_of_ledger(
-        OverlayRecord, {"link_messages": "less", "processed": "", "forwarded": ""}
-    ),
+    *figures_of_ledger(OverlayRecord, {"link_messages": "less", "processed": "", "forwarded": ""}),
     Figure("bound", recorded_figure(OverlayRecord, "bound")),
     Figure("mean delay", mean_delay, "less"),
     Figure("greatest load", greatest_load, "less"),

@@ -53,7 +53,13 @@ def tell_channels(planned: ToldLayer, bound: ChannelsBound | None) -> Told:
     if sites is not None:
         listing = with_sites(listing, sites)
     section = Section(
-        planned.name, planned.title, LEAD, channel_facts(record), pictures, [listing], tuple(notes)
+        planned.name,
+        planned.title,
+        LEAD,
+        channel_facts(record, bound is not None),
+        pictures,
+        [listing],
+        tuple(notes),
     )
     return Told(channel_saving(planned, record), section)
 
@@ -78,18 +84,22 @@ def all_unicast_cost(record: ChannelsRecord) -> float:
     return unicast_cost(Ledger(**record.ledger), record.weights)
 
 
-def channel_facts(record: ChannelsRecord) -> list[tuple[str, Any]]:
+def channel_facts(record: ChannelsRecord, bound: bool) -> list[tuple[str, Any]]:
+    """What was decided; a layer that binds channels has one cost for all, and tells that."""
     ledger = Ledger(**record.ledger)
     in_vain = ledger.received_unwanted / ledger.received if ledger.received else 0.0
+    costs = [
+        ("cost", record.cost),
+        ("above perfect multicast", percent(record.excess_percent / 100)),
+        ("lower bound, above that", percent(record.bound_percent / 100)),
+        ("lower bound for one channel per flow", percent(record.single_bound_percent / 100)),
+    ]
     return [
         ("method", record.method),
         ("channels", record.channels),
         ("flows", record.flows),
         ("different audiences", record.audience_classes),
-        ("cost", record.cost),
-        ("above perfect multicast", percent(record.excess_percent / 100)),
-        ("lower bound, above that", percent(record.bound_percent / 100)),
-        ("lower bound for one channel per flow", percent(record.single_bound_percent / 100)),
+        *([] if bound else costs),
         ("sent by unicast", percent(record.unicast_fraction)),
         ("received in vain", percent(in_vain)),
         ("missed", ledger.missed),
