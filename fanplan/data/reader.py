@@ -46,13 +46,15 @@ class Traffic:
     """What was counted while the traffic was read.
 
     Of ``publications``, ``once`` are the only ones that their audience wants. ``copies`` are what
-    the audiences of all flows get, ``wanted`` what selectors ask for.
+    the audiences of all flows get, ``wanted`` what selectors ask for. ``heard`` are publications
+    that somebody asks for, counted where cells are coarser than selectors.
     """
 
     publications: float = 0.0
     once: float = 0.0
     copies: float = 0.0
     wanted: float = 0.0
+    heard: float = 0.0
     silent_topics: float = 0.0
     silent_subscriptions: float = 0.0
 

@@ -63,7 +63,8 @@ class Layer:
     what came and went between two datasets. ``actions`` has those of its changes, each with its
     meaning. ``weights`` are fields that its costs are weighed by. ``own_unit``: it has a picture of
     what it saves also where another layer has the headline. ``binds`` are the layers that it binds
-    together. What a layer cannot do is None.
+    together. ``require_simulated`` raises if a plan cannot be simulated. What a layer cannot do is
+    None.
     """
 
     record: type[SectionRecord]
@@ -83,6 +84,7 @@ class Layer:
     curves: Curves | None = None
     replay: Replay | None = None
     simulate: Simulate | None = None
+    require_simulated: Callable[[StoredPlan], None] | None = None
     churn: Callable[[StoredPlan, Dataset, Mapping[str, Any], Engine, Bound], Churned] | None = None
     bind: Callable[[StoredPlan], Mapping[str, Bound]] | None = None
     binds: tuple[type[SectionRecord], ...] = ()

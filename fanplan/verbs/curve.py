@@ -71,21 +71,24 @@ def curve(dataset: Dataset, numbers: Sequence[int], **options: Any) -> Curve:
     """Plan for each number of channels, smallest first; options are those of ``channels``.
 
     A plan that costs more than one with fewer channels is replaced by that one, which has channels
-    left over: what is reported as the cost of K channels never rises with K. An interrupt ends the
-    curve with the plan that it ended.
+    left over: what is reported as the cost of K channels never rises with K. The largest number is
+    planned first, as it is the one that may be refused. An interrupt ends the curve with the plan
+    that it ended.
     """
     command = next(found for found in commands() if found.swept)
     if not numbers or len(set(numbers)) < len(numbers):
         what = f"a curve needs different numbers of {command.swept}"
         raise InputError(Problem(command.swept, what, "Give each number once, such as 10,20,50"))
+    *rest, largest = sorted(numbers)
+    found: dict[int, Made] = {}
+    for number in (largest, *rest):
+        found[number] = planner(command.name)(dataset, number, **options)
+        if found[number].ended == "interrupt":
+            break
     plans: list[Made] = []
-    for number in sorted(numbers):
-        made = planner(command.name)(dataset, number, **options)
-        ended = made.ended
+    for _, made in sorted(found.items()):
         if plans and made.summary()["cost"] > plans[-1].summary()["cost"]:
             assert made.planned.stretched is not None
             made = replace(made, planned=made.planned.stretched(plans[-1].section))
         plans.append(made)
-        if ended == "interrupt":
-            break
     return Curve(tuple(plans), command.swept, plans[0].planned.without)

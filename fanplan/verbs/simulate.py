@@ -51,7 +51,11 @@ def simulate(
 
 def simulating(plan: StoredPlan) -> Simulate:
     """How a plan is simulated; an error if it cannot be."""
-    return first_able(plan, lambda layer: layer.simulate)
+    layer = first_able(plan, lambda layer: layer if layer.simulate else None)
+    if layer.require_simulated:
+        layer.require_simulated(plan)
+    assert layer.simulate
+    return layer.simulate
 
 
 def require_sense(plan: StoredPlan, dataset: Dataset, speed: float) -> None:

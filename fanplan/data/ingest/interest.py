@@ -87,6 +87,8 @@ def build_interest(run: IngestRun, inputs: Inputs) -> InterestStages:
     if rates == "measured":
         built["hits"] = hits_stage(run, inputs, built, grid)
     counts = count_traffic(run, built)
+    if rates == "measured" and is_coarse(run, grid):
+        counts["heard"] = count_heard(run, inputs, built)
     return InterestStages(built, rates, window(run, inputs, rates), grid, counts)
 
 
@@ -109,6 +111,23 @@ def count_traffic(run: IngestRun, built: Mapping[str, Stage]) -> dict[str, float
     counts: dict[str, float] = sums.first().asDict()  # type: ignore[union-attr]
     heard = built["hits"].rows if "hits" in built else built["subscriptions"].rows
     return counts | {"silent_subscriptions": float(built["subscriptions"].rows - heard)}
+
+
+def is_coarse(run: IngestRun, kind: GridKind) -> bool:
+    """Whether cells may be coarser than selectors."""
+    return bool(run.description.dimensions) and kind not in ("exact", "atomic")
+
+
+def count_heard(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> float:
+    """Publications that somebody asks for by selectors: in a coarse cell there are others too."""
+    dims = run.description.dimensions
+    spaced = run.read(inputs.topics).filter("space > 0")
+    points = with_topic_ids(run.read(inputs.tables["publications"]), spaced)
+    columns = ("topic_id", *contracts.coordinates(dims))
+    found = join_audiences(points.select(*columns), str(built["regions"].path), dims, ["topic_id"])
+    plain = run.read(built["flows"]).filter("size(cell) = 0 AND audience_class >= 0")
+    whole = plain.agg(F.coalesce(F.sum("messages"), F.lit(0.0))).first()
+    return float(found.filter(F.size("subscribers") > 0).count() + (whole[0] if whole else 0.0))
 
 
 def chosen_grid(run: IngestRun, rates: str) -> GridKind:
@@ -323,7 +342,6 @@ def cell_stages(
     run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], rates: str, kind: GridKind
 ) -> dict[str, Stage]:
     """Who wants each cell of a grid, and how much of it by the selectors themselves."""
-    uncut = kind == "atomic" or not run.description.dimensions
     ref = grid_ref(inputs, built["grid"], run)
     mode = run.description.cover
     covered = run.stage(
@@ -338,7 +356,7 @@ def cell_stages(
     def hear() -> DataFrame:
         points = cell_points(run.read(built["traffic"]), ref.dimensions)
         heard = join_audiences(points, str(covered.path), ref.dimensions, keep)
-        if "publications" in inputs.tables and rates == "measured" and not uncut:
+        if "publications" in inputs.tables and rates == "measured" and is_coarse(run, kind):
             heard = with_wanted(heard, wanted_of_cells(run, inputs, built["regions"], ref))
         placed = with_cell_extents(heard, ref)
         # A silent topic with attributes has no cell that could stand for all of it.

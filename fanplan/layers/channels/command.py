@@ -203,35 +203,41 @@ def compare_methods(
 ) -> list[dict[str, Any]]:
     """What other methods would cost; a second step is named as in ``tock+greedy-flow``.
 
-    Limits do not apply to them. When the job is stopped, those that are left are left out.
+    Limits do not apply to them. A method that cannot do it has a row that says why. When the job is
+    stopped, those that are left are left out.
     """
-    weights, channels = section.weights, section.params.channels
     found = [find_method(*name.split("+", 1)) for name in methods]
     results: list[dict[str, Any]] = []
     for method in found:
         if job.watch.asked(math.inf):
             break
         with job.engine.progress.stage(f"compare {method.name}"):
-            given = load_problem(job.dataset.path, method)
-            problem = interest_of(given)
-            require_traffic(problem)
-            require_enough_flows(problem, channels)
-            began = clock.perf_counter()
-            params = method.params(channels=channels, weights=weights)
-            made = method.planner(given, params, job.seed, job.watch.asked)
-            made = tidied(problem, made, kept_by(params))
-            ledger = analytic_ledger(problem, made)
-            total = cost(ledger, weights)
-            results.append(
-                {
-                    "method": method.name,
-                    "cost": total,
-                    "excess_percent": excess_percent(total, perfect(problem, weights)),
-                    "unicast_fraction": unicast_fraction(ledger),
-                    "seconds": clock.perf_counter() - began,
-                }
-            )
+            try:
+                results.append(compared_method(job, section, method))
+            except InputError as error:
+                results.append({"method": method.name, "refused": str(error)})
     return results
+
+
+def compared_method(job: Job, section: ChannelsSection, method: Method) -> dict[str, Any]:
+    """What another method costs, and how long it takes."""
+    weights, channels = section.weights, section.params.channels
+    given = load_problem(job.dataset.path, method)
+    problem = interest_of(given)
+    require_traffic(problem)
+    require_enough_flows(problem, channels)
+    began = clock.perf_counter()
+    params = method.params(channels=channels, weights=weights)
+    made = method.planner(given, params, job.seed, job.watch.asked)
+    ledger = analytic_ledger(problem, tidied(problem, made, kept_by(params)))
+    total = cost(ledger, weights)
+    return {
+        "method": method.name,
+        "cost": total,
+        "excess_percent": excess_percent(total, perfect(problem, weights)),
+        "unicast_fraction": unicast_fraction(ledger),
+        "seconds": clock.perf_counter() - began,
+    }
 
 
 # ---- what must hold before the work begins

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fanplan.plan.made import Answer, Facts, Grid, Lines, Row, Shown, in_words, plain_number
+from fanplan.plan.made import Answer, Facts, Grid, Lines, Note, Row, Shown, in_words, plain_number
 
 WORDS = {
     "perfect": "perfect multicast",
@@ -40,8 +40,12 @@ def show_channels(answer: Answer) -> Shown:
     """The plan, other methods beside it, dearest first, and what was asked about."""
     yield Facts("Plan, checked", in_words(answer.facts, WORDS))
     if answer.compared:
-        rows = sorted([*answer.compared, dict(answer.facts)], key=lambda row: -row["cost"])
+        able = [row for row in answer.compared if "refused" not in row]
+        rows = sorted([*able, dict(answer.facts)], key=lambda row: -row["cost"])
         yield Grid("Compared", METHODS, [compared_row(row) for row in rows])
+    for row in answer.compared:
+        if "refused" in row:
+            yield Note(f"{row['method']} is not compared: {row['refused']}")
     for item in answer.explained:
         yield from told_flow(item) if "flow" in item else told_subscriber(item)
 

@@ -161,8 +161,9 @@ class Designing:
             raise InputError(Problem("channels", what, remedy))
         self.needs.require_channels()
         problem = load_flat(self.dataset.path)
+        heard = self.dataset.manifest.traffic.heard or None
         return self.delivered(
-            problem, self.params, ("",), lambda: flat_steps(problem, self.params), None
+            problem, self.params, ("",), lambda: flat_steps(problem, self.params, heard), None
         )
 
     def with_brokers(self) -> Designed:

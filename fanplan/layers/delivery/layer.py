@@ -15,7 +15,7 @@ from fanplan.layers.delivery.record import DeliveryRecord, write_delivery
 from fanplan.layers.delivery.replay import replay_design
 from fanplan.layers.delivery.report.curve import designed_curve, wants_curve
 from fanplan.layers.delivery.report.section import tell_delivery
-from fanplan.layers.delivery.simulated import simulate_delivery
+from fanplan.layers.delivery.simulated import require_brokers, simulate_delivery
 from fanplan.layers.delivery.steps import SUBSCRIPTIONS
 from fanplan.layers.layer import Bound, Curves, Layer
 from fanplan.plan.figures import Figure, recorded_figure
@@ -92,6 +92,7 @@ LAYER = Layer(
     curves=Curves(lambda _: [], wants_curve, designed_curve),
     replay=replay_design,
     simulate=simulate_delivery,
+    require_simulated=require_brokers,
     bind=bind,
     binds=BINDS,
 )

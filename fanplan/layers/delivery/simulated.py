@@ -161,7 +161,6 @@ def simulate_delivery(
     engine: Engine,
 ) -> Simulated:
     """Send traffic through the brokers of a plan, and once more as if there were only trees."""
-    require_brokers(plan)
     record, chosen = plan.section(GroupsRecord), choose_times(dataset, times)
     make_traffic(dataset, chosen, engine)
     with engine.progress.stage(f"simulation, {chosen} times") as stage:

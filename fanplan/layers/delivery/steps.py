@@ -40,7 +40,7 @@ def broker_steps(
     """
     naive, at_homes = replace(naive, homes=True), replace(planned, homes=True)
     steps = [
-        ("flooding on a random tree", flooding(naive, params)),
+        ("flooding on a random tree", flooding(naive, params, asked)),
         ("content routing on a random tree", routed(naive, params, asked)),
         ("planned tree", routed(at_homes, params, asked)),
     ]
@@ -49,24 +49,37 @@ def broker_steps(
     return [*steps, (SITES, routed(planned, params))]
 
 
-def flat_steps(problem: DeliveryProblem, params: DeliveryParams) -> Steps:
-    """Everything to everybody, then each message to those who want it, one by one."""
+def flat_steps(
+    problem: DeliveryProblem, params: DeliveryParams, heard: float | None = None
+) -> Steps:
+    """Everything to everybody, then each message to those who want it, one by one.
+
+    Everything is what somebody asks for. Where cells are coarser than selectors, ``heard`` says how
+    much that is.
+    """
     interest, prices = problem.interest, params.prices
-    total = float(interest.messages.sum())
+    total = float(interest.messages.sum()) if heard is None else heard
     each = prices.sent + prices.received * len(interest.subscribers)
     broadcast = {"multicast": total * each, "matching": prices.matched * total}
-    alone = prices.unicast * float(interest.deliveries.sum())
-    return [("broadcast", broadcast), ("unicast", routed(problem, params) | {"last hop": alone})]
+    alone = {"last hop": prices.unicast * float(interest.deliveries.sum())}
+    matched = {"matching": prices.matched * total}
+    return [("broadcast", broadcast), ("unicast", routed(problem, params) | alone | matched)]
 
 
-def flooding(problem: DeliveryProblem, params: DeliveryParams) -> Parts:
+def flooding(
+    problem: DeliveryProblem, params: DeliveryParams, asked: Routes | None = None
+) -> Parts:
     """Every message visits and is matched at every broker; brokers serve their subscribers."""
     interest, prices = problem.interest, params.prices
-    hops = (problem.trees.parent >= 0).sum(axis=1)[problem.tree]
+    below = (problem.trees.parent >= 0).sum(axis=1)
+    messages, hops = problem.messages, below[problem.tree]
+    if asked is not None:
+        # Trees join all brokers, so that the same number lies below each root.
+        messages, hops = asked.messages, np.repeat(below.max(initial=0), len(asked))
     return {
         "last hop": prices.unicast * float(interest.deliveries.sum()),
-        "forwarding": prices.forwarded * float(problem.messages @ hops),
-        "matching": prices.matched * float(problem.messages @ (hops + 1)),
+        "forwarding": prices.forwarded * float(messages @ hops),
+        "matching": prices.matched * float(messages @ (hops + 1)),
     }
 
 

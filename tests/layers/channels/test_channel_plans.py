@@ -18,6 +18,7 @@ from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.core.progress import Quiet
 from fanplan.core.stop import Interrupt
 from fanplan.data.engine import Engine
+from fanplan.layers.channels import command
 
 SUBSCRIBERS = 12
 
@@ -153,6 +154,22 @@ def test_what_is_given_up_is_not_told_if_the_search_afresh_ended_early(
     made = fanplan.channels(dataset, 3, start=old, stop=lambda best: True)
     assert "joins" in made.summary()
     assert (made.summary()["fresh_cost"], made.summary()["given_up_percent"]) == (None, None)
+
+
+def test_a_method_that_cannot_is_told_and_does_not_end_the_others(dataset: Dataset) -> None:
+    rows = fanplan.channels(dataset, 3).compared(["exact", "unicast"])
+    assert "too many to enumerate" in rows[0]["refused"]
+    assert rows[1]["cost"] > 0
+
+
+def test_a_curve_that_would_be_refused_at_its_end_is_refused_at_once(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[int] = []
+    monkeypatch.setattr(command, "planned_channels", lambda *_: planned.append(1))
+    with pytest.raises(InputError, match="100000"):
+        fanplan.curve(dataset, [1, 2, 100_000], method="round-robin")
+    assert planned == []
 
 
 def test_compared_methods_cost_what_their_plans_cost(dataset: Dataset) -> None:

@@ -292,3 +292,14 @@ def test_a_workload_is_not_read_for_a_dataset_that_cannot_be_written(
     for out, said in (("file/d", "cannot be written"), ("full", "is not a dataset")):
         assert run("ingest", workload, "--out", tmp_path / out) == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_plan_without_brokers_is_not_simulated_whatever_the_workload(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The workload is not even there: nothing of it is read."""
+    with stages_are_there():
+        dataset = fanplan.open_dataset(write_world(tmp_path / "dataset", world_of(1)))
+        plan = fanplan.design(dataset, channels=2, without=("overlay",)).save(tmp_path / "plan")
+    assert run("simulate", plan, tmp_path / "nowhere") == 2
+    assert "has no brokers" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,6 +22,7 @@ from fanplan.layers.overlay.search.improve import (
     with_link_replaced,
 )
 from fanplan.layers.overlay.search.judge import (
+    IDLE,
     NO_LIMIT,
     ImproveParams,
     TreeLimits,
@@ -82,7 +84,9 @@ def test_change_of_every_swap_is_that_of_the_ledger(
     for x, y in pairs_to_try(halves.small, links):
         new = judge_tree(search, with_link_replaced(tree, link, x, y)).objective
         change = extra_at(halves, hung, x) + extra_at(halves, hung, y)
-        change += 0.7 * halves.arrivals * (length.get((x, y), 1.0) - length[u, v])
+        longer = length.get((x, y), 1.0) - length[u, v]
+        change += 0.7 * halves.arrivals * longer
+        change += IDLE * max(1.0, search.terms.traffic.messages.sum()) * longer
         assert new - before == pytest.approx(change, abs=1e-6)
 
 
@@ -272,3 +276,23 @@ def test_a_broker_too_small_for_its_own_clients_only_ends_up_as_a_leaf() -> None
     limited = improved_tree(replace(free, capacity=capacity), ImproveParams(), 0, never)
     assert limited.tree.degrees[busiest] == 1
     assert 0 < limited.overload < best.ledger.processed[busiest]
+
+
+@given(st.integers(4, 9), st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_where_nothing_passes_no_link_is_slower_than_a_way_around_it(size: int, seed: int) -> None:
+    """Any link would do for the messages; an engineer would not take the slowest."""
+    links = random_links(size, seed)
+    problem = problem_of(size, seed, links=links)
+    quiet = np.random.default_rng(seed).random(len(problem.routes)) < 0.7
+    routes = replace(problem.routes, messages=np.where(quiet, 0.0, problem.routes.messages))
+    problem = replace(problem, routes=routes)
+    found = improved_tree(problem, ImproveParams(), seed, never)
+    graph = nx.Graph()
+    for (a, b), ms in zip_links(links):
+        graph.add_edge(a, b, ms=ms)
+    crossed = found.ledger.link.sum(axis=1)
+    for (a, b), messages in zip(found.tree.edges.tolist(), crossed.tolist(), strict=True):
+        if not messages:
+            around = nx.shortest_path_length(graph, a, b, weight="ms")
+            assert graph.edges[a, b]["ms"] <= around * (1 + 1e-9)

@@ -104,6 +104,11 @@ def search_of(
     """
     traffic = traffic_of(some_routes(problem.routes, params.most_ends, seed), problem.size)
     offers = offers_of(problem, params.cost, params.change_price, start, shared)
+    if not offers.open:
+        # Where nothing passes, any link would do for the price: an engineer takes the quickest.
+        sent = max(1.0, float(traffic.messages.sum()))
+        idle = IDLE * params.messages * sent * offers.latency
+        offers = offers._replace(price=offers.price + np.where(offers.shared, 0.0, idle))
     arrivals = float(np.repeat(traffic.messages, np.diff(traffic.starts) - 1).sum())
     longest = max(1.0, float(offers.latency.max(initial=0.0)))
     worst = params.messages * float(traffic.messages.sum()) + params.delay * arrivals * longest
@@ -258,6 +263,10 @@ def chosen_routes(routes: Routes, chosen: Bools) -> Routes:
 
 
 # ---- links at their price
+
+
+IDLE = 1e-6
+"""What a millisecond of a link costs, as a share of all messages: it decides between equals."""
 
 
 class Offers(NamedTuple):
