@@ -1,6 +1,6 @@
 """Ingest at growing sizes: time per stage, and peak memory of driver and executors.
 
-    python benchmarks/ingest.py [--quick] [--data DIR] [--json FILE]
+    python benchmarks/ingest.py [--quick] [--only KIND] [--data DIR] [--master URL] [--json FILE]
 
 Market (plain topics) and content (one attribute, atomic grid) workloads with 200,000 subscriptions
 at 5 and 20 million publications; and selectors, whose flows are exact: 100,000 subscriptions with
@@ -108,7 +108,7 @@ class Memory(threading.Thread):
         return "driver JVM" if "java" in text else "other"
 
 
-def measure(kind: str, rows: int, data: Path) -> dict[str, Any]:
+def measure(kind: str, rows: int, data: Path, master: str) -> dict[str, Any]:
     """Generate (not measured) and ingest one workload."""
     workload, out = data / f"{kind}-{rows}", data / f"{kind}-{rows}.dataset"
     if not workload.exists() and kind == "selectors":
@@ -120,7 +120,7 @@ def measure(kind: str, rows: int, data: Path) -> dict[str, Any]:
         )
     shutil.rmtree(out, ignore_errors=True)
     record, memory = Record(), Memory()
-    engine = Engine(master=MASTER, progress=record)
+    engine = Engine(master=master, progress=record)
     memory.start()
     dataset = fanplan.ingest(workload, out, engine=engine)
     memory.over.set()
@@ -188,6 +188,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--data", type=Path, help="keep the workloads here and use them again")
     parser.add_argument("--only", choices=[*SUBSCRIPTIONS, "selectors"], help="one workload alone")
+    parser.add_argument("--master", default=MASTER, help="local[2]: all in the driver's process")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()
     os.environ.setdefault("FANPLAN_SPARK_CONF", "spark.driver.memory=2g spark.executor.memory=3g")
@@ -197,7 +198,7 @@ def main() -> None:
         runs = dict.fromkeys(SUBSCRIPTIONS, sizes)
         runs["selectors"] = QUICK_SELECTORS if options.quick else SELECTORS
         kinds = [options.only] if options.only else list(runs)
-        results = [[measure(kind, rows, data) for rows in runs[kind]] for kind in kinds]
+        results = [[measure(kind, n, data, options.master) for n in runs[kind]] for kind in kinds]
     for pair in results:
         show(*pair)
     if options.json:
