@@ -16,8 +16,8 @@ def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Ou
 
     Exact flows are replayed on any dataset: what the plan has no flow for takes the default way.
     Groups are replayed on any with the same brokers, cells where they are the same parts of spaces,
-    all else on the dataset it was planned for. Of a plan that has a
-    marking alone, its marks are held against the descriptors of the dataset.
+    all else on the dataset it was planned for. Of a plan that has a marking alone, its marks are
+    held against the descriptors of the dataset.
     """
     return replaying(load_plan(Path(plan)))(Path(plan), dataset, engine)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from fanplan.layers.marking.record import MarkingSection
     from fanplan.layers.overlay.record import OverlaySection
     from fanplan.network.brokers import Routes
-    from fanplan.plan.stored import StoredPlan
 
     Designed = tuple[tuple[Any, ...], DeliverySection]
 
@@ -102,16 +101,8 @@ def has_brokers(dataset: Dataset) -> bool:
 
 
 @dataclass(frozen=True)
-class Designing:
-    """One request to design."""
-
-    job: Job
-    asked: DesignParams
-    fixed: Mapping[str, StoredPlan]
-
-    @property
-    def dataset(self) -> Dataset:
-        return self.job.dataset
+class Designing(DesignNeeds):
+    """One request to design, and what it needs."""
 
     @property
     def params(self) -> DeliveryParams:
@@ -132,11 +123,6 @@ class Designing:
         fixed = self.fixed.get(CHANNELS)
         channels = fixed.section(ChannelsRecord).channels if fixed else self.asked.channels
         return not (channels and self.asked.direct)
-
-    @property
-    def needs(self) -> DesignNeeds:
-        """What must be there before any search."""
-        return DesignNeeds(self.job, self.asked, self.fixed)
 
     def design(self) -> Designed:
         """All layers, delivery by itself too; without brokers if they are none or left out."""
@@ -159,7 +145,7 @@ class Designing:
             what = "there are no brokers, and no multicast is allowed"
             remedy = "Say how many channels there are, or give brokers"
             raise InputError(Problem("channels", what, remedy))
-        self.needs.require_channels()
+        self.require_channels()
         problem = load_flat(self.dataset.path)
         heard = self.dataset.manifest.traffic.heard or None
         return self.delivered(
@@ -176,11 +162,10 @@ class Designing:
 
         brokers = read_brokers(self.dataset.path).names
         domain, names = self.domains(brokers)
-        needs = self.needs
-        needs.require_network(brokers)
-        needs.require_channels(domain, brokers)
-        needs.make_stages()
-        tree = self.overlay_layer(needs.allocates)
+        self.require_network(brokers)
+        self.require_channels(domain, brokers)
+        self.make_stages()
+        tree = self.overlay_layer()
 
         def on(trees: TreeSource) -> DeliveryProblem:
             clients = tree.tables["clients"]
@@ -207,13 +192,13 @@ class Designing:
             return None
         return read_routes(self.dataset.path, "routes").somewhere()
 
-    def overlay_layer(self, allocates: bool) -> OverlaySection:
+    def overlay_layer(self) -> OverlaySection:
         """The brokers and trees of a plan; or planned ones, with clients allocated if need be."""
         if OVERLAY in self.fixed:
             return fixed_overlay(self.fixed[OVERLAY])
         with self.job.watch.part(TREES) as watch:
             job = replace(self.job, watch=watch)
-            if allocates:
+            if self.allocates:
                 made = plan_allocation(job, AllocateParams())
             else:
                 made = plan_overlay(job, OverlayParams())
