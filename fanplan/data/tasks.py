@@ -16,6 +16,7 @@ import numba
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fanplan.core.errors import StageError
 
@@ -39,7 +40,7 @@ COLUMNS = pa.schema(
         ("failure", pa.string()),
     ]
 )
-SCHEMA = f"position long, result string, {PAYLOAD} binary, failure string"
+SCHEMA = from_arrow_schema(COLUMNS)
 
 
 def run_tasks(

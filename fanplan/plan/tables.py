@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from fanplan.workload.tables import Column, Table
+from fanplan.core.tables import Column, Table
 
 PLAN_FLOWS = Table(
     "flows",
@@ -244,17 +242,3 @@ MARKING_TABLES = (MARKS,)
 GROUPS_TABLES = (GROUP_TREES, VIRTUAL_GROUPS, GROUP_MEMBERS, GROUP_LINKS, SHORTCUTS)
 DELIVERY_TABLES = (CHANNEL_DOMAINS, DIRECT_CLASSES)
 CELL_TABLES = (GROUP_CELLS, GROUP_AXES)
-
-ARROW_TYPES = {
-    "string": pa.string(),
-    "number": pa.float64(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "integers": pa.list_(pa.int32()),
-    "numbers": pa.list_(pa.float64()),
-}
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """The Parquet schema of a plan table."""
-    return pa.schema([pa.field(c.name, ARROW_TYPES[c.type], not c.required) for c in table.columns])

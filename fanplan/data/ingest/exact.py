@@ -69,15 +69,11 @@ def exact_audiences(
     """
     axes = range(selectors.dimensions)
     lows, highs = [f"lo{axis}" for axis in axes], [f"hi{axis}" for axis in axes]
-    columns = [
-        T.StructField("topic_id", T.IntegerType()),
-        T.StructField("cell", T.ArrayType(T.IntegerType())),
-        T.StructField("subscribers", T.ArrayType(T.IntegerType())),
-        *(T.StructField(name, T.DoubleType()) for name in ("messages", "bytes", *lows, *highs)),
-    ]
+    ends = [f"{name} double" for name in (*lows, *highs)]
+    columns = "topic_id int, cell array<int>, subscribers array<int>, messages double, bytes double"
     parts = answered(
         points, selectors.regions, selectors.dimensions, ["bytes"],
-        partial(_flow_batches, selectors), T.StructType(columns), limits,
+        partial(_flow_batches, selectors), ", ".join((columns, *ends)), limits,
     )  # fmt: skip
     return parts.groupBy("topic_id", "cell").agg(
         F.sum("messages").alias("messages"),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from fanplan.data.contracts import coordinates
+from fanplan.data.tables import coordinates
 from fanplan.workload.space import Attribute, CategoryAttribute, Space
 
 # Quantile edges are chosen among this many equal bins of the observed range of a topic and axis.

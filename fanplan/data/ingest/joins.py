@@ -31,22 +31,15 @@ from pyspark.sql import types as T
 from fanplan.boxes import matching
 from fanplan.boxes.matching import BoxIndex
 from fanplan.core.arrays import Floats, Ints, Longs
-from fanplan.data.contracts import coordinates
+from fanplan.core.tables import arrow_schema
+from fanplan.data.tables import REGIONS, coordinates
 
 Batches = Iterator[pa.RecordBatch]
 Chunks = Iterator[pa.Table]
 Answer = Callable[[BoxIndex, Chunks], Batches]
 Split = tuple[str, int]
 
-_BOXES = pa.schema(
-    [
-        ("topic_id", pa.int32()),
-        ("subscription", pa.int64()),
-        ("subscriber_id", pa.int32()),
-        ("lo", pa.list_(pa.float64())),
-        ("hi", pa.list_(pa.float64())),
-    ]
-)
+_BOXES = arrow_schema(REGIONS)
 
 # Points handled at a time. More of them share an index cell, and sums leave the worker less often.
 CHUNK_ROWS = 2_000_000

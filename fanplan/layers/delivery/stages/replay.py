@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
-from fanplan.data.contracts import coordinates
 from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, join_wants
+from fanplan.data.tables import coordinates
 from fanplan.layers.channels.stages.replay import (
     measured_ledger,
     read_tables,
