@@ -86,9 +86,7 @@ HITS = Table(
     (SUBSCRIPTION, Column("hits", "long", "how many", unit="messages")),
 )
 AUDIENCES = Table(
-    "audiences",
-    "who wants each flow",
-    (TOPIC_ID, CELL, MESSAGES, BYTES, AUDIENCE, WANTED, *EXTENT),
+    "audiences", "who wants each flow", (TOPIC_ID, CELL, MESSAGES, BYTES, AUDIENCE, WANTED, *EXTENT)
 )
 CLASSES = Table(
     "classes",

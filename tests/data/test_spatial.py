@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from fanplan.core.tables import arrow_schema
 from fanplan.data import tables
 from fanplan.data.ingest.exact import Selectors, exact_audiences
 from fanplan.data.ingest.joins import (
@@ -31,15 +32,7 @@ from fanplan.data.schema import spark_schema
 DIMS = 3
 # Topic 2 is plain, topic 4 has no boxes, topic 5 is unknown to the boxes' folder altogether.
 AXES = {0: 3, 1: 1, 2: 0, 3: 2, 4: 2, 5: 0}
-BOX_SCHEMA = pa.schema(
-    [
-        ("topic_id", pa.int32()),
-        ("subscription", pa.int64()),
-        ("subscriber_id", pa.int32()),
-        ("lo", pa.list_(pa.float64())),
-        ("hi", pa.list_(pa.float64())),
-    ]
-)
+BOX_SCHEMA = arrow_schema(tables.REGIONS)
 TILED = JoinLimits(replicated_boxes=0, tile_boxes=20, tile_points=50)
 
 

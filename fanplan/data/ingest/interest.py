@@ -139,9 +139,7 @@ def region_stages(run: IngestRun, inputs: Inputs) -> dict[str, Stage]:
     """Numbered subscribers and subscriptions, and the boxes they stand for."""
     checked = inputs.tables["subscriptions"]
     subscribers = run.stage(
-        tables.SUBSCRIBERS,
-        lambda: number_subscribers(run.read(checked)),
-        [checked],
+        tables.SUBSCRIBERS, lambda: number_subscribers(run.read(checked)), [checked]
     )
     subscriptions = run.stage(
         tables.SUBSCRIPTIONS,
