@@ -91,6 +91,7 @@ def run_waves(
             wave = waves.get_nowait()
             try:
                 done.put(run_wave(spark, work, wave, [items[i] for i in wave]))
+            # Whatever it is must get to the caller, who waits for every wave.
             except BaseException as error:
                 done.put(error)
 
@@ -104,6 +105,7 @@ def drain(waves: Queue[range]) -> None:
 
 def task_slots(spark: SparkSession) -> int:
     """How many tasks run at once, as Spark's default number of partitions tells it."""
+    # Asked with a job: over Spark Connect there is no SparkContext to tell.
     parts = spark.range(1 << 16).select(F.spark_partition_id().alias("part"))
     return parts.distinct().count()
 

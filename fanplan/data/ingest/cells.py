@@ -261,6 +261,7 @@ def _in_cell_numbers(grid: GridRef, full: bool, batches: Batches) -> Batches:
     for batch in batches:
         lo, hi = batch.column("lo"), batch.column("hi")
         ends = [np.array(side.flatten().to_numpy(), np.float64) for side in (lo, hi)]
+        # A batch may be a slice, whose offsets begin anywhere; what is flattened begins at 0.
         offsets = lo.offsets.to_numpy() - lo.offsets[0].as_py()
         topic = batch.column("topic_id").to_numpy()
         low, high = ends

@@ -190,6 +190,7 @@ def stage_key(
     split: bool = False,
 ) -> str:
     """A hash of all that a stage's rows depend on."""
+    # Names and types alone: better words for a column make no stage anew.
     columns = spark_schema(table).simpleString()
     parts = [table.name, version, params, list(inputs), columns, split]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
