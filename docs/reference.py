@@ -1,8 +1,9 @@
 """Writes what the documentation says of the code from the code.
 
 That is docs/api.md, the reference of the Python interface; the tables of options on the pages of
-layers; and fanplan/api.pyi, the types of the planning functions, whose keywords are the options
-that layers state. `make docs` runs it, and a test sees to it that nothing is behind the code.
+layers; the stages of a dataset in docs/dataset.md; and fanplan/api.pyi, the types of the planning
+functions, whose keywords are the options that layers state. `make docs` runs it, and a test sees to
+it that nothing is behind the code.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from typing import Any, get_args
 import fanplan
 from fanplan.cli.flags import flag_of
 from fanplan.core.options import Options, about, default_of, types_of
-from fanplan.layers import command_of, commands
+from fanplan.core.tables import Column, Table
+from fanplan.data.tables import STAGES
+from fanplan.layers import LAYERS, command_of, commands
+from fanplan.workload.tables import INPUT_TABLES
 
 PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """# Python interface
@@ -178,6 +182,59 @@ def default_told(item: Field[Any]) -> str:
     return "" if plain else f"`{default}`"
 
 
+# ---- stages
+
+
+STAGE_MARKS = re.compile(r"(<!-- stages: (\w+) -->\n).*?(<!-- end of stages -->)", re.DOTALL)
+
+
+def with_stages(text: str) -> str:
+    """The page on datasets with its tables as the code describes them."""
+    derived = {name: layer_stages(name) for name in LAYERS}
+    tables = [*STAGES, *(table for own in derived.values() for table in own)]
+    made = [table for table in tables if table not in INPUT_TABLES]
+    where: dict[tuple[str, ...], list[str]] = {}
+    for table in made:
+        for column in table.columns:
+            where.setdefault(column_row(column), []).append(f"`{table.name}`")
+    found = {
+        "ingest": [("stage", "what is in it", "columns"), *map(stage_row, STAGES)],
+        "layers": [
+            ("layer", "stage", "what is in it", "columns"),
+            *((name, *stage_row(table)) for name, own in derived.items() for table in own),
+        ],
+        "columns": [
+            ("column", "type", "meaning", "in"),
+            *((*row, ", ".join(stages)) for row, stages in where.items()),
+        ],
+    }
+    return STAGE_MARKS.sub(lambda mark: f"{mark[1]}{as_table(found[mark[2]])}{mark[3]}", text)
+
+
+def layer_stages(name: str) -> tuple[Table, ...]:
+    """The stages that a layer makes when it first needs them."""
+    module = importlib.import_module(f"fanplan.layers.{name}.stages.tables")
+    return getattr(module, "STAGES", ())
+
+
+def stage_row(table: Table) -> tuple[str, ...]:
+    columns = ", ".join(f"{column.name} {column.type}" for column in table.columns)
+    if table in INPUT_TABLES:
+        columns = "as [the input table](workload.md)"
+    return f"`{table.name}`", table.meaning, columns
+
+
+def column_row(column: Column) -> tuple[str, ...]:
+    unit = f" ({column.unit})" if column.unit else ""
+    return column.name, column.type, f"{column.meaning}{unit}"
+
+
+def as_table(rows: list[tuple[str, ...]]) -> str:
+    """The first row is that of the titles."""
+    lines = (rows[0], ("---",) * len(rows[0]), *rows[1:])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 # ---- types
 
 
@@ -242,6 +299,8 @@ def written() -> dict[Path, str]:
     for name in OPTION_PAGES.values():
         path = PAGE.with_name(f"{name}.md")
         found[path] = with_options(path.read_text(encoding="utf-8"))
+    dataset = PAGE.with_name("dataset.md")
+    found[dataset] = with_stages(dataset.read_text(encoding="utf-8"))
     return found
 
 

@@ -15,6 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from fanplan.core.arrays import Position
+from fanplan.core.tables import arrow_schema
+from fanplan.data import tables
 from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.layers.channels.map import ChannelsSection
 from fanplan.layers.channels.methods import METHODS, channels_by_method, find_method
@@ -117,27 +119,12 @@ def write_stage(folder: Path, schema: pa.Schema, parts: Sequence[list[dict[Any, 
     (folder / "stage.json").write_text("{}")
 
 
-FLOWS = pa.schema(
-    {
-        "flow": pa.string(),
-        "topic": pa.string(),
-        "topic_id": pa.int32(),
-        "cell": pa.list_(pa.int32()),
-        "messages": pa.float64(),
-        "bytes": pa.float64(),
-        "audience_class": pa.int32(),
-    }
+LATER = ("wanted", "lo", "hi")
+"""Columns that the datasets made here do without."""
+FLOWS, CLASSES, SUBSCRIBERS = (
+    pa.schema([field for field in arrow_schema(table) if field.name not in LATER])
+    for table in (tables.FLOWS, tables.CLASSES, tables.SUBSCRIBERS)
 )
-CLASSES = pa.schema(
-    {
-        "audience_class": pa.int32(),
-        "subscribers": pa.list_(pa.int32()),
-        "messages": pa.float64(),
-        "bytes": pa.float64(),
-        "flows": pa.int64(),
-    }
-)
-SUBSCRIBERS = pa.schema({"subscriber": pa.string(), "subscriber_id": pa.int32()})
 
 
 def make_problem(

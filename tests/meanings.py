@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fanplan.core.tables import Column, Table
 from fanplan.workload.description import Description
 from fanplan.workload.space import Box
-from fanplan.workload.tables import Column, Table
 from fanplan.workload.topics import (
     WILDCARDS,
     TopicSyntax,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from fanplan.core.prices import Weights
 
@@ -37,14 +37,6 @@ class Ledger:
     def received_multicast(self) -> float:
         """Messages received through channels: each unicast message is received exactly once."""
         return self.received - self.sent_unicast
-
-
-def ledger_markdown() -> str:
-    """The table of all entries in docs/ledger.md."""
-    rows = [
-        f"| `{f.name}` | {f.metadata['unit']} | {f.metadata['meaning']} |" for f in fields(Ledger)
-    ]
-    return "\n".join(["| entry | unit | meaning |", "| --- | --- | --- |", *rows]) + "\n"
 
 
 def channelization_cost(ledger: Ledger, weights: Weights) -> float:

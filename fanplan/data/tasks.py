@@ -16,6 +16,7 @@ import numba
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fanplan.core.errors import StageError
 
@@ -39,7 +40,7 @@ COLUMNS = pa.schema(
         ("failure", pa.string()),
     ]
 )
-SCHEMA = f"position long, result string, {PAYLOAD} binary, failure string"
+SCHEMA = from_arrow_schema(COLUMNS)
 
 
 def run_tasks(
@@ -90,6 +91,7 @@ def run_waves(
             wave = waves.get_nowait()
             try:
                 done.put(run_wave(spark, work, wave, [items[i] for i in wave]))
+            # Whatever it is must get to the caller, who waits for every wave.
             except BaseException as error:
                 done.put(error)
 
@@ -103,6 +105,7 @@ def drain(waves: Queue[range]) -> None:
 
 def task_slots(spark: SparkSession) -> int:
     """How many tasks run at once, as Spark's default number of partitions tells it."""
+    # Asked with a job: over Spark Connect there is no SparkContext to tell.
     parts = spark.range(1 << 16).select(F.spark_partition_id().alias("part"))
     return parts.distinct().count()
 

@@ -164,6 +164,7 @@ def account(
     broker. ``away`` is the latency from the source of each broker in it.
     """
     parent, depth = tree.parent, tree.depth
+    # Brokers carry the number of the last route through them, so nothing is cleared in between.
     inside = np.full(len(parent), -1, np.int64)
     away = np.empty(len(parent))
     crossed, delays = np.zeros(len(mine)), np.zeros(len(mine))
@@ -175,6 +176,7 @@ def account(
         for broker in brokers[starts[route] : starts[route + 1]]:
             here = broker
             while inside[here] != route:
+                # The deeper of the two climbs, until they meet or the way enters the subtree.
                 if depth[here] > depth[top]:
                     here = parent[here]
                     continue
@@ -185,6 +187,7 @@ def account(
                 inside[above] = route
                 away[above] = away[top] + (distance[top] - distance[above])
                 top = above
+            # From there down to the destination nothing has been visited yet.
             join, here = here, broker
             while inside[here] != route:
                 down[here] += count

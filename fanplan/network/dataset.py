@@ -190,6 +190,7 @@ def routes_of(rows: pa.Table) -> Routes:
 
 def _route_keys(table: pa.Table, more: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     lists = table["destinations"].combine_chunks()
+    # Big-endian, so that bytes sort as the numbers do.
     values = lists.flatten().to_numpy().astype(">i4")
     starts = starts_of(pc.list_value_length(lists).to_numpy())
     others = zip(*(table[name].to_pylist() for name in ("source", *more)), strict=True)

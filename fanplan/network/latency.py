@@ -40,6 +40,7 @@ class Timing:
         key = self.links.a.astype(np.int64) * self.brokers + self.links.b
         order, wanted = np.argsort(key, kind="stable"), one * self.brokers + other
         given = np.isin(wanted, key)
+        # Given links ask for the way from broker 0 to itself, for which no tree is searched.
         taken = self.on_ways(np.where(given, 0, one), np.where(given, 0, other))
         at = order[np.searchsorted(key, wanted[given], sorter=order)]
         taken.ms[given], taken.assumed[given] = self._each.ms[at], self._each.assumed[at]

@@ -56,6 +56,7 @@ def shortest_tree(root: int, ways: Ways, wanted: np.ndarray) -> Rooted:
             there, far = ways.near[i], distance[here] + ways.length[i]
             new, old = (far, hops[here] + 1), (distance[there], hops[there])
             if not settled[there] and (new < old or (new == old and here < parent[there])):
+                # An equal way only changes the parent: what is in the heap is as good.
                 if new != old:
                     heapq.heappush(heap, (far, hops[here] + 1, there))
                 distance[there], hops[there] = new
@@ -102,6 +103,7 @@ class Laid(NamedTuple):
 def shortest_trees(roots: Longs, ways: Ways, wanted: np.ndarray) -> Laid:
     """The shortest paths from each root to all wanted nodes, which it must reach."""
     starts = np.zeros(len(roots) + 1, np.int64)
+    # Compiled code must see what a list holds, also of an empty one.
     trees = [np.empty((2, 0), np.int64) for _ in range(0)]
     for i, root in enumerate(roots):
         trees.append(preorder(pruned(shortest_tree(root, ways, wanted), wanted)))
@@ -133,6 +135,7 @@ def preorder(tree: Rooted) -> Longs:
     place[tree.order[0]] = NONE
     for node in tree.order[1:]:
         over = tree.parent[node]
+        # A child takes as many places as there are links in its subtree, its own included.
         at = free[over]
         free[over] += below[node]
         place[node], free[node] = at, at + 1

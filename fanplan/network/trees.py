@@ -43,6 +43,7 @@ class Tree(NamedTuple):
     def diameter(self) -> int:
         """The most hops between two brokers."""
         near = near_of(self.edges, self.size)
+        # The last of any walk is an end of a longest way: a second walk from there measures it.
         farthest = breadth_first(near, 0).order[-1]
         return int(breadth_first(near, farthest).depth.max(initial=0))
 
@@ -83,6 +84,7 @@ def near_of(links: Ints | Longs, brokers: int) -> Near:
     one, other = np.concatenate((links, links[:, ::-1])).astype(np.int64).T
     order = np.lexsort((other, one))
     starts = starts_of(np.bincount(one, minlength=brokers))
+    # Rows i and i + len(links) are one link, seen from either end.
     link = order % max(len(links), 1)
     return Near(starts, other[order].astype(np.int32), link.astype(np.int32))
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fanplan.plan.tables import arrow_schema
-from fanplan.workload.tables import Column, Table
+from fanplan.core.tables import Column, Table, arrow_schema
 
 CHANGES = Table(
     "changes",

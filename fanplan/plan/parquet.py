@@ -7,8 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fanplan.plan.tables import arrow_schema
-from fanplan.workload.tables import Table
+from fanplan.core.tables import Table, arrow_schema
 
 BATCH_ROWS = 1 << 18
 """Rows written at a time; a row group of a table holds as many."""

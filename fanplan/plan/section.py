@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from fanplan.core.options import Options
-from fanplan.workload.tables import Table
+from fanplan.core.tables import Table
 
 
 class SectionRecord(BaseModel, ABC):

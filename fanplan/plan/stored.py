@@ -19,10 +19,10 @@ from pydantic import (
 )
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.tables import Table
 from fanplan.data.reader import read_manifest, read_parquet
 from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.section import SectionRecord
-from fanplan.workload.tables import Table
 
 FORMAT: Literal[4] = 4
 PLAN_AGAIN = "Write the plan again"

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from fanplan.core.tables import Column, Table
 
-from fanplan.workload.tables import Column, Table
+_CHANNEL = Column("channel", "integer", "number of the channel, from 0", required=True)
+_FLOW = Column("flow", "string", "a flow of the plan", required=True)
+_LINK_A = Column("a", "string", "a broker", required=True)
+_LINK_B = Column("b", "string", "another one, after a by name", required=True)
+_TREE = Column("tree", "integer", "number of the tree, from 0", required=True)
+_GROUP = Column("group", "integer", "number of the group, from 0", required=True)
+_TOPIC = Column("topic", "string", "a topic", required=True)
 
 PLAN_FLOWS = Table(
     "flows",
@@ -32,32 +38,20 @@ PLAN_FLOWS = Table(
 )
 
 CHANNEL_FLOWS = Table(
-    "channel_flows",
-    "which channels carry a flow",
-    (
-        Column("channel", "integer", "number of the channel, from 0", required=True),
-        Column("flow", "string", "a flow of the plan", required=True),
-    ),
-    key=("channel", "flow"),
+    "channel_flows", "which channels carry a flow", (_CHANNEL, _FLOW), key=("channel", "flow")
 )
 
 CHANNEL_SUBSCRIBERS = Table(
     "channel_subscribers",
     "who joins a channel",
-    (
-        Column("channel", "integer", "number of the channel, from 0", required=True),
-        Column("subscriber", "string", "who joins it", required=True),
-    ),
+    (_CHANNEL, Column("subscriber", "string", "who joins it", required=True)),
     key=("channel", "subscriber"),
 )
 
 UNICAST = Table(
     "unicast",
     "what is sent point to point",
-    (
-        Column("flow", "string", "a flow of the plan", required=True),
-        Column("subscriber", "string", "who gets it", required=True),
-    ),
+    (_FLOW, Column("subscriber", "string", "who gets it", required=True)),
     key=("flow", "subscriber"),
 )
 
@@ -95,8 +89,8 @@ PLAN_LINKS = Table(
     "links",
     "which brokers are linked",
     (
-        Column("a", "string", "a broker", required=True),
-        Column("b", "string", "another one, after a by name", required=True),
+        _LINK_A,
+        _LINK_B,
         Column("weight", "number", "similarity of the two by the plan's metric", required=True),
         Column("rate", "number", "what crosses it, both ways", True, "messages/s"),
     ),
@@ -106,21 +100,14 @@ PLAN_LINKS = Table(
 TREE_LINKS = Table(
     "tree_links",
     "which links form which tree; only if there are several trees",
-    (
-        Column("tree", "integer", "number of the tree, from 0", required=True),
-        Column("a", "string", "a broker", required=True),
-        Column("b", "string", "another one, after a by name", required=True),
-    ),
+    (_TREE, _LINK_A, _LINK_B),
     key=("tree", "a", "b"),
 )
 
 TREE_SOURCES = Table(
     "tree_sources",
     "which tree takes what enters at a broker; only if there are several trees",
-    (
-        Column("broker", "string", "where messages enter", required=True),
-        Column("tree", "integer", "number of the tree, from 0", required=True),
-    ),
+    (Column("broker", "string", "where messages enter", required=True), _TREE),
     key=("broker",),
 )
 
@@ -155,7 +142,7 @@ VIRTUAL_GROUPS = Table(
     "virtual_groups",
     "the groups that are set up, best first",
     (
-        Column("group", "integer", "number of the group, from 0", required=True),
+        _GROUP,
         Column("root", "string", "where its messages enter and are matched", required=True),
         Column("members", "integer", "how many brokers it is sent to", required=True),
         Column("messages", "number", "what is sent to it in the window", required=True),
@@ -170,10 +157,7 @@ VIRTUAL_GROUPS = Table(
 GROUP_MEMBERS = Table(
     "group_members",
     "which brokers a group is sent to",
-    (
-        Column("group", "integer", "number of the group, from 0", required=True),
-        Column("broker", "string", "a member", required=True),
-    ),
+    (_GROUP, Column("broker", "string", "a member", required=True)),
     key=("group", "broker"),
 )
 
@@ -181,7 +165,7 @@ GROUP_LINKS = Table(
     "group_links",
     "links of its tree that a group uses; with its shortcuts they are its forwarding entries",
     (
-        Column("group", "integer", "number of the group, from 0", required=True),
+        _GROUP,
         Column("from_broker", "string", "who forwards", required=True),
         Column("to_broker", "string", "to whom", required=True),
     ),
@@ -202,8 +186,8 @@ GROUP_CELLS = Table(
     "group_cells",
     "the cells whose messages a group has; only if groups come from cells",
     (
-        Column("group", "integer", "number of the group, from 0", required=True),
-        Column("topic", "string", "a topic", required=True),
+        _GROUP,
+        _TOPIC,
         Column("cell", "integers", "cell number on each axis; empty for a whole topic", True),
         Column("description", "string", "the ranges of the cell, in words", required=True),
     ),
@@ -214,7 +198,7 @@ GROUP_AXES = Table(
     "group_axes",
     "the grid of these cells; only if groups come from cells",
     (
-        Column("topic", "string", "a topic", required=True),
+        _TOPIC,
         Column("axis", "integer", "number of the axis, from 0", required=True),
         Column("edges", "numbers", "cell i is from edge i to the next, without it", True),
     ),
@@ -224,10 +208,7 @@ GROUP_AXES = Table(
 CHANNEL_DOMAINS = Table(
     "channel_domains",
     "the multicast domain of each channel: a site, or everywhere",
-    (
-        Column("channel", "integer", "number of the channel, from 0", required=True),
-        Column("domain", "string", "where it reaches; empty: everywhere", required=True),
-    ),
+    (_CHANNEL, Column("domain", "string", "where it reaches; empty: everywhere", required=True)),
     key=("channel",),
 )
 
@@ -244,17 +225,3 @@ MARKING_TABLES = (MARKS,)
 GROUPS_TABLES = (GROUP_TREES, VIRTUAL_GROUPS, GROUP_MEMBERS, GROUP_LINKS, SHORTCUTS)
 DELIVERY_TABLES = (CHANNEL_DOMAINS, DIRECT_CLASSES)
 CELL_TABLES = (GROUP_CELLS, GROUP_AXES)
-
-ARROW_TYPES = {
-    "string": pa.string(),
-    "number": pa.float64(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "integers": pa.list_(pa.int32()),
-    "numbers": pa.list_(pa.float64()),
-}
-
-
-def arrow_schema(table: Table) -> pa.Schema:
-    """The Parquet schema of a plan table."""
-    return pa.schema([pa.field(c.name, ARROW_TYPES[c.type], not c.required) for c in table.columns])

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.tables import arrow_schema
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import Counts, ratio
 from fanplan.network.latency import Timing
@@ -19,6 +20,7 @@ from fanplan.simulation.loop import EVENTS, Costs, LoopState, enter_first, loop,
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import CONGESTION, SimulationParams
 from fanplan.simulation.spread import RouteTree, RouteVisits, SimulatedNetwork, spread_routes
+from fanplan.simulation.tables import RUN_BROKERS, RUN_LINKS
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,30 +101,17 @@ class SimulationResult(Counts):
             "processing_delay_ms": self.processing_delay_ms,
         }
 
-    def broker_table(self, brokers: pa.Array) -> pa.Table:
+    def broker_table(self, problem: OverlayProblem) -> pa.Table:
         """One row per broker."""
-        columns = {
-            "broker": brokers,
-            "degree": self.degree,
-            "processed": self.processed,
-            "arrived": self.arrived,
-            "forwarded": self.forwarded,
-            "peak": self.peak,
-            "waited_ms": self.waited_ms,
-        }
-        return pa.table(columns)
+        counts = self.degree, self.processed, self.arrived, self.forwarded, self.peak
+        limits = pa.array(problem.capacity, mask=~np.isfinite(problem.capacity))
+        columns = [problem.brokers, *counts, self.waited_ms, limits]
+        return pa.table(columns, schema=arrow_schema(RUN_BROKERS))
 
-    def link_table(self, brokers: pa.Array) -> pa.Table:
+    def link_table(self, problem: OverlayProblem) -> pa.Table:
         """One row per link, with the messages in each direction."""
-        columns = {
-            "a": brokers.take(pa.array(self.links[:, 0])),
-            "b": brokers.take(pa.array(self.links[:, 1])),
-            "a_to_b": self.link[:, 0],
-            "b_to_a": self.link[:, 1],
-            "control_a_to_b": self.control[:, 0],
-            "control_b_to_a": self.control[:, 1],
-        }
-        return pa.table(columns)
+        ends = [problem.brokers.take(pa.array(end)) for end in self.links.T]
+        return pa.table([*ends, *self.link.T, *self.control.T], schema=arrow_schema(RUN_LINKS))
 
 
 def simulate_tree(

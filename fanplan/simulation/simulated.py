@@ -122,17 +122,12 @@ class Simulated:
     @property
     def broker_table(self) -> pa.Table:
         """One row per broker; ``capacity`` is messages per second, null if not limited."""
-        import numpy as np
-        import pyarrow as pa
-
-        capacity = self.problem.capacity
-        limits = pa.array(capacity, mask=~np.isfinite(capacity))
-        return self.result.broker_table(self.problem.brokers).append_column("capacity", limits)
+        return self.result.broker_table(self.problem)
 
     @property
     def link_table(self) -> pa.Table:
         """One row per link, with the messages in each direction."""
-        return self.result.link_table(self.problem.brokers)
+        return self.result.link_table(self.problem)
 
     def save(self, out: PathLike, replace: bool = False) -> Path:
         """Write summary.json and the tables as Parquet, whole or not at all."""

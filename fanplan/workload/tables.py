@@ -1,45 +1,8 @@
-"""Record types: one description of each table feeds schemas, validation messages and docs."""
+"""The tables of a workload, as people give them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
-ColumnType = Literal[
-    "string", "number", "integer", "long", "time", "map", "binary", "integers", "numbers", "boolean"
-]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column. ``at_least`` is the smallest value allowed; ``positive`` excludes zero."""
-
-    name: str
-    type: ColumnType
-    meaning: str
-    required: bool = False
-    unit: str = ""
-    default: str = ""
-    at_least: float | None = None
-    positive: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """One record type. ``key`` names the columns that must be unique together."""
-
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...] = ()
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns if column.required)
-
-    def column(self, name: str) -> Column:
-        return next(column for column in self.columns if column.name == name)
-
+from fanplan.core.tables import Column, Table
 
 SUBSCRIPTIONS = Table(
     "subscriptions",

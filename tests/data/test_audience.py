@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from fanplan.core.errors import StageError
-from fanplan.data import contracts
+from fanplan.data import tables
 from fanplan.data.ingest import interest as audience
+from fanplan.data.schema import spark_schema
 
 ROWS = [
     (0, [], 5.0, 50.0, [1, 2]),
@@ -22,7 +23,9 @@ ROWS = [
 
 
 def heard(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame([(*row, 0.0, [], []) for row in ROWS], contracts.AUDIENCES)
+    return spark.createDataFrame(
+        [(*row, 0.0, [], []) for row in ROWS], spark_schema(tables.AUDIENCES)
+    )
 
 
 def colliding(salts: int) -> Any:
@@ -38,7 +41,9 @@ def colliding(salts: int) -> Any:
 
 
 def summary(spark: SparkSession) -> tuple[list[Any], list[Any]]:
-    topics = spark.createDataFrame([("a", 0, 0), ("b", 1, 1), ("c", 2, 0)], contracts.TOPICS)
+    topics = spark.createDataFrame(
+        [("a", 0, 0), ("b", 1, 1), ("c", 2, 0)], spark_schema(tables.TOPICS)
+    )
     classes = audience.audience_classes(heard(spark))
     flows = audience.named_flows(False, heard(spark), classes, topics)
     listed = classes.select("audience_class", "subscribers", "messages", "bytes", "flows")

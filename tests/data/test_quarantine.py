@@ -17,15 +17,11 @@ from pyspark.sql import SparkSession
 
 import fanplan
 from fanplan.core.errors import InputError
+from fanplan.core.tables import arrow_schema
 from fanplan.data.quarantine import LossRule
 from fanplan.data.reader import TableCount
+from fanplan.data.tables import QUARANTINE
 
-SCHEMA = pa.schema(
-    [
-        (name, pa.int64() if name == "line" else pa.string())
-        for name in ("table", "source", "line", "raw", "reason", "kind")
-    ]
-)
 ROBIN = ("--method", "round-robin")
 LOCAL = ("--master", "local[2]")
 
@@ -66,7 +62,7 @@ def test_rows_are_counted_by_kind_and_shown_by_place(
     folder = tmp_path_factory.mktemp("dataset")
     (folder / "quarantine").mkdir()
     for i, part in enumerate(parts):
-        content = pa.Table.from_pylist(part, SCHEMA)
+        content = pa.Table.from_pylist(part, arrow_schema(QUARANTINE))
         pq.write_table(content, folder / "quarantine" / f"{i}.parquet", row_group_size=3)
     asked = [
         row

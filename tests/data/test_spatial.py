@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from fanplan.data import contracts
+from fanplan.core.tables import arrow_schema
+from fanplan.data import tables
 from fanplan.data.ingest.exact import Selectors, exact_audiences
 from fanplan.data.ingest.joins import (
     JoinLimits,
@@ -26,19 +27,12 @@ from fanplan.data.ingest.joins import (
     join_hits,
     join_wants,
 )
+from fanplan.data.schema import spark_schema
 
 DIMS = 3
 # Topic 2 is plain, topic 4 has no boxes, topic 5 is unknown to the boxes' folder altogether.
 AXES = {0: 3, 1: 1, 2: 0, 3: 2, 4: 2, 5: 0}
-BOX_SCHEMA = pa.schema(
-    [
-        ("topic_id", pa.int32()),
-        ("subscription", pa.int64()),
-        ("subscriber_id", pa.int32()),
-        ("lo", pa.list_(pa.float64())),
-        ("hi", pa.list_(pa.float64())),
-    ]
-)
+BOX_SCHEMA = arrow_schema(tables.REGIONS)
 TILED = JoinLimits(replicated_boxes=0, tile_boxes=20, tile_points=50)
 
 
@@ -200,9 +194,13 @@ def test_exact_audiences_are_the_same_in_tiles(spark: SparkSession, tmp_path: Pa
     draw = np.random.default_rng(5)
     low = draw.random((40, 2)).round(3)
     rows = [(0, i, i % 9, low[i].tolist(), (low[i] + 0.4).tolist()) for i in range(40)]
-    spark.createDataFrame(rows, contracts.REGIONS).write.parquet(str(tmp_path / "regions"))
+    spark.createDataFrame(rows, spark_schema(tables.REGIONS)).write.parquet(
+        str(tmp_path / "regions")
+    )
     people = [(f"s{i}", i) for i in range(9)]
-    spark.createDataFrame(people, contracts.SUBSCRIBERS).write.parquet(str(tmp_path / "people"))
+    spark.createDataFrame(people, spark_schema(tables.SUBSCRIBERS)).write.parquet(
+        str(tmp_path / "people")
+    )
     points = [(0, 7, *map(float, p)) for p in draw.random((60, 2)).round(3)]
     frame = spark.createDataFrame(points, "topic_id int, bytes long, x0 double, x1 double")
     selectors = Selectors(str(tmp_path / "regions"), str(tmp_path / "people"), "tiles", 2)

@@ -8,21 +8,22 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from fanplan.core.errors import InputError, StageError
 from fanplan.core.progress import quiet
-from fanplan.data.contracts import QUARANTINE
+from fanplan.core.tables import Column, Table
 from fanplan.data.ingest.store import Lock, Stage, StageStore
 from fanplan.data.read.formats import KIND_ENDS
 from fanplan.data.read.rows import quarantined
+from fanplan.data.tables import QUARANTINE
 
-NUMBERS = T.StructType([T.StructField("id", T.LongType())])
+NUMBERS = Table("numbers", "", (Column("id", "long", ""),))
 
 
 class Counted:
@@ -37,8 +38,9 @@ class Counted:
 
 
 def run(store: StageStore, build: Counted, name: str = "numbers", **changes: object) -> Stage:
-    wishes = {"version": 1, "params": {"n": build.count}, "inputs": ["k"], "schema": NUMBERS}
-    return store.run(name, build=build, **{**wishes, **changes})  # type: ignore[arg-type]
+    wishes = {"version": 1, "params": {"n": build.count}, "inputs": ["k"]}
+    table = replace(NUMBERS, name=name)
+    return store.run(table, build=build, **{**wishes, **changes})  # type: ignore[arg-type]
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -127,10 +129,11 @@ def test_a_swap_that_was_cut_short_is_undone(spark: SparkSession, tmp_path: Path
 
 
 def test_the_contract_is_held(spark: SparkSession, tmp_path: Path) -> None:
-    text = T.StructType([T.StructField("id", T.StringType())])
+    wishes = {"version": 1, "params": {}, "inputs": []}
+    text = Table("numbers", "", (Column("id", "string", ""),))
     with StageStore(tmp_path / "out", quiet()) as store:
         with pytest.raises(StageError, match=r"numbers.*bigint.*string"):
-            run(store, Counted(spark), schema=text)
+            store.run(text, build=Counted(spark), **wishes)  # type: ignore[arg-type]
         with pytest.raises(StageError, match="6 rows in"):
             run(store, Counted(spark), rows_in=6)
         assert not (store.folder / "numbers").exists()
@@ -148,8 +151,8 @@ def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> 
         )
 
     with StageStore(tmp_path / "out", quiet()) as store:
-        wishes = {"version": 1, "params": {}, "inputs": [], "schema": NUMBERS}
-        stage = store.run("t", build=build, split=True, rows_in=3, **wishes)  # type: ignore[arg-type]
+        wishes = {"version": 1, "params": {}, "inputs": []}
+        stage = store.run(NUMBERS, build=build, split=True, rows_in=3, **wishes)  # type: ignore[arg-type]
         assert (stage.rows, stage.quarantined) == (2, 1)
         assert sorted(row["id"] for row in stage.read(spark).collect()) == [1, 3]
         apart = quarantined(stage.read_quarantined(spark), "t")
@@ -157,7 +160,7 @@ def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> 
         assert [tuple(row) for row in apart.collect()] == [("t", "f", 3, "r2", "bad: 7", "bad")]
         assert pq.read_table(stage.path, columns=["id"]).num_rows == 2
         empty = store.run(
-            "all bad",
+            replace(NUMBERS, name="all bad"),
             build=lambda: build().filter("_reason IS NOT NULL"),
             split=True,
             **wishes,  # type: ignore[arg-type]
@@ -187,7 +190,7 @@ def test_a_lock_left_behind_is_free(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from fanplan.data.contracts import _columns
+from fanplan.core.tables import Column, Table
 from fanplan.data.spark import session
 from fanplan.data.ingest.store import StageStore
 from fanplan.core.progress import quiet
@@ -202,9 +205,10 @@ def slow(batches):
         time.sleep(600)
 
 with StageStore(out, quiet()) as store:
-    numbers = dict(version=1, params={"n": 5}, inputs=["k"], schema=_columns(id="long"))
-    store.run("numbers", build=lambda: spark.range(5), **numbers)
-    store.run("slow", build=lambda: spark.range(5).mapInArrow(slow, "id long"), **numbers)
+    same = dict(version=1, params={"n": 5}, inputs=["k"])
+    numbers, late = (Table(name, "", (Column("id", "long", ""),)) for name in ("numbers", "slow"))
+    store.run(numbers, build=lambda: spark.range(5), **same)
+    store.run(late, build=lambda: spark.range(5).mapInArrow(slow, "id long"), **same)
 """
 
 

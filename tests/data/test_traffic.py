@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from fanplan.data import contracts
+from fanplan.data import tables
 from fanplan.data.ingest.cells import (
     GridRef,
     advertised_traffic,
@@ -20,6 +20,7 @@ from fanplan.data.ingest.cells import (
     measured_traffic,
 )
 from fanplan.data.ingest.grid import even_edges, quantile_grid, uniform_grid
+from fanplan.data.schema import spark_schema
 from fanplan.workload.space import PLAIN, CategoryAttribute, NumberAttribute, Space, just_above
 
 PRICE = NumberAttribute("price", 0.0, 100.0)
@@ -35,7 +36,7 @@ def grid(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> GridR
 
 
 def topics(spark: SparkSession) -> Any:
-    return spark.createDataFrame([("alerts", 0, 0), ("quotes", 1, 1)], contracts.TOPICS)
+    return spark.createDataFrame([("alerts", 0, 0), ("quotes", 1, 1)], spark_schema(tables.TOPICS))
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(1, 50))
@@ -80,7 +81,7 @@ def test_every_publication_is_counted_in_its_cell(spark: SparkSession, grid: Gri
     rows += [
         (0.0, None, "p", "quotes", 10, x, v) for x in (0.0, 24.9, 25.0, 100.0) for v in (0.0, 2.0)
     ]
-    published = spark.createDataFrame(rows, contracts.publications(2))
+    published = spark.createDataFrame(rows, spark_schema(tables.publications(2)))
     counted = measured_traffic(published, topics(spark), grid).collect()
     found = {(r["topic_id"], *r["cell"]): (r["messages"], r["bytes"]) for r in counted}
     assert found == {
@@ -96,7 +97,7 @@ def test_every_publication_is_counted_in_its_cell(spark: SparkSession, grid: Gri
 
 def test_advertised_rates_are_spread_by_volume(spark: SparkSession, grid: GridRef) -> None:
     rows = [(0, "p", 3.0, [], []), (1, "p", 4.0, [10.0, 0.0], [60.0, 2.0])]
-    boxes = spark.createDataFrame(rows, contracts.ADVERTISED)
+    boxes = spark.createDataFrame(rows, spark_schema(tables.ADVERTISED))
     spread = advertised_traffic(boxes, grid).collect()
     found = {(r["topic_id"], *r["cell"]): r["messages"] for r in spread}
     expected: dict[tuple[int, ...], float] = {(0,): 3.0}

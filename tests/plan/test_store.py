@@ -14,6 +14,7 @@ from meanings import as_markdown
 
 from fanplan.core.errors import CheckError, InputError
 from fanplan.core.ledger import Ledger
+from fanplan.core.tables import Table, arrow_schema
 from fanplan.layers.channels import record as write
 from fanplan.layers.channels.map import NO_PAIRS, map_pairs
 from fanplan.layers.channels.record import ChannelsRecord
@@ -28,10 +29,8 @@ from fanplan.plan.tables import (
     MARKING_TABLES,
     OVERLAY_TABLES,
     TREE_TABLES,
-    arrow_schema,
 )
 from fanplan.verbs.check import check_plan
-from fanplan.workload.tables import Table
 
 WORLD = World(
     (

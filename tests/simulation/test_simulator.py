@@ -309,11 +309,11 @@ def test_the_tables_and_the_summary_add_up() -> None:
     given_ = problem(table, 4)
     sent = as_publications(np.array([0.0, 5.0, 6.0]), np.array([0, 0, 1]))
     result = simulate_tree(given_, chain(4), sent, SimulationParams())
-    brokers = result.broker_table(given_.brokers).to_pydict()
+    brokers = result.broker_table(given_).to_pydict()
     assert brokers["processed"] == [2, 2, 3, 2]
     assert brokers["forwarded"] == [0, 2, 3, 0]
     assert brokers["degree"] == [1, 2, 2, 1]
-    links = result.link_table(given_.brokers).to_pydict()
+    links = result.link_table(given_).to_pydict()
     assert (links["a"], links["a_to_b"]) == (["b0", "b1", "b2"], [0, 2, 2])
     assert links["b_to_a"] == [2, 0, 0]
     summary = result.summary()

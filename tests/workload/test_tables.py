@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from meanings import as_markdown
 
-from fanplan.workload.tables import BROKERS, INPUT_TABLES, SUBSCRIPTIONS, Table
+from fanplan.core.tables import Table
+from fanplan.workload.tables import BROKERS, INPUT_TABLES, SUBSCRIPTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "workload.md"
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"

@@ -25,7 +25,8 @@ from pyspark.sql import types as T
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.data.contracts import TRAFFIC, coordinates
+from fanplan.data.schema import spark_schema
+from fanplan.data.tables import TRAFFIC, coordinates
 from fanplan.workload.description_schema import CoverMode
 
 Batches = Iterator[pa.RecordBatch]
@@ -94,7 +95,7 @@ def measured_traffic(publications: DataFrame, topics: DataFrame, grid: GridRef) 
         )
     else:
         narrow = points.select("topic_id", "bytes", *coordinates(grid.dimensions))
-        parts = narrow.mapInArrow(partial(_count_cells, grid), TRAFFIC)
+        parts = narrow.mapInArrow(partial(_count_cells, grid), spark_schema(TRAFFIC))
     return parts.groupBy("topic_id", "cell").agg(
         F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
     )
@@ -132,7 +133,8 @@ def advertised_traffic(advertised: DataFrame, grid: GridRef) -> DataFrame:
         F.lit(0.0).alias("bytes"),
     )
     boxed = advertised.filter(F.size("lo") > 0).select("topic_id", "rate", "lo", "hi")
-    parts = plain.unionByName(boxed.mapInArrow(partial(_spread_advertised, grid), TRAFFIC))
+    spread = boxed.mapInArrow(partial(_spread_advertised, grid), spark_schema(TRAFFIC))
+    parts = plain.unionByName(spread)
     return parts.groupBy("topic_id", "cell").agg(
         unordered_sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
     )
@@ -259,6 +261,7 @@ def _in_cell_numbers(grid: GridRef, full: bool, batches: Batches) -> Batches:
     for batch in batches:
         lo, hi = batch.column("lo"), batch.column("hi")
         ends = [np.array(side.flatten().to_numpy(), np.float64) for side in (lo, hi)]
+        # A batch may be a slice, whose offsets begin anywhere; what is flattened begins at 0.
         offsets = lo.offsets.to_numpy() - lo.offsets[0].as_py()
         topic = batch.column("topic_id").to_numpy()
         low, high = ends

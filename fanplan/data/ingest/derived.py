@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from fanplan.core.folder import remove
 from fanplan.core.progress import Progress
+from fanplan.core.tables import Table
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.data.ingest import store as stages
@@ -68,21 +68,20 @@ class Derived:
     def has(self, name: str) -> bool:
         return name in self.manifest.stages
 
-    def stage(
-        self, name: str, params: Any, schema: T.StructType, build: Callable[[Path], DataFrame]
-    ) -> None:
+    def stage(self, table: Table, params: Any, build: Callable[[Path], DataFrame]) -> None:
         """Make a stage unless it is there with the same parameters.
 
         ``build`` gets an empty folder for tables on the way; it is removed at the end.
         """
-        key = stages.stage_key(name, 1, {"": params}, [self.manifest.inputs], schema, False)
-        with self.progress.stage(name) as told, self._locked():
-            if stages.is_whole(self.dataset / name, key):
+        key = stages.stage_key(table, 1, {"": params}, [self.manifest.inputs])
+        path = self.dataset / table.name
+        with self.progress.stage(table.name) as told, self._locked():
+            if stages.is_whole(path, key):
                 told.reused()
             else:
                 with self.scratch() as folder:
-                    stages.write_stage(self.dataset / name, key, build(folder), schema)
-            told.rows(stages.count_rows(self.dataset / name))
+                    stages.write_stage(path, key, build(folder), table)
+            told.rows(stages.count_rows(path))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -69,15 +69,11 @@ def exact_audiences(
     """
     axes = range(selectors.dimensions)
     lows, highs = [f"lo{axis}" for axis in axes], [f"hi{axis}" for axis in axes]
-    columns = [
-        T.StructField("topic_id", T.IntegerType()),
-        T.StructField("cell", T.ArrayType(T.IntegerType())),
-        T.StructField("subscribers", T.ArrayType(T.IntegerType())),
-        *(T.StructField(name, T.DoubleType()) for name in ("messages", "bytes", *lows, *highs)),
-    ]
+    ends = [f"{name} double" for name in (*lows, *highs)]
+    columns = "topic_id int, cell array<int>, subscribers array<int>, messages double, bytes double"
     parts = answered(
         points, selectors.regions, selectors.dimensions, ["bytes"],
-        partial(_flow_batches, selectors), T.StructType(columns), limits,
+        partial(_flow_batches, selectors), ", ".join((columns, *ends)), limits,
     )  # fmt: skip
     return parts.groupBy("topic_id", "cell").agg(
         F.sum("messages").alias("messages"),
@@ -122,6 +118,7 @@ def _flow_batches(selectors: Selectors, index: BoxIndex, chunks: Chunks) -> Batc
 
 def _dense(signature: Hashes) -> list[Longs]:
     """The two halves of signatures as small numbers, equal ones alike."""
+    # Hashes fill all 64 bits, and `row_codes` multiplies ranges.
     halves = (pa.array(signature[:, half]).dictionary_encode() for half in range(2))
     return [half.indices.to_numpy().astype(np.int64) for half in halves]
 
@@ -139,6 +136,7 @@ def extents(group: Longs, groups: int, x: Floats) -> tuple[Floats, Floats]:
         g = group[i]
         for axis in range(x.shape[1]):
             at = x[i, axis]
+            # Not `at < low`, which is false as long as the end is NaN.
             if not low[g, axis] <= at:
                 low[g, axis] = at
             if not high[g, axis] >= at:
@@ -157,6 +155,7 @@ def _signed_batches(
     selectors: Selectors, keep: list[str], index: BoxIndex, chunks: Chunks
 ) -> Batches:
     for chunk in chunks:
+        # A topic without attributes has no coordinate at all.
         plain = pc.is_nan(chunk["x0"])
         none = pa.nulls(pc.sum(plain).as_py() or 0, pa.list_(pa.int32())).fill_null([])
         yield from _with_cell(chunk.filter(plain), keep, none)

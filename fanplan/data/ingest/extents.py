@@ -163,6 +163,7 @@ def by_traffic(source: Derived, boxes: DataFrame, path: Path) -> DataFrame:
     cells = flows.select(
         "topic_id", "cell", "messages", dense_number("topic_id", "cell").alias("flow_id")
     )
+    # The join tells boxes apart by subscriber, in 32 bits; here every subscription is one.
     number = dense_number("subscription").alias("subscriber_id")
     names = boxes.select("subscription").distinct().select("subscription", number)
     boxes.drop("subscriber_id").join(names, on="subscription", how="inner").select(

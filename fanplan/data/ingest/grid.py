@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from fanplan.data.contracts import coordinates
+from fanplan.data.tables import coordinates
 from fanplan.workload.space import Attribute, CategoryAttribute, Space
 
 # Quantile edges are chosen among this many equal bins of the observed range of a topic and axis.
@@ -88,6 +88,7 @@ def _histogram(values: DataFrame) -> DataFrame:
     ranges = values.groupBy("topic_id", "axis").agg(
         F.min("x").alias("low"), F.max("x").alias("high")
     )
+    # Where all values are equal the range is 0: then all are in the first bin.
     share = (F.col("x") - F.col("low")) / F.greatest(F.col("high") - F.col("low"), F.lit(1e-300))
     bin_ = F.least(F.floor(share * QUANTILE_BINS), F.lit(QUANTILE_BINS - 1))
     return (

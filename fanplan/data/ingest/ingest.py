@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import DATASET, require_free, require_room
 from fanplan.core.progress import Progress
+from fanplan.core.tables import Table
 from fanplan.core.version import __version__
-from fanplan.data import contracts
 from fanplan.data.ingest.interest import Inputs, InterestStages, build_interest
 from fanplan.data.ingest.points import mark_topics, observed_times, to_points, with_space
 from fanplan.data.ingest.regions import (
@@ -36,6 +36,14 @@ from fanplan.data.quarantine import LossRule, count_reasons, listed, require_kep
 from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.data.read.sources import TableSource, find_sources
 from fanplan.data.reader import TableCount, read_manifest, read_stage
+from fanplan.data.tables import (
+    CHECKED_SUBSCRIPTIONS,
+    FILTERS,
+    PATTERNS,
+    QUARANTINE,
+    TOPICS,
+    publications,
+)
 from fanplan.workload import tables
 from fanplan.workload.description import load_description, to_toml, with_overrides
 from fanplan.workload.topics import is_pattern
@@ -144,7 +152,7 @@ def require_read(run: IngestRun, read: Mapping[str, Stage]) -> None:
         raise InputError(run.losses.problems(quarantine(run, read).path.parent, lost))
 
 
-def interest_rows(run: IngestRun) -> Iterator[tuple[tables.Table, DataFrame]]:
+def interest_rows(run: IngestRun) -> Iterator[tuple[Table, DataFrame]]:
     """Subscriptions and advertisements; no filter is the empty filter."""
     yield tables.SUBSCRIPTIONS, run.rows(tables.SUBSCRIPTIONS).fillna("", "filter")
     if tables.ADVERTISEMENTS.name in run.sources:
@@ -157,9 +165,8 @@ def publication_stage(run: IngestRun) -> dict[str, Stage]:
     table = tables.PUBLICATIONS
     if table.name not in run.sources:
         return {}
-    schema = contracts.publications(run.description.dimensions)
-    build = partial(_published_points, run)
-    return {table.name: run.table_stage(table.name, table, build, schema)}
+    points = publications(run.description.dimensions)
+    return {table.name: run.table_stage(table, partial(_published_points, run), kept=points)}
 
 
 def _published_points(run: IngestRun) -> DataFrame:
@@ -169,22 +176,20 @@ def _published_points(run: IngestRun) -> DataFrame:
 def network_stages(run: IngestRun) -> dict[str, Stage]:
     """Brokers, and the links and trees between them."""
     found: dict[str, Stage] = {}
-    for table, schema, nodes, version in (
-        (tables.BROKERS, contracts.BROKERS, (), 1),
-        (tables.LINKS, contracts.LINKS, ("a", "b"), 2),
-        (tables.TREES, contracts.TREES, ("root", "parent", "child"), 1),
+    for table, nodes, version in (
+        (tables.BROKERS, (), 1),
+        (tables.LINKS, ("a", "b"), 2),
+        (tables.TREES, ("root", "parent", "child"), 1),
     ):
         if table.name in run.sources:
             brokers = [found["brokers"]] if "brokers" in found else []
             build = partial(_known_nodes, run, table, nodes, brokers)
-            found[table.name] = run.table_stage(
-                table.name, table, build, schema, brokers, version=version
-            )
+            found[table.name] = run.table_stage(table, build, brokers, version=version)
     return found
 
 
 def _known_nodes(
-    run: IngestRun, table: tables.Table, nodes: Sequence[str], brokers: Sequence[Stage]
+    run: IngestRun, table: Table, nodes: Sequence[str], brokers: Sequence[Stage]
 ) -> DataFrame:
     """Rows of a network table; where there are brokers, its nodes must be among them."""
     rows = run.rows(table)
@@ -203,9 +208,8 @@ def known_topics(
     """
     published: list[Stage | TableSource] = [read[n] for n in ("publications",) if n in read]
     return run.stage(
-        "topics",
+        TOPICS,
         lambda: number_topics(list(_named_topics(run, read, interest))),
-        contracts.TOPICS,
         [*published, *(run.sources[name] for name in interest)],
         params=run.reading,
     )
@@ -233,22 +237,20 @@ def filters_meaning(
     """Which topics each pattern means, and the boxes of each filter in each space it meets."""
     sources = [run.sources[name] for name in interest]
     patterns = run.stage(
-        "patterns",
+        PATTERNS,
         lambda: topics_of_patterns(
             all_of(rows.select(F.col("topic").alias("pattern")) for rows in interest.values()),
             run.read(known),
             run.description.topic_syntax,
         ),
-        contracts.PATTERNS,
         [known, *sources],
     )
     filters = run.stage(
-        "filters",
+        FILTERS,
         lambda: compile_filters(
             all_of(spaces_used(rows, run.read(patterns)) for rows in interest.values()),
             run.description,
         ),
-        contracts.FILTERS,
         [patterns, *sources],
         params=run.reading,
     )
@@ -271,10 +273,8 @@ def checked_interest(
         return check_filters(rows, run.read(patterns), run.read(filters), syntax)
 
     if name == "advertisements":
-        table, schema = tables.ADVERTISEMENTS, contracts.ADVERTISEMENTS
-        return run.table_stage(name, table, build, schema, meaning)
-    table, schema = tables.SUBSCRIPTIONS, contracts.CHECKED_SUBSCRIPTIONS
-    return run.table_stage("checked_subscriptions", table, build, schema, meaning)
+        return run.table_stage(tables.ADVERTISEMENTS, build, meaning)
+    return run.table_stage(tables.SUBSCRIPTIONS, build, meaning, kept=CHECKED_SUBSCRIPTIONS)
 
 
 def quarantine(run: IngestRun, read: Mapping[str, Stage]) -> Stage:
@@ -290,13 +290,13 @@ def quarantine(run: IngestRun, read: Mapping[str, Stage]) -> Stage:
         )
 
     looked_at: list[Stage | TableSource] = [*stages.values(), *run.sources.values()]
-    return run.stage("quarantine", gather, contracts.QUARANTINE, looked_at)
+    return run.stage(QUARANTINE, gather, looked_at)
 
 
 def network_notes(stage: Stage) -> Iterator[str]:
     """What is worth knowing of the links, if these are they."""
-    if stage.name == tables.LINKS.name:
-        yield from link_notes(read_stage(stage.path.parent, stage.name, LINK_COLUMNS))
+    if stage.table == tables.LINKS:
+        yield from link_notes(read_stage(stage.path.parent, stage.table.name, LINK_COLUMNS))
 
 
 def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem, StageError
-from fanplan.data import contracts
+from fanplan.data import tables
 from fanplan.data.ingest.cells import (
     GridRef,
     advertised_traffic,
@@ -158,23 +158,18 @@ def region_stages(run: IngestRun, inputs: Inputs) -> dict[str, Stage]:
     """Numbered subscribers and subscriptions, and the boxes they stand for."""
     checked = inputs.tables["subscriptions"]
     subscribers = run.stage(
-        "subscribers",
-        lambda: number_subscribers(run.read(checked)),
-        contracts.SUBSCRIBERS,
-        [checked],
+        tables.SUBSCRIBERS, lambda: number_subscribers(run.read(checked)), [checked]
     )
     subscriptions = run.stage(
-        "subscriptions",
+        tables.SUBSCRIPTIONS,
         lambda: number_subscriptions(run.read(checked), run.read(subscribers)),
-        contracts.SUBSCRIPTIONS,
         [checked, subscribers],
     )
     boxes = run.stage(
-        "regions",
+        tables.REGIONS,
         lambda: subscription_regions(
             *map(run.read, (subscriptions, inputs.patterns, inputs.filters))
         ),
-        contracts.REGIONS,
         [subscriptions, inputs.patterns, inputs.filters],
     )
     return {"subscribers": subscribers, "subscriptions": subscriptions, "regions": boxes}
@@ -204,7 +199,7 @@ def traffic_stages(
         def build() -> DataFrame:
             return advertised_traffic(run.read(boxes), ref)
 
-    sent = run.stage("traffic", build, contracts.TRAFFIC, [*sources, inputs.topics, laid])
+    sent = run.stage(tables.TRAFFIC, build, [*sources, inputs.topics, laid])
     return {"grid": laid, "traffic": sent, **extra}
 
 
@@ -233,9 +228,7 @@ def grid_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], kind:
         return quantile_grid(known, spaces, with_topic_ids(looked, known))
 
     cells = [space.cells for space in spaces]
-    return run.stage(
-        "grid", lay, contracts.GRID, [topics, *looks_at], params=[kind, cells, run.reading]
-    )
+    return run.stage(tables.GRID, lay, [topics, *looks_at], params=[kind, cells, run.reading])
 
 
 def advertised_stage(run: IngestRun, inputs: Inputs, rates: str) -> Stage:
@@ -243,14 +236,11 @@ def advertised_stage(run: IngestRun, inputs: Inputs, rates: str) -> Stage:
     meaning = (inputs.patterns, inputs.filters)
     if rates == "assumed":
         build = partial(assumed_boxes, run.read(inputs.topics), run.description.spaces)
-        return run.stage(
-            "advertised", build, contracts.ADVERTISED, [inputs.topics], params=run.reading
-        )
+        return run.stage(tables.ADVERTISED, build, [inputs.topics], params=run.reading)
     table = inputs.tables["advertisements"]
     return run.stage(
-        "advertised",
+        tables.ADVERTISED,
         lambda: advertised_boxes(run.read(table), *map(run.read, meaning)),
-        contracts.ADVERTISED,
         [table, *meaning],
     )
 
@@ -289,12 +279,12 @@ def exact_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> 
         if not selectors.dimensions:
             return with_silent_topics(plain, topics, run.read(regions))
         points = with_topic_ids(run.read(published), topics.filter("space > 0"))
-        narrow = points.select("topic_id", "bytes", *contracts.coordinates(selectors.dimensions))
+        narrow = points.select("topic_id", "bytes", *tables.coordinates(selectors.dimensions))
         heard = plain.unionByName(own_extents(exact_audiences(narrow, selectors)))
         return with_silent_topics(heard, topics, run.read(regions))
 
     sources = [published, inputs.topics, regions, built["subscribers"]]
-    heard = run.stage("audiences", hear, contracts.AUDIENCES, sources, params="exact")
+    heard = run.stage(tables.AUDIENCES, hear, sources, params="exact")
     return {"grid": grid_stage(run, inputs, built, "exact"), "audiences": heard}
 
 
@@ -335,7 +325,7 @@ def with_silent_topics(heard: DataFrame, topics: DataFrame, regions: DataFrame) 
     both = heard.unionByName(with_no_extent(rows), allowMissingColumns=True)
     everything = F.col("messages") * F.size("subscribers")
     wanted = F.coalesce("wanted", everything) if "wanted" in both.columns else everything
-    return both.withColumn("wanted", wanted).select(*contracts.AUDIENCES.names)
+    return both.withColumn("wanted", wanted).select(*tables.AUDIENCES.names)
 
 
 def cell_stages(
@@ -345,9 +335,8 @@ def cell_stages(
     ref = grid_ref(inputs, built["grid"], run)
     mode = run.description.cover
     covered = run.stage(
-        "cover",
+        tables.COVER,
         lambda: cover_cells(run.read(built["regions"]), ref, mode),
-        contracts.REGIONS,
         [built["regions"], built["grid"]],
         params=mode,
     )
@@ -365,7 +354,7 @@ def cell_stages(
 
     sources = [built["traffic"], covered, inputs.topics, built["regions"]]
     sources += [inputs.tables["publications"]] if "publications" in inputs.tables else []
-    heard = run.stage("audiences", hear, contracts.AUDIENCES, sources, params=rates)
+    heard = run.stage(tables.AUDIENCES, hear, sources, params=rates)
     return {"cover": covered, "audiences": heard}
 
 
@@ -373,7 +362,7 @@ def wanted_of_cells(run: IngestRun, inputs: Inputs, regions: Stage, ref: GridRef
     """(topic_id, cell, wanted): copies of a cell's publications that their subscribers ask for."""
     spaced = run.read(inputs.topics).filter("space > 0")
     points = with_topic_ids(run.read(inputs.tables["publications"]), spaced)
-    placed = with_cells(points.select("topic_id", *contracts.coordinates(ref.dimensions)), ref)
+    placed = with_cells(points.select("topic_id", *tables.coordinates(ref.dimensions)), ref)
     key = ["topic_id", "cell"]
     wants = join_wants(placed, str(regions.path), ref.dimensions, key)
     return wants.groupBy(*key).agg(F.sum("messages").alias("wanted"))
@@ -389,13 +378,10 @@ def with_wanted(heard: DataFrame, wanted: DataFrame) -> DataFrame:
 def class_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
     """Flows, and the classes of those that the same subscribers want."""
     heard = built["audiences"]
-    classes = run.stage(
-        "classes", lambda: audience_classes(run.read(heard)), contracts.CLASSES, [heard]
-    )
+    classes = run.stage(tables.CLASSES, lambda: audience_classes(run.read(heard)), [heard])
     flows = run.stage(
-        "flows",
+        tables.FLOWS,
         lambda: named_flows("cover" not in built, *map(run.read, (heard, classes, inputs.topics))),
-        contracts.FLOWS,
         [heard, classes, inputs.topics],
     )
     return {"classes": classes, "flows": flows}
@@ -416,7 +402,7 @@ def hits_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], grid:
         uncut = known if grid == "atomic" else known.filter("space = 0")
         points = cell_points(
             run.read(built["audiences"]).join(uncut, on="topic_id", how="left_semi"), dimensions
-        ).select("topic_id", *contracts.coordinates(dimensions), "weight")
+        ).select("topic_id", *tables.coordinates(dimensions), "weight")
         if dimensions and grid != "atomic":
             others = with_topic_ids(run.read(published), known.filter("space > 0"))
             points = points.unionByName(
@@ -426,7 +412,7 @@ def hits_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], grid:
         return hits.select("subscription", F.col("hits").cast("long"))
 
     sources = [built["audiences"], boxes, topics, published]
-    return run.stage("hits", count, contracts.HITS, sources, params=grid)
+    return run.stage(tables.HITS, count, sources, params=grid)
 
 
 def audience_classes(audiences: DataFrame) -> DataFrame:

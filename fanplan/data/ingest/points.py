@@ -8,10 +8,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from fanplan.data.contracts import coordinates
 from fanplan.data.read.formats import attribute_column
 from fanplan.data.read.rows import ANNOTATIONS, mark_where, reason_about
 from fanplan.data.read.times import as_number
+from fanplan.data.tables import coordinates
 from fanplan.workload.description import Description
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
 from fanplan.workload.times import Moment, Observed

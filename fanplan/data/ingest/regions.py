@@ -12,13 +12,14 @@ from functools import partial, reduce
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from fanplan.data import contracts
+from fanplan.core.tables import arrow_schema
 from fanplan.data.ingest.cells import Batches
 from fanplan.data.ingest.points import NOT_DECLARED
 from fanplan.data.read.formats import KIND_ENDS
 from fanplan.data.read.rows import mark_where, reason_about
+from fanplan.data.schema import spark_schema
+from fanplan.data.tables import FILTERS
 from fanplan.workload.description import Description
 from fanplan.workload.selector import SelectorError, attributes_of, compile_selector
 from fanplan.workload.space import Space
@@ -127,12 +128,12 @@ def compile_filters(used: DataFrame, description: Description) -> DataFrame:
     distinct = used.select("filter", "space").distinct()
     cores = distinct.sparkSession.conf.get("spark.sql.shuffle.partitions")
     spread = distinct.repartition(int(str(cores)), "filter", "space")
-    return spread.mapInArrow(partial(_compile_batches, description), contracts.FILTERS)
+    return spread.mapInArrow(partial(_compile_batches, description), spark_schema(FILTERS))
 
 
 def _compile_batches(description: Description, batches: Batches) -> Batches:
     """Verdicts on distinct (filter, space)."""
-    schema = to_arrow_schema(contracts.FILTERS)
+    schema = arrow_schema(FILTERS)
     for batch in batches:
         rows = [_verdict(pair["filter"], pair["space"], description) for pair in batch.to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=schema)

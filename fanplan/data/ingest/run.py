@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
+from fanplan.core.tables import Table
 from fanplan.data.ingest.store import Stage, StageStore
 from fanplan.data.quarantine import LossRule
 from fanplan.data.read.rows import read_rows
 from fanplan.data.read.sources import TableSource
 from fanplan.workload.description import Description, to_toml
-from fanplan.workload.tables import Table
 
 
 @dataclass(frozen=True)
@@ -45,38 +44,33 @@ class IngestRun:
 
     def stage(
         self,
-        name: str,
+        table: Table,
         build: Callable[[], DataFrame],
-        schema: T.StructType,
         inputs: Sequence[Stage | TableSource],
         *,
         params: Any = None,
     ) -> Stage:
         """A stage of ours: its key follows from its inputs and parameters."""
         keys = [item.key for item in inputs]
-        return self.store.run(
-            name, version=1, params={"": params}, inputs=keys, build=build, schema=schema
-        )
+        return self.store.run(table, version=1, params={"": params}, inputs=keys, build=build)
 
     def table_stage(
         self,
-        name: str,
-        table: Table,
+        given: Table,
         build: Callable[[], DataFrame],
-        schema: T.StructType,
         inputs: Sequence[Stage] = (),
         *,
+        kept: Table | None = None,
         version: int = 1,
     ) -> Stage:
-        """An input table: its rows are kept or quarantined, and none is lost."""
-        source = self.sources[table.name]
+        """A ``given`` table: its rows are ``kept`` or quarantined, and none is lost."""
+        source = self.sources[given.name]
         return self.store.run(
-            name,
+            kept or given,
             version=version,
             params={"": self.reading},
             inputs=[source.key, *(stage.key for stage in inputs)],
             build=build,
-            schema=schema,
             split=True,
             rows_in=source.rows,
         )

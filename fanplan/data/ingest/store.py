@@ -29,7 +29,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from fanplan.core.errors import InputError, Problem, StageError
 from fanplan.core.folder import DATASET, aside, put, remove, require_free, write_whole
 from fanplan.core.progress import Progress
+from fanplan.core.tables import Table
 from fanplan.data.read.rows import parted, parted_schema
+from fanplan.data.schema import spark_schema
 
 RECORD = "_stage.json"
 QUARANTINED = "_quarantined"
@@ -39,21 +41,20 @@ QUARANTINED = "_quarantined"
 class Stage:
     """A finished stage: ``rows`` rows in ``path``, and ``quarantined`` more set apart."""
 
-    name: str
+    table: Table
     key: str
     path: Path
-    schema: T.StructType
     rows: int
     quarantined: int
     reused: bool
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The kept rows."""
-        return spark.read.schema(self.schema).parquet(escaped(self.path))
+        return spark.read.schema(spark_schema(self.table)).parquet(escaped(self.path))
 
     def read_quarantined(self, spark: SparkSession) -> DataFrame:
         """The rows set apart, as `reading.quarantined` takes them."""
-        schema = parted_schema(self.schema)
+        schema = parted_schema(self.table)
         return spark.read.schema(schema).parquet(escaped(self.path / QUARANTINED))
 
 
@@ -87,13 +88,12 @@ class StageStore:
 
     def run(
         self,
-        name: str,
+        table: Table,
         *,
         version: int,
         params: Mapping[str, Any],
         inputs: Sequence[str],
         build: Callable[[], DataFrame],
-        schema: T.StructType,
         split: bool = False,
         rows_in: int | None = None,
     ) -> Stage:
@@ -102,17 +102,17 @@ class StageStore:
         With ``split`` the rows are annotated: those with a reason are written apart, in the same
         pass. With ``rows_in`` kept and quarantined rows must add up to that number.
         """
-        key = stage_key(name, version, params, inputs, schema, split)
-        with self.progress.stage(name) as told:
-            found = self._found(name, key)
+        key, path = stage_key(table, version, params, inputs, split), self.folder / table.name
+        with self.progress.stage(table.name) as told:
+            found = self._found(table.name, key)
             if found:
                 told.reused()
             else:
-                write_stage(self.folder / name, key, build(), schema, split, rows_in)
-            record = read_record(self.folder / name) or {}
-            stage = Stage(name, key, self.folder / name, schema, **record["counts"], reused=found)
+                write_stage(path, key, build(), table, split, rows_in)
+            record = read_record(path) or {}
+            stage = Stage(table, key, path, **record["counts"], reused=found)
             told.rows(stage.rows)
-        self.stages[name] = stage
+        self.stages[table.name] = stage
         return stage
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
@@ -183,15 +183,16 @@ class Lock:
 
 
 def stage_key(
-    name: str,
+    table: Table,
     version: int,
     params: Mapping[str, Any],
     inputs: Sequence[str],
-    schema: T.StructType,
-    split: bool,
+    split: bool = False,
 ) -> str:
     """A hash of all that a stage's rows depend on."""
-    parts = [name, version, params, list(inputs), schema.simpleString(), split]
+    # Names and types alone: better words for a column make no stage anew.
+    columns = spark_schema(table).simpleString()
+    parts = [table.name, version, params, list(inputs), columns, split]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -200,37 +201,37 @@ def write_stage(
     path: Path,
     key: str,
     rows: DataFrame,
-    schema: T.StructType,
+    table: Table,
     split: bool = False,
     rows_in: int | None = None,
 ) -> None:
     """Write and check a stage, whole with its record or not at all; it is called as its folder."""
-    check_schema(path.name, rows.schema, schema, exact=not split)
+    check_schema(table, rows.schema, exact=not split)
     with aside(path) as folder:
         if split:
-            write_parted(parted(rows, schema), folder, schema)
+            write_parted(parted(rows, table), folder, table)
         else:
             rows.write.parquet(str(folder))
-            ensure_file(folder, schema)
+            ensure_file(folder, spark_schema(table))
         for extra in (*folder.rglob(".*.crc"), *folder.rglob("_SUCCESS")):
             extra.unlink()
         counts = {"rows": count_rows(folder), "quarantined": count_rows(folder / QUARANTINED)}
         if rows_in not in (None, sum(counts.values())):
-            raise StageError(f"stage {path.name}: {rows_in} rows in, but {counts} out")
+            raise StageError(f"stage {table.name}: {rows_in} rows in, but {counts} out")
         record = {"key": key, "counts": counts, "files": file_sizes(folder)}
         (folder / RECORD).write_text(json.dumps(record))
 
 
-def check_schema(name: str, found: T.StructType, schema: T.StructType, exact: bool) -> None:
-    """Names and types as the contract says; annotated rows may have more columns."""
+def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
+    """Names and types as the table says; annotated rows may have more columns."""
     there = {field.name: field.dataType.simpleString() for field in found}
-    wanted = {field.name: field.dataType.simpleString() for field in schema}
+    wanted = {field.name: field.dataType.simpleString() for field in spark_schema(table)}
     compared = there if exact else {key: there[key] for key in wanted if key in there}
     if list(compared.items()) != list(wanted.items()):
-        raise StageError(f"stage {name}: columns are {compared}, but must be {wanted}")
+        raise StageError(f"stage {table.name}: columns are {compared}, but must be {wanted}")
 
 
-def write_parted(rows: DataFrame, folder: Path, schema: T.StructType) -> None:
+def write_parted(rows: DataFrame, folder: Path, table: Table) -> None:
     """Write kept and quarantined rows in one pass, then give each its place."""
     rows.write.partitionBy("ok").parquet(str(folder))
     bad = folder / QUARANTINED
@@ -239,7 +240,7 @@ def write_parted(rows: DataFrame, folder: Path, schema: T.StructType) -> None:
         for file in part.glob("*.parquet"):
             file.rename(place / file.name)
         remove(part)
-        ensure_file(place, parted_schema(schema))
+        ensure_file(place, parted_schema(table))
 
 
 def ensure_file(folder: Path, schema: T.StructType) -> None:

@@ -18,8 +18,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from fanplan.core.errors import shorten
+from fanplan.core.tables import ColumnType
 from fanplan.data.read.splits import UNREADABLE, Split, SplitError, blocks, line_ends
-from fanplan.workload.tables import ColumnType
 
 Physical = Literal["string", "double", "bigint", "instant", "local"]
 """How a column is delivered: as text or numbers; Parquet times as seconds, in UTC or in no zone."""

@@ -18,9 +18,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from fanplan.core.errors import InputError
-from fanplan.data.contracts import QUARANTINE
+from fanplan.core.tables import Column as TableColumn
+from fanplan.core.tables import ColumnType, Table
 from fanplan.data.read import formats
 from fanplan.data.read.formats import (
     KIND_ENDS,
@@ -32,10 +34,11 @@ from fanplan.data.read.formats import (
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable_file
 from fanplan.data.read.splits import Split, SplitError
 from fanplan.data.read.times import MOST_SECONDS, as_number, as_seconds, zone_in
+from fanplan.data.schema import spark_schema
+from fanplan.data.tables import QUARANTINE
 from fanplan.workload import tables
 from fanplan.workload.description import Description
 from fanplan.workload.space import Attribute, NumberAttribute
-from fanplan.workload.tables import Table
 from fanplan.workload.times import Clock
 
 ANNOTATIONS = ("_source", "_line", "_raw", "_reason")
@@ -95,7 +98,7 @@ def attribute_type(source: TableSource, name: str, attribute: Attribute) -> Phys
     return _physical(source, name, "number" if is_number else "string")
 
 
-def _physical(source: TableSource, name: str, wanted: tables.ColumnType) -> Physical:
+def _physical(source: TableSource, name: str, wanted: ColumnType) -> Physical:
     """The type of a Parquet column if it is the same in all files that have it, else text."""
     found = {
         physical_type(type_, wanted)
@@ -109,7 +112,7 @@ def _physical(source: TableSource, name: str, wanted: tables.ColumnType) -> Phys
 def read_text(spark: SparkSession, parts: Sequence[Split], layout: Layout) -> DataFrame:
     """Rows as text with their faults. Each task reads its own share of the files."""
     shares = list(packed_splits(parts))
-    schema = T.StructType([_spark_field(field) for field in layout.schema])
+    schema = from_arrow_schema(layout.schema)
     if not shares:
         return spark.createDataFrame([], schema)
 
@@ -131,11 +134,6 @@ def packed_splits(parts: Sequence[Split], size: int = SPLIT_BYTES) -> Iterator[l
         share.append(split)
     if share:
         yield share
-
-
-def _spark_field(field: pa.Field) -> T.StructField:
-    types = {pa.string(): T.StringType(), pa.float64(): T.DoubleType(), pa.int64(): T.LongType()}
-    return T.StructField(field.name, types[field.type])
 
 
 # ---- from text to values
@@ -183,7 +181,7 @@ def raw_text(rows: DataFrame) -> Column:
 class Value:
     """One column of a table: what it came as, what it becomes, and why it cannot."""
 
-    column: tables.Column
+    column: TableColumn
     physical: Physical
     clock: Clock
 
@@ -337,7 +335,7 @@ def mark_unknown(rows: DataFrame, column: str, known: DataFrame, what: str) -> D
 # ---- kept and quarantined
 
 
-def parted(rows: DataFrame, schema: T.StructType) -> DataFrame:
+def parted(rows: DataFrame, table: Table) -> DataFrame:
     """Rows to write once, divided by ``ok``: kept ones have values, quarantined ones a story."""
     fine = F.col("_reason").isNull()
     story = F.struct(
@@ -348,7 +346,7 @@ def parted(rows: DataFrame, schema: T.StructType) -> DataFrame:
         F.substring(F.substring_index(hinted(), KIND_ENDS, 1), 1, REASON_CHARS).alias("kind"),
     )
     return rows.select(
-        *(F.when(fine, F.col(name)).alias(name) for name in schema.names),
+        *(F.when(fine, F.col(name)).alias(name) for name in table.names),
         F.when(~fine, story).alias("_quarantined"),
         fine.alias("ok"),
     )
@@ -368,10 +366,10 @@ def hinted() -> Column:
     ).otherwise(reason)
 
 
-def parted_schema(schema: T.StructType) -> T.StructType:
+def parted_schema(table: Table) -> T.StructType:
     """The columns of the files that hold parted rows."""
-    told = T.StructType(QUARANTINE.fields[1:])
-    return T.StructType([*schema.fields, T.StructField("_quarantined", told)])
+    told = T.StructType(spark_schema(QUARANTINE).fields[1:])
+    return spark_schema(table).add("_quarantined", told)
 
 
 def quarantined(rows: DataFrame, table: str) -> DataFrame:
@@ -386,7 +384,7 @@ def quarantined_files(spark: SparkSession, sources: Iterable[TableSource]) -> Da
         for source in sources
         for name in source.empty
     ]
-    return spark.createDataFrame(entries, QUARANTINE)
+    return spark.createDataFrame(entries, spark_schema(QUARANTINE))
 
 
 # ---- files that fail later

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.tables import Table
 from fanplan.data.read.splits import (
     BLOCK_BYTES,
     UNREADABLE,
@@ -33,7 +34,7 @@ from fanplan.data.read.splits import (
     measure_lines,
     opened,
 )
-from fanplan.workload.tables import INPUT_TABLES, PUBLICATIONS, Table
+from fanplan.workload.tables import INPUT_TABLES, PUBLICATIONS
 
 SPLIT_BYTES = 16 << 20
 LONGEST_LINE = 64 << 20

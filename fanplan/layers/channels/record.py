@@ -15,6 +15,7 @@ from pydantic import FiniteFloat
 
 from fanplan.core.arrays import Longs
 from fanplan.core.prices import Weights
+from fanplan.core.tables import Table
 from fanplan.data.described import load_words
 from fanplan.data.interest import FLOW_COLUMNS, Rows
 from fanplan.data.reader import read_manifest, read_stage, stage_batches
@@ -24,7 +25,6 @@ from fanplan.plan.numbers import Count
 from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import CHANNEL_TABLES
-from fanplan.workload.tables import Table
 
 
 class ChannelsRecord(SectionRecord):

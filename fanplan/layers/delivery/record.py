@@ -10,6 +10,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from fanplan.core.arrays import Bools, Ints
+from fanplan.core.tables import Table
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.delivery.params import DesignParams
 from fanplan.layers.groups.problem.groups import GroupsProblem
@@ -17,7 +18,6 @@ from fanplan.plan.numbers import Amount, Count
 from fanplan.plan.parquet import by_key, write_table
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import DELIVERY_TABLES
-from fanplan.workload.tables import Table
 
 BoundName = Literal["any delivery", "any delivery of these cells"]
 ANY: BoundName = "any delivery"

@@ -9,12 +9,12 @@ from typing import Literal
 import pyarrow as pa
 from pydantic import FiniteFloat
 
+from fanplan.core.tables import Table
 from fanplan.layers.groups.params import GroupsParams
 from fanplan.plan.numbers import Amount, Count
 from fanplan.plan.parquet import write_table
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import CELL_TABLES, GROUPS_TABLES
-from fanplan.workload.tables import Table
 
 
 class GroupsRecord(SectionRecord):

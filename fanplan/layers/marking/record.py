@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+from fanplan.core.tables import Table
 from fanplan.layers.marking.params import MarkingParams
 from fanplan.plan.numbers import Count
 from fanplan.plan.parquet import by_key, write_table
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import MARKING_TABLES, MARKS
-from fanplan.workload.tables import Table
 
 Price = Annotated[FiniteFloat, Field(ge=0)]
 

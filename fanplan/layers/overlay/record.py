@@ -10,13 +10,13 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from fanplan.core.arrays import Floats
+from fanplan.core.tables import Table
 from fanplan.layers.overlay.params import AllocateParams, OverlayParams
 from fanplan.network.trees import Trees
 from fanplan.plan.numbers import Count, Positive
 from fanplan.plan.parquet import by_key, write_table
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.tables import OVERLAY_TABLES, TREE_TABLES
-from fanplan.workload.tables import Table
 
 if TYPE_CHECKING:
     from fanplan.plan.stored import StoredPlan

@@ -17,7 +17,9 @@ from pyspark.sql import SparkSession
 from fanplan.core.errors import InputError
 from fanplan.core.progress import quiet
 from fanplan.core.stop import Stop
+from fanplan.core.tables import arrow_schema
 from fanplan.data.ingest.ingest import ingest_workload
+from fanplan.data.tables import REGIONS
 from fanplan.layers.channels.methods import Method, channels_by_method
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
 from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
@@ -35,16 +37,6 @@ SMALL = subjects.ContentParams(
     subjects=6, categories=2, subscribers=9, subjects_per_subscriber=2, volumes=12,
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=3,
 )  # fmt: skip
-
-REGIONS = pa.schema(
-    {
-        "topic_id": pa.int32(),
-        "subscription": pa.int64(),
-        "subscriber_id": pa.int32(),
-        "lo": pa.list_(pa.float64()),
-        "hi": pa.list_(pa.float64()),
-    }
-)
 
 TOML = """
 topic_syntax = "nats"
@@ -188,7 +180,7 @@ def test_a_dataset_of_plain_topics_needs_no_grid(tmp_path: Path) -> None:
     boxes = pa.table(
         {"topic_id": [t for t, _, _ in whole], "subscription": [s for _, s, _ in whole],
          "subscriber_id": [u for _, _, u in whole], "lo": [[]] * 3, "hi": [[]] * 3},
-        schema=REGIONS,
+        schema=arrow_schema(REGIONS),
     )  # fmt: skip
     stages = {
         "regions": boxes,

@@ -17,7 +17,7 @@ from fanplan.core.progress import quiet
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.reader import read_stage
 from fanplan.layers.marking.stages import descriptors
-from fanplan.layers.marking.stages.descriptors import COVERS
+from fanplan.layers.marking.stages.tables import COVERS, DESCRIPTORS
 
 TOPICS = {"q.a": (0, 1), "q.b": (1, 1), "alerts": (2, 0)}
 """Number and space of each topic."""
@@ -95,7 +95,7 @@ def test_from_tables_to_a_checked_plan(
     source: Derived, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     descriptors.descriptors_stage(source)
-    table = read_stage(source.dataset, "descriptors", ("broker", *descriptors.COUNTS))
+    table = read_stage(source.dataset, "descriptors", DESCRIPTORS.names)
     assert sorted(tuple(row.values()) for row in table.to_pylist()) == COUNTS
     plan = tmp_path / "plan"
     words = ("mark", source.dataset, "--trees", "per-source", "--out")
@@ -106,7 +106,7 @@ def test_from_tables_to_a_checked_plan(
     # B's region in q.a covers one of C's, where both are behind a link.
     shared = ("--merge", "--master", "local[2]")
     merged = answer(capsys, *words, tmp_path / "merged", *shared)[1]["merged"]
-    covers = read_stage(source.dataset, "descriptor_covers", COVERS.fieldNames()).to_pylist()
+    covers = read_stage(source.dataset, "descriptor_covers", COVERS.names).to_pylist()
     assert [tuple(row.values()) for row in covers] == [(False, "C", ["B"], 1)]
     assert (merged["plain"], merged["cost"], merged["sub_everywhere"]) == (5.0, 5.0, 9.0)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from fanplan.core.tables import Column, Table
 from fanplan.plan.numbers import Count
 from fanplan.plan.parquet import by_key, write_table
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.stored import StoredPlan
-from fanplan.workload.tables import Column, Table
 
 from .params import CensusParams
 

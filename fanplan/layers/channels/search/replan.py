@@ -107,6 +107,7 @@ def raise_change_price(
     rate = task.demand.rate
     low, high = 0.0, task.params.weights.unicast * float(rate[rate > 0].min(initial=1.0))
     covers, quick = list(covers), solver.with_swaps(FEW_SWAPS)
+    # Beyond this no change can pay: it would cost more than all unicast together.
     while high <= 2 * task.all_unicast:
         more = at_change_price(task, quick, base, high)
         covers += more

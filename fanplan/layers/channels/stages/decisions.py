@@ -17,37 +17,24 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from fanplan.core.arrays import Bytes, Ints, Longs
 from fanplan.core.ledger import Ledger
-from fanplan.data.contracts import CLASSES
+from fanplan.core.tables import arrow_schema
 from fanplan.data.described import load_words
 from fanplan.data.ingest.store import escaped
 from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
+from fanplan.data.schema import spark_schema
+from fanplan.data.tables import CLASSES
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection, MapPairs, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.methods import find_method, planned
 from fanplan.layers.channels.record import subscriber_names
 from fanplan.layers.channels.search.model.cover import Cover, unserved_pairs
 from fanplan.layers.channels.search.model.demand import Demand
-from fanplan.plan.tables import CHANNEL_SUBSCRIBERS, arrow_schema
-
-TABLE = "decided"
-ARROW = pa.schema(
-    [
-        ("audience_class", pa.int32()),
-        ("messages", pa.float64()),
-        ("bytes", pa.float64()),
-        ("wanted", pa.int64()),
-        ("received", pa.int64()),
-        ("channels", pa.list_(pa.int32())),
-        ("unicast", pa.list_(pa.int32())),
-    ]
-)
-COLUMNS = from_arrow_schema(ARROW)
-"""``wanted`` is the size of the audience; ``received`` the copies of a message by channels."""
+from fanplan.layers.channels.stages.tables import DECIDED
+from fanplan.plan.tables import CHANNEL_SUBSCRIBERS
 
 
 @dataclass(frozen=True)
@@ -73,11 +60,19 @@ def decided_batch(batch: pa.RecordBatch, demand: Demand, cover: Cover) -> pa.Rec
         list_array(cover.starts, cover.channels),
         list_array(unicast, users),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=ARROW)
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(DECIDED))
 
 
 def list_array(starts: Longs, values: Ints) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(starts.astype(np.int32)), pa.array(values))
+
+
+def read_classes(spark: SparkSession, dataset: Path) -> DataFrame:
+    return spark.read.schema(spark_schema(CLASSES)).parquet(escaped(dataset / CLASSES.name))
+
+
+def read_decided(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.read.schema(spark_schema(DECIDED)).parquet(escaped(folder / DECIDED.name))
 
 
 def read_ledger(decided: DataFrame) -> Ledger:
@@ -112,7 +107,7 @@ def only_row(table: DataFrame) -> Row:
 def decided_map(decided: DecidedOnSpark) -> ChannelMap:
     """The decisions as a map in memory: 8 bytes for each pair, and as much while it is made."""
     columns = ("audience_class", "channels", "unicast")
-    table = read_stage(decided.folder, TABLE, columns).sort_by("audience_class")
+    table = read_stage(decided.folder, DECIDED.name, columns).sort_by("audience_class")
     classes = table["audience_class"].to_numpy()
     assigned, unicast = (related(classes, table[name].combine_chunks()) for name in columns[1:])
     return ChannelMap(decided.members.shape[1], assigned, member_pairs(decided), unicast)
@@ -148,7 +143,7 @@ def write_tables(spark: SparkSession, decided: DecidedOnSpark, dataset: Path, ou
         spark.read.parquet(escaped(dataset / stage)) for stage in ("flows", "subscribers")
     )
     wanted = flows.filter("audience_class >= 0")
-    classes = spark.read.schema(COLUMNS).parquet(escaped(decided.folder / TABLE))
+    classes = read_decided(spark, decided.folder)
     tables = {
         "flows": plan_flows(with_words(wanted, dataset), read_manifest(dataset).seconds),
         "channel_flows": exploded(classes, "channels", "channel")
@@ -169,8 +164,8 @@ def missed_on_spark(spark: SparkSession, decided: DecidedOnSpark, dataset: Path)
 
     Shares no code with the planner. Spark joins a row for each pair wanted and each pair received.
     """
-    classes = spark.read.schema(CLASSES).parquet(escaped(dataset.absolute() / "classes"))
-    table = spark.read.schema(COLUMNS).parquet(escaped(decided.folder / TABLE))
+    classes = read_classes(spark, dataset.absolute())
+    table = read_decided(spark, decided.folder)
     members = decided.folder / "members"
     members.mkdir(exist_ok=True)
     joined = member_pairs(decided)

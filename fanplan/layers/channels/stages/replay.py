@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
 from fanplan.core.progress import Progress
-from fanplan.data.contracts import coordinates
 from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import placed
 from fanplan.data.ingest.joins import join_wants
 from fanplan.data.reader import Manifest, read_manifest
+from fanplan.data.tables import coordinates
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.registry import load_plan
 from fanplan.plan.replayed import Replayed

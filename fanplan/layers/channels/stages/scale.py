@@ -18,9 +18,8 @@ from fanplan.core.arrays import Bytes
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.progress import Progress, quiet
 from fanplan.core.stop import Stop, never
-from fanplan.data.contracts import CLASSES
-from fanplan.data.ingest.store import escaped
 from fanplan.data.reader import read_manifest, read_stage
+from fanplan.data.schema import spark_schema
 from fanplan.layers.channels.lone import LEAST
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.free.search import (
@@ -34,12 +33,12 @@ from fanplan.layers.channels.search.model.cover import one_channel
 from fanplan.layers.channels.search.model.demand import Demand
 from fanplan.layers.channels.search.model.rules import no_rules, recover
 from fanplan.layers.channels.stages.decisions import (
-    COLUMNS,
-    TABLE,
     DecidedOnSpark,
     decided_batch,
     exact_sum,
     only_row,
+    read_classes,
+    read_decided,
     read_ledger,
 )
 from fanplan.layers.channels.stages.lloyd import (
@@ -51,6 +50,7 @@ from fanplan.layers.channels.stages.lloyd import (
     rows_demand,
     save_members,
 )
+from fanplan.layers.channels.stages.tables import DECIDED
 
 QUIET = quiet()
 
@@ -74,7 +74,7 @@ def plan_on_spark(
     require_within(params)
     dataset, work = dataset.absolute(), work.absolute()
     read_manifest(dataset)
-    classes = spark.read.schema(CLASSES).parquet(escaped(dataset / "classes"))
+    classes = read_classes(spark, dataset)
     with progress.stage("totals") as told:
         totals = read_totals(classes, params.channels)
         told.rows(totals.rows)
@@ -187,8 +187,8 @@ def assign_on_spark(
     """Write the table ``decided``: each class with its channels and its unicast subscribers."""
     step = partial(task_decisions, setting, str(save_members(members, work)), multiple)
     columns = classes.select("audience_class", "subscribers", "messages", "bytes")
-    columns.mapInArrow(step, COLUMNS).write.parquet(str(work / TABLE))
-    return classes.sparkSession.read.schema(COLUMNS).parquet(escaped(work / TABLE))
+    columns.mapInArrow(step, spark_schema(DECIDED)).write.parquet(str(work / DECIDED.name))
+    return read_decided(classes.sparkSession, work)
 
 
 def task_decisions(setting: LloydSetting, path: str, multiple: bool, batches: Batches) -> Batches:

@@ -69,6 +69,7 @@ def plan_domains(
     domains = problem.domains if params.channels else 0
     maps = []
     for z in range(domains):
+        # An even part of the time that is left: what a domain did not use goes to the next ones.
         own = part_of(stop, 1 / (domains - z))
         local = local_interest(problem, z, messages)
         maps.append(plan_domain(local, params, dearer, seed, own))

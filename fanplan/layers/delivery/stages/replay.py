@@ -19,11 +19,12 @@ from pyspark.sql import functions as F
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
-from fanplan.data.contracts import coordinates
+from fanplan.core.tables import arrow_schema
 from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, join_wants
+from fanplan.data.tables import coordinates
 from fanplan.layers.channels.stages.replay import (
     measured_ledger,
     read_tables,
@@ -36,6 +37,7 @@ from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.replayed import Entered, ReplayedDelivery, planned_ledger
 from fanplan.layers.groups.ledger import groups_ledger
 from fanplan.layers.groups.record import GroupsRecord
+from fanplan.layers.overlay.stages.tables import ROUTES
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import ordered_routes, routes_of
 from fanplan.plan.stored import StoredPlan
@@ -277,11 +279,7 @@ class Replaying:
 
 
 NO_ROUTES = pa.schema(
-    {
-        "source": pa.int32(),
-        "destinations": pa.list_(pa.int32()),
-        **dict.fromkeys(("messages", "deliveries", "missed", "bytes"), pa.float64()),
-    }
+    [*arrow_schema(ROUTES), *(pa.field(name, pa.float64()) for name in ("missed", "bytes"))]
 )
 SUMMED = ("deliveries", "missed", "bytes")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from fanplan.data.ingest.derived import Derived
+from fanplan.layers.delivery.stages.tables import SENDER_TIMES, SENDERS
 from fanplan.layers.overlay.stages.routes import (
     advertised_points,
     decimal_sum,
@@ -15,14 +15,10 @@ from fanplan.layers.overlay.stages.routes import (
 )
 from fanplan.layers.overlay.stages.similarity import publisher_numbers
 
-WHAT = [T.StructField(name, T.IntegerType()) for name in ("publisher", "audience_class")]
-SENDERS = T.StructType([*WHAT, T.StructField("messages", T.DoubleType())])
-SENDER_TIMES = T.StructType([*WHAT, T.StructField("times", T.ArrayType(T.DoubleType()))])
-
 
 def senders(source: Derived) -> None:
     """Publishers are numbered by name; messages are of the window, or rates if advertised."""
-    source.stage("senders", None, SENDERS, lambda _: _senders(source))
+    source.stage(SENDERS, None, lambda _: _senders(source))
 
 
 def _senders(source: Derived) -> DataFrame:
@@ -37,7 +33,7 @@ def _senders(source: Derived) -> DataFrame:
 
 def sender_times(source: Derived) -> None:
     """Times in seconds of what each publisher sent of each class, ascending; all must have one."""
-    source.stage("sender_times", None, SENDER_TIMES, lambda _: _sender_times(source))
+    source.stage(SENDER_TIMES, None, lambda _: _sender_times(source))
 
 
 def _sender_times(source: Derived) -> DataFrame:

@@ -40,11 +40,10 @@ WHOLE = -1.0
 
 
 class GridPart(NamedTuple):
-    """Rows ``first_row`` to before ``end_row`` of a topic's first axis; ``shape`` is their own."""
+    """Rows of a topic's first axis from ``first_row`` on; ``shape`` is that of the part."""
 
     topic: int
     first_row: int
-    end_row: int
     shape: Longs
 
 
@@ -101,9 +100,8 @@ def part_at(grid: GroupGrid, first: int, room: int) -> GridPart:
     shape = shape_of_topic(grid, topic)
     inner = (grid.cells[topic + 1] - grid.cells[topic]) // shape[0]
     row = (first - grid.cells[topic]) // inner
-    end = min(shape[0], row + part_rows(grid, topic, room))
-    shape[0] = end - row
-    return GridPart(topic, row, end, shape)
+    shape[0] = min(shape[0] - row, part_rows(grid, topic, room))
+    return GridPart(topic, row, shape)
 
 
 @compiled

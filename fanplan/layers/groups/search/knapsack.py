@@ -151,6 +151,7 @@ def solved(value: Floats, weight: Longs, budget: int) -> Bools:
     best = np.zeros(budget + 1)
     better = np.zeros((len(value), budget + 1), np.bool_)
     for i in range(len(value)):
+        # From the largest budget down, so that no item is taken twice.
         for room in range(budget, weight[i] - 1, -1):
             with_it = best[room - weight[i]] + value[i]
             if with_it > best[room]:

@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from fanplan.data import contracts
-from fanplan.data.contracts import coordinates
 from fanplan.data.ingest.cells import GridRef, cover_cells
 from fanplan.data.ingest.derived import Derived
+from fanplan.data.schema import spark_schema
+from fanplan.data.tables import REGIONS, coordinates
 from fanplan.data.tasks import Batches
 from fanplan.layers.groups.problem.cell_marks import PART, CellMarks, mark_part, part_at, parts_met
 from fanplan.layers.groups.problem.grid import (
@@ -33,10 +33,9 @@ from fanplan.layers.groups.problem.grid import (
     require_few_marks,
 )
 from fanplan.layers.groups.problem.regions import regions_of
+from fanplan.layers.groups.stages.tables import CELL_MARKS, CELL_ROUTES, GROUP_GRID
 from fanplan.layers.overlay.stages import routes
 from fanplan.network.dataset import require_homes
-
-STAGE = "group_grid"
 
 KEEP = ("cell", "source", "weight")
 
@@ -70,11 +69,10 @@ def group_grid(source: Derived, cells: int) -> GridStage:
     """Make the stage; a grid that is too fine is refused before."""
     require_coarse_grid(source.dataset, cells)
     lay = partial(_laid, cells)
-    build = lambda _: source.read("grid").mapInArrow(lay, contracts.GRID)  # noqa: E731
-    source.stage(STAGE, cells, contracts.GRID, build)
-    known = source.manifest
-    key = f"{known.inputs} {cells}"
-    return GridStage(str(source.dataset / STAGE), key, known.stages["topics"], known.dimensions)
+    build = lambda _: source.read("grid").mapInArrow(lay, spark_schema(GROUP_GRID))  # noqa: E731
+    source.stage(GROUP_GRID, cells, build)
+    known, path = source.manifest, str(source.dataset / GROUP_GRID.name)
+    return GridStage(path, f"{known.inputs} {cells}", known.stages["topics"], known.dimensions)
 
 
 def _laid(cells: int, batches: Batches) -> Batches:
@@ -100,7 +98,7 @@ def cell_marks(source: Derived, grid: GridStage, cells: int) -> None:
         estimate_marks(source, grid, cells)
         return marked_cells(source.read("broker_regions"), grid)
 
-    source.stage("cell_marks", cells, contracts.CELL_MARKS, build)
+    source.stage(CELL_MARKS, cells, build)
 
 
 def estimate_marks(source: Derived, grid: GridStage, cells: int) -> None:
@@ -126,7 +124,7 @@ def marked_cells(regions: DataFrame, grid: GridStage) -> DataFrame:
     placed = regions.mapInArrow(partial(_in_parts, grid), _IN_PARTS)
     tasks = min(MOST_TASKS, int(grid.load().cells[-1]) // PART + 1)
     together = placed.repartition(tasks, "first")
-    return together.mapInArrow(partial(_marked_parts, grid), contracts.CELL_MARKS)
+    return together.mapInArrow(partial(_marked_parts, grid), spark_schema(CELL_MARKS))
 
 
 def _in_parts(grid: GridStage, batches: Batches) -> Batches:
@@ -161,7 +159,7 @@ def _mark_rows(first: int, marks: CellMarks) -> pa.RecordBatch:
     high, low = marks.signature[:, cell].view(np.int64)
     wanted = marks.wanted[cell]
     columns = (first + cell, high, low, wanted, marks.whole[cell] == wanted)
-    return pa.record_batch(list(map(pa.array, columns)), contracts.CELL_MARKS.names)
+    return pa.record_batch(list(map(pa.array, columns)), CELL_MARKS.names)
 
 
 # ---- cell_routes
@@ -169,7 +167,7 @@ def _mark_rows(first: int, marks: CellMarks) -> pa.RecordBatch:
 
 def cell_routes(source: Derived, grid: GridStage, cells: int) -> None:
     build = lambda folder: _cell_routes(source, grid, folder)  # noqa: E731
-    source.stage("cell_routes", cells, contracts.CELL_ROUTES, build)
+    source.stage(CELL_ROUTES, cells, build)
 
 
 def _cell_routes(source: Derived, grid: GridStage, folder: Path) -> DataFrame:
@@ -244,7 +242,7 @@ def _located(grid: GridStage, batches: Batches) -> Batches:
 
 def cell_boxes(regions: DataFrame, grid: GridStage) -> DataFrame:
     """Regions of brokers as boxes of cell numbers, by any overlap; owners are brokers."""
-    return regions.mapInArrow(partial(_snapped_boxes, grid), contracts.REGIONS)
+    return regions.mapInArrow(partial(_snapped_boxes, grid), spark_schema(REGIONS))
 
 
 def _snapped_boxes(grid: GridStage, batches: Batches) -> Batches:
@@ -258,7 +256,7 @@ def _snapped_boxes(grid: GridStage, batches: Batches) -> Batches:
         ]
         broker = batch.column("broker")
         columns = [batch["topic_id"], broker.cast(pa.int64()), broker, *ends]
-        yield pa.record_batch(columns, contracts.REGIONS.names)
+        yield pa.record_batch(columns, REGIONS.names)
 
 
 def cell_places(rows: DataFrame, grid: GridStage) -> DataFrame:

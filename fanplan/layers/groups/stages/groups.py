@@ -11,7 +11,6 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from fanplan.data import contracts
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences
 from fanplan.data.ingest.regions import dense_number
@@ -24,6 +23,12 @@ from fanplan.layers.groups.stages.cells import (
     cell_places,
     cell_routes,
     group_grid,
+)
+from fanplan.layers.groups.stages.tables import (
+    BROKER_REGIONS,
+    CLASS_OF_CELLS,
+    GROUP_CLASSES,
+    GROUP_ROUTES,
 )
 from fanplan.layers.overlay.stages.routes import decimal_sum, stage_broker_routes
 from fanplan.layers.overlay.stages.similarity import broker_numbers
@@ -42,17 +47,14 @@ def group_stages(source: Derived, grouping: Grouping) -> None:
     cell_marks(source, grid, grouping.cells)
     cell_routes(source, grid, grouping.cells)
     params = [grouping.cells, grouping.mark, grouping.least]
-    for name, schema, build in (
-        ("group_classes", contracts.GROUP_CLASSES, lambda f: _classes(source, grid, grouping, f)),
-        ("group_cells", contracts.GROUP_CELLS, lambda _: _cells(source, grouping)),
-        ("group_routes", contracts.GROUP_ROUTES, lambda _: _routes(source)),
-    ):
-        source.stage(name, params, schema, build)
+    source.stage(GROUP_CLASSES, params, lambda folder: _classes(source, grid, grouping, folder))
+    source.stage(CLASS_OF_CELLS, params, lambda _: _cells(source, grouping))
+    source.stage(GROUP_ROUTES, params, lambda _: _routes(source))
 
 
 def broker_regions(source: Derived) -> None:
     """Stage `broker_regions`: the different regions that clients of each broker subscribed to."""
-    source.stage("broker_regions", None, contracts.BROKER_REGIONS, lambda _: _regions(source))
+    source.stage(BROKER_REGIONS, None, lambda _: _regions(source))
 
 
 def _regions(source: Derived) -> DataFrame:

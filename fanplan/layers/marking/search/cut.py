@@ -79,6 +79,7 @@ def set_levels(flow: Flow, first: int, last: int, queue: Longs) -> bool:
 
     A loss itself is one step away, and its level is 1: no step leads to a level of 0.
     """
+    # From the losses backwards: after the last flow the items not reached are the closure.
     flow.level[first:last] = NONE
     found = 0
     for item in range(first, last):
@@ -120,6 +121,7 @@ def send_gain(flow: Flow, source: int, path: Longs) -> bool:
         elif length == 0:
             return False
         else:
+            # A dead end is not tried again before levels are set anew.
             length -= 1
             here = path[length]
             flow.turn[here] += 1

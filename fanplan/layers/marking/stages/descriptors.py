@@ -14,38 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from fanplan.core.arrays import Floats, Longs
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import advertised_regions, merged_advertisements
+from fanplan.data.schema import spark_schema
 from fanplan.data.subscription_cells import padded
 from fanplan.data.tasks import Batches
 from fanplan.layers.marking.problem.covers import PAIRS, REGIONS, covering_nodes, uncovered
 from fanplan.layers.marking.problem.dataset import require_clients
-
-COUNTS = ("published", "subscribed", "raw_published", "raw_subscribed")
-
-DESCRIPTORS = T.StructType(
-    [T.StructField("broker", T.StringType()), *(T.StructField(n, T.LongType()) for n in COUNTS)]
-)
-
-CLIENT_DESCRIPTORS = T.StructType(
-    [
-        T.StructField("client", T.StringType()),
-        T.StructField("role", T.StringType()),
-        T.StructField("regions", T.LongType()),
-    ]
-)
-
-COVERS = T.StructType(
-    [
-        T.StructField("publishes", T.BooleanType()),
-        T.StructField("broker", T.StringType()),
-        T.StructField("coverers", T.ArrayType(T.StringType())),
-        T.StructField("regions", T.LongType()),
-    ]
-)
+from fanplan.layers.marking.stages.tables import CLIENT_DESCRIPTORS, COUNTS, COVERS, DESCRIPTORS
 
 GROUP = ["broker", "publishes", "topic_id"]
 """Regions cover each other only within these."""
@@ -55,15 +33,13 @@ TOPIC = ["publishes", "topic_id"]
 
 _COUNTED = "broker string, publishes boolean, regions long, uncovered long"
 
-_FOUND = "publishes boolean, broker string, coverers array<string>, regions long"
-
 
 # ---- descriptors
 
 
 def descriptors_stage(source: Derived) -> None:
     """Stage `descriptors`: a row for each broker that has any."""
-    source.stage("descriptors", None, DESCRIPTORS, lambda _: _descriptors(source))
+    source.stage(DESCRIPTORS, None, lambda _: _descriptors(source))
 
 
 def _descriptors(source: Derived) -> DataFrame:
@@ -78,7 +54,7 @@ def _descriptors(source: Derived) -> DataFrame:
         )
     }
     totals = counted.groupBy("broker").agg(*(sums[name].alias(name) for name in COUNTS))
-    return totals.select("broker", *COUNTS)
+    return totals.select(*DESCRIPTORS.names)
 
 
 def _counted_regions(axes: int, batches: Batches) -> Batches:
@@ -99,9 +75,7 @@ def _counted_regions(axes: int, batches: Batches) -> Batches:
 
 def client_descriptors(source: Derived) -> None:
     """Stage `client_descriptors`: how many regions each publisher and each subscriber has."""
-    source.stage(
-        "client_descriptors", None, CLIENT_DESCRIPTORS, lambda _: _client_descriptors(source)
-    )
+    source.stage(CLIENT_DESCRIPTORS, None, lambda _: _client_descriptors(source))
 
 
 def _client_descriptors(source: Derived) -> DataFrame:
@@ -127,12 +101,13 @@ def descriptor_covers(source: Derived) -> None:
     A broker of null stands for a topic that has too much to compare.
     """
     limits = {"regions": REGIONS, "pairs": PAIRS}
-    source.stage("descriptor_covers", limits, COVERS, lambda _: _covered_sets(source))
+    source.stage(COVERS, limits, lambda _: _covered_sets(source))
 
 
 def _covered_sets(source: Derived) -> DataFrame:
     rows = gathered_by(different_regions(source).drop("regions"), TOPIC)
-    found = rows.mapInArrow(partial(_covered_regions, axes_or_one(source)), _FOUND)
+    find = partial(_covered_regions, axes_or_one(source))
+    found = rows.mapInArrow(find, spark_schema(COVERS))
     alike = found.groupBy("publishes", "broker", "coverers")
     return alike.agg(F.sum("regions").alias("regions"))
 

@@ -114,6 +114,7 @@ def search_of(
     worst = params.messages * float(traffic.messages.sum()) + params.delay * arrivals * longest
     worst += max(offers.fresh, float(offers.price.max(initial=0.0)))
     rules = rules_of(params.limits, problem.size, params.most_changes)
+    # No tree costs as much as one breach, so a single number ranks trees (decision 15).
     prices = float(params.messages), float(params.delay), 1.0 + problem.size * worst
     return TreeSearch(problem, params, SwapTerms(traffic, rules, offers, *prices))
 
@@ -315,6 +316,7 @@ def offers_of(
     common = whether_in_tree(a, b, shared, size)
     price = np.where(common, 0.0, price) + change_price * new
     ends = np.concatenate((a, b))
+    # Ends i and i + len(a) are those of offer i.
     near = np.argsort(ends, kind="stable") % max(len(a), 1)
     fresh = float(cost + (0.0 if start is None else change_price))
     at = starts_of(np.bincount(ends, minlength=size))

@@ -132,6 +132,7 @@ def following(hung: Movable, here: int, root: int) -> int:
 def smaller_part(hung: Movable, u: int, v: int) -> Longs:
     """The brokers of the smaller of the parts that hang from u and v. O(these brokers)."""
     one, other, count = u, v, 0
+    # In step, so that the walk ends with the smaller part and never sees the rest of the larger.
     while one != NONE and other != NONE:
         one, other = following(hung, one, u), following(hung, other, v)
         count += 1

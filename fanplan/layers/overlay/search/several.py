@@ -109,6 +109,7 @@ class SeveralTrees:
         for count in sorted({1, half}):
             other = of.copy()
             other[worst[:count]] = len(overlay.trees)
+            # It begins as the tree that the worst source has, which is then no dearer for it.
             trees = (*overlay.trees, *(overlay.trees[tree] for tree in of[worst[:1]]))
             found.append(overlay_of(self.problem, self.params, trees, other))
         return found

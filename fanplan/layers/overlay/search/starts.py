@@ -67,8 +67,10 @@ def shares_in_common(problem: OverlayProblem) -> scipy.sparse.coo_array:
     begin, size = traffic.starts[route], sizes[route]
     place, found = np.arange(len(route)) - begin, []
     for step in range(1, PAIRS + 1):
+        # Half way round, a pair would be met from both of its ends.
         fits = (size > 2 * step) | ((size == 2 * step) & (place < step))
         other = ends[begin[fits] + (place[fits] + step) % size[fits]]
+        # For all others of an end stand the 2 × PAIRS that it was paired with.
         weight = traffic.messages[route[fits]] * np.maximum(1.0, (size[fits] - 1) / (2 * PAIRS))
         found.append((np.minimum(ends[fits], other), np.maximum(ends[fits], other), weight))
     a, b, weights = (np.concatenate(column) for column in zip(*found, strict=True))

@@ -73,6 +73,7 @@ def best_swap(hung: Movable, terms: SwapTerms, link: int, spare: int) -> Swap:
     diameter; with hop limits the cheapest ends are tried.
     """
     rules, offers = terms.rules, terms.offers
+    # Before the cut, which gives both ends a place back: a link too many is a breach that goes.
     tight = hung.room[hung.a[link]] < 0, hung.room[hung.b[link]] < 0
     offer, length = hung.offer[link], hung.length[link]
     u, v = detach(hung, offers, link)
@@ -90,6 +91,7 @@ def best_swap(hung: Movable, terms: SwapTerms, link: int, spare: int) -> Swap:
         before += offers.fresh
     else:
         before += offers.price[offer] + terms.breach * (halves.messages > offers.most[offer])
+    # The cut was only to look: the tree is as it was.
     attach(hung, offers, link, u, v, offer)
     return Swap(link, found.x, found.y, found.offer, found.change - before)
 
@@ -281,6 +283,7 @@ def routes_across(traffic: TreeTraffic, few: Longs) -> Ints:
         route, j = met[i], i
         while j < count and met[j] == route:
             j += 1
+        # Fewer ends on this side than it has: the others are beyond.
         if j - i < traffic.starts[route + 1] - traffic.starts[route]:
             met[kept] = route
             kept += 1
@@ -327,6 +330,7 @@ def count_halves(
                 crossed[here] += weight
                 here = parent[here]
                 steps += 1
+            # Further ends join the way of the first: the join nearest to the link has met all.
             if here != NONE and step[here] > step[meet[side]]:
                 meet[side] = here
         load[source] += weight * across
@@ -393,6 +397,7 @@ def spans(hung: Movable, halves: Halves) -> tuple[Ints, int]:
     for here in halves.order:
         up = hung.parent[here]
         if up != NONE:
+            # The longest way down from the parent may be through this very child.
             beside = second[up] if below[up] == below[here] + 1 else below[up]
             above[here] = 1 + max(above[up], beside)
         span[here] = max(below[here], above[here])

@@ -20,13 +20,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.contracts import coordinates
 from fanplan.data.ingest.cells import GridRef, cell_points, spread_box, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import advertised_regions, merged_advertisements
 from fanplan.data.ingest.joins import join_audiences
 from fanplan.data.ingest.regions import dense_number
+from fanplan.data.schema import spark_schema
+from fanplan.data.tables import coordinates
 from fanplan.layers.overlay.stages.similarity import broker_numbers, publisher_numbers
+from fanplan.layers.overlay.stages.tables import CLIENT_ROUTES, CLIENT_SENDINGS, ROUTES, SENDINGS
 from fanplan.network.dataset import require_homes
 
 Batches = Iterator[pa.RecordBatch]
@@ -34,18 +36,6 @@ Batches = Iterator[pa.RecordBatch]
 # What a point carries on its way to a route: how many messages it stands for, or its time.
 Carried = Literal["weight", "time"]
 
-_ENDS = [
-    T.StructField("source", T.IntegerType()),
-    T.StructField("destinations", T.ArrayType(T.IntegerType())),
-]
-ROUTES = T.StructType(
-    [
-        *_ENDS,
-        T.StructField("messages", T.DoubleType()),
-        T.StructField("deliveries", T.DoubleType()),
-    ]
-)
-SENDINGS = T.StructType([*_ENDS, T.StructField("times", T.ArrayType(T.DoubleType()))])
 Senders = Callable[[Derived], DataFrame]
 _SPREAD = "topic_id int, cell array<int>, source int, messages double"
 
@@ -61,26 +51,24 @@ class SentPoints:
 
 def stage_broker_routes(source: Derived) -> None:
     """Stage `routes`: source and destinations are brokers; deliveries are to subscribers."""
-    source.stage(
-        "routes", None, ROUTES, lambda f: summed_routes(_between_brokers(source, "weight", f))
-    )
+    source.stage(ROUTES, None, lambda f: summed_routes(_between_brokers(source, "weight", f)))
 
 
 def stage_client_routes(source: Derived) -> None:
     """Stage `client_routes`: from publishers, numbered by name, to sets of subscribers."""
-    build = lambda f: summed_routes(_between_clients(source, "weight", f))  # noqa: E731
-    source.stage("client_routes", None, ROUTES, build)
+    source.stage(
+        CLIENT_ROUTES, None, lambda f: summed_routes(_between_clients(source, "weight", f))
+    )
 
 
 def stage_broker_sendings(source: Derived) -> None:
     """Stage `sendings`: the times of the publications on each route; all must have one."""
-    source.stage("sendings", None, SENDINGS, lambda f: _timed(_between_brokers(source, "time", f)))
+    source.stage(SENDINGS, None, lambda f: _timed(_between_brokers(source, "time", f)))
 
 
 def stage_client_sendings(source: Derived) -> None:
     """Stage `client_sendings`: the same of routes between clients."""
-    build = lambda f: _timed(_between_clients(source, "time", f))  # noqa: E731
-    source.stage("client_sendings", None, SENDINGS, build)
+    source.stage(CLIENT_SENDINGS, None, lambda f: _timed(_between_clients(source, "time", f)))
 
 
 def _between_brokers(source: Derived, carried: Carried, folder: Path) -> DataFrame:
@@ -99,7 +87,7 @@ def to_brokers(source: Derived, sent: SentPoints, folder: Path) -> DataFrame:
     heard = _homes_reached(source, home.select("subscription", "home"), sent, folder)
     homes.unpersist()
     kept = T.StructType([heard.schema[name] for name in sent.keep])
-    schema = kept.add(_ENDS[1]).add("reached", T.IntegerType())
+    schema = kept.add(spark_schema(ROUTES)["destinations"]).add("reached", T.IntegerType())
     return heard.mapInArrow(partial(_to_brokers, starts, sent.keep), schema)
 
 

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from fanplan.boxes.extents import OwnerPairs
 from fanplan.data.ingest.derived import Derived
@@ -27,6 +26,12 @@ from fanplan.data.ingest.extents import (
     subscription_chunks,
 )
 from fanplan.layers.overlay import problem as metrics
+from fanplan.layers.overlay.stages.tables import (
+    CLIENT_INTEREST,
+    CLIENT_OVERLAP,
+    METRICS,
+    SIMILARITY,
+)
 from fanplan.network.dataset import publisher_names, read_brokers
 
 Batches = Iterator[pa.RecordBatch]
@@ -34,21 +39,11 @@ Tasks = Sequence[tuple[int, tuple[int, ...]]]
 Kernel = Callable[[Chunks, Chunks, int, tuple[int, ...]], Iterator[OwnerPairs]]
 
 VALUE = "i int, j int, value double"
-_PAIR = [T.StructField("i", T.IntegerType()), T.StructField("j", T.IntegerType())]
 BY_SPACE = Measure()
-
-
-def _contract(*values: str) -> T.StructType:
-    return T.StructType([*_PAIR, *(T.StructField(name, T.DoubleType()) for name in values)])
 
 
 TOGETHER = 32
 """Chunks of extents that are looked up in one: about a million, some hundred megabytes."""
-
-METRICS = ("overlap", "cover", "interest")
-SIMILARITY = _contract(*METRICS)
-CLIENT_OVERLAP = _contract("overlap")
-CLIENT_INTEREST = _contract("interest")
 
 
 def broker_pairs(source: Derived, measure: Measure = BY_SPACE, with_cover: bool = True) -> None:
@@ -70,7 +65,7 @@ def broker_pairs(source: Derived, measure: Measure = BY_SPACE, with_cover: bool 
         return _side_by_side(apart)
 
     params = [measure.traffic, measure.rates, with_cover]
-    source.stage("similarity", params, SIMILARITY, build)
+    source.stage(SIMILARITY, params, build)
 
 
 def client_pairs(source: Derived, measure: Measure = BY_SPACE) -> None:
@@ -81,7 +76,7 @@ def client_pairs(source: Derived, measure: Measure = BY_SPACE) -> None:
         pairs = overlaps_of_owners(source.session(), chunks).filter("i != j")
         return pairs.withColumnRenamed("value", "overlap")
 
-    source.stage("client_overlap", measure.traffic, CLIENT_OVERLAP, common)
+    source.stage(CLIENT_OVERLAP, measure.traffic, common)
     if not source.has("advertisements"):
         return
 
@@ -92,7 +87,7 @@ def client_pairs(source: Derived, measure: Measure = BY_SPACE) -> None:
             "value", "interest"
         )
 
-    source.stage("client_interest", measure.traffic, CLIENT_INTEREST, shares)
+    source.stage(CLIENT_INTEREST, measure.traffic, shares)
 
 
 # ---- owners

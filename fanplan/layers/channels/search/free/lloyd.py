@@ -29,6 +29,7 @@ from fanplan.layers.channels.search.model.assign import (
 )
 from fanplan.layers.channels.search.model.demand import Demand, row_audience, transpose
 
+# All channels take ten times as long, for at most 0.13 percentage points (decision 10).
 LOOK = 3
 """Channels whose exact change is computed for a row: those with the best members as they are."""
 OPERATIONS = 1e9
@@ -160,6 +161,7 @@ def move_row(demand: Demand, row: int, channel: Ints, state: Channels) -> bool:
     home = channel[row]
     base, without = 0.0, 0.0
     if home >= 0:
+        # Off first: what home loses by that is what another channel must beat.
         add_row(demand, row, -1.0, state, home)
         without = channel_value(state.wanted[home], state.traffic[home], demand.w1, demand.w2)
         base = state.value[home] - without
@@ -174,6 +176,7 @@ def move_row(demand: Demand, row: int, channel: Ints, state: Channels) -> bool:
             best, gain = j, here
     if best >= 0:
         add_row(demand, row, 1.0, state, best)
+    # Back where it was: values and members need no change.
     if best == home:
         return False
     channel[row] = best

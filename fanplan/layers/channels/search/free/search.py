@@ -80,6 +80,7 @@ def search_coreset(
 ) -> Bytes:
     """Members found for the coreset, users × channels; ``all_unicast`` is the cost of all rows."""
     random = np.random.default_rng([seed, 0])
+    # The coreset is the heaviest part already: it is searched as a whole.
     effort = Effort(replace(params, heavy=1.0), random, stop, all_unicast)
     return search_free(demand, params.channels, effort)[0]
 

@@ -133,12 +133,14 @@ def try_swaps(
 def cheapest_removal(demand: Demand, search: SwapState, column: Ints, scratch: Scratch) -> int:
     """The channel whose rows lose least if the new one takes its place."""
     choice = search.choice
+    # Rows of a closed channel fall back to their second best …
     loss = np.zeros(len(search.costs))
     for row in range(len(choice.best)):
         if choice.best[row] >= 0:
             lost = choice.gain[row] - choice.second_gain[row]
             loss[choice.best[row]] += demand.rate[row] * lost
     cost = demand.w2 + demand.w1 * len(column)
+    # … unless the new channel is better for them than that.
     found = count_met_rows(demand, column, scratch)
     for row in scratch.seen[:found]:
         gain = demand.price[row] * scratch.overlap[row] - cost
@@ -212,6 +214,7 @@ def replace_column(
     found = count_both(demand, before, column, scratch)
     best, second, second_gain = search.choice.best, search.choice.second, search.choice.second_gain
     for row in scratch.seen[:found]:
+        # Counted one too high, so that a row that is seen but not met differs from one not seen.
         gain = demand.price[row] * (scratch.overlap[row] - 1) - cost
         scratch.overlap[row] = 0
         met = gain > second_gain[row] or best[row] == channel or second[row] == channel
@@ -259,6 +262,7 @@ def reconsider(choice: Choice, row: int, channel: Position, gain: float, local: 
     if best == channel and gain >= choice.second_gain[row]:
         choice.gain[row] = gain
     elif best == channel or (second == channel and gain < choice.second_gain[row]):
+        # What comes after the second was never kept, so both are looked for again.
         local.stale[row] = 1
         local.stale_rows[local.stale_count[0]] = row
         local.stale_count[0] += 1

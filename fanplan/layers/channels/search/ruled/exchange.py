@@ -190,6 +190,7 @@ def reopened(demand: Demand, rules: CoverRules, draw: float, cover: Cover) -> Co
     if losses[closed] > saved + SLACK * demand.perfect or closed == len(losses) - 1:
         return None
     close_for_all(demand, state, rules.width, closed)
+    # The new channel, the last one, takes the number of the closed one.
     members[:, closed], on[:, closed] = members[:, -1], on[:, -1]
     return cover_of_table(np.ascontiguousarray(members[:, :-1]), on[:, :-1])
 
@@ -288,6 +289,7 @@ def cover_without(demand: Demand, state: Tables, row: int, channel: int, width: 
             found[size] = other
             size += 1
     cost = costs[channel]
+    # At an infinite price no greedy cover takes it.
     costs[channel] = np.inf
     size = complete(state.offer, row_audience(demand, row), size, width, found)
     costs[channel] = cost

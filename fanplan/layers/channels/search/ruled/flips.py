@@ -122,6 +122,7 @@ def flip_users(demand: Demand, limit: Longs, state: Flips) -> None:
 def best_flip(demand: Demand, user: int, state: Flips, room: bool) -> int:
     """The channel that the user should join or leave first, or −1."""
     own, costs = state.members[user], state.costs
+    # To join costs what the channel carries, to leave saves it; rows follow below.
     change = demand.w1 * state.traffic * (1.0 - 2.0 * own)
     for row in wanted_rows(demand, user):
         on, rate = state.on[row], demand.rate[row]
@@ -130,6 +131,7 @@ def best_flip(demand: Demand, user: int, state: Flips, room: bool) -> int:
             continue
         instead = cheapest_other(own, costs, last)
         change[last] += rate * costs[instead] if instead >= 0 else np.inf
+        # Only this user keeps the row there: on another of its channels it would let the row go.
         if state.alone[row, last] == 1:
             change[last] -= rate * (costs[last] - demand.w1)
             for channel in range(len(on)):
