@@ -123,7 +123,7 @@ def count_heard(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> f
     dims = run.description.dimensions
     spaced = run.read(inputs.topics).filter("space > 0")
     points = with_topic_ids(run.read(inputs.tables["publications"]), spaced)
-    columns = ("topic_id", *contracts.coordinates(dims))
+    columns = ("topic_id", *tables.coordinates(dims))
     found = join_audiences(points.select(*columns), str(built["regions"].path), dims, ["topic_id"])
     plain = run.read(built["flows"]).filter("size(cell) = 0 AND audience_class >= 0")
     whole = plain.agg(F.coalesce(F.sum("messages"), F.lit(0.0))).first()
