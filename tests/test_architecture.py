@@ -24,9 +24,10 @@ ROWS = (
     ("plan",),
     ("simulation", "page"),
     ("layers",),
+    ("live",),
     ("systems",),
     ("verbs",),
-    ("watch", "live"),
+    ("watch",),
     ("papers", "api"),
     ("cli",),
 )
