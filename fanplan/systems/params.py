@@ -1,0 +1,34 @@
+"""The options of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fanplan.core.errors import Problem
+from fanplan.core.options import Options, option
+
+
+@dataclass(frozen=True)
+class TrialParams(Options):
+    """How much of a workload is sent through a plan, how fast, and what goes wrong on the way."""
+
+    publications: int | None = option(
+        None, "Send only so many publications, the first ones.", at_least=1, shown="all"
+    )
+    speed: float | None = option(
+        None,
+        "Keep the times of publications, so many times as fast; else as fast as all keep up.",
+        above=0,
+        shown="unpaced",
+    )
+    kill: str | None = option(
+        None, "End the server of a broker in the middle, and start it again.", metavar="BROKER"
+    )
+    durable: bool = option(
+        False, "Keep what enters in a stream, acknowledged, and send again what was lost."
+    )
+
+    def relations(self) -> Iterator[Problem]:
+        if self.durable and self.kill is None:
+            yield Problem("durable", "matters only if a server ends", "Add --kill, or leave it out")

@@ -1,0 +1,113 @@
+"""Predicted beside measured: what a trial found, row by row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fanplan.core.folder import Kind, whole_folder
+from fanplan.systems.ways import Figures, Key
+
+TRIAL = Kind("a trial", "trial.json")
+
+
+class Row(NamedTuple):
+    """One figure; ``measured`` is None if the system has no counter for it."""
+
+    key: Key
+    predicted: int
+    measured: int | None
+
+    @property
+    def agrees(self) -> bool | None:
+        return None if self.measured is None else self.predicted == self.measured
+
+    def json(self) -> dict[str, Any]:
+        of, *names = self.key
+        told = {"of": of, "names": names, "predicted": self.predicted, "measured": self.measured}
+        return told | {"agrees": self.agrees}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a trial found.
+
+    ``delays_ms`` are percentiles of the time from publishing to receiving, which nobody predicts.
+    ``unmeasured`` says what the system has no counter for, ``notes`` what else happened.
+    ``facts`` are figures of the run itself.
+    """
+
+    system: str
+    plan: str
+    rows: tuple[Row, ...]
+    facts: Mapping[str, float] = field(default_factory=dict)
+    delays_ms: Mapping[str, float] = field(default_factory=dict)
+    unmeasured: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    excused: bool = False
+    """Whether differences are the aim, as after a kill, and only counted."""
+
+    @property
+    def differences(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.agrees is False)
+
+    @property
+    def ok(self) -> bool:
+        """All that was measured is as predicted."""
+        return self.excused or not self.differences
+
+    def totals(self) -> list[dict[str, Any]]:
+        """Sums of rows of one kind, with how many of them agree."""
+        found: dict[Key, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(kind_of(row.key), []).append(row)
+        return [
+            {
+                "of": " ".join(kind),
+                "predicted": sum(row.predicted for row in rows),
+                "measured": sum(row.measured or 0 for row in rows),
+                "agree": sum(row.agrees is True for row in rows),
+                "rows": len(rows),
+            }
+            for kind, rows in sorted(found.items())
+        ]
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "system": self.system,
+            "plan": self.plan,
+            **self.facts,
+            "delays_ms": dict(self.delays_ms),
+            "totals": self.totals(),
+            "differences": [row.json() for row in self.differences],
+            "rows": [row.json() for row in self.rows],
+            "not_measurable": list(self.unmeasured),
+            "notes": list(self.notes),
+        }
+
+    def save(self, out: Path, replace: bool = False) -> Path:
+        """Write trial.json, whole or not at all."""
+        with whole_folder(out, TRIAL, replace) as folder:
+            text = json.dumps(self.json(), indent=2, allow_nan=False)
+            (folder / TRIAL.sign).write_text(text + "\n", encoding="utf-8")
+        return out
+
+
+def kind_of(key: Key) -> Key:
+    """What rows are summed by: links by how, subscribers and brokers by what."""
+    return (key[0],) if key[0] == "channel" else (key[0], key[-1])
+
+
+def compared(
+    predicted: Figures, measured: Figures, unmeasured: Iterable[Key] = ()
+) -> tuple[Row, ...]:
+    """A row for all that was predicted or measured; what nobody predicted must not be."""
+    hidden = set(unmeasured)
+    return tuple(
+        Row(key, predicted.get(key, 0), None if key in hidden else measured.get(key, 0))
+        for key in sorted({*predicted, *measured})
+    )
