@@ -1,0 +1,89 @@
+"""Attributes of a publication as coordinates in the space of its topic, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+from fanplan.core.errors import InputError, Problem, readable, similar
+from fanplan.workload.space import Attribute, CategoryAttribute, Space
+
+Value = str | float
+Attributes = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The topics of a plan by name, and the space of each by number."""
+
+    names: tuple[str, ...]
+    spaces: tuple[Space, ...]
+    space_of: tuple[int, ...]
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def find(self, topic: str) -> int:
+        """The number of a topic. An unknown one is refused: nobody knows who asked for it."""
+        number = self.number.get(topic)
+        if number is None:
+            remedy = similar(topic, self.names) or "Plan again with a workload that has it"
+            raise InputError(Problem(f"topic {readable(topic)!r}", "is not in the plan", remedy))
+        return number
+
+    def space(self, number: int) -> Space:
+        return self.spaces[self.space_of[number]]
+
+    def point(self, number: int, given: Attributes) -> tuple[float, ...]:
+        """The coordinates of a publication; all that its topic has must be given, and no others."""
+        space = self.space(number)
+        if len(given) != len(space.attributes):
+            self._refuse(number, given)
+        try:
+            return tuple([coordinate(a, given[a.name]) for a in space.attributes])
+        except KeyError:
+            self._refuse(number, given)
+
+    def _refuse(self, number: int, given: Attributes) -> NoReturn:
+        known = [attribute.name for attribute in self.space(number).attributes]
+        where = f"a publication on {readable(self.names[number])}"
+        missing = [Problem(where, f"has no {n}", "Give it") for n in known if n not in given]
+        more = [
+            Problem(
+                where, f"has {n!r}, which the topic has not", similar(n, known) or "Leave it out"
+            )
+            for n in given
+            if n not in known
+        ]
+        raise InputError(missing + more)
+
+    def attributes(self, topic: str, x: tuple[float, ...]) -> dict[str, Value]:
+        """The attributes that coordinates stand for."""
+        space = self.space(self.find(topic))
+        return {a.name: value_of(a, at) for a, at in zip(space.attributes, x, strict=True)}
+
+
+def coordinate(attribute: Attribute, value: Value) -> float:
+    """Where a value lies on its axis. Adding zero turns minus zero into zero."""
+    if isinstance(attribute, CategoryAttribute):
+        place = attribute.positions.get(value) if isinstance(value, str) else None
+        if place is None:
+            remedy = f"Give one of {', '.join(map(readable, attribute.values[:10]))}"
+            raise _wrong(attribute, value, "is not one of its values", remedy)
+        return float(place)
+    # A bool or a text is no measurement; a NaN is in no domain.
+    if isinstance(value, str) or not attribute.min <= value <= attribute.max:
+        domain = f"a number from {attribute.min!r} to {attribute.max!r}"
+        raise _wrong(attribute, value, f"is not {domain}", f"Give {domain}")
+    return value + 0.0
+
+
+def _wrong(attribute: Attribute, value: Value, what: str, remedy: str) -> InputError:
+    return InputError(Problem(attribute.name, f"{readable(str(value))} {what}", remedy))
+
+
+def value_of(attribute: Attribute, at: float) -> Value:
+    return attribute.values[int(at)] if isinstance(attribute, CategoryAttribute) else at
