@@ -1,4 +1,4 @@
-"""The options of a trial."""
+"""The options of exports and trials."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from dataclasses import dataclass
 
 from fanplan.core.errors import Problem
 from fanplan.core.options import Options, option
+
+
+@dataclass(frozen=True)
+class ExportParams(Options):
+    """Where a plan's channels and clients are found on the network."""
+
+    addresses: str = option(
+        "239.192.0.0/14", "Range of multicast addresses for channels.", metavar="NETWORK"
+    )
+    port: int = option(7700, "Port that channels and unicast use.", at_least=1, at_most=65535)
 
 
 @dataclass(frozen=True)

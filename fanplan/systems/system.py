@@ -11,12 +11,12 @@ import fanplan.systems
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.progress import Progress
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.params import TrialParams
+from fanplan.systems.params import ExportParams, TrialParams
 from fanplan.systems.trial import Tried
 from fanplan.systems.ways import Ways
 
 Lacks = Callable[[StoredPlan], tuple[str, ...]]
-Export = Callable[[StoredPlan, Path, Ways, Path], None]
+Export = Callable[[StoredPlan, Path, Ways, ExportParams, Path], None]
 """Writes a plan of a dataset, with its ways, into a folder that is there."""
 
 Trial = Callable[[StoredPlan, Path, TrialParams, Progress], Tried]
