@@ -219,7 +219,16 @@ class Entry:
     def batch(self, topics: list[str], points: list[tuple[float, ...]]) -> tuple[Longs, Floats]:
         """Publications as the arrays that `flows` takes."""
         numbers = np.array([self.topics.find(topic) for topic in topics], np.int64)
-        return numbers, rows_of(points, self.tables.lo.shape[1])
+        return numbers, self.rows(points)
+
+    def rows(self, points: list[tuple[float, ...]]) -> Floats:
+        """Coordinates as rows, NaN beyond the attributes that a topic has."""
+        return rows_of(points, self.tables.lo.shape[1])
+
+    def audience(self, topic: int, point: tuple[float, ...]) -> tuple[int, ...]:
+        """The subscribers that want one publication."""
+        _, people = self.audiences(np.array([topic]), self.rows([point]))
+        return tuple(people.tolist())
 
     def _matched(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
         """Topic and signature of each publication, and whether nobody wants it."""
