@@ -24,7 +24,7 @@ Given = tuple[str, int, tuple[float, ...], bytes]
 """Topic, its number, coordinates, payload."""
 
 
-class Publisher:
+class Publishing:
     """Sends publications of one source. ``sent`` counts those that somebody wants.
 
     ``unknown`` counts what took the default way, ``unwanted`` what nobody asked for.
@@ -92,9 +92,9 @@ class Publisher:
                 self.unwanted += 1
                 continue
             audience: tuple[int, ...] = ()
-            if flow == DEFAULT:
+            if flow == DEFAULT or not self._outgoing.knows(flow):
                 self.unknown += 1
-                audience = self._entry.audience(number, point)
+                flow, audience = DEFAULT, self._entry.audience(number, point)
             found.append(Publication(flow, first + at, now, topic, point, payload, audience))
         self.sent += len(found)
         return found

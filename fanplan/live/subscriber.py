@@ -24,16 +24,16 @@ class Counts:
     """What a subscriber has received.
 
     ``wanted`` were handed on. ``unwanted`` came though no selector holds, ``twice`` are further
-    copies of wanted ones. ``lost`` are gaps in what a source sent on one channel, ``out_of_order``
-    came after a later one of their source. ``stale`` belong to another plan, ``foreign`` are no
-    messages at all, ``dropped`` found no room. ``channels`` has all copies by channel, −1 for
-    unicast.
+    copies of wanted ones. ``gaps`` were missing when a later one of their source and channel came,
+    ``out_of_order`` came after a later one of their source. ``stale`` belong to another plan,
+    ``foreign`` are no messages at all, ``dropped`` found no room. ``channels`` has all copies by
+    channel, −1 for unicast.
     """
 
     wanted: int = 0
     unwanted: int = 0
     twice: int = 0
-    lost: int = 0
+    gaps: int = 0
     out_of_order: int = 0
     stale: int = 0
     foreign: int = 0
@@ -89,7 +89,7 @@ class Seen:
         return False
 
 
-class Subscriber:
+class Subscribed:
     """Receives what one subscriber asked for: ``async for message in subscriber``.
 
     With ``deliver`` messages go there at once instead.
@@ -166,14 +166,12 @@ class Subscriber:
         self._deliver(message)
 
     def _follow(self, source: int, channel: int, sequence: int) -> None:
-        """Gaps in the sequence of a source on a channel; one that came late fills its gap."""
+        """Gaps in the sequence of a source on a channel, from the first that came."""
         key = (source, channel)
         expected = self._next.get(key, sequence)
         if sequence >= expected:
-            self.counts.lost += sequence - expected
+            self.counts.gaps += sequence - expected
             self._next[key] = sequence + 1
-        elif self.counts.lost:
-            self.counts.lost -= 1
 
     def _wait(self, message: Message) -> None:
         if len(self._waiting) >= MOST_WAITING:

@@ -26,6 +26,9 @@ class Outgoing(Protocol):
 
     async def open(self) -> None: ...
 
+    def knows(self, flow: int) -> bool:
+        """Whether the plan has a way for the flow from here; else it takes the default way."""
+
     def send(self, publications: Sequence[Publication]) -> None:
         """Send each to all whom the plan names for its flow, or by the default way."""
 

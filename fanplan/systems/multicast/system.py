@@ -1,0 +1,8 @@
+"""IP multicast, as a system that plans run on."""
+
+from __future__ import annotations
+
+from fanplan.systems.multicast.export import export, lacks
+from fanplan.systems.system import System
+
+SYSTEM = System("multicast", lacks, export)
