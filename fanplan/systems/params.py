@@ -35,6 +35,13 @@ class TrialParams(Options):
     kill: str | None = option(
         None, "End the server of a broker in the middle, and start it again.", metavar="BROKER"
     )
+    port: int | None = option(
+        None,
+        "First of the ports that servers listen on; three for each.",
+        at_least=1,
+        at_most=60_000,
+        shown="any that are free",
+    )
     durable: bool = option(
         False, "Keep what enters in a stream, acknowledged, and send again what was lost."
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.live.entry import EntryTables
@@ -35,7 +35,10 @@ class Published:
 
     def first(self, most: int) -> Published:
         """The first of them."""
-        own = slice(most)
+        return self.only(slice(most))
+
+    def only(self, own: Bools | slice) -> Published:
+        """Some of them."""
         return Published(self.time[own], self.publisher[own], self.publishers, self.topic[own],
                          self.x[own], self.bytes[own])  # fmt: skip
 
