@@ -104,7 +104,8 @@ def page(plan: MulticastPlan, ways: Ways, lacks: tuple[str, ...]) -> str:
     first, last = (plan.addresses[0], plan.addresses[-1]) if plan.addresses else ("none", "none")
     return f"""# The plan on IP multicast
 
-Epoch `{plan.epoch.hex()}`, {len(plan.addresses)} channels on {first} to {last}, port {plan.port} (UDP).
+Epoch `{plan.epoch.hex()}`, {len(plan.addresses)} channels on {first} to {last}, UDP port \
+{plan.port}.
 
 ## Files
 
