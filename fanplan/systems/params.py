@@ -16,7 +16,12 @@ class ExportParams(Options):
     addresses: str = option(
         "239.192.0.0/14", "Range of multicast addresses for channels.", metavar="NETWORK"
     )
-    port: int = option(7700, "Port that channels and unicast use.", at_least=1, at_most=65535)
+    port: int = option(
+        7700,
+        "Port of channels and unicast; on NATS the first of three for each broker.",
+        at_least=1,
+        at_most=60_000,
+    )
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
+from fanplan.data.reader import read_manifest, read_stage
 from fanplan.live.entry import DEFAULT, Entry, EntryTables, read_entry
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.published import Published, read_published
@@ -74,6 +75,16 @@ def read_traffic(plan: StoredPlan, dataset: Path, most: int | None = None) -> Tr
         wanted=np.sort(pair),
         unwanted_by_all=int((~sent).sum()),
     )
+
+
+def planned_ways(plan: StoredPlan, dataset: Path) -> Ways:
+    """The ways of all that was published; of a workload without publications, of all flows."""
+    if "publications" in read_manifest(dataset).stages:
+        return read_traffic(plan, dataset).ways
+    flows = len(read_stage(dataset, "flows", ("flow",)))
+    entries = np.unique(read_clients(plan, dataset).entry).astype(np.int64)
+    flow, entry = np.repeat(np.arange(flows), len(entries)), np.tile(entries, flows)
+    return read_ways(plan, dataset, flow, entry)
 
 
 def received_figures(traffic: Traffic, who: Longs, number: Longs, path: Longs) -> Figures:

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fanplan.core.folder import Kind, whole_folder
+from fanplan.core.folder import TRIAL, whole_folder
 from fanplan.systems.ways import Figures, Key
-
-TRIAL = Kind("a trial", "trial.json")
 
 
 class Row(NamedTuple):
@@ -58,6 +56,14 @@ class Tried:
     def ok(self) -> bool:
         """All that was measured is as predicted."""
         return self.excused or not self.differences
+
+    def verdict(self) -> str:
+        """The result in a sentence."""
+        if not self.differences:
+            return f"All {len(self.rows):,} figures are as predicted."
+        if self.excused:
+            return "What was lost is counted above; all that was sent afterwards arrived."
+        return f"{len(self.differences):,} of {len(self.rows):,} figures differ."
 
     def totals(self) -> list[dict[str, Any]]:
         """Sums of rows of one kind, with how many of them agree."""

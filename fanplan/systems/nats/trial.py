@@ -21,6 +21,7 @@ import numpy as np
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.progress import Progress
+from fanplan.layers.marking.record import MarkingRecord
 from fanplan.live.message import Header, Message, encode
 from fanplan.live.names import subject
 from fanplan.live.nats.agent import Agent
@@ -375,7 +376,7 @@ def predicted_figures(traffic: Traffic, plan: StoredPlan) -> Figures:
 
 def unmeasured(plan: StoredPlan) -> tuple[str, ...]:
     marks = ("marks: NATS decides itself where interest travels",)
-    return UNMEASURED + (marks if "marking" in plan.record.layers else ())
+    return UNMEASURED + (marks if plan.has(MarkingRecord) else ())
 
 
 def delays_of(copies: Copy) -> dict[str, float]:
