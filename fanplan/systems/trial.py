@@ -47,6 +47,8 @@ class Tried:
     notes: tuple[str, ...] = ()
     excused: bool = False
     """Whether differences are the aim, as after a kill, and only counted."""
+    seal: str = ""
+    """That of the plan."""
 
     @property
     def differences(self) -> tuple[Row, ...]:
@@ -86,7 +88,8 @@ class Tried:
             "ok": self.ok,
             "system": self.system,
             "plan": self.plan,
-            **self.facts,
+            "seal": self.seal,
+            "facts": dict(self.facts),
             "delays_ms": dict(self.delays_ms),
             "totals": self.totals(),
             "differences": [row.json() for row in self.differences],

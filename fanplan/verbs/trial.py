@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fanplan.data.dataset import Dataset, PathLike
@@ -25,4 +26,5 @@ def trial(
     system, params = require_trial(on), TrialParams.given(options)
     stored = checked_plan(plan, dataset, engine)
     assert system.trial is not None
-    return system.trial(stored, dataset.path, params, engine.progress)
+    found = system.trial(stored, dataset.path, params, engine.progress)
+    return replace(found, seal=stored.record.seal)
