@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from delivery_datasets import planned, world_of, write_world
+from delivery_datasets import World, planned, world_of, write_world
 
 import fanplan
 from fanplan.layers.registry import load_plan
@@ -33,6 +33,19 @@ def overlay(folder: Path, seed: int = 0) -> tuple[StoredPlan, Path, Traffic]:
     dataset = fanplan.open_dataset(write_world(folder / "dataset", world_of(seed), **SPACE))
     plan = fanplan.overlay(dataset).save(folder / "plan")
     stored = load_plan(Path(plan))
+    return stored, dataset.path, read_traffic(stored, dataset.path)
+
+
+def crowd(folder: Path, people: int = 40) -> tuple[StoredPlan, Path, Traffic]:
+    """Channels that many join: a few topics that nearly everybody wants."""
+    homes = {f"s{i:02d}": "b0" for i in range(people)}
+    wants = [
+        (who, f"t{t}", 0.0, 100.0) for i, who in enumerate(homes) for t in range(4) if i % 7 != t
+    ]
+    sent = [(float(i), "p0", f"t{i % 4}", 8, 10.0) for i in range(80)]
+    world = World(homes, tuple(wants), tuple(sent), brokers=False)
+    dataset = fanplan.open_dataset(write_world(folder / "dataset", world, **SPACE))
+    stored = load_plan(fanplan.channels(dataset, channels=4).save(folder / "plan"))
     return stored, dataset.path, read_traffic(stored, dataset.path)
 
 

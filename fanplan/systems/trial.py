@@ -107,8 +107,8 @@ class Tried:
 
 
 def kind_of(key: Key) -> Key:
-    """What rows are summed by: links by how, subscribers and brokers by what."""
-    return (key[0],) if key[0] == "channel" else (key[0], key[-1])
+    """What rows are summed by: links by how, subscribers and brokers by what, channels at all."""
+    return (key[0],) if key[0] in ("channel", "member") else (key[0], key[-1])
 
 
 def compared(

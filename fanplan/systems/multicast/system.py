@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fanplan.systems.multicast.export import export, lacks
+from fanplan.systems.multicast.trial import trial
 from fanplan.systems.system import System
 
-SYSTEM = System("multicast", lacks, export)
+SYSTEM = System("multicast", lacks, export, trial)
