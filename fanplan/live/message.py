@@ -18,6 +18,10 @@ sequence, sent."""
 EPOCH_BYTES = 4
 MOST_TOPIC_BYTES = (1 << 16) - 1
 NO_CHANNEL = -1
+REDELIVERED = -2
+"""In place of a channel: sent again after a failure, so that it may come twice."""
+CHANNEL_AT = 12
+"""Where the channel stands in a message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,12 @@ class Traffic:
     parcel: Longs
     wanted: Longs
     unwanted_by_all: int
+    first: int = 0
+
+    def since(self, first: int) -> Traffic:
+        """The same, but nothing is expected of publications before ``first``."""
+        later = self.wanted[self.wanted >= first * len(self.ways.subscribers)]
+        return replace(self, wanted=later, first=first)
 
     @property
     def size(self) -> int:
@@ -41,9 +48,10 @@ class Traffic:
     @property
     def messages(self) -> Longs:
         """How many publications each parcel has."""
-        return np.bincount(self.parcel, minlength=len(self.ways.flow)).astype(np.int64)
+        own = self.parcel[self.first :]
+        return np.bincount(own, minlength=len(self.ways.flow)).astype(np.int64)
 
-    @property
+    @cached_property
     def copies(self) -> Longs:
         """How many copies of each parcel subscribers get."""
         own = self.ways.copies

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Floats, Longs
+from fanplan.core.arrays import Bools, Bytes, Floats, Longs
 from fanplan.core.kernels import compiled
+from fanplan.live.message import CHANNEL_AT, REDELIVERED
 from fanplan.live.nats.plan import DEFAULT, DIRECT, Listening, NatsPlan
 from fanplan.live.nats.wire import END, Connection
 
@@ -22,12 +23,27 @@ ROOM = 1 << 16
 
 
 class Copy(NamedTuple):
-    """Copies in the order of their arrival at a subscriber; ``path`` is a subscription."""
+    """Copies in the order of their arrival at a subscriber; ``path`` is a subscription.
+
+    ``again``: it is marked as sent again.
+    """
 
     who: Longs
     number: Longs
     path: Longs
     delay_ms: Floats
+    again: Bools
+
+    def only(self, own: Bools) -> Copy:
+        """Some of them."""
+        who, number, path, delay_ms, again = self
+        return Copy(who[own], number[own], path[own], delay_ms[own], again[own])
+
+
+def joined(parts: list[Copy]) -> Copy:
+    """Copies one after the other."""
+    who, number, path, delay_ms, again = map(np.concatenate, zip(*parts, strict=True))
+    return Copy(who, number, path, delay_ms, again)
 
 
 @dataclass
@@ -35,19 +51,20 @@ class Tally:
     """What all subscribers of a trial got; ``count`` of it so far."""
 
     count: int = 0
-    parts: list[tuple[int, int, Longs, Longs, Floats]] = field(default_factory=list)
+    parts: list[tuple[int, int, Longs, Longs, Floats, Bools]] = field(default_factory=list)
 
     def taken(self) -> Copy:
         """All copies so far, which are forgotten here."""
         parts, self.parts, self.count = self.parts, [], 0
         empty = np.empty(0, np.int64)
-        who = [np.full(len(number), who) for who, _, number, _, _ in parts]
-        path = [first + sid for _, first, _, sid, _ in parts]
+        who = [np.full(len(number), who) for who, _, number, *_ in parts]
+        path = [first + sid for _, first, _, sid, *_ in parts]
         return Copy(
             np.concatenate([empty, *who]),
             np.concatenate([empty, *(part[2] for part in parts)]),
             np.concatenate([empty, *path]),
             np.concatenate([np.empty(0), *(part[4] for part in parts)]),
+            np.concatenate([np.empty(0, bool), *(part[5] for part in parts)]),
         )
 
 
@@ -67,11 +84,12 @@ class Receiver(Connection):
             data = self._rest + data
         content, at = np.frombuffer(data, np.uint8), 0
         while True:
-            sid, number, sent = np.empty((3, ROOM), np.int64)
-            count, at = scan(content, at, sid, number, sent)
+            sid, number, sent, channel = np.empty((4, ROOM), np.int64)
+            count, at = scan(content, at, sid, number, sent, channel)
             if count:
                 late: Floats = (time.time_ns() - sent[:count]).astype(np.float64) * 1e-6
-                own = (number[:count].copy(), sid[:count].copy(), late)
+                again = channel[:count] == REDELIVERED
+                own = (number[:count].copy(), sid[:count].copy(), late, again)
                 self.tally.parts.append((self.who, self.first, *own))
                 self.tally.count += int(count)
             if count == ROOM:
@@ -84,7 +102,9 @@ class Receiver(Connection):
 
 
 @compiled
-def scan(data: Bytes, at: int, sid: Longs, number: Longs, sent: Longs) -> tuple[int, int]:
+def scan(
+    data: Bytes, at: int, sid: Longs, number: Longs, sent: Longs, channel: Longs
+) -> tuple[int, int]:
     """Read messages from ``at`` on until one is not whole, or a line is no message: how many, and
     where it stopped."""
     count, size = 0, len(data)
@@ -110,6 +130,7 @@ def scan(data: Bytes, at: int, sid: Longs, number: Longs, sent: Longs) -> tuple[
             break
         sid[count] = own
         number[count], sent[count] = word(data, here + NUMBER_AT), word(data, here + SENT_AT)
+        channel[count] = np.int32(word(data, here + CHANNEL_AT) & 0xFFFFFFFF)
         count += 1
         at = here + long + 2
     return count, at

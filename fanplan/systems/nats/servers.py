@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -166,9 +167,11 @@ class Servers:
                 time.sleep(0.01)
 
     def failed(self, server: Server) -> Problem:
-        lines = (self.folder / f"{file_of(server)}.log").read_text(errors="replace").splitlines()
+        text = (self.folder / f"{file_of(server)}.log").read_text(errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()]
         bad = [line for line in lines if "[FTL]" in line or "[ERR]" in line] or lines
-        said = bad[-1].partition("] ")[2] if bad else "it said nothing"
+        # Lines of a log begin with the process and the time.
+        said = re.sub(r"^\[\d+\] \S+ \S+ ", "", bad[-1]) if bad else "it said nothing"
         what = f"its server did not start: {said}"
         return Problem(f"broker {server.broker!r}", what, "See to that, and try again")
 
