@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import delivery_datasets
 import pytest
-from delivery_datasets import world_of
+from delivery_datasets import World, world_of
 from nats_worlds import dataset_of, designed, needs_nats, total, tried
 from ready import stages_are_there
 
@@ -70,6 +72,29 @@ def test_random_designs_do_what_they_say(seed: int, tmp_path: Path) -> None:
     result = tried(*designed(tmp_path, replace(world_of(seed), brokers=seed % 5 != 4)))
     assert total(result, "subscriber missed") == 0
     assert total(result, "channel") > 0
+
+
+def test_names_that_no_subject_can_hold_are_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(name: str) -> str:
+        return f'{name} ü.>*"{{#'
+
+    def renamed(names: dict[str, Any]) -> dict[str, Any]:
+        return {odd(name): of for name, of in names.items()}
+
+    world = world_of(1)
+    monkeypatch.setattr(delivery_datasets, "SITES", renamed(delivery_datasets.SITES))
+    entries = {odd(who): odd(broker) for who, broker in delivery_datasets.PUBLISHERS.items()}
+    monkeypatch.setattr(delivery_datasets, "PUBLISHERS", entries)
+    world = World(
+        {odd(who): odd(broker) for who, broker in world.homes.items()},
+        tuple((odd(who), odd(topic), lo, hi) for who, topic, lo, hi in world.wants),
+        tuple((time, odd(who), odd(t), size, x) for time, who, t, size, x in world.sent),
+    )
+    result = tried(*designed(tmp_path, world))
+    assert total(result, "link leafnode") > 0
+    assert total(result, "link agent") > 0
 
 
 # ---- what goes wrong
