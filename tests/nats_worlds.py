@@ -11,7 +11,7 @@ from delivery_datasets import World, planned, write_world
 import fanplan
 from fanplan.core.progress import quiet
 from fanplan.layers.registry import load_plan
-from fanplan.systems.nats.servers import server_program
+from fanplan.systems.nats.servers import find_server
 from fanplan.systems.nats.trial import trial
 from fanplan.systems.params import TrialParams
 from fanplan.systems.trial import Tried
@@ -23,15 +23,7 @@ SPACES: dict[str, Any] = {
 }
 
 
-def has_server() -> bool:
-    try:
-        server_program()
-    except fanplan.FanplanError:
-        return False
-    return True
-
-
-needs_nats = pytest.mark.skipif(not has_server(), reason="there is no nats-server here")
+needs_nats = pytest.mark.skipif(find_server() is None, reason="there is no nats-server here")
 
 
 def designed(folder: Path, world: World) -> tuple[Path, fanplan.Dataset]:

@@ -33,10 +33,15 @@ PREFIX = "fanplan-trial-"
 OWNER = "owner.json"
 
 
-def server_program() -> str:
+def find_server() -> str | None:
     """The server that the extra brings, or that is on the path."""
     own = Path(sys.executable).with_name("nats-server")
-    found = str(own) if own.is_file() else shutil.which("nats-server")
+    return str(own) if own.is_file() else shutil.which("nats-server")
+
+
+def server_program() -> str:
+    """The server; an error if there is none."""
+    found = find_server()
     if found is None:
         what = "no nats-server is here"
         raise InputError(Problem("nats", what, 'Install it: pip install "fanplan[trial]"'))
