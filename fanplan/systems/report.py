@@ -54,8 +54,8 @@ def trial_section(told: dict[str, Any], number: int) -> Section:
                 ("of", "what", "predicted", "measured", "agrees"),
                 [
                     (row["of"], " ".join(row["names"]), row["predicted"], row["measured"],
-                     {True: "yes", False: "no", None: "not measurable"}[row["agrees"]])
-                    for row in sorted(told["rows"], key=lambda row: row["agrees"] is not False)
+                     "yes" if row["agrees"] else "no")
+                    for row in sorted(told["rows"], key=lambda row: row["agrees"])
                 ],
                 "Differences come first.",
             ),

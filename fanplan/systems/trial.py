@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,15 +13,15 @@ from fanplan.systems.ways import Figures, Key
 
 
 class Row(NamedTuple):
-    """One figure; ``measured`` is None if the system has no counter for it."""
+    """One figure: what it is of, as predicted and as measured."""
 
     key: Key
     predicted: int
-    measured: int | None
+    measured: int
 
     @property
-    def agrees(self) -> bool | None:
-        return None if self.measured is None else self.predicted == self.measured
+    def agrees(self) -> bool:
+        return self.predicted == self.measured
 
     def json(self) -> dict[str, Any]:
         of, *names = self.key
@@ -45,26 +45,22 @@ class Tried:
     delays_ms: Mapping[str, float] = field(default_factory=dict)
     unmeasured: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    excused: bool = False
-    """Whether differences are the aim, as after a kill, and only counted."""
     seal: str = ""
     """That of the plan."""
 
     @property
     def differences(self) -> tuple[Row, ...]:
-        return tuple(row for row in self.rows if row.agrees is False)
+        return tuple(row for row in self.rows if not row.agrees)
 
     @property
     def ok(self) -> bool:
         """All that was measured is as predicted."""
-        return self.excused or not self.differences
+        return not self.differences
 
     def verdict(self) -> str:
         """The result in a sentence."""
         if not self.differences:
             return f"All {len(self.rows):,} figures are as predicted."
-        if self.excused:
-            return "What was lost is counted above; all that was sent afterwards arrived."
         return f"{len(self.differences):,} of {len(self.rows):,} figures differ."
 
     def totals(self) -> list[dict[str, Any]]:
@@ -76,8 +72,8 @@ class Tried:
             {
                 "of": " ".join(kind),
                 "predicted": sum(row.predicted for row in rows),
-                "measured": sum(row.measured or 0 for row in rows),
-                "agree": sum(row.agrees is True for row in rows),
+                "measured": sum(row.measured for row in rows),
+                "agree": sum(row.agrees for row in rows),
                 "rows": len(rows),
             }
             for kind, rows in sorted(found.items())
@@ -111,12 +107,9 @@ def kind_of(key: Key) -> Key:
     return (key[0],) if key[0] in ("channel", "member") else (key[0], key[-1])
 
 
-def compared(
-    predicted: Figures, measured: Figures, unmeasured: Iterable[Key] = ()
-) -> tuple[Row, ...]:
+def compared(predicted: Figures, measured: Figures) -> tuple[Row, ...]:
     """A row for all that was predicted or measured; what nobody predicted must not be."""
-    hidden = set(unmeasured)
     return tuple(
-        Row(key, predicted.get(key, 0), None if key in hidden else measured.get(key, 0))
+        Row(key, predicted.get(key, 0), measured.get(key, 0))
         for key in sorted({*predicted, *measured})
     )

@@ -59,7 +59,11 @@ class Connection(asyncio.Protocol):
 
     async def open(self, seconds: float = 10.0) -> Connection:
         """Connect; an error with the server's words if it refuses or does not answer."""
-        await asyncio.wait_for(self._connect(), seconds)
+        try:
+            await asyncio.wait_for(self._connect(), seconds)
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def _connect(self) -> None:

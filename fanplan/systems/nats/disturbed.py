@@ -74,7 +74,13 @@ def told(run: Run, result: Tried, copies: Copy, first: int, facts: dict[str, flo
     facts = {"sent_while_away": first, "lost_while_away": lost, **facts}
     facts["out_of_order_while_away"] = late
     shown = rows if run.params.durable else ()
-    return replace(result, rows=shown + result.rows, facts={**result.facts, **facts})
+    note = f"the other figures are of the {run.traffic.size - first:,} sent after recovery"
+    return replace(
+        result,
+        rows=shown + result.rows,
+        facts={**result.facts, **facts},
+        notes=(*result.notes, note),
+    )
 
 
 def too_many(traffic: Traffic, copies: Copy) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fanplan.core.arrays import Longs
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.progress import Progress
 from fanplan.layers.marking.record import MarkingRecord
@@ -20,7 +20,7 @@ from fanplan.live.message import Header, Message, encode
 from fanplan.live.names import subject
 from fanplan.live.nats.agent import Agent
 from fanplan.live.nats.plan import LOCAL, Listening, NatsPlan
-from fanplan.live.nats.wire import Connection, Refused
+from fanplan.live.nats.wire import Connection
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.nats.counters import CLIENT, at_rest, since
 from fanplan.systems.nats.enact import Enacting
@@ -89,8 +89,9 @@ class Run:
                 await asyncio.gather(*(one.open() for one in some))
             await asyncio.gather(*(agent.open() for agent in agents))
             yield
-        except Refused as error:
-            raise InputError(Problem("nats", str(error), "See to that, and try again")) from error
+        except (OSError, TimeoutError) as error:
+            what = f"a server does not answer any more ({error or 'no answer'})"
+            raise InputError(Problem("nats", what, "See to that, and try again")) from error
         finally:
             for agent in agents:
                 await agent.close()
@@ -258,24 +259,32 @@ class Run:
 
     async def measured(self, first: int = 0) -> Tried:
         """All publications from ``first`` on, all counters."""
-        before, cpu, began = await self.counters(), used_cpu(), time.monotonic()
+        before, cpu, began = await self.counters(), self.used_cpu(), time.monotonic()
         with self.progress.stage("send publications") as stage:
             await self.send(range(first, self.traffic.size))
             await self.settled()
             stage.rows(self.traffic.size - first)
-        seconds, spent = time.monotonic() - began, used_cpu() - cpu
+        seconds, spent = time.monotonic() - began, self.used_cpu() - cpu
         counted = since(await self.counters(), before)
-        copies, traffic = self.tally.taken(), self.traffic.since(first)
+        copies, traffic = self.taken_since(first), self.traffic.since(first)
         measured = self.received(traffic, copies) | counted | self.channel_sends()
         return Tried(
             system="nats",
             plan=str(self.plan.folder),
             rows=compared(predicted_figures(traffic, self.plan), measured),
-            facts=self.facts(copies, seconds, spent),
+            facts=self.facts(copies, seconds, spent.tolist()),
             delays_ms=delays_of(copies),
             unmeasured=unmeasured(self.plan),
             notes=tuple(self.notes),
         )
+
+    def taken_since(self, first: int) -> Copy:
+        """Copies of publications from ``first`` on; earlier ones come late, and probes do not
+        count."""
+        copies = self.tally.taken()
+        copies = copies.only(copies.number < PROBE)
+        self.late.append(copies.only(copies.number < first))
+        return copies.only(copies.number >= first)
 
     def received(self, traffic: Traffic, copies: Copy) -> Figures:
         """What came to subscribers, and from which brokers."""
@@ -293,8 +302,13 @@ class Run:
         pairs = zip(self.channels, counts, strict=True)
         return {("channel", *names): count for names, count in pairs if count}
 
-    def facts(self, copies: Copy, seconds: float, spent: float) -> dict[str, float]:
-        total = max(len(copies.number), 1)
+    def used_cpu(self) -> Floats:
+        """Seconds of this process, which has all clients and agents, and of all servers."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return np.array([used.ru_utime + used.ru_stime, self.servers.used_cpu()])
+
+    def facts(self, copies: Copy, seconds: float, spent: list[float]) -> dict[str, float]:
+        each = 1e6 / max(len(copies.number), 1)
         return {
             "publications": self.traffic.size,
             "wanted_by_nobody": self.traffic.unwanted_by_all,
@@ -303,7 +317,8 @@ class Run:
             "agents": len(self.made.agents),
             "seconds": seconds,
             "deliveries_per_second": len(copies.number) / seconds,
-            "cpu_microseconds_per_delivery": 1e6 * spent / total,
+            "client_cpu_microseconds_per_delivery": each * spent[0],
+            "server_cpu_microseconds_per_delivery": each * spent[1],
         }
 
 
@@ -331,12 +346,6 @@ def delays_of(copies: Copy) -> dict[str, float]:
         return {}
     values = np.percentile(copies.delay_ms, PERCENTILES)
     return {f"p{p}": float(value) for p, value in zip(PERCENTILES, values, strict=True)}
-
-
-def used_cpu() -> float:
-    """Seconds of this process."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def batches(items: list[Connection], size: int) -> Iterable[list[Connection]]:

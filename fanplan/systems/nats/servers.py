@@ -89,14 +89,19 @@ def require_room(servers: int, connections: int) -> None:
 # ---- a folder of a trial
 
 
-def started_at(pid: int) -> str:
-    """When a process started, in the kernel's ticks; nothing if there is none."""
+def process_state(pid: int) -> list[str]:
+    """What the kernel says of a process, from its state on; nothing if there is none."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
-        return ""
-    state, *rest = text.rpartition(")")[2].split()
-    return "" if state == "Z" else rest[18]
+        return []
+    found = text.rpartition(")")[2].split()
+    return [] if found[0] == "Z" else found
+
+
+def started_at(pid: int) -> str:
+    """When a process started, in the kernel's ticks; nothing if there is none."""
+    return "".join(process_state(pid)[19:20])
 
 
 @contextmanager
@@ -184,6 +189,11 @@ class Servers:
         """End a server as a power cut would."""
         self.running[broker].kill()
         self.running[broker].wait()
+
+    def used_cpu(self) -> float:
+        """Seconds of all servers together."""
+        ticks = sum(int(t) for p in self.running.values() for t in process_state(p.pid)[11:13])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         for process in self.running.values():
