@@ -20,9 +20,11 @@ SPACE: dict[str, Any] = {
 }
 
 
-def design(folder: Path, seed: int = 0, brokers: bool = True) -> tuple[StoredPlan, Path, Traffic]:
+def design(
+    folder: Path, seed: int = 0, brokers: bool = True, sent: int = 300
+) -> tuple[StoredPlan, Path, Traffic]:
     """A design for a drawn world of fourteen subscribers, with the traffic of its publications."""
-    world = replace(world_of(seed), brokers=brokers)
+    world = replace(world_of(seed, sent=sent), brokers=brokers)
     plan, dataset = planned(folder, world, **SPACE)
     stored = load_plan(plan)
     return stored, dataset.path, read_traffic(stored, dataset.path)

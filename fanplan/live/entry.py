@@ -32,6 +32,10 @@ DEFAULT = -1
 """No flow of the plan has this audience: the publication takes the default way."""
 NOBODY = -2
 """Nobody wants the publication: it is not sent."""
+UNKNOWN = -3
+"""Not found yet."""
+MOST_REMEMBERED = 1 << 21
+"""Cells whose flow is remembered."""
 
 EXPORT_AGAIN = "Write the export again with `fanplan export`"
 
@@ -183,7 +187,11 @@ def load_entry(folder: Path) -> EntryTables:
 
 
 class Entry:
-    """Finds the flows of publications, in batches or one at a time."""
+    """Finds the flows of publications, in batches or one at a time.
+
+    The ends of a topic's regions cut its space into cells that no region cuts: points of one cell
+    are in one flow. So the flow of a cell is found once and remembered.
+    """
 
     def __init__(self, tables: EntryTables) -> None:
         self.tables = tables
@@ -192,6 +200,8 @@ class Entry:
         self._index = _index(tables)
         self._slots = hashed(tables.places)
         self._grid = _grid(tables)
+        self._cuts = _cuts(tables)
+        self._known = Remembered(tables.lo.shape[1] + 1)
 
     def audiences(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
         """The subscribers that want each publication: (offsets, subscribers)."""
@@ -203,6 +213,18 @@ class Entry:
 
         ``topic`` has numbers of topics, ``x`` a row of coordinates each, NaN beyond its own.
         """
+        uncut = np.zeros((len(topic), x.shape[1] + 1), np.int64)
+        uncut[:, 0] = topic
+        cells_of(*self._cuts, topic, x, uncut[:, 1:])
+        found = self._known.find(uncut)
+        new = np.flatnonzero(found == UNKNOWN)
+        if len(new):
+            found[new] = self.matched_flows(topic[new], x[new])
+            self._known.add(uncut[new], found[new])
+        return found
+
+    def matched_flows(self, topic: Longs, x: Floats) -> Longs:
+        """The same, by matching each with all regions."""
         places = self._matched(topic, x) if self.tables.matched else self._cells(topic, x)
         keys, empty = places
         found = lookup(self.tables.places, self._slots, keys)
@@ -225,9 +247,9 @@ class Entry:
         """Coordinates as rows, NaN beyond the attributes that a topic has."""
         return rows_of(points, self.tables.lo.shape[1])
 
-    def audience(self, topic: int, point: tuple[float, ...]) -> tuple[int, ...]:
+    def audience(self, topic: int, x: Floats) -> tuple[int, ...]:
         """The subscribers that want one publication."""
-        _, people = self.audiences(np.array([topic]), self.rows([point]))
+        _, people = self.audiences(np.array([topic]), x[None, :])
         return tuple(people.tolist())
 
     def _matched(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
@@ -240,7 +262,7 @@ class Entry:
 
     def _cells(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
         """The same with cells; who wants what of an unknown cell is asked of the regions."""
-        cells = np.zeros(x.shape, np.int32)
+        cells = np.zeros(x.shape, np.int64)
         cells_of(*self._grid, topic, x, cells)
         keys = keys_of(topic, self.tables.dimensions[topic], cells, self.tables.places.shape[1])
         return keys, (np.diff(self.audiences(topic, x)[0]) == 0).astype(np.int32)
@@ -271,9 +293,31 @@ def _grid(tables: EntryTables) -> tuple[Longs, Longs, Floats]:
     return start, count, tables.edges
 
 
+def _cuts(tables: EntryTables) -> tuple[Longs, Longs, Floats]:
+    """The ends of all regions of each topic on each axis, with the edges of a grid."""
+    shape = (len(tables.topics.names), max(tables.lo.shape[1], 1))
+    start, count = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    parts, size = [np.empty(0)], 0
+    for axis in range(tables.lo.shape[1]):
+        on = tables.edge_axis == axis
+        own = np.repeat(on, tables.edge_count)
+        topic = np.concatenate(
+            (np.tile(tables.box_topic, 2), np.repeat(tables.edge_topic, tables.edge_count)[own])
+        )
+        ends = np.concatenate((tables.lo[:, axis], tables.hi[:, axis], tables.edges[own]))
+        has = tables.dimensions[topic] > axis
+        rows = np.unique(np.column_stack([topic[has], ends[has]]), axis=0)
+        number = rows[:, 0].astype(np.int64)
+        count[:, axis] = np.bincount(number, minlength=shape[0])
+        start[:, axis] = size + np.cumsum(count[:, axis]) - count[:, axis]
+        size += len(rows)
+        parts.append(rows[:, 1])
+    return start, count, np.concatenate(parts)
+
+
 @compiled
 def cells_of(
-    start: Longs, count: Longs, edges: Floats, topic: Longs, x: Floats, cells: Ints
+    start: Longs, count: Longs, edges: Floats, topic: Longs, x: Floats, cells: Longs
 ) -> None:
     """The cell of each point on each axis of its topic: the last edge that is at or below it."""
     for i in range(len(topic)):
@@ -301,7 +345,7 @@ def in_order(order: Longs, offsets: Longs, values: Ints) -> tuple[Longs, Ints]:
 
 
 @compiled
-def keys_of(topic: Longs, sizes: Longs, numbers: Ints, width: int) -> Longs:
+def keys_of(topic: Longs, sizes: Longs, numbers: Ints | Longs, width: int) -> Longs:
     """Rows as ``EntryTables.places`` has them."""
     keys = np.full((len(topic), width), -1, np.int64)
     for i in range(len(topic)):
@@ -340,24 +384,80 @@ def hashed(rows: Longs) -> Longs:
         size *= 2
     slots = np.full(size, -1, np.int64)
     for i in range(len(rows)):
-        at = row_hash(rows, i) & (size - 1)
-        while slots[at] >= 0:
-            at = (at + 1) & (size - 1)
-        slots[at] = i
+        slots[slot_of(rows, slots, rows, i)] = i
     return slots
+
+
+@compiled
+def slot_of(rows: Longs, slots: Longs, keys: Longs, i: int) -> int:
+    """The slot of the row that is equal to a key, or the free one where it would be."""
+    at = row_hash(keys, i) & (len(slots) - 1)
+    while slots[at] >= 0 and not same_row(rows, slots[at], keys, i):
+        at = (at + 1) & (len(slots) - 1)
+    return at
 
 
 @compiled
 def lookup(rows: Longs, slots: Longs, keys: Longs) -> Longs:
     """The row that is equal to each key, −1 where none is."""
-    result = np.full(len(keys), -1, np.int64)
-    last = len(slots) - 1
+    result = np.empty(len(keys), np.int64)
     for i in range(len(keys)):
-        at = row_hash(keys, i) & last
-        while slots[at] >= 0 and not same_row(rows, slots[at], keys, i):
-            at = (at + 1) & last
-        result[i] = slots[at]
+        result[i] = slots[slot_of(rows, slots, keys, i)]
     return result
+
+
+class Remembered:
+    """Rows with a number each; a table that grows up to a limit, after which it learns no more."""
+
+    def __init__(self, width: int) -> None:
+        self._rows = np.zeros((1 << 10, width), np.int64)
+        self._values = np.full(1 << 10, UNKNOWN, np.int64)
+        self._slots = np.full(1 << 11, -1, np.int64)
+        self._size = 0
+
+    def find(self, keys: Longs) -> Longs:
+        """What was remembered for each, or ``UNKNOWN``."""
+        return remembered(self._rows, self._slots, self._values, keys)
+
+    def add(self, keys: Longs, values: Longs) -> None:
+        need = self._size + len(keys)
+        if need > MOST_REMEMBERED:
+            return
+        while need > len(self._rows):
+            self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)))
+            self._values = np.concatenate((self._values, np.full_like(self._values, UNKNOWN)))
+            self._slots = np.full(2 * len(self._rows), -1, np.int64)
+            rehash(self._rows[: self._size], self._slots)
+        self._size = remember(self._rows, self._slots, self._values, self._size, keys, values)
+
+
+@compiled
+def remembered(rows: Longs, slots: Longs, values: Longs, keys: Longs) -> Longs:
+    result = np.full(len(keys), UNKNOWN, np.int64)
+    for i in range(len(keys)):
+        at = slot_of(rows, slots, keys, i)
+        if slots[at] >= 0:
+            result[i] = values[slots[at]]
+    return result
+
+
+@compiled
+def remember(
+    rows: Longs, slots: Longs, values: Longs, size: int, keys: Longs, numbers: Longs
+) -> int:
+    """Add keys that are not there yet; how many there are then."""
+    for i in range(len(keys)):
+        at = slot_of(rows, slots, keys, i)
+        if slots[at] < 0:
+            rows[size], values[size], slots[at] = keys[i], numbers[i], size
+            size += 1
+    return size
+
+
+@compiled
+def rehash(rows: Longs, slots: Longs) -> None:
+    for i in range(len(rows)):
+        slots[slot_of(rows, slots, rows, i)] = i
 
 
 # ---- what one subscriber asked for

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import NoReturn
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fanplan.core.arrays import Floats, Longs
 from fanplan.core.errors import InputError, Problem, readable, similar
 from fanplan.workload.space import Attribute, CategoryAttribute, Space
 
@@ -47,6 +52,29 @@ class Topics:
         except KeyError:
             self._refuse(number, given)
 
+    def columns(
+        self, topics: Sequence[str], given: Mapping[str, ArrayLike], width: int
+    ) -> tuple[Longs, Floats]:
+        """Numbers of topics and rows of coordinates, NaN beyond their attributes.
+
+        Topics must have the same attributes, of which there is a column each.
+        """
+        numbers = np.fromiter(map(self.number.get, topics, repeat(-1)), np.int64, len(topics))
+        for wrong in np.flatnonzero(numbers < 0)[:1]:
+            self.find(topics[int(wrong)])
+        used = {self.space_of[number] for number in np.unique(numbers).tolist()}
+        if len(used) > 1:
+            what = "are topics with different attributes"
+            raise InputError(Problem("topics", what, "Send each kind by itself"))
+        x = np.full((len(topics), width), np.nan)
+        for space in used:
+            attributes = self.spaces[space].attributes
+            if {a.name for a in attributes} != given.keys():
+                self._refuse(int(numbers[0]), dict.fromkeys(given, 0.0))
+            for axis, attribute in enumerate(attributes):
+                x[:, axis] = coordinates(attribute, given[attribute.name], len(topics))
+        return numbers, x
+
     def _refuse(self, number: int, given: Attributes) -> NoReturn:
         known = [attribute.name for attribute in self.space(number).attributes]
         where = f"a publication on {readable(self.names[number])}"
@@ -79,6 +107,29 @@ def coordinate(attribute: Attribute, value: Value) -> float:
         domain = f"a number from {attribute.min!r} to {attribute.max!r}"
         raise _wrong(attribute, value, f"is not {domain}", f"Give {domain}")
     return value + 0.0
+
+
+def coordinates(attribute: Attribute, values: ArrayLike, count: int) -> Floats:
+    """The same for a column of values."""
+    column = np.asarray(values)
+    if column.shape != (count,):
+        what = f"has {column.size:,} values for {count:,} topics"
+        raise InputError(Problem(attribute.name, what, "Give one for each"))
+    if isinstance(attribute, CategoryAttribute):
+        places = attribute.positions
+        return np.array([_place(attribute, places, value) for value in column.tolist()], np.float64)
+    if column.dtype.kind not in "fiu":
+        raise _wrong(attribute, str(column[:1]), "is no column of numbers", "Give numbers")
+    found: Floats = column.astype(np.float64) + 0.0
+    # A NaN is in no domain.
+    for wrong in found[~((attribute.min <= found) & (found <= attribute.max))][:1]:
+        coordinate(attribute, float(wrong))
+    return found
+
+
+def _place(attribute: CategoryAttribute, places: Mapping[str, int], value: str) -> float:
+    place = places.get(value)
+    return coordinate(attribute, value) if place is None else float(place)
 
 
 def _wrong(attribute: Attribute, value: Value, what: str, remedy: str) -> InputError:

@@ -8,30 +8,36 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fanplan.core.arrays import Bools, Floats, Longs, starts_of
 from fanplan.live.entry import DEFAULT, NOBODY, Entry
 from fanplan.live.points import Attributes
-from fanplan.live.transport import Outgoing, Publication
+from fanplan.live.transport import Batch, Outgoing
 
 BATCH = 512
 """Publications that are matched together at most."""
+COLUMN_BATCH = 1 << 14
+"""The same of columns, which need no work in Python."""
 
-Given = tuple[str, int, tuple[float, ...], bytes]
-"""Topic, its number, coordinates, payload."""
+Given = tuple[int, tuple[float, ...], bytes]
+"""The number of a topic, coordinates, payload."""
 
 
 class Publishing:
     """Sends publications of one source. ``sent`` counts those that somebody wants.
 
-    ``unknown`` counts what took the default way, ``unwanted`` what nobody asked for.
+    ``unknown`` of these took the default way; ``unwanted`` are what nobody asked for.
     """
 
     def __init__(self, entry: Entry, outgoing: Outgoing) -> None:
         self._entry, self._outgoing = entry, outgoing
+        self._known = known_flows(outgoing, entry.tables.flows)
         self._pending: list[Given] = []
         self._scheduled = False
         self._number = 0
@@ -51,20 +57,29 @@ class Publishing:
         """Publish on a topic; wrong topics and attributes are refused at once."""
         topics = self._entry.topics
         number = topics.find(topic)
-        self._pending.append((topic, number, topics.point(number, attributes), payload))
+        self._pending.append((number, topics.point(number, attributes), payload))
         if len(self._pending) >= BATCH:
             await self.flush()
         elif not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._send_pending)
 
-    async def send_many(self, publications: Sequence[tuple[str, Attributes, bytes]]) -> None:
-        """Publish several at once."""
-        topics = self._entry.topics
-        for topic, attributes, payload in publications:
-            number = topics.find(topic)
-            self._pending.append((topic, number, topics.point(number, attributes), payload))
+    async def send_columns(
+        self,
+        topics: Sequence[str],
+        attributes: Mapping[str, ArrayLike],
+        payloads: Sequence[bytes],
+    ) -> None:
+        """Publish many at once: a topic, a value of each attribute and a payload for each.
+
+        The topics must have the same attributes.
+        """
         await self.flush()
+        numbers, x = self._entry.topics.columns(topics, attributes, self._entry.tables.lo.shape[1])
+        for at in range(0, len(numbers), COLUMN_BATCH):
+            own = slice(at, at + COLUMN_BATCH)
+            self._send(numbers[own], x[own], payloads[own])
+            await self._outgoing.drained()
 
     async def flush(self) -> None:
         """Wait until all that was published is handed to the system."""
@@ -75,26 +90,36 @@ class Publishing:
         self._scheduled = False
         given, self._pending = self._pending, []
         if given:
-            self._outgoing.send(self._routed(given))
+            numbers, points, payloads = zip(*given, strict=True)
+            x = self._entry.rows(list(points))
+            self._send(np.array(numbers, np.int64), x, payloads)
 
-    def _routed(self, given: list[Given]) -> list[Publication]:
-        """Publications with their flows; those that nobody wants are counted and left out."""
-        numbers = np.fromiter((number for _, number, _, _ in given), np.int64, len(given))
-        x = self._entry.rows([point for _, _, point, _ in given])
-        now, first = time.time_ns(), self._number
-        self._number += len(given)
-        flows = self._entry.flows(numbers, x).tolist()
-        found = []
-        for at, (flow, (topic, number, point, payload)) in enumerate(
-            zip(flows, given, strict=True)
-        ):
-            if flow == NOBODY:
-                self.unwanted += 1
-                continue
-            audience: tuple[int, ...] = ()
-            if flow == DEFAULT or not self._outgoing.knows(flow):
-                self.unknown += 1
-                flow, audience = DEFAULT, self._entry.audience(number, point)
-            found.append(Publication(flow, first + at, now, topic, point, payload, audience))
-        self.sent += len(found)
-        return found
+    def _send(self, topic: Longs, x: Floats, payloads: Sequence[bytes]) -> None:
+        """Find the flows, leave out what nobody wants, and hand over the rest."""
+        flow = self._entry.flows(topic, x)
+        number = np.arange(self._number, self._number + len(flow))
+        self._number += len(flow)
+        wanted = flow != NOBODY
+        if not wanted.all():
+            flow, number, topic, x = flow[wanted], number[wanted], topic[wanted], x[wanted]
+            payloads = list(compress(payloads, wanted.tolist()))
+            self.unwanted += len(wanted) - len(flow)
+        default = np.flatnonzero(~self._known[flow])
+        flow[default] = DEFAULT
+        audiences = {int(at): self._entry.audience(int(topic[at]), x[at]) for at in default}
+        self.sent += len(flow)
+        self.unknown += len(default)
+        sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
+        self._outgoing.send(
+            Batch(
+                self._entry.topics, flow, number, topic, x, b"".join(payloads), starts_of(sizes),
+                time.time_ns(), audiences,
+            )
+        )  # fmt: skip
+
+
+def known_flows(outgoing: Outgoing, flows: int) -> Bools:
+    """By flow, whether the plan has a way for it; the last, for ``DEFAULT``, is not."""
+    known = np.zeros(flows + 1, np.bool_)
+    known[list(outgoing.known())] = True
+    return known

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from fanplan.core.errors import InputError, Problem
@@ -101,7 +101,6 @@ class Sender:
         self.sent: Counter[tuple[int, int]] = Counter()
         self.unicast: Counter[int] = Counter()
         self._targets = plan.ways.targets
-        self._planned = plan.ways.planned
         self._sequence: Counter[tuple[int, int]] = Counter()
         self._sockets: dict[int, socket.socket] = {}
 
@@ -116,10 +115,10 @@ class Sender:
         for own in self._sockets.values():
             own.close()
 
-    def knows(self, flow: int) -> bool:
-        return (flow, self.entry) in self._planned
+    def known(self) -> set[int]:
+        return {flow for flow, entry in self.plan.ways.planned if entry == self.entry}
 
-    def send(self, publications: Sequence[Publication]) -> None:
+    def send(self, publications: Iterable[Publication]) -> None:
         for each in publications:
             if each.flow == DEFAULT:
                 self._to_people(each, self.entry, each.audience)

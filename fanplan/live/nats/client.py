@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from fanplan.core.errors import InputError, Problem
 from fanplan.live.entry import DEFAULT as NO_FLOW_KNOWN
-from fanplan.live.entry import load_entry
-from fanplan.live.message import Header, Message, encode
+from fanplan.live.entry import EntryTables, load_entry
 from fanplan.live.names import subject
-from fanplan.live.nats.plan import DEFAULT, NO_FLOW, NatsPlan, Target, load_plan
+from fanplan.live.nats.frames import fixed_part, framed, heads_of, texts
+from fanplan.live.nats.plan import DEFAULT, NO_FLOW, NatsPlan, load_plan
 from fanplan.live.nats.wire import Connection, Refused
-from fanplan.live.transport import Publication, Take
-from fanplan.workload.topics import TopicSyntax
+from fanplan.live.transport import Batch, Take
 
 
 def outgoing(folder: Path, name: str) -> NatsOutgoing:
-    return NatsOutgoing(load_plan(folder), name, load_entry(folder).syntax)
+    return NatsOutgoing(load_plan(folder), name, load_entry(folder))
 
 
 def incoming(folder: Path, name: str) -> tuple[bytes, NatsIncoming]:
@@ -41,69 +41,71 @@ async def opened(connections: Sequence[Connection]) -> None:
 class NatsOutgoing:
     """A publisher at its broker: it sends each flow on the subjects that the plan names."""
 
-    def __init__(self, plan: NatsPlan, name: str, syntax: TopicSyntax) -> None:
+    def __init__(self, plan: NatsPlan, name: str, tables: EntryTables) -> None:
         if name not in plan.entries:
             remedy = "Name one of the plan's publishers"
             raise InputError(Problem(f"publisher {name!r}", "is not in the plan", remedy))
-        self.plan, self.entry, self._syntax = plan, plan.entries[name], syntax
+        self.plan, self.entry = plan, plan.entries[name]
         self._source = sorted(plan.entries).index(name)
         self._epoch = bytes.fromhex(plan.epoch)
         self._targets = plan.publish.get(self.entry, {})
+        self._flows, self._axes = tables.flows, tables.dimensions
+        self._topics = texts([topic.encode() for topic in tables.topics.names])
         accounts = {account for targets in self._targets.values() for account, _ in targets}
         accounts.add(self._default_account)
-        self._to = {
-            account: Connection(plan.address(self.entry, account), f"publisher {name}")
+        self._to = [
+            (
+                Connection(plan.address(self.entry, account), f"publisher {name}"),
+                heads_of(self._heads(account, tables)),
+            )
             for account in sorted(accounts)
-        }
-        self._topics: dict[str, str] = {}
-        self._heads: dict[tuple[int, str], list[tuple[Connection, bytes]]] = {}
+        ]
 
     @property
     def _default_account(self) -> str:
         return self.plan.default.get(self.entry, self.plan.accounts[0])
 
-    async def open(self) -> None:
-        await opened([*self._to.values()])
-
-    def knows(self, flow: int) -> bool:
-        return flow in self._targets
-
-    def send(self, publications: Sequence[Publication]) -> None:
-        """Frame all for each connection, and hand them over as one."""
-        frames: dict[Connection, list[bytes]] = defaultdict(list)
-        for one in publications:
-            header = Header(self._epoch, one.flow, self._source, one.number, sent_ns=one.sent_ns)
-            content = encode(Message(header, one.topic, one.x, one.payload))
-            tail = b" %d\r\n%b\r\n" % (len(content), content)
-            key = (one.flow, one.topic)
-            for connection, head in self._heads.get(key) or self._made_heads(*key):
-                frames[connection].append(head + tail)
-        for connection, parts in frames.items():
-            connection.write_batch(b"".join(parts), len(parts))
-
-    def _made_heads(self, flow: int, topic: str) -> list[tuple[Connection, bytes]]:
-        targets: tuple[Target, ...] = self._targets.get(flow, ())
-        token = str(flow)
-        if flow == NO_FLOW_KNOWN:
-            targets, token = ((self._default_account, DEFAULT),), NO_FLOW
-        words = subject(topic, self._syntax)
-        prefix = self.plan.prefix
-        found = [
-            (self._to[account], f"PUB {prefix}.{way}.{token}.{words}".encode())
-            for account, way in targets
+    def _heads(self, account: str, tables: EntryTables) -> list[list[bytes]]:
+        """Where each flow goes in an account; then each topic, for what has no flow."""
+        words = [subject(topic, tables.syntax) for topic in tables.topics.names]
+        prefix, topic = f"PUB {self.plan.prefix}", tables.places[:, 0].tolist()
+        flows = [
+            [
+                f"{prefix}.{way}.{flow}.{words[topic[flow]]}".encode()
+                for own, way in self._targets.get(flow, ())
+                if own == account
+            ]
+            for flow in range(tables.flows)
         ]
-        self._heads[flow, topic] = found
-        return found
+        here = account == self._default_account
+        default = [[f"{prefix}.{DEFAULT}.{NO_FLOW}.{w}".encode()] if here else [] for w in words]
+        return flows + default
+
+    async def open(self) -> None:
+        await opened([connection for connection, _ in self._to])
+
+    def known(self) -> set[int]:
+        return {*self._targets}
+
+    def send(self, batch: Batch) -> None:
+        """Frame all for each connection, and hand them over as one."""
+        rows = np.where(batch.flow == NO_FLOW_KNOWN, self._flows + batch.topic, batch.flow)
+        fixed = fixed_part(self._epoch, self._source, batch.sent_ns)
+        for connection, heads in self._to:
+            frames = framed(batch, rows, heads, self._topics, self._axes, fixed)
+            if frames:
+                connection.write_batch(frames, len(batch))
 
     async def drained(self) -> None:
-        await asyncio.gather(*(one.drained() for one in self._to.values()))
+        for connection, _ in self._to:
+            await connection.drained()
 
     async def close(self) -> None:
-        for one in self._to.values():
-            if one.up:
+        for connection, _ in self._to:
+            if connection.up:
                 with suppress(Refused):
-                    await one.flush()
-            await one.close()
+                    await connection.flush()
+            await connection.close()
 
 
 class NatsIncoming:
