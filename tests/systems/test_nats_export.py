@@ -26,7 +26,15 @@ from fanplan.systems.nats.config import file_of
 from fanplan.systems.nats.servers import Servers, server_program
 
 pytestmark = needs_nats
-WORLD = world_of(1)
+WORLD = world_of(1, sent=60)
+# What nobody sent from there before takes the default way.
+EVERYWHERE = tuple(
+    (0.0, who, topic, 1, value)
+    for who in PUBLISHERS
+    for topic in sorted({topic for _, topic, _, _ in WORLD.wants})
+    for value in (20.5, 70.5)
+)
+SENT = WORLD.sent + EVERYWHERE
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +89,7 @@ def test_applications_see_topics_and_selectors_alone(export: Path) -> None:
         running.stop()
     wanted = Counter(
         (who, topic, value)
-        for _, _, topic, _, value in WORLD.sent
+        for _, _, topic, _, value in SENT
         for who in WORLD.wanting(topic, value)
     )
     assert got == wanted
@@ -99,7 +107,7 @@ async def through(export: Path) -> Counter[tuple[str, str, float]]:
         await sender.__aenter__()
     # Interest crosses all leafnodes, which may connect a second later.
     await asyncio.sleep(2)
-    for _, publisher, topic, _, value in WORLD.sent:
+    for _, publisher, topic, _, value in SENT:
         await senders[publisher].send(topic, {"value": value}, b"content")
 
     async def listen(one: Subscriber, who: str) -> None:
@@ -111,6 +119,7 @@ async def through(export: Path) -> Counter[tuple[str, str, float]]:
     await asyncio.sleep(1)
     for task in tasks:
         task.cancel()
+    assert sum(sender.unknown for sender in senders.values()) > 0
     for sender in senders.values():
         await sender.__aexit__()
     for subscriber in people:
