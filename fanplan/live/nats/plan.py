@@ -37,7 +37,7 @@ class Server:
     monitor: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Listening:
     """A subject that somebody listens to at a broker, by its number, in an account."""
 

@@ -109,10 +109,7 @@ class Enacting:
         for parcel, broker, who in rows_of(ways.last, direct):
             heard = Listening(broker, LOCAL, f"{prefix}.{DIRECT}.{ways.flow[parcel]}.>")
             found[who].add(heard)
-        order = lambda each: (each.broker, each.account, each.subject)  # noqa: E731
-        return {
-            name: tuple(sorted(found[who], key=order)) for who, name in enumerate(ways.subscribers)
-        }
+        return {name: tuple(sorted(found[who])) for who, name in enumerate(ways.subscribers)}
 
     def _listen_to_last_hops(self, found: dict[int, set[Listening]]) -> None:
         """One subject for all ways of a flow if a broker has all of them for a subscriber."""
