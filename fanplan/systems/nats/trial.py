@@ -42,6 +42,9 @@ def trial(plan: StoredPlan, dataset: Path, params: TrialParams, progress: Progre
     program = server_program()
     traffic = read_traffic(plan, dataset, params.publications)
     require_broker(traffic, params)
+    if not traffic.size:
+        what = "nobody wants any of its publications"
+        raise InputError(Problem(str(dataset), what, "Send more of them"))
     return run_trial(plan, dataset, traffic, params, progress, program)
 
 
