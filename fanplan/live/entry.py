@@ -407,57 +407,62 @@ def lookup(rows: Longs, slots: Longs, keys: Longs) -> Longs:
 
 
 class Remembered:
-    """Rows with a number each; a table that grows up to a limit, after which it learns no more."""
+    """Rows with a number each; a table that grows up to a limit, after which it learns no more.
+
+    A slot has a row and, last, its number: to look one up reads one place in memory.
+    """
 
     def __init__(self, width: int) -> None:
-        self._rows = np.zeros((1 << 10, width), np.int64)
-        self._values = np.full(1 << 10, UNKNOWN, np.int64)
-        self._slots = np.full(1 << 11, -1, np.int64)
+        self._slots = free_slots(1 << 11, width)
         self._size = 0
 
     def find(self, keys: Longs) -> Longs:
         """What was remembered for each, or ``UNKNOWN``."""
-        return remembered(self._rows, self._slots, self._values, keys)
+        return remembered(self._slots, keys)
 
     def add(self, keys: Longs, values: Longs) -> None:
         need = self._size + len(keys)
         if need > MOST_REMEMBERED:
             return
-        while need > len(self._rows):
-            self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)))
-            self._values = np.concatenate((self._values, np.full_like(self._values, UNKNOWN)))
-            self._slots = np.full(2 * len(self._rows), -1, np.int64)
-            rehash(self._rows[: self._size], self._slots)
-        self._size = remember(self._rows, self._slots, self._values, self._size, keys, values)
+        if 2 * need > len(self._slots):
+            old = self._slots[self._slots[:, -1] != UNKNOWN]
+            size = 1 << (4 * need - 1).bit_length()
+            self._slots = free_slots(size, keys.shape[1])
+            remember(self._slots, old[:, :-1], old[:, -1])
+        self._size += remember(self._slots, keys, values)
+
+
+def free_slots(count: int, width: int) -> Longs:
+    return np.full((count, width + 1), UNKNOWN, np.int64)
 
 
 @compiled
-def remembered(rows: Longs, slots: Longs, values: Longs, keys: Longs) -> Longs:
-    result = np.full(len(keys), UNKNOWN, np.int64)
+def remembered(slots: Longs, keys: Longs) -> Longs:
+    result = np.empty(len(keys), np.int64)
     for i in range(len(keys)):
-        at = slot_of(rows, slots, keys, i)
-        if slots[at] >= 0:
-            result[i] = values[slots[at]]
+        result[i] = slots[place_of(slots, keys, i), -1]
     return result
 
 
 @compiled
-def remember(
-    rows: Longs, slots: Longs, values: Longs, size: int, keys: Longs, numbers: Longs
-) -> int:
-    """Add keys that are not there yet; how many there are then."""
+def remember(slots: Longs, keys: Longs, values: Longs) -> int:
+    """Add keys that are not there yet; how many these were."""
+    added = 0
     for i in range(len(keys)):
-        at = slot_of(rows, slots, keys, i)
-        if slots[at] < 0:
-            rows[size], values[size], slots[at] = keys[i], numbers[i], size
-            size += 1
-    return size
+        at = place_of(slots, keys, i)
+        if slots[at, -1] == UNKNOWN:
+            slots[at, :-1], slots[at, -1] = keys[i], values[i]
+            added += 1
+    return added
 
 
 @compiled
-def rehash(rows: Longs, slots: Longs) -> None:
-    for i in range(len(rows)):
-        slots[slot_of(rows, slots, rows, i)] = i
+def place_of(slots: Longs, keys: Longs, i: int) -> int:
+    """The slot that has a key, or the free one where it would be."""
+    at = row_hash(keys, i) & (len(slots) - 1)
+    while slots[at, -1] != UNKNOWN and not same_row(keys, i, slots, at):
+        at = (at + 1) & (len(slots) - 1)
+    return at
 
 
 # ---- what one subscriber asked for

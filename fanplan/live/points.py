@@ -19,6 +19,16 @@ Value = str | float
 Attributes = Mapping[str, Value]
 
 
+Axis = tuple[str, float, float, Mapping[str, int] | None]
+"""An attribute: its name, its domain, and the places of a category's values."""
+
+
+def axis_of(attribute: Attribute) -> Axis:
+    if isinstance(attribute, CategoryAttribute):
+        return attribute.name, 0.0, float(len(attribute.values)), attribute.positions
+    return attribute.name, attribute.min, attribute.max, None
+
+
 @dataclass(frozen=True)
 class Topics:
     """The topics of a plan by name, and the space of each by number."""
@@ -42,13 +52,34 @@ class Topics:
     def space(self, number: int) -> Space:
         return self.spaces[self.space_of[number]]
 
+    @cached_property
+    def _axes(self) -> list[tuple[Axis, ...]]:
+        """Of each topic what `point` needs: this is done for every publication."""
+        by_space = [tuple(map(axis_of, space.attributes)) for space in self.spaces]
+        return [by_space[space] for space in self.space_of]
+
     def point(self, number: int, given: Attributes) -> tuple[float, ...]:
         """The coordinates of a publication; all that its topic has must be given, and no others."""
-        space = self.space(number)
-        if len(given) != len(space.attributes):
+        axes = self._axes[number]
+        if len(given) != len(axes):
             self._refuse(number, given)
+        found = []
         try:
-            return tuple([coordinate(a, given[a.name]) for a in space.attributes])
+            for name, low, high, places in axes:
+                value = given[name]
+                at = value if places is None else places[value]  # type: ignore[index]
+                if not low <= at <= high:  # type: ignore[operator]
+                    raise ValueError
+                # Adding zero turns minus zero into zero.
+                found.append(at + 0.0)  # type: ignore[operator]
+        except (KeyError, ValueError, TypeError):
+            return self._checked(number, given)
+        return tuple(found)
+
+    def _checked(self, number: int, given: Attributes) -> tuple[float, ...]:
+        """The same, with words for what is wrong."""
+        try:
+            return tuple([coordinate(a, given[a.name]) for a in self.space(number).attributes])
         except KeyError:
             self._refuse(number, given)
 

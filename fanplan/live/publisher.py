@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from array import array
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Self
@@ -25,8 +26,15 @@ BATCH = 512
 COLUMN_BATCH = 1 << 14
 """The same of columns, which need no work in Python."""
 
-Given = tuple[int, tuple[float, ...], bytes]
-"""The number of a topic, coordinates, payload."""
+
+class Pending:
+    """What waits to be matched: numbers of topics, rows of coordinates one after the other."""
+
+    __slots__ = ("payloads", "topic", "x")
+
+    def __init__(self) -> None:
+        self.topic, self.x = array("q"), array("d")
+        self.payloads: list[bytes] = []
 
 
 class Publishing:
@@ -38,7 +46,12 @@ class Publishing:
     def __init__(self, entry: Entry, outgoing: Outgoing) -> None:
         self._entry, self._outgoing = entry, outgoing
         self._known = known_flows(outgoing, entry.tables.flows)
-        self._pending: list[Given] = []
+        self._pending = Pending()
+        self._topics, self._numbers = entry.topics, entry.topics.number
+        self._beyond = [
+            (np.nan,) * (entry.tables.lo.shape[1] - size)
+            for size in entry.tables.dimensions.tolist()
+        ]
         self._scheduled = False
         self._number = 0
         self.sent = self.unknown = self.unwanted = 0
@@ -55,11 +68,18 @@ class Publishing:
 
     async def send(self, topic: str, attributes: Attributes, payload: bytes = b"") -> None:
         """Publish on a topic; wrong topics and attributes are refused at once."""
-        topics = self._entry.topics
-        number = topics.find(topic)
-        self._pending.append((number, topics.point(number, attributes), payload))
-        if len(self._pending) >= BATCH:
-            await self.flush()
+        topics, pending = self._topics, self._pending
+        number = self._numbers.get(topic)
+        if number is None:
+            number = topics.find(topic)
+        pending.x.extend(topics.point(number, attributes))
+        if self._beyond[number]:
+            pending.x.extend(self._beyond[number])
+        pending.topic.append(number)
+        pending.payloads.append(payload)
+        if len(pending.payloads) >= BATCH:
+            self._send_pending()
+            await self._outgoing.drained()
         elif not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._send_pending)
@@ -74,7 +94,7 @@ class Publishing:
 
         The topics must have the same attributes.
         """
-        await self.flush()
+        self._send_pending()
         numbers, x = self._entry.topics.columns(topics, attributes, self._entry.tables.lo.shape[1])
         for at in range(0, len(numbers), COLUMN_BATCH):
             own = slice(at, at + COLUMN_BATCH)
@@ -82,17 +102,18 @@ class Publishing:
             await self._outgoing.drained()
 
     async def flush(self) -> None:
-        """Wait until all that was published is handed to the system."""
+        """Wait until the system has all that was published."""
         self._send_pending()
-        await self._outgoing.drained()
+        await self._outgoing.flushed()
 
     def _send_pending(self) -> None:
         self._scheduled = False
-        given, self._pending = self._pending, []
-        if given:
-            numbers, points, payloads = zip(*given, strict=True)
-            x = self._entry.rows(list(points))
-            self._send(np.array(numbers, np.int64), x, payloads)
+        given, self._pending = self._pending, Pending()
+        if given.payloads:
+            topic = np.frombuffer(given.topic, np.int64)
+            width = self._entry.tables.lo.shape[1]
+            x = np.frombuffer(given.x, np.float64) if width else np.empty(0)
+            self._send(topic, x.reshape(len(topic), width), given.payloads)
 
     def _send(self, topic: Longs, x: Floats, payloads: Sequence[bytes]) -> None:
         """Find the flows, leave out what nobody wants, and hand over the rest."""

@@ -72,6 +72,9 @@ class Outgoing(Protocol):
     async def drained(self) -> None:
         """Wait until there is room for more."""
 
+    async def flushed(self) -> None:
+        """Wait until the system has all that was sent."""
+
     async def close(self) -> None: ...
 
 

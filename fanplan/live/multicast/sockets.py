@@ -111,6 +111,10 @@ class Sender:
         """A datagram is gone when it is sent; others get their turn."""
         await asyncio.sleep(0)
 
+    async def flushed(self) -> None:
+        """Nobody acknowledges a datagram."""
+        await self.drained()
+
     async def close(self) -> None:
         for own in self._sockets.values():
             own.close()

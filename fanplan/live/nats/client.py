@@ -100,11 +100,16 @@ class NatsOutgoing:
         for connection, _ in self._to:
             await connection.drained()
 
-    async def close(self) -> None:
+    async def flushed(self) -> None:
+        """A server that is away gets what waits for it when it is back."""
         for connection, _ in self._to:
             if connection.up:
                 with suppress(Refused):
                     await connection.flush()
+
+    async def close(self) -> None:
+        await self.flushed()
+        for connection, _ in self._to:
             await connection.close()
 
 

@@ -126,8 +126,7 @@ def write_frames(
 @compiled
 def put(out: Bytes, at: int, some: Bytes) -> int:
     """Copy bytes; where they end."""
-    for k in range(len(some)):
-        out[at + k] = some[k]
+    out[at : at + len(some)] = some
     return at + len(some)
 
 
