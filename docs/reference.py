@@ -44,6 +44,7 @@ VERBS = {
     "Proof": (
         "check", "replay", "replay_marks", "simulate", "churn", "Simulated", "Churned",
     ),
+    "Systems": ("export", "Exported", "trial"),
     "Change": ("compare", "diff", "apply_check"),
     "Report": ("report", "Report"),
 }  # fmt: skip
@@ -53,6 +54,7 @@ ANSWERS = {
     "fanplan.layers.groups.replayed": ("ReplayedGroups",),
     "fanplan.layers.marking.replayed": ("ReplayedMarks",),
     "fanplan.layers.delivery.replayed": ("ReplayedDelivery",),
+    "fanplan.systems.trial": ("Tried", "Row"),
     "fanplan.verbs.compare": ("Comparison",),
     "fanplan.verbs.diff": ("Diff",),
     "fanplan.verbs.drift": ("Verdict",),

@@ -9,6 +9,7 @@ __all__ = [
     "Curve",
     "Dataset",
     "Engine",
+    "Exported",
     "Made",
     "Quarantine",
     "Report",
@@ -23,6 +24,7 @@ __all__ = [
     "curve",
     "design",
     "diff",
+    "export",
     "generate",
     "groups",
     "ingest",
@@ -34,6 +36,7 @@ __all__ = [
     "replay_marks",
     "report",
     "simulate",
+    "trial",
 ]
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
         Curve,
         Dataset,
         Engine,
+        Exported,
         Made,
         Quarantine,
         Report,
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
         curve,
         design,
         diff,
+        export,
         generate,
         groups,
         ingest,
@@ -67,6 +72,7 @@ if TYPE_CHECKING:
         replay_marks,
         report,
         simulate,
+        trial,
     )
 
 

@@ -28,11 +28,13 @@ from fanplan.verbs.curve import Curve, curve
 from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest, open_dataset
 from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
+from fanplan.verbs.export import Exported, export
 from fanplan.verbs.plan import Made, planner
 from fanplan.verbs.quarantine import quarantine
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
 from fanplan.verbs.simulate import simulate
+from fanplan.verbs.trial import trial
 
 allocate = planner("allocate")
 channels = planner("channels")
@@ -46,6 +48,7 @@ __all__ = [
     "Curve",
     "Dataset",
     "Engine",
+    "Exported",
     "Made",
     "Quarantine",
     "Report",
@@ -61,6 +64,7 @@ __all__ = [
     "dataset_of_plan",
     "design",
     "diff",
+    "export",
     "generate",
     "groups",
     "ingest",
@@ -72,4 +76,5 @@ __all__ = [
     "replay_marks",
     "report",
     "simulate",
+    "trial",
 ]

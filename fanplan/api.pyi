@@ -22,11 +22,13 @@ from fanplan.verbs.curve import Curve, curve
 from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest, open_dataset
 from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
+from fanplan.verbs.export import Exported, export
 from fanplan.verbs.plan import Made
 from fanplan.verbs.quarantine import quarantine
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
 from fanplan.verbs.simulate import simulate
+from fanplan.verbs.trial import trial
 
 def channels(
     dataset: Dataset,
@@ -145,6 +147,7 @@ __all__ = [
     "Curve",
     "Dataset",
     "Engine",
+    "Exported",
     "Made",
     "Quarantine",
     "Report",
@@ -160,6 +163,7 @@ __all__ = [
     "dataset_of_plan",
     "design",
     "diff",
+    "export",
     "generate",
     "groups",
     "ingest",
@@ -171,4 +175,5 @@ __all__ = [
     "replay_marks",
     "report",
     "simulate",
+    "trial",
 ]

@@ -180,6 +180,7 @@ def flow_stages(
             "bytes": [float(sizes[f]) for f in flows],
             "audience_class": pa.array([row.get(audience[f], -1) for f in flows], pa.int32()),
             "wanted": [float(asked[f]) for f in flows],
+            **ends_of([([EDGES[cell]], [EDGES[cell + 1]]) for _, cell in flows]),
         },
         "classes": {
             "audience_class": pa.array(row.values(), pa.int32()),

@@ -24,9 +24,10 @@ ROWS = (
     ("plan",),
     ("simulation", "page"),
     ("layers",),
+    ("live",),
     ("systems",),
     ("verbs",),
-    ("watch", "live"),
+    ("watch",),
     ("papers", "api"),
     ("cli",),
 )
@@ -304,6 +305,18 @@ def test_the_package_and_its_help_load_nothing_heavy(start: str) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert (result.returncode, result.stderr.strip()) == (0, "[]")
+
+
+def test_clients_of_exported_plans_load_neither_spark_nor_plans() -> None:
+    """An application's machine needs an export alone."""
+    code = (
+        "import sys, fanplan.live, fanplan.live.nats.client, fanplan.live.multicast.client\n"
+        "print([m for m in sys.modules if m.startswith(('pyspark', 'fanplan.layers', "
+        "'fanplan.plan', 'fanplan.systems'))])"
+    )
+    words = [sys.executable, "-c", code]
+    result = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
 
 
 # Exceptions, pair by pair: none but those with a reason.

@@ -15,6 +15,9 @@ from fanplan.cli.show import show_facts, show_json, show_part
 CHANNELS = 16
 """Multicast groups on each site."""
 
+TRIED = 4000
+"""Publications that are sent through real servers: a few seconds of traffic."""
+
 STEPS_OF = 200
 """Changes in a step from the smaller plan to the plan."""
 
@@ -30,14 +33,17 @@ class Size:
 
 
 def run_demo(out: Path, size: Size, seed: int, json: bool, engine: Engine) -> None:
-    """Generate, ingest, design, prove, compare, and write the report."""
+    """Generate, ingest, design, prove, compare, try on real servers, and write the report."""
     with rehearsing():
         dataset = make_dataset(out, size, seed, engine)
         smaller = ("groups", "direct")
         before = designed(dataset, out / "before", CHANNELS // 2, smaller, seed, engine)
     made = designed(dataset, out / "plan", CHANNELS, (), seed, engine)
     proof = proved(dataset, out, engine)
-    told = summary(size, before, made, proof) | {"report": reported(dataset, out, engine)}
+    proof["trial"] = tried(dataset, out, engine)
+    told = summary(size, before, made, proof) | {
+        "report": reported(dataset, out, proof["trial"] is not None, engine)
+    }
     show_json(told) if json else show(told, made, dataset, out)
     raise typer.Exit(0 if told["ok"] else 1)
 
@@ -90,11 +96,28 @@ def proved(dataset: Dataset, out: Path, engine: Engine) -> dict[str, Any]:
     }
 
 
+def tried(dataset: Dataset, out: Path, engine: Engine) -> dict[str, Any] | None:
+    """The plan on real NATS servers, one for each broker, and its result stored.
+
+    None where there is no server: it comes with an extra.
+    """
+    from fanplan import api
+    from fanplan.systems.nats.servers import find_server
+
+    if find_server() is None:
+        return None
+    found = api.trial(out / "plan", dataset, "nats", publications=TRIED, engine=engine)
+    found.save(out / "trial", replace=True)
+    told = {"ok": found.ok, "figures": len(found.rows), "differences": len(found.differences)}
+    return told | {name: found.facts[name] for name in ("servers", "deliveries")}
+
+
 def summary(size: Size, before: Made, made: Made, proof: dict[str, Any]) -> dict[str, Any]:
     """What the demo shows, as JSON."""
     figures = made.summary()
     return {
-        "ok": all(proof[name] for name in ("check", "replay", "apply", "steps_hold")),
+        "ok": all(proof[name] for name in ("check", "replay", "apply", "steps_hold"))
+        and (proof["trial"] is None or proof["trial"]["ok"]),
         "publications": size.publications,
         "channels": CHANNELS,
         "before": before.summary()["steps"][-1]["cost"],
@@ -104,12 +127,17 @@ def summary(size: Size, before: Made, made: Made, proof: dict[str, Any]) -> dict
     }
 
 
-def reported(dataset: Dataset, out: Path, engine: Engine) -> str:
-    """The page about the plan."""
+def reported(dataset: Dataset, out: Path, shown: bool, engine: Engine) -> str:
+    """The page about the plan; with its trial, if that is to be ``shown``."""
     from fanplan import api
 
     made = api.report(
-        [out / "plan"], out / "report", workload=dataset.path, replace=True, engine=engine
+        [out / "plan"],
+        out / "report",
+        workload=dataset.path,
+        trials=[out / "trial"] if shown else [],
+        replace=True,
+        engine=engine,
     )
     return str(made.page)
 
@@ -131,6 +159,7 @@ def show(told: dict[str, Any], made: Made, dataset: Dataset, out: Path) -> None:
         "independent check": "holds" if proof["check"] else "does not hold",
         "replay of all publications": "agrees" if proof["replay"] else "differs",
         "messages that somebody missed": proof["missed"],
+        "on real NATS servers": trial_in_words(proof["trial"]),
         "workload since planning": "unchanged" if proof["apply"] else "has drifted",
         "with half the channels, no groups": f"costs {dearer:.1f} % more",
         "every step from there": "valid" if proof["steps_hold"] else "not valid",
@@ -138,3 +167,11 @@ def show(told: dict[str, Any], made: Made, dataset: Dataset, out: Path) -> None:
     })  # fmt: skip
     typer.echo(f"\nDataset {dataset.manifest.key[:12]}, plans and changes: {out}")
     typer.echo(f"Report: {told['report']}")
+
+
+def trial_in_words(trial: dict[str, Any] | None) -> str:
+    if trial is None:
+        return 'not tried: pip install "fanplan[trial]" brings them'
+    agree = trial["figures"] - trial["differences"]
+    good = f"{agree:,} of {trial['figures']:,} figures as predicted"
+    return f"{trial['deliveries']:,} deliveries, {good}"

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from fanplan.cli import changes, churn, generate, options, papers, quarantined, report, simulate
+from fanplan.cli import (
+    changes,
+    churn,
+    export,
+    generate,
+    options,
+    papers,
+    quarantined,
+    report,
+    simulate,
+    trial,
+)
 from fanplan.cli.flags import flags_named, with_signature
 from fanplan.cli.plan import add_planning
 from fanplan.cli.quarantined import show_ingested
@@ -17,6 +28,7 @@ from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import show_json
 from fanplan.core.errors import FanplanError, InputError
 from fanplan.data.params import QuarantineParams, ReadParams
+from fanplan.systems.params import ExportParams, TrialParams
 
 app = typer.Typer(
     name="fanplan",
@@ -72,6 +84,8 @@ app.command("quarantine")(with_signature(quarantined.quarantine, QuarantineParam
 add_planning(app)
 app.command("simulate")(with_signature(simulate.simulate, simulate.SimulateOptions))
 app.command("churn")(with_signature(churn.churn, churn.ChurnOptions))
+app.command("export")(with_signature(export.export, ExportParams))
+app.command("trial")(with_signature(trial.trial, TrialParams))
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)

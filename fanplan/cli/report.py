@@ -32,12 +32,18 @@ Curve = Annotated[
     ),
 ]
 
+Trials = Annotated[
+    list[Path] | None,
+    typer.Option("--trial", metavar="DIR", help="What `fanplan trial --out` wrote of a plan."),
+]
+
 
 def report(
     plans: Plans,
     out: options.Out,
     workload: Workload = None,
     curve: Curve = None,
+    trial: Trials = None,
     replace: options.Replace = False,
     lost_limit: options.LostLimit = None,
     json: options.Json = False,
@@ -53,6 +59,7 @@ def report(
             out,
             workload=workload,
             curve=curve,
+            trials=trial or (),
             replace=replace,
             lost_limit=lost_limit,
             engine=engine(master, remote, json),

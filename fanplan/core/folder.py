@@ -34,6 +34,8 @@ CURVE = Kind("a curve", "curve.json")
 CHANGES = Kind("a list of changes", "changes.json")
 SIMULATION = Kind("a simulation", "summary.json")
 REPORT = Kind("a report", "report.json")
+EXPORT = Kind("an export", "export.json")
+TRIAL = Kind("a trial", "trial.json")
 
 
 @contextmanager

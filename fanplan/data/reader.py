@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.workload.space import Attribute, CategoryAttribute, NumberAttribute, Space
 from fanplan.workload.times import Moment, Observed
+from fanplan.workload.topics import TopicSyntax
 
 INGEST_AGAIN = "Write the dataset again with `fanplan ingest`"
 
@@ -106,6 +107,7 @@ class Manifest:
     traffic: Traffic = Traffic()
     spaces: tuple[Space, ...] = ()
     observed: Observed | None = None
+    topic_syntax: TopicSyntax = "exact"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -198,6 +200,7 @@ def read_manifest(dataset: Path) -> Manifest:
             observed=observed_of(content.get("observed")),
             stages={name: int(s["rows"]) for name, s in content.get("stages", {}).items()},
             spaces=read_spaces(content),
+            topic_syntax=content.get("topic_syntax", "exact"),
         )
     except FileNotFoundError:
         raise InputError(Problem(str(dataset), "no manifest.json here", INGEST_AGAIN)) from None

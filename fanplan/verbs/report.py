@@ -25,6 +25,7 @@ from fanplan.page.numbers import number
 from fanplan.page.saving import Saving
 from fanplan.page.sections import glossary_section, inputs_section, origin_section, savings_section
 from fanplan.plan.stored import StoredPlan
+from fanplan.systems.report import read_trial, trial_section
 from fanplan.verbs.check import check
 from fanplan.verbs.datasets import dataset_of_plan
 
@@ -54,6 +55,7 @@ def report(
     *,
     workload: PathLike | None = None,
     curve: bool | None = None,
+    trials: Sequence[PathLike] = (),
     replace: bool = False,
     lost_limit: float | None = None,
     engine: Engine = EMBEDDED,
@@ -63,6 +65,7 @@ def report(
     With ``workload``, a folder or dataset, every plan is checked against it again, and the page
     shows what only the dataset knows: interest, loads and delays beside baselines, quarantine.
     ``curve`` plans for other numbers of channels too; None does so where the workload is given.
+    ``trials`` are folders of trials of these plans, which the page then shows.
     Spark starts only for a workload folder, or if the dataset lacks stages of a plan.
     ``lost_limit`` is that of `ingest`.
     """
@@ -74,13 +77,15 @@ def report(
     if curve and workload is None:
         what = "other numbers of channels cannot be planned without the workload"
         raise InputError(Problem("curve", what, "Name the workload, or leave it out"))
+    tried = [read_trial(Path(folder), stored) for folder in trials]
+    shown = [trial_section(told, number) for number, told in enumerate(tried)]
     with planned_for(stored, workload, lost_limit, engine) as (dataset, warnings):
         again = dataset if curve is not False else None
         curves = {plan.folder: curve_points(plan, again, engine) for plan in stored}
         with engine.progress.stage("report"):
             path = None if dataset is None else dataset.path
             material = Material(stored, path, curves, warnings)
-            savings = write_report(material, Path(out), replace)
+            savings = write_report(material, Path(out), replace, shown)
     return Report(Path(out), [saving.json() for saving in savings])
 
 
@@ -155,7 +160,9 @@ def curves_of(plan: StoredPlan) -> Curves | None:
     return next((one.curves for one in all_layers() if one.curves and plan.has(one.record)), None)
 
 
-def write_report(material: Material, out: Path, over: bool = False) -> list[Saving]:
+def write_report(
+    material: Material, out: Path, over: bool = False, trials: Sequence[Section] = ()
+) -> list[Saving]:
     """Write index.html and report.json into a folder, whole or not at all."""
     layers = [
         (planned, layer, told_layer(planned, layer)) for planned, layer in planned_layers(material)
@@ -163,7 +170,7 @@ def write_report(material: Material, out: Path, over: bool = False) -> list[Savi
     first = [own for planned, layer, own in layers if leads(planned, layer)]
     savings = [own.saving for own in first]
     sections = [section_of(*parts) for parts in layers]
-    sections = [savings_section(first), *sections, *others(material)]
+    sections = [savings_section(first), *trials, *sections, *others(material)]
     with whole_folder(out, REPORT, over) as folder:
         page = render(title_of(material), plan_names(material), savings, sections)
         (folder / "index.html").write_text(page, encoding="utf-8")

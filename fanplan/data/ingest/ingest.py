@@ -316,6 +316,7 @@ def manifest(run: IngestRun, inputs: Inputs, interest: InterestStages) -> dict[s
         "rates": interest.rates,
         "traffic": interest.counts,
         "dimensions": description.dimensions,
+        "topic_syntax": description.topic_syntax,
         "attributes": {name: asdict(a) for name, a in description.attributes.items()},
         "spaces": [[a.name for a in space.attributes] for space in description.spaces],
         "tables": {

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fanplan.core.arrays import Bools, Longs
+from fanplan.core.arrays import NONE, Bools, Ints, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.delivery.problem import DeliveryProblem, expanded
 from fanplan.layers.delivery.read import StoredDelivery
 from fanplan.layers.delivery.recount import reached_by_channels
+from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.network.brokers import Routes
 from fanplan.network.latency import Latency, Timing
 from fanplan.network.trees import depths
@@ -81,23 +82,38 @@ def channel_senders(
     Else of those in the domain that it reaches the one with fewest hops from there, ties to the
     first.
     """
-    route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
-    tree, width = problem.tree[route], problem.domains + 1
-    deep = np.array([depths(parent) for parent in problem.trees.parent])
-    order = np.lexsort(
-        (routes.brokers, deep[tree, routes.brokers], problem.domain[routes.brokers], route)
+    found, lost = nearest_senders(
+        problem.trees, problem.tree, problem.domain, routes, parcel, domain
     )
-    key = (route * width + problem.domain[routes.brokers] + 1)[order]
-    wanted = parcel * width + domain + 1
-    at = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
-    root = problem.trees.root[problem.tree[parcel]].astype(np.int64)
-    here = problem.domain[root] == domain
-    found = routes.brokers[order][at].astype(np.int64) if len(key) else root
-    lost = ~here & ((key[at] != wanted) if len(key) else True)
     for missed in np.flatnonzero(lost)[:1]:
         what = f"nothing brings class {problem.row[parcel[missed]]} to the channels of a domain"
         raise InputError(Problem("channels", what, "See what `fanplan check` says of the plan"))
-    return np.where(here, root, found)
+    return found
+
+
+def nearest_senders(
+    trees: BrokerTrees,
+    tree: Ints,
+    domains: Ints | Longs,
+    routes: Routes,
+    parcel: Longs,
+    domain: Longs,
+) -> tuple[Longs, Bools]:
+    """The same of routes on trees, where ``domains`` are those of brokers; and which have nobody."""
+    route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
+    width = int(domains.max(initial=NONE)) + 2
+    deep = np.array([depths(parent) for parent in trees.parent])
+    order = np.lexsort(
+        (routes.brokers, deep[tree[route], routes.brokers], domains[routes.brokers], route)
+    )
+    key = (route * width + domains[routes.brokers] + 1)[order]
+    wanted = parcel * width + domain + 1
+    at = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+    root = trees.root[tree[parcel]].astype(np.int64)
+    here = domains[root] == domain
+    found = routes.brokers[order][at].astype(np.int64) if len(key) else root
+    lost = ~here & ((key[at] != wanted) if len(key) else True)
+    return np.where(here, root, found), lost
 
 
 def legs_to_people(ways: RouteVisits, sent: SentOn, taken: Latency, client_ms: float) -> Legs:

@@ -1,0 +1,82 @@
+"""`fanplan trial`: a plan on real servers of this machine, predicted beside measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fanplan.cli import options
+from fanplan.cli.flags import flags_named
+from fanplan.cli.run import dataset_of, engine, named_by_flag
+from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.core.folder import TRIAL, require_free
+from fanplan.systems.params import TrialParams
+
+if TYPE_CHECKING:
+    from fanplan.systems.trial import Tried
+
+SHOWN = 20
+"""Differences that are shown."""
+
+System = Annotated[str, typer.Option("--on", help="The system: nats or multicast.")]
+
+
+def trial(
+    plan: options.PlanFolder,
+    workload: options.Workload,
+    on: System = "nats",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the result; it appears whole or not at all."),
+    ] = None,
+    replace: options.Replace = False,
+    lost_limit: options.LostLimit = None,
+    json: options.Json = False,
+    master: options.Master = None,
+    remote: options.Remote = None,
+    **given: Any,
+) -> None:
+    """Send a workload through a plan on real servers, and show predicted beside measured."""
+    from fanplan import api
+    from fanplan.verbs.export import require_trial
+
+    if out is not None:
+        require_free(out, TRIAL, replace)
+    run = engine(master, remote, json)
+    with named_by_flag({"on": "--on", "system": "--on", **flags_named(TrialParams)}):
+        TrialParams.given(given)  # Refused before a workload is ingested.
+        with dataset_of(plan, workload, run, lost_limit, lambda _: require_trial(on)) as dataset:
+            found = api.trial(plan, dataset, on, engine=run, **given)
+    if out is not None:
+        found.save(out, replace)
+    show_json(found.json()) if json else show(found)
+    raise typer.Exit(0 if found.ok else 1)
+
+
+def show(found: Tried) -> None:
+    """For a person: sums by kind, what differs, and what cannot be measured."""
+    delays = {f"{name} of delays, ms": value for name, value in found.delays_ms.items()}
+    words = {name.replace("_", " "): value for name, value in found.facts.items()}
+    show_facts(f"Trial on {found.system}", words | delays)
+    typer.echo()
+    show_table(
+        "Predicted and measured",
+        ("", "predicted", "measured", "agree"),
+        [
+            (row["of"], row["predicted"], row["measured"], f"{row['agree']} of {row['rows']}")
+            for row in found.totals()
+        ],
+    )
+    if found.differences:
+        typer.echo()
+        title = f"Differences: {len(found.differences):,}"
+        rows = [(" ".join(d.key), d.predicted, d.measured) for d in found.differences[:SHOWN]]
+        show_table(title, ("", "predicted", "measured"), rows)
+    typer.echo()
+    for each in found.unmeasured:
+        typer.echo(f"Not measurable: {each}.")
+    for note in found.notes:
+        typer.echo(f"Note: {note}.")
+    typer.echo(found.verdict())

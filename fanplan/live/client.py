@@ -1,0 +1,46 @@
+"""Publishers and subscribers by name, from the folder that `fanplan export` wrote."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.live.entry import EXPORT_AGAIN, Entry, load_entry
+from fanplan.live.publisher import Publishing
+from fanplan.live.subscriber import Subscribed
+
+PathLike = str | Path
+
+TRANSPORTS = {
+    "nats.json": "fanplan.live.nats.client",
+    "multicast.json": "fanplan.live.multicast.client",
+}
+"""Modules by the file that an export for their system has."""
+
+
+class Publisher(Publishing):
+    """``async with Publisher(export, name) as p: await p.send(topic, attributes, payload)``."""
+
+    def __init__(self, export: PathLike, name: str) -> None:
+        folder = Path(export)
+        super().__init__(Entry(load_entry(folder)), transport(folder).outgoing(folder, name))
+
+
+class Subscriber(Subscribed):
+    """``async with Subscriber(export, name) as s: async for message in s: …``."""
+
+    def __init__(self, export: PathLike, name: str) -> None:
+        folder = Path(export)
+        epoch, incoming = transport(folder).incoming(folder, name)
+        super().__init__(load_entry(folder), name, epoch, incoming)
+
+
+def transport(folder: Path) -> Any:
+    """The module that carries messages of an export."""
+    found = [module for file, module in TRANSPORTS.items() if (folder / file).is_file()]
+    if not found:
+        what = f"is no export for a system with clients: it has no {' or '.join(TRANSPORTS)}"
+        raise InputError(Problem(str(folder), what, EXPORT_AGAIN))
+    return import_module(found[0])

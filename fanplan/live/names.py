@@ -1,0 +1,58 @@
+"""Names as tokens of subjects: what a token cannot hold is escaped, and read back.
+
+Letters and digits of ASCII, ``_`` and ``-`` stand for themselves, every other byte of UTF-8 is
+``%`` and two hexadecimal digits; a lone ``%`` is the empty name. So a token is also fit for the
+name of a file, a level of an MQTT topic and a DDS partition.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote_to_bytes
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.workload.topics import WILDCARDS, TopicSyntax, tokens
+
+PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+EMPTY = "%"
+
+
+def token(name: str) -> str:
+    """A name as one token."""
+    return "".join(chr(b) if b in PLAIN else f"%{b:02X}" for b in name.encode()) or EMPTY
+
+
+def name_of(text: str) -> str:
+    """The name that a token stands for; no two stand for the same one."""
+    try:
+        name = "" if text == EMPTY else unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        name = ""
+    if token(name) != text:
+        raise InputError(Problem(repr(text), "is no name as Fanplan writes it", "Send no others"))
+    return name
+
+
+def subject(topic: str, syntax: TopicSyntax) -> str:
+    """A topic as a NATS subject: its tokens, each escaped."""
+    return ".".join(map(token, tokens(topic, syntax)))
+
+
+def topic_of(text: str, syntax: TopicSyntax) -> str:
+    """The topic that a subject stands for."""
+    between = WILDCARDS[syntax].separator if syntax in WILDCARDS else ""
+    return between.join(map(name_of, text.split(".")))
+
+
+def subjects_of_pattern(pattern: str, syntax: TopicSyntax) -> tuple[str, ...]:
+    """The subjects, with NATS' own wildcards, that cover just the topics of a pattern.
+
+    Two for MQTT's ``a/#``, which means ``a`` too. That a first wildcard of MQTT leaves out topics
+    with a ``$`` cannot be said in a subject: the subscriber's own selector sees to it.
+    """
+    if syntax == "exact":
+        return (subject(pattern, syntax),)
+    special = WILDCARDS[syntax]
+    wild = {special.one: "*", special.rest: ">"}
+    parts = [wild.get(part) or token(part) for part in tokens(pattern, syntax)]
+    itself = syntax == "mqtt" and parts[-1] == ">" and len(parts) > 1
+    return (".".join(parts), *([".".join(parts[:-1])] if itself else []))

@@ -1,0 +1,1 @@
+"""Mosquitto: a broker is a server, a link is a bridge that lists what crosses it."""

@@ -1,0 +1,8 @@
+"""Mosquitto, as a system that plans run on."""
+
+from __future__ import annotations
+
+from fanplan.systems.mosquitto.export import export, lacks
+from fanplan.systems.system import System
+
+SYSTEM = System("mosquitto", lacks, export)

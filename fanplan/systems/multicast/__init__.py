@@ -1,0 +1,1 @@
+"""IP multicast: a channel is a group that its members join."""

@@ -1,0 +1,9 @@
+"""IP multicast, as a system that plans run on."""
+
+from __future__ import annotations
+
+from fanplan.systems.multicast.export import export, lacks
+from fanplan.systems.multicast.trial import trial
+from fanplan.systems.system import System
+
+SYSTEM = System("multicast", lacks, export, trial)

@@ -1,0 +1,1 @@
+"""NATS: one server for each broker, leafnodes along the trees, agents for what leaves them."""

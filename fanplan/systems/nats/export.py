@@ -1,0 +1,103 @@
+"""A plan as files for NATS: a configuration for each server, and what clients and agents read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.marking.record import MarkingRecord
+from fanplan.live.entry import read_entry, save_entry
+from fanplan.live.nats.plan import FILE, NatsPlan, Server
+from fanplan.plan.section import SectionRecord
+from fanplan.plan.stored import StoredPlan
+from fanplan.systems.nats.config import file_of, write_configs
+from fanplan.systems.nats.enact import enacted
+from fanplan.systems.nats.servers import HOST
+from fanplan.systems.params import ExportParams
+from fanplan.systems.ways import Ways
+
+SERVERS = "servers"
+
+
+def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, folder: Path) -> None:
+    """Write all that a user of the plan needs into a folder."""
+    servers = tuple(
+        Server(broker, HOST, *range(params.port + 3 * at, params.port + 3 * at + 3))
+        for at, broker in enumerate(ways.brokers)
+    )
+    made = enacted(plan, dataset, ways, servers)
+    made.save(folder)
+    save_entry(read_entry(dataset), folder)
+    (folder / SERVERS).mkdir()
+    write_configs(made, ways, folder / SERVERS)
+    (folder / "README.md").write_text(page(made, ways, lacks(plan)), encoding="utf-8")
+
+
+def lacks(plan: StoredPlan) -> tuple[str, ...]:
+    """What of a plan NATS does not enact, by name."""
+    marks = "marks: NATS decides itself where interest travels, and tells it everywhere on a tree"
+    channels = (
+        "multicast: a channel is a subject at each broker that sends to it, and its members are "
+        "connected there; the server sends one copy to each"
+    )
+    found: dict[type[SectionRecord], str] = {MarkingRecord: marks, ChannelsRecord: channels}
+    return tuple(said for layer, said in found.items() if plan.has(layer))
+
+
+def page(plan: NatsPlan, ways: Ways, lacking: tuple[str, ...]) -> str:
+    """How to use the export."""
+    rows = "".join(
+        f"| `{SERVERS}/{file_of(server)}` | {server.broker or 'the only one'} | "
+        f"{server.host}:{server.client} | {server.leafnodes} | {server.monitor} |\n"
+        for server in plan.servers
+    )
+    missing = "".join(f"- {each}\n" for each in lacking) or "- nothing of this plan\n"
+    agents = ", ".join(f"`{plan.servers[broker].broker}`" for broker in plan.agents)
+    told = (
+        f"Brokers {agents} also need an agent, which sends to channels and forwards on shortcuts: "
+        "leafnodes refuse cycles, so these hops cannot be theirs.\n\n"
+        "```\npython -m fanplan.live.nats THIS-FOLDER BROKER\n```\n"
+        if agents
+        else "No broker needs an agent: leafnodes do all of it.\n"
+    )
+    return f"""# The plan on NATS
+
+Epoch `{plan.epoch}`, {len(plan.servers)} servers, {len(ways.edges)} trees of leafnodes.
+
+## Files
+
+| file | broker | clients | leafnodes | monitor |
+| --- | --- | --- | --- | --- |
+{rows}
+`{FILE}` says where each flow is published and what everybody listens to; `entry.json` and
+`entry.npz` how the flow of a publication is found. The library reads these three.
+
+## Start
+
+```
+nats-server -c {SERVERS}/{file_of(plan.servers[0])}
+```
+
+and so on for every file, in any order. Hosts and ports are in these files and in `{FILE}`: change
+them in both. The password of all accounts is the epoch; change it the same way.
+
+{told}
+## Applications
+
+```python
+from fanplan.live import Publisher, Subscriber
+
+async with Publisher("THIS FOLDER", "NAME") as publisher:
+    await publisher.send("TOPIC", {{"ATTRIBUTE": 1.5}}, b"PAYLOAD")
+
+async with Subscriber("THIS FOLDER", "NAME") as subscriber:
+    async for message in subscriber:
+        print(message.topic, message.attributes, message.payload)
+```
+
+Subjects are `fp.{plan.epoch}.<way>.<flow>.<topic>`. Whoever watches topics across flows listens to
+`fp.{plan.epoch}.*.*.<topic>` with wildcards of its own.
+
+## What is not expressed
+
+{missing}"""

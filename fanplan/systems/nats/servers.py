@@ -1,0 +1,215 @@
+"""Real servers on this machine: started, watched, ended; and what a killed trial left, removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.live.nats.plan import Server
+from fanplan.systems.nats.config import file_of
+
+HOST = "127.0.0.1"
+START_SECONDS = 20.0
+SERVER_BYTES = 40 << 20
+"""What a server may need of memory."""
+FEW_PORTS = 1024
+PREFIX = "fanplan-trial-"
+OWNER = "owner.json"
+
+
+def find_server() -> str | None:
+    """The server that the extra brings, or that is on the path."""
+    own = Path(sys.executable).with_name("nats-server")
+    return str(own) if own.is_file() else shutil.which("nats-server")
+
+
+def server_program() -> str:
+    """The server; an error if there is none."""
+    found = find_server()
+    if found is None:
+        what = "no nats-server is here"
+        raise InputError(Problem("nats", what, 'Install it: pip install "fanplan[trial]"'))
+    return found
+
+
+def free_servers(brokers: list[str], port: int | None = None) -> tuple[Server, ...]:
+    """Servers on ports that are free now: those from ``port`` on, or any."""
+    count = 3 * len(brokers)
+    held = [listening(0 if port is None else port + i) for i in range(count)]
+    ports = [int(each.getsockname()[1]) for each in held]
+    for each in held:
+        each.close()
+    return tuple(
+        Server(broker, HOST, *ports[3 * i : 3 * i + 3]) for i, broker in enumerate(brokers)
+    )
+
+
+def listening(port: int) -> socket.socket:
+    server = socket.socket()
+    try:
+        server.bind((HOST, port))
+    except OSError as error:
+        server.close()
+        what = f"port {port} is taken ({error.strerror})"
+        raise InputError(Problem("port", what, "Give another one, or none")) from error
+    return server
+
+
+def require_room(servers: int, connections: int) -> None:
+    """The machine has memory and open files for so many servers and connections."""
+    pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    if servers * SERVER_BYTES > pages * size:
+        what = f"{servers} servers need about {servers * SERVER_BYTES >> 20} MB of memory"
+        remedy = f"Free some ({pages * size >> 20} MB are), or try a plan with fewer brokers"
+        raise InputError(Problem("brokers", what, remedy))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + 10 * servers + 100
+    if needed > hard:
+        what = f"{connections:,} connections need {needed:,} open files, and {hard:,} are allowed"
+        raise InputError(Problem("connections", what, "Raise the limit (ulimit -n)"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+
+
+# ---- a folder of a trial
+
+
+def process_state(pid: int) -> list[str]:
+    """What the kernel says of a process, from its state on; nothing if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return []
+    found = text.rpartition(")")[2].split()
+    return [] if found[0] == "Z" else found
+
+
+def started_at(pid: int) -> str:
+    """When a process started, in the kernel's ticks; nothing if there is none."""
+    return "".join(process_state(pid)[19:20])
+
+
+@contextmanager
+def trial_folder() -> Iterator[Path]:
+    """A folder for one trial, removed at its end; those of trials that were killed go first."""
+    sweep()
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        write_owner(folder, {os.getpid(): started_at(os.getpid())}, {})
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_owner(folder: Path, owner: dict[int, str], servers: dict[int, str]) -> None:
+    told = {"owner": owner, "servers": servers}
+    (folder / OWNER).write_text(json.dumps(told), encoding="utf-8")
+
+
+def sweep() -> None:
+    """End the servers and remove the folders of trials whose own process is gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            told = json.loads((folder / OWNER).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            # Just made, or not ours to read.
+            continue
+        if any(started_at(int(pid)) == start for pid, start in told["owner"].items()):
+            continue
+        for pid, start in told["servers"].items():
+            if start and started_at(int(pid)) == start:
+                with suppress(OSError):
+                    os.kill(int(pid), signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---- servers
+
+
+@dataclass
+class Servers:
+    """The servers of a trial, by the numbers of their brokers."""
+
+    servers: tuple[Server, ...]
+    folder: Path
+    program: str
+    running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, broker: int) -> None:
+        """Start a server; who it is goes into the folder at once."""
+        server = self.servers[broker]
+        log = (self.folder / f"{file_of(server)}.log").open("ab")
+        with log:
+            self.running[broker] = subprocess.Popen(
+                [self.program, "-c", str(self.folder / file_of(server))],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # A terminal's Ctrl-C is for the trial, which ends its servers itself.
+                start_new_session=True,
+            )
+        pids = [process.pid for process in self.running.values()]
+        me = os.getpid()
+        write_owner(self.folder, {me: started_at(me)}, {pid: started_at(pid) for pid in pids})
+
+    def await_ready(self) -> None:
+        """Until all servers answer; the words of one that ended."""
+        deadline = time.monotonic() + START_SECONDS
+        for broker, server in enumerate(self.servers):
+            while not answers(server):
+                if self.running[broker].poll() is not None or time.monotonic() > deadline:
+                    raise InputError(self.failed(server))
+                time.sleep(0.01)
+
+    def failed(self, server: Server) -> Problem:
+        text = (self.folder / f"{file_of(server)}.log").read_text(errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()]
+        bad = [line for line in lines if "[FTL]" in line or "[ERR]" in line] or lines
+        # Lines of a log begin with the process and the time.
+        said = re.sub(r"^\[\d+\] \S+ \S+ ", "", bad[-1]) if bad else "it said nothing"
+        what = f"its server did not start: {said}"
+        return Problem(f"broker {server.broker!r}", what, "See to that, and try again")
+
+    def kill(self, broker: int) -> None:
+        """End a server as a power cut would."""
+        self.running[broker].kill()
+        self.running[broker].wait()
+
+    def used_cpu(self) -> float:
+        """Seconds of all servers together."""
+        ticks = sum(int(t) for p in self.running.values() for t in process_state(p.pid)[11:13])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> None:
+        for process in self.running.values():
+            process.kill()
+        for process in self.running.values():
+            process.wait()
+
+    def ask(self, broker: int, what: str) -> dict[str, Any]:
+        """What a server's monitor says."""
+        server = self.servers[broker]
+        url = f"http://{server.host}:{server.monitor}/{what}"
+        with urllib.request.urlopen(url, timeout=START_SECONDS) as answer:
+            told: dict[str, Any] = json.load(answer)
+        return told
+
+
+def answers(server: Server) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((server.host, server.client)) == 0

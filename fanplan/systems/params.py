@@ -1,0 +1,56 @@
+"""The options of exports and trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fanplan.core.errors import Problem
+from fanplan.core.options import Options, option
+
+
+@dataclass(frozen=True)
+class ExportParams(Options):
+    """Where a plan's channels and clients are found on the network."""
+
+    addresses: str = option(
+        "239.192.0.0/14", "Range of multicast addresses for channels.", metavar="NETWORK"
+    )
+    port: int = option(
+        7700,
+        "Port of channels and unicast; on NATS the first of three for each broker.",
+        at_least=1,
+        at_most=60_000,
+    )
+
+
+@dataclass(frozen=True)
+class TrialParams(Options):
+    """How much of a workload is sent through a plan, how fast, and what goes wrong on the way."""
+
+    publications: int | None = option(
+        None, "Send only so many publications, the first ones.", at_least=1, shown="all"
+    )
+    speed: float | None = option(
+        None,
+        "Keep the times of publications, so many times as fast; else as fast as all keep up.",
+        above=0,
+        shown="unpaced",
+    )
+    kill: str | None = option(
+        None, "End the server of a broker in the middle, and start it again.", metavar="BROKER"
+    )
+    port: int | None = option(
+        None,
+        "First of the ports that servers listen on; three for each.",
+        at_least=1,
+        at_most=60_000,
+        shown="any that are free",
+    )
+    durable: bool = option(
+        False, "Keep what enters in a stream, acknowledged, and send again what was lost."
+    )
+
+    def relations(self) -> Iterator[Problem]:
+        if self.durable and self.kill is None:
+            yield Problem("durable", "matters only if a server ends", "Add --kill, or leave it out")

@@ -1,0 +1,93 @@
+"""Export: a checked plan as configuration that a real system loads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanplan.core.errors import CheckError, InputError, Problem
+from fanplan.core.folder import EXPORT, require_free, whole_folder
+from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.layers.registry import load_plan
+from fanplan.plan.stored import StoredPlan, require_dataset_of
+from fanplan.verbs.check import check
+
+if TYPE_CHECKING:
+    from fanplan.systems.system import System
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An export. ``lacks`` says what of the plan the system cannot express, by name."""
+
+    folder: Path
+    system: str
+    lacks: tuple[str, ...]
+    files: tuple[str, ...]
+
+    def json(self) -> dict[str, Any]:
+        told = {"system": self.system, "folder": str(self.folder)}
+        return {**told, "files": list(self.files), "not_expressed": list(self.lacks)}
+
+
+def export(
+    plan: PathLike,
+    dataset: Dataset,
+    to: str,
+    out: PathLike,
+    *,
+    replace: bool = False,
+    engine: Engine = EMBEDDED,
+    **options: Any,
+) -> Exported:
+    """Write a plan as configuration for a system: nats, multicast, cyclonedds or mosquitto.
+
+    The plan is checked first. Options are the fields of `fanplan.systems.params.ExportParams`.
+    """
+    from fanplan.systems.params import ExportParams
+    from fanplan.systems.system import load_system
+    from fanplan.systems.traffic import planned_ways
+
+    system, params = load_system(to), ExportParams.given(options)
+    require_free(Path(out), EXPORT, replace)
+    stored = checked_plan(plan, dataset, engine)
+    with engine.progress.stage(f"export to {to}"):
+        ways = planned_ways(stored, dataset.path)
+        with whole_folder(Path(out), EXPORT, replace) as folder:
+            system.export(stored, dataset.path, ways, params, folder)
+            told = {"system": to, "plan": stored.record.seal, "lacks": system.lacks(stored)}
+            (folder / EXPORT.sign).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    files = tuple(sorted(str(f.relative_to(out)) for f in Path(out).rglob("*") if f.is_file()))
+    return Exported(Path(out), to, system.lacks(stored), files)
+
+
+def checked_plan(plan: PathLike, dataset: Dataset, engine: Engine) -> StoredPlan:
+    """A plan that was made for the dataset and holds; no other is enacted."""
+    stored = load_plan(Path(plan))
+    require_dataset_of(stored, dataset.path)
+    with engine.progress.stage("check"):
+        result = check(plan, dataset, engine=engine)
+    if not result.ok:
+        what = "; ".join(result.violations[:3]) or f"{result.missed:,} deliveries are missed"
+        raise CheckError(f"{plan}: the plan does not hold, so it is not enacted: {what}")
+    return stored
+
+
+def lacking(plan: StoredPlan, to: str) -> tuple[str, ...]:
+    """What a system cannot express of a plan."""
+    from fanplan.systems.system import load_system
+
+    return load_system(to).lacks(plan)
+
+
+def require_trial(name: str) -> System:
+    """A system that trials run on."""
+    from fanplan.systems.system import load_system
+
+    system = load_system(name)
+    if system.trial is None:
+        raise InputError(Problem("on", f"there are no trials on {name}", "Use nats or multicast"))
+    return system

@@ -1,0 +1,30 @@
+"""Trial: a checked plan on real servers of this machine, predicted beside measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.verbs.export import checked_plan, require_trial
+
+if TYPE_CHECKING:
+    from fanplan.systems.trial import Tried
+
+
+def trial(
+    plan: PathLike, dataset: Dataset, on: str = "nats", *, engine: Engine = EMBEDDED, **options: Any
+) -> Tried:
+    """Send publications of a dataset through its plan on real servers, and compare.
+
+    ``on`` is nats or multicast. Options are the fields of `fanplan.systems.params.TrialParams`.
+    All that the trial starts is ended with it.
+    """
+    from fanplan.systems.params import TrialParams
+
+    system, params = require_trial(on), TrialParams.given(options)
+    stored = checked_plan(plan, dataset, engine)
+    assert system.trial is not None
+    found = system.trial(stored, dataset.path, params, engine.progress)
+    return replace(found, seal=stored.record.seal)

@@ -1,0 +1,143 @@
+"""Exports for NATS: the server takes every file as it is, and the library delivers through them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import run
+from conftest import free_port
+from delivery_datasets import PUBLISHERS, world_of
+from nats_worlds import designed, needs_nats
+from ready import stages_are_there
+
+import fanplan
+from fanplan.core.errors import InputError
+from fanplan.live import Publisher, Subscriber
+from fanplan.live.nats.agent import Agent
+from fanplan.live.nats.plan import load_plan
+from fanplan.systems.nats.config import file_of
+from fanplan.systems.nats.servers import Servers, server_program
+
+pytestmark = needs_nats
+WORLD = world_of(1, sent=60)
+# What nobody sent from there before takes the default way.
+EVERYWHERE = tuple(
+    (0.0, who, topic, 1, value)
+    for who in PUBLISHERS
+    for topic in sorted({topic for _, topic, _, _ in WORLD.wants})
+    for value in (20.5, 70.5)
+)
+SENT = WORLD.sent + EVERYWHERE
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, fanplan.Dataset]]:
+    with stages_are_there():
+        yield designed(tmp_path_factory.mktemp("made"), WORLD)
+
+
+@pytest.fixture(scope="module")
+def export(made: tuple[Path, fanplan.Dataset], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("export") / "nats"
+    words = ("--to", "nats", "--out", out, "--port", min(free_port(), 50_000))
+    assert run("export", made[0], made[1].path, *words) == 0
+    return out
+
+
+def test_the_server_takes_every_file(export: Path) -> None:
+    files = sorted((export / "servers").iterdir())
+    assert len(files) == 6
+    for file in files:
+        words = (server_program(), "-t", "-c", str(file))
+        subprocess.run(words, check=True, capture_output=True)
+
+
+def test_the_page_names_files_agents_and_what_is_not_expressed(export: Path) -> None:
+    page, plan = (export / "README.md").read_text(), load_plan(export)
+    for server in plan.servers:
+        assert f"`servers/{file_of(server)}`" in page
+    assert "python -m fanplan.live.nats" in page
+    assert "- marks: NATS decides itself where interest travels" in page
+    lacks = json.loads((export / "export.json").read_text())["lacks"]
+    assert len(lacks) == 2
+
+
+def test_a_stored_plan_is_read_back(export: Path, tmp_path: Path) -> None:
+    plan = load_plan(export)
+    plan.save(tmp_path)
+    assert load_plan(tmp_path) == plan
+    with pytest.raises(InputError, match="is no export for NATS"):
+        load_plan(tmp_path / "elsewhere")
+
+
+def test_applications_see_topics_and_selectors_alone(export: Path) -> None:
+    """The library on the exported servers: all that is wanted arrives once, and nothing else."""
+    running = Servers(load_plan(export).servers, export / "servers", server_program())
+    try:
+        for broker in range(len(running.servers)):
+            running.start(broker)
+        running.await_ready()
+        got = asyncio.run(through(export))
+    finally:
+        running.stop()
+    wanted = Counter(
+        (who, topic, value)
+        for _, _, topic, _, value in SENT
+        for who in WORLD.wanting(topic, value)
+    )
+    assert got == wanted
+
+
+async def through(export: Path) -> Counter[tuple[str, str, float]]:
+    """What subscribers get of all that a world sends."""
+    plan, got = load_plan(export), Counter[tuple[str, str, float]]()
+    agents = [await Agent(plan, broker).open() for broker in plan.agents]
+    people = [Subscriber(export, who) for who in WORLD.homes]
+    senders = {name: Publisher(export, name) for name in PUBLISHERS}
+    for subscriber in people:
+        await subscriber.__aenter__()
+    for sender in senders.values():
+        await sender.__aenter__()
+    # Interest crosses all leafnodes, which may connect a second later.
+    await asyncio.sleep(2)
+    for _, publisher, topic, _, value in SENT:
+        await senders[publisher].send(topic, {"value": value}, b"content")
+
+    async def listen(one: Subscriber, who: str) -> None:
+        async for message in one:
+            assert message.payload == b"content"
+            got[who, message.topic, float(message.attributes["value"])] += 1
+
+    tasks = [asyncio.create_task(listen(*pair)) for pair in zip(people, WORLD.homes, strict=True)]
+    await asyncio.sleep(1)
+    for task in tasks:
+        task.cancel()
+    assert sum(sender.unknown for sender in senders.values()) > 0
+    for sender in senders.values():
+        await sender.__aexit__()
+    for subscriber in people:
+        await subscriber.__aexit__()
+    for agent in agents:
+        await agent.close()
+    return got
+
+
+def test_an_agent_runs_by_itself(export: Path) -> None:
+    words = (sys.executable, "-m", "fanplan.live.nats", str(export), "nobody")
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert said.returncode == 2
+    assert "broker 'nobody': needs no agent. These do: b" in said.stderr
+
+
+def test_who_is_not_in_the_plan_is_told_so(export: Path) -> None:
+    with pytest.raises(InputError, match="publisher 'nobody': is not in the plan"):
+        Publisher(export, "nobody")
+    with pytest.raises(InputError, match="subscriber 'nobody': is not in the plan"):
+        Subscriber(export, "nobody")

@@ -1,0 +1,82 @@
+"""What goes wrong on real NATS servers is counted; what must not be missed is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from delivery_datasets import world_of
+from nats_worlds import designed, needs_nats, total, tried
+from ready import stages_are_there
+
+import fanplan
+from fanplan.core.progress import quiet
+from fanplan.layers.registry import load_plan
+from fanplan.systems.nats.servers import server_program
+from fanplan.systems.nats.trial import run_trial
+from fanplan.systems.params import TrialParams
+from fanplan.systems.traffic import read_traffic
+from fanplan.systems.ways import TREE
+
+pytestmark = needs_nats
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, fanplan.Dataset]]:
+    """A design with more publications, so that some are under way at any time."""
+    with stages_are_there():
+        yield designed(tmp_path_factory.mktemp("made"), world_of(1, sent=1500))
+
+
+def test_what_is_lost_while_a_server_is_away_is_counted(
+    made: tuple[Path, fanplan.Dataset],
+) -> None:
+    result = tried(*made, kill="b3")
+    assert result.facts["lost_while_away"] > 0
+    assert total(result, "subscriber missed") == 0
+
+
+@pytest.mark.parametrize("broker", ["b3", "b2"])
+def test_durable_publications_are_not_lost(broker: str, made: tuple[Path, fanplan.Dataset]) -> None:
+    result = tried(*made, kill=broker, durable=True)
+    assert result.facts["sent_again"] == 1000
+    assert total(result, "while away lost") == result.facts["lost_while_away"] == 0
+    assert total(result, "while away neither planned nor marked") == 0
+
+
+def test_a_plan_with_one_membership_removed_is_found_out(
+    made: tuple[Path, fanplan.Dataset],
+) -> None:
+    plan, dataset = load_plan(made[0]), made[1].path
+    traffic = read_traffic(plan, dataset, 200)
+    channel, who = traffic.ways.members
+    fewer = replace(traffic.ways, members=(channel[1:], who[1:]))
+    control = replace(traffic, ways=fewer)
+    result = run_trial(
+        plan, dataset, traffic, TrialParams(), quiet(), server_program(), enacting=control
+    )
+    assert not result.ok
+    name = traffic.ways.subscribers[who[0]]
+    assert {row.key for row in result.differences} >= {
+        ("subscriber", name, "missed"),
+        ("subscriber", name, "wanted"),
+    }
+    assert "not ready" in result.notes[0]
+
+
+def test_a_missing_link_is_found_out(made: tuple[Path, fanplan.Dataset]) -> None:
+    plan, dataset = load_plan(made[0]), made[1].path
+    traffic = read_traffic(plan, dataset, 200)
+    hops = traffic.ways.hops
+    at = list(hops.kind).index(TREE)
+    ends = sorted((int(hops.tail[at]), int(hops.head[at])))
+    (edges,) = traffic.ways.edges
+    fewer = replace(traffic.ways, edges=(edges[~(edges == ends).all(axis=1)],))
+    control = replace(traffic, ways=fewer)
+    result = run_trial(
+        plan, dataset, traffic, TrialParams(), quiet(), server_program(), enacting=control
+    )
+    assert not result.ok
+    assert any(row.key[0] == "link" for row in result.differences)
