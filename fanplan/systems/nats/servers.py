@@ -143,12 +143,16 @@ def sweep() -> None:
 
 @dataclass
 class Servers:
-    """The servers of a trial, by the numbers of their brokers."""
+    """The servers of a trial, by the numbers of their brokers.
+
+    ``peers`` are names of servers at the other end of leafnodes, by broker and connection.
+    """
 
     servers: tuple[Server, ...]
     folder: Path
     program: str
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    peers: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def start(self, broker: int) -> None:
         """Start a server; who it is goes into the folder at once."""
