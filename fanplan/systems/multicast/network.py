@@ -47,11 +47,12 @@ EXACT = Snooping()
 
 @dataclass(frozen=True)
 class Host:
-    """A host on the switch: its namespace, its port there and its address."""
+    """A host on the switch: its namespace, its port there and its addresses."""
 
     namespace: str
     port: str
     address: str
+    mac: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def network(
     made = Network(
         f"{own}-switch",
         {
-            name: Host(f"{own}-{number}", f"p{number}", str(FIRST + number))
+            name: Host(f"{own}-{number}", f"p{number}", str(FIRST + number), mac_of(number))
             for number, name in enumerate(wanted)
         },
     )
@@ -120,14 +121,33 @@ def make(made: Network, memberships: int, snooping: Snooping) -> None:
         line
         for host in hosts
         for line in (
-            f"link add {host.port} type veth peer name eth0 netns {host.namespace}",
+            f"link add {host.port} type veth peer name eth0 address {host.mac} "
+            f"netns {host.namespace}",
             f"link set {host.port} master br0 up",
         )
     ]
     batch(made.switch, links)
+    # A switch floods what is for a host that it has not heard of, and some never send anything.
+    learned = [f"fdb add {host.mac} dev {host.port} master static" for host in hosts]
+    ran("bridge", "-n", made.switch, "-batch", "-", given="\n".join(learned) + "\n")
     for host in hosts:
         address = f"addr add {host.address}/16 dev eth0"
         batch(host.namespace, [address, "link set lo up", "link set eth0 up"])
+
+
+def mac_of(number: int) -> str:
+    """An Ethernet address that nobody was given by a maker."""
+    return f"02:46:50:00:{number >> 8:02x}:{number & 0xFF:02x}"
+
+
+def introduce(host: Host, others: Iterable[Host]) -> None:
+    """Tell a host the Ethernet addresses of others.
+
+    Linux keeps about a thousand that were asked for, over all namespaces, and silently drops what
+    is sent to more. Those that it was told do not count.
+    """
+    known = (f"neigh replace {o.address} lladdr {o.mac} dev eth0 nud permanent" for o in others)
+    batch(host.namespace, [*known])
 
 
 def switch_commands(snooping: Snooping) -> list[str]:
