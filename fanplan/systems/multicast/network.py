@@ -18,6 +18,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.systems.processes import started_at
 
 PREFIX = "fanplan"
 NAMESPACES = Path("/run/netns")
@@ -91,7 +92,7 @@ def network(
     if len(wanted) > MOST_HOSTS:
         what = f"{len(wanted):,} hosts are more than the {MOST_HOSTS:,} that one bridge takes"
         raise InputError(Problem("a trial on multicast", what, "Try a plan with fewer subscribers"))
-    own = f"{PREFIX}-{os.getpid()}-{start_of(os.getpid())}"
+    own = f"{PREFIX}-{os.getpid()}-{started_at(os.getpid())}"
     made = Network(
         f"{own}-switch",
         {
@@ -237,14 +238,4 @@ def sweep() -> list[str]:
 def is_dead(namespace: str) -> bool:
     """Whether the process that a namespace is named after has ended."""
     _, pid, start, _ = namespace.split("-", 3)
-    return not pid.isdigit() or start_of(int(pid)) != start
-
-
-def start_of(pid: int) -> str:
-    """When a process started, in ticks since the machine did; nothing if it has ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    # The name of a program may have blanks and brackets; what follows has none.
-    return stat.rpartition(")")[2].split()[19]
+    return not pid.isdigit() or started_at(int(pid)) != start

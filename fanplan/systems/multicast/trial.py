@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import signal
 import socket
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -45,6 +43,7 @@ from fanplan.systems.multicast.network import (
     require_root,
 )
 from fanplan.systems.params import ExportParams, TrialParams
+from fanplan.systems.processes import ended_by_term, trial_folder
 from fanplan.systems.traffic import Traffic, read_traffic
 from fanplan.systems.trial import Tried, compared
 from fanplan.systems.ways import Figures
@@ -75,11 +74,10 @@ def trial(plan: StoredPlan, dataset: Path, params: TrialParams, progress: Progre
     require_root()
     require_no_kill(params)
     traffic = read_traffic(plan, dataset, params.publications)
-    with tempfile.TemporaryDirectory(prefix="fanplan-multicast-") as folder:
+    with ended_by_term(), trial_folder() as folder:
         asked = ExportParams() if params.port is None else ExportParams(port=params.port)
-        export(plan, dataset, traffic.ways, asked, Path(folder))
-        made = load_plan(Path(folder))
-    return run_trial(plan, made, traffic, params, progress)
+        export(plan, dataset, traffic.ways, asked, folder)
+        return run_trial(plan, load_plan(folder), traffic, params, progress)
 
 
 def require_no_kill(params: TrialParams) -> None:
@@ -134,7 +132,6 @@ class Run:
 
     async def all(self) -> Tried:
         """From the first socket to the result."""
-        stop_on_term()
         async with AsyncExitStack() as stack:
             self.count_links(stack)
             with self.progress.stage("wait until everybody is ready"):
@@ -447,10 +444,3 @@ def used_cpu() -> float:
     """Seconds of processor time of this process; the network's own are among them."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-
-
-def stop_on_term() -> None:
-    """A request to end ends the trial as Ctrl-C does, namespaces included."""
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
