@@ -88,9 +88,7 @@ def test_applications_see_topics_and_selectors_alone(export: Path) -> None:
     finally:
         running.stop()
     wanted = Counter(
-        (who, topic, value)
-        for _, _, topic, _, value in SENT
-        for who in WORLD.wanting(topic, value)
+        (who, topic, value) for _, _, topic, _, value in SENT for who in WORLD.wanting(topic, value)
     )
     assert got == wanted
 
