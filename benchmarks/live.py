@@ -76,7 +76,7 @@ def tables_of(rng: np.random.Generator) -> EntryTables:
     topic, x = points(rng, 300_000)
     keys, empty = Entry(
         replace(made, places=np.full((1, 6), -1), flow_wanted=np.zeros(1, np.int64))
-    )._matched(topic, x)
+    ).places(topic, x)
     places, first = np.unique(keys, axis=0, return_index=True)
     return replace(made, places=places, flow_wanted=1 - empty[first].astype(np.int64))
 

@@ -225,13 +225,16 @@ class Entry:
 
     def matched_flows(self, topic: Longs, x: Floats) -> Longs:
         """The same, by matching each with all regions."""
-        places = self._matched(topic, x) if self.tables.matched else self._cells(topic, x)
-        keys, empty = places
+        keys, empty = self.places(topic, x)
         found = lookup(self.tables.places, self._slots, keys)
         known = np.where(self.tables.flow_wanted[np.maximum(found, 0)] > 0, found, NOBODY)
         unknown = np.where(empty, NOBODY, DEFAULT)
         result: Longs = np.where(found >= 0, known, unknown)
         return result
+
+    def places(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
+        """Rows as ``EntryTables.places`` has them, and whether nobody wants a publication."""
+        return self._matched(topic, x) if self.tables.matched else self._cells(topic, x)
 
     def flow(self, topic: str, x: tuple[float, ...]) -> int:
         """The flow of one publication."""
@@ -253,7 +256,7 @@ class Entry:
         return tuple(people.tolist())
 
     def _matched(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
-        """Topic and signature of each publication, and whether nobody wants it."""
+        """By signatures."""
         offsets, owners = self.audiences(topic, x)
         signed = as_words(signatures(offsets, owners, self._hashes))
         sizes = np.where(self.tables.dimensions[topic] > 0, WORDS, 0)
@@ -261,7 +264,7 @@ class Entry:
         return keys, (np.diff(offsets) == 0).astype(np.int32)
 
     def _cells(self, topic: Longs, x: Floats) -> tuple[Longs, Ints]:
-        """The same with cells; who wants what of an unknown cell is asked of the regions."""
+        """By cells; who wants what of an unknown cell is asked of the regions."""
         cells = np.zeros(x.shape, np.int64)
         cells_of(*self._grid, topic, x, cells)
         keys = keys_of(topic, self.tables.dimensions[topic], cells, self.tables.places.shape[1])

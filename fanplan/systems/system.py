@@ -25,12 +25,16 @@ Trial = Callable[[StoredPlan, Path, TrialParams, Progress], Tried]
 
 @dataclass(frozen=True)
 class System:
-    """A system. ``lacks`` says what of a plan it cannot express; without ``trial`` it has none."""
+    """A system. ``lacks`` says what of a plan it cannot express; without ``trial`` it has none.
+
+    ``require`` raises, before any work, if this machine lacks what a trial needs.
+    """
 
     name: str
     lacks: Lacks
     export: Export
     trial: Trial | None = None
+    require: Callable[[], object] | None = None
 
 
 def load_system(name: str) -> System:

@@ -84,10 +84,12 @@ def lacking(plan: StoredPlan, to: str) -> tuple[str, ...]:
 
 
 def require_trial(name: str) -> System:
-    """A system that trials run on."""
+    """A system that trials run on, and can run on this machine."""
     from fanplan.systems.system import load_system
 
     system = load_system(name)
     if system.trial is None:
         raise InputError(Problem("on", f"there are no trials on {name}", "Use nats or multicast"))
+    if system.require is not None:
+        system.require()
     return system

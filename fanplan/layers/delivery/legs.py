@@ -99,7 +99,7 @@ def nearest_senders(
     parcel: Longs,
     domain: Longs,
 ) -> tuple[Longs, Bools]:
-    """The same of routes on trees; ``domains`` are those of brokers. And which have nobody."""
+    """The same of routes on trees, by the ``domains`` of brokers; and which parcels have nobody."""
     route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
     width = int(domains.max(initial=NONE)) + 2
     deep = np.array([depths(parent) for parent in trees.parent])

@@ -85,13 +85,15 @@ def most_joins(plan: MulticastPlan) -> int:
 
 def sysctls(plan: MulticastPlan) -> str:
     return dedent(f"""\
-        # For hosts of subscribers: /etc/sysctl.d/99-fanplan.conf
+        # For hosts of subscribers and senders: /etc/sysctl.d/99-fanplan.conf
         # One socket joins up to {most_joins(plan)} groups.
         net.ipv4.igmp_max_memberships = {max(most_joins(plan), MEMBERSHIPS)}
         # IGMPv2 loses joins at switches that suppress reports.
         net.ipv4.conf.all.force_igmp_version = 3
         # Datagrams wait here while a subscriber is busy.
         net.core.rmem_max = {BUFFER}
+        # For hosts that send: Linux silently drops what is for more neighbours than this.
+        net.ipv4.neigh.default.gc_thresh3 = {max(1024, 4 * len(plan.subscribers))}
         """)
 
 
@@ -114,7 +116,7 @@ Epoch `{plan.epoch.hex()}`, {len(plan.addresses)} channels on {first} to {last},
 | `channels.csv` | the group, its Ethernet address and the domain of each channel |
 | `joins.csv` | which groups each subscriber joins |
 | `hosts.csv` | fill in: the address of each subscriber's host, for what goes by unicast |
-| `99-fanplan.conf` | limits of subscribers' hosts: copy to `/etc/sysctl.d`, `sysctl --system` |
+| `99-fanplan.conf` | limits of hosts: copy to `/etc/sysctl.d`, then `sysctl --system` |
 | `multicast.json`, `ways.npz` | where each flow is sent, read by the library |
 | `entry.json`, `entry.npz` | how a publication's flow is found, read by the library |
 

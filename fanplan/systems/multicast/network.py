@@ -18,6 +18,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.systems.processes import started_at
 
 PREFIX = "fanplan"
 NAMESPACES = Path("/run/netns")
@@ -47,11 +48,12 @@ EXACT = Snooping()
 
 @dataclass(frozen=True)
 class Host:
-    """A host on the switch: its namespace, its port there and its address."""
+    """A host on the switch: its namespace, its port there and its addresses."""
 
     namespace: str
     port: str
     address: str
+    mac: str
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,11 @@ def network(
     if len(wanted) > MOST_HOSTS:
         what = f"{len(wanted):,} hosts are more than the {MOST_HOSTS:,} that one bridge takes"
         raise InputError(Problem("a trial on multicast", what, "Try a plan with fewer subscribers"))
-    own = f"{PREFIX}-{os.getpid()}-{start_of(os.getpid())}"
+    own = f"{PREFIX}-{os.getpid()}-{started_at(os.getpid())}"
     made = Network(
         f"{own}-switch",
         {
-            name: Host(f"{own}-{number}", f"p{number}", str(FIRST + number))
+            name: Host(f"{own}-{number}", f"p{number}", str(FIRST + number), mac_of(number))
             for number, name in enumerate(wanted)
         },
     )
@@ -120,14 +122,33 @@ def make(made: Network, memberships: int, snooping: Snooping) -> None:
         line
         for host in hosts
         for line in (
-            f"link add {host.port} type veth peer name eth0 netns {host.namespace}",
+            f"link add {host.port} type veth peer name eth0 address {host.mac} "
+            f"netns {host.namespace}",
             f"link set {host.port} master br0 up",
         )
     ]
     batch(made.switch, links)
+    # A switch floods what is for a host that it has not heard of, and some never send anything.
+    learned = [f"fdb add {host.mac} dev {host.port} master static" for host in hosts]
+    ran("bridge", "-n", made.switch, "-batch", "-", given="\n".join(learned) + "\n")
     for host in hosts:
         address = f"addr add {host.address}/16 dev eth0"
         batch(host.namespace, [address, "link set lo up", "link set eth0 up"])
+
+
+def mac_of(number: int) -> str:
+    """An Ethernet address that nobody was given by a maker."""
+    return f"02:46:50:00:{number >> 8:02x}:{number & 0xFF:02x}"
+
+
+def introduce(host: Host, others: Iterable[Host]) -> None:
+    """Tell a host the Ethernet addresses of others.
+
+    Linux keeps about a thousand that were asked for, over all namespaces, and silently drops what
+    is sent to more. Those that it was told do not count.
+    """
+    known = (f"neigh replace {o.address} lladdr {o.mac} dev eth0 nud permanent" for o in others)
+    batch(host.namespace, [*known])
 
 
 def switch_commands(snooping: Snooping) -> list[str]:
@@ -217,14 +238,4 @@ def sweep() -> list[str]:
 def is_dead(namespace: str) -> bool:
     """Whether the process that a namespace is named after has ended."""
     _, pid, start, _ = namespace.split("-", 3)
-    return not pid.isdigit() or start_of(int(pid)) != start
-
-
-def start_of(pid: int) -> str:
-    """When a process started, in ticks since the machine did; nothing if it has ended."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    # The name of a program may have blanks and brackets; what follows has none.
-    return stat.rpartition(")")[2].split()[19]
+    return not pid.isdigit() or started_at(int(pid)) != start

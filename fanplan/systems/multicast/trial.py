@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import signal
 import socket
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from fanplan.live.message import Message
 from fanplan.live.multicast.plan import MulticastPlan, load_plan
 from fanplan.live.multicast.sockets import Receiver, Sender, receiving_socket, sending_socket
 from fanplan.live.subscriber import Subscribed
-from fanplan.live.transport import Publication
+from fanplan.live.transport import Publication, Take
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.addresses import channel_addresses
 from fanplan.systems.multicast.counters import LinkCounter
@@ -39,16 +38,20 @@ from fanplan.systems.multicast.network import (
     Network,
     Snooping,
     inside,
+    introduce,
     network,
     require_root,
 )
 from fanplan.systems.params import ExportParams, TrialParams
+from fanplan.systems.processes import ended_by_term, trial_folder
 from fanplan.systems.traffic import Traffic, read_traffic
 from fanplan.systems.trial import Tried, compared
 from fanplan.systems.ways import Figures
 
-BATCH = 16
-"""Publications that are sent before subscribers have their turn."""
+WINDOW = 256
+"""Datagrams that may be under way: beyond a thousand that wait, the kernel drops some."""
+STALLED = 0.5
+"""Seconds without a datagram after which those under way are given up."""
 PATIENCE = 15.0
 """Seconds until a barrier is given up."""
 QUIET = 0.5
@@ -71,11 +74,10 @@ def trial(plan: StoredPlan, dataset: Path, params: TrialParams, progress: Progre
     require_root()
     require_no_kill(params)
     traffic = read_traffic(plan, dataset, params.publications)
-    with tempfile.TemporaryDirectory(prefix="fanplan-multicast-") as folder:
+    with ended_by_term(), trial_folder() as folder:
         asked = ExportParams() if params.port is None else ExportParams(port=params.port)
-        export(plan, dataset, traffic.ways, asked, Path(folder))
-        made = load_plan(Path(folder))
-    return run_trial(plan, made, traffic, params, progress)
+        export(plan, dataset, traffic.ways, asked, folder)
+        return run_trial(plan, load_plan(folder), traffic, params, progress)
 
 
 def require_no_kill(params: TrialParams) -> None:
@@ -125,13 +127,15 @@ class Run:
     links: dict[tuple[str, ...], LinkCounter] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     joined: int = 0
+    arrived: int = 0
+    expected: int = 0
 
     async def all(self) -> Tried:
         """From the first socket to the result."""
-        stop_on_term()
         async with AsyncExitStack() as stack:
             self.count_links(stack)
             with self.progress.stage("wait until everybody is ready"):
+                self.introduce_senders()
                 await self.subscribe(stack)
                 sockets = self.sending_sockets(stack)
                 senders = await self.senders(stack, sockets)
@@ -157,9 +161,23 @@ class Run:
         for counter in self.links.values():
             stack.callback(counter.close)
 
+    @cached_property
+    def addressed(self) -> dict[str, list[str]]:
+        """The subscribers that each broker sends to by unicast."""
+        last, found = self.traffic.ways.last, {name: set[str]() for name in self.made.brokers}
+        pairs = np.unique(np.column_stack([last.broker, last.subscriber]), axis=0)
+        for broker, who in pairs.tolist():
+            found[self.made.brokers[broker]].add(self.made.subscribers[who])
+        return {name: sorted(people) for name, people in found.items()}
+
+    def introduce_senders(self) -> None:
+        for name, people in self.addressed.items():
+            others = [self.hosts[SUBSCRIBER, who] for who in people]
+            introduce(self.hosts[BROKER, name], others)
+
     async def subscribe(self, stack: AsyncExitStack) -> None:
         for who in self.made.subscribers:
-            receiver = Receiver(self.made, who, self.receiving)
+            receiver = Noted(self, Receiver(self.made, who, self.receiving))
             took = self.taking(who)
             own = Subscribed(self.traffic.tables, who, self.made.epoch, receiver, took)
             self.subscribers[who] = await stack.enter_async_context(own)
@@ -238,18 +256,22 @@ class Run:
         return sum(a > b for a, b in zip(after, before, strict=True))
 
     async def probed(self, sockets: list[socket.socket]) -> None:
-        """A datagram from every sender to every subscriber: later none waits for an address."""
+        """A datagram from every sender to every subscriber that it sends to by unicast."""
+        senders = dict(zip(self.made.brokers, sockets, strict=True))
+        pairs = [(name, who) for name, people in self.addressed.items() for who in people]
+        expected = Counter(who for _, who in pairs)
+        for name, who in pairs:
+            senders[name].sendto(b"probe", (self.made.hosts[who], self.made.port))
         end = time.monotonic() + self.patience
-        waiting = {who: len(sockets) for who in self.made.subscribers}
-        while waiting and time.monotonic() < end:
-            for who in waiting:
-                for own in sockets:
-                    own.sendto(b"probe", (self.made.hosts[who], self.made.port))
-            await asyncio.sleep(0.1)
-            heard = {who: self.subscribers[who].counts.foreign for who in waiting}
-            waiting = {who: count for who, count in waiting.items() if heard[who] < count}
-        if waiting:
-            self.notes.append(f"{len(waiting)} subscribers did not answer a probe")
+        while silent := self.silent(expected):
+            if time.monotonic() > end:
+                self.notes.append(f"{len(silent)} subscribers did not get a probe")
+                return
+            await asyncio.sleep(0.05)
+
+    def silent(self, expected: Counter[str]) -> list[str]:
+        """Who has not got so many probes, which to the library are foreign."""
+        return [w for w, n in expected.items() if self.subscribers[w].counts.foreign < n]
 
     async def rested(self) -> None:
         """Wait until no subscriber's link has carried anything for a while."""
@@ -298,6 +320,8 @@ class Run:
         sent, tables = self.traffic.published, self.traffic.tables
         topics, axes = tables.topics.names, tables.dimensions
         own = [senders[name] for name in sent.publishers]
+        copies = self.traffic.copies[self.traffic.parcel].tolist()
+        self.arrived = self.expected = 0
         began, first = time.monotonic(), float(sent.time[0]) if self.traffic.size else 0.0
         for number in range(self.traffic.size):
             topic = int(sent.topic[number])
@@ -310,8 +334,19 @@ class Run:
             flow = int(self.traffic.flow[number])
             each = Publication(flow, number, time.time_ns(), topics[topic], x, payload)
             own[sent.publisher[number]].send([each])
-            if number % BATCH == 0:
-                await asyncio.sleep(0)
+            self.expected += copies[number]
+            if self.expected - self.arrived > WINDOW:
+                await self.caught_up()
+
+    async def caught_up(self) -> None:
+        """Subscribers have their turn until they have nearly all, or no more comes."""
+        last, since = self.arrived, time.monotonic()
+        while self.expected - self.arrived > WINDOW // 2:
+            await asyncio.sleep(0)
+            if self.arrived != last:
+                last, since = self.arrived, time.monotonic()
+            elif time.monotonic() - since > STALLED:
+                self.expected = self.arrived
 
     def figures(self) -> Figures:
         """What links carried, and what subscribers got."""
@@ -356,6 +391,24 @@ class Run:
         return {f"p{p}": float(ms) for p, ms in zip(PERCENTILES, found, strict=True)}
 
 
+@dataclass
+class Noted:
+    """What a receiver gets, counted for all of them together."""
+
+    run: Run
+    receiver: Receiver
+
+    async def open(self, take: Take) -> None:
+        def note(data: bytes) -> None:
+            self.run.arrived += 1
+            take(data)
+
+        await self.receiver.open(note)
+
+    async def close(self) -> None:
+        await self.receiver.close()
+
+
 def predicted_figures(traffic: Traffic) -> Figures:
     """What the plan says, by what links and subscribers can count."""
     ways, messages = traffic.ways, traffic.messages
@@ -391,10 +444,3 @@ def used_cpu() -> float:
     """Seconds of processor time of this process; the network's own are among them."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-
-
-def stop_on_term() -> None:
-    """A request to end ends the trial as Ctrl-C does, namespaces included."""
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

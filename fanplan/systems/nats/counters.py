@@ -10,7 +10,9 @@ from fanplan.systems.nats.enact import AGENT, LEAFNODE
 from fanplan.systems.nats.servers import Servers
 from fanplan.systems.ways import Figures, add
 
-ALL = "limit=1000000"
+ALL = "connz?state=all&limit=1000000"
+"""Connections that are open, and those that were closed."""
+
 CLIENT = "subscriber"
 """Connections of subscribers have this name, those of agents between servers `from>to`."""
 
@@ -21,17 +23,20 @@ def read_counters(servers: Servers) -> Figures:
     """Messages on each directed link, and those that each broker handed to subscribers.
 
     A link counts where it ends. A connection that was made anew has a counter of its own, and all
-    connections of a link are added up.
+    connections of a link, closed ones too, are added up.
     """
     found: Figures = {}
     for broker, server in enumerate(servers.servers):
+        # The end that connects is told of the other by `leafz` alone, while it is open.
         for leaf in servers.ask(broker, "leafz")["leafs"]:
-            add(found, ("link", name_of(leaf["name"]), server.broker, LEAFNODE), leaf["in_msgs"])
-        for one in servers.ask(broker, f"connz?{ALL}")["connections"]:
-            name = one.get("name", "")
-            if one["kind"] == "Client" and ">" in name:
-                tail = name_of(name.partition(">")[0])
-                add(found, ("link", tail, server.broker, AGENT), one["in_msgs"])
+            servers.peers[broker, leaf["id"]] = leaf["name"]
+        for one in servers.ask(broker, ALL)["connections"]:
+            name, leaf = one.get("name", ""), one["kind"] == "Leafnode"
+            name = servers.peers.get((broker, one["cid"]), name) if leaf else name
+            # A leafnode without a name was refused before it could carry anything.
+            if (leaf and name) or ">" in name:
+                tail, how = name_of(name.partition(">")[0]), LEAFNODE if leaf else AGENT
+                add(found, ("link", tail, server.broker, how), one["in_msgs"])
             elif name == CLIENT:
                 add(found, ("broker", server.broker, "to subscribers"), one["out_msgs"])
     return found

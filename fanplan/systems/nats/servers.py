@@ -7,15 +7,11 @@ import os
 import re
 import resource
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,14 +19,13 @@ from typing import Any
 from fanplan.core.errors import InputError, Problem
 from fanplan.live.nats.plan import Server
 from fanplan.systems.nats.config import file_of
+from fanplan.systems.processes import process_state, started_at, write_owner
 
 HOST = "127.0.0.1"
 START_SECONDS = 20.0
 SERVER_BYTES = 40 << 20
 """What a server may need of memory."""
 FEW_PORTS = 1024
-PREFIX = "fanplan-trial-"
-OWNER = "owner.json"
 
 
 def find_server() -> str | None:
@@ -86,69 +81,21 @@ def require_room(servers: int, connections: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
 
 
-# ---- a folder of a trial
-
-
-def process_state(pid: int) -> list[str]:
-    """What the kernel says of a process, from its state on; nothing if there is none."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return []
-    found = text.rpartition(")")[2].split()
-    return [] if found[0] == "Z" else found
-
-
-def started_at(pid: int) -> str:
-    """When a process started, in the kernel's ticks; nothing if there is none."""
-    return "".join(process_state(pid)[19:20])
-
-
-@contextmanager
-def trial_folder() -> Iterator[Path]:
-    """A folder for one trial, removed at its end; those of trials that were killed go first."""
-    sweep()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    try:
-        write_owner(folder, {os.getpid(): started_at(os.getpid())}, {})
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def write_owner(folder: Path, owner: dict[int, str], servers: dict[int, str]) -> None:
-    told = {"owner": owner, "servers": servers}
-    (folder / OWNER).write_text(json.dumps(told), encoding="utf-8")
-
-
-def sweep() -> None:
-    """End the servers and remove the folders of trials whose own process is gone."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            told = json.loads((folder / OWNER).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            # Just made, or not ours to read.
-            continue
-        if any(started_at(int(pid)) == start for pid, start in told["owner"].items()):
-            continue
-        for pid, start in told["servers"].items():
-            if start and started_at(int(pid)) == start:
-                with suppress(OSError):
-                    os.kill(int(pid), signal.SIGKILL)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 # ---- servers
 
 
 @dataclass
 class Servers:
-    """The servers of a trial, by the numbers of their brokers."""
+    """The servers of a trial, by the numbers of their brokers.
+
+    ``peers`` are names of servers at the other end of leafnodes, by broker and connection.
+    """
 
     servers: tuple[Server, ...]
     folder: Path
     program: str
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    peers: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def start(self, broker: int) -> None:
         """Start a server; who it is goes into the folder at once."""

@@ -8,10 +8,6 @@ what the publications caused.
 from __future__ import annotations
 
 import asyncio
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
@@ -27,14 +23,11 @@ from fanplan.systems.nats.servers import (
     free_servers,
     require_room,
     server_program,
-    trial_folder,
 )
 from fanplan.systems.params import TrialParams
+from fanplan.systems.processes import ended_by_term, trial_folder
 from fanplan.systems.traffic import Traffic, read_traffic
 from fanplan.systems.trial import Tried
-
-TERMINATED = 128 + signal.SIGTERM
-"""The exit code of what was asked to end."""
 
 
 def trial(plan: StoredPlan, dataset: Path, params: TrialParams, progress: Progress) -> Tried:
@@ -98,20 +91,3 @@ async def whole(run: Run) -> Tried:
         if run.params.kill is None:
             return await run.measured()
         return await disturbed(run, run.params.kill)
-
-
-@contextmanager
-def ended_by_term() -> Iterator[None]:
-    """A request to end is an error like Ctrl-C, so that servers are ended, too."""
-
-    def end(*_: object) -> None:
-        raise SystemExit(TERMINATED)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
