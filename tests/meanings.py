@@ -88,5 +88,7 @@ def as_row(column: Column) -> str:
     name = f"**{column.name}**" if column.required else column.name
     bound = ", above 0" if column.positive else ""
     bound += f", at least {column.at_least:g}" if column.at_least is not None else ""
+    bound += f", at most {column.at_most:g}" if column.at_most is not None else ""
+    bound += f", not between 0 and {column.nearest_0:g}" if column.nearest_0 else ""
     unit = f" ({column.unit})" if column.unit else ""
     return f"| {name} | {column.type}{bound} | {column.default} | {column.meaning}{unit} |"

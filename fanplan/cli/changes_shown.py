@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import typer
-
-from fanplan.cli.show import show_table
+from fanplan.cli.show import say, show_table
 from fanplan.layers.registry import all_layers, load_layer
 from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.made import plain_number
@@ -28,7 +26,7 @@ MOST_COLUMNS = 6
 
 def tell(notes: Iterable[str]) -> None:
     for note in notes:
-        typer.echo(f"Note: {note}", err=True)
+        say(f"Note: {note}", err=True)
 
 
 # ---- compare
@@ -43,7 +41,7 @@ def show_comparison(found: Comparison) -> None:
             [[f"{name}  " for name in found.plans], *cells],
         )
         show_table(layer.capitalize(), header, rows)
-        typer.echo()
+        say("")
     if found.differing:
         rows = [
             [name, *("-" if value is None else clipped(str(value)) for value in values)]
@@ -75,7 +73,7 @@ def aligned(names: list[str], cells: list[list[str]]) -> list[list[str]]:
 
 def show_diff(found: Diff) -> None:
     if not found.total:
-        typer.echo("Nothing changes.")
+        say("Nothing changes.")
         return
     of = layer_of_actions()
     rows = [
@@ -95,9 +93,9 @@ def show_diff(found: Diff) -> None:
         tell(layer.notes)
     tell(found.notes)
     for text in (text for layer in found.layers for s in layer.states for text in s.broken):
-        typer.echo(f"A state on the way does not hold: {text}")
+        say(f"A state on the way does not hold: {text}")
     if found.ok:
-        typer.echo("Every step holds. To go back, undo the steps from the last to the first.")
+        say("Every step holds. To go back, undo the steps from the last to the first.")
 
 
 def meanings() -> dict[str, str]:
@@ -109,9 +107,9 @@ def show_modes(layer: Staged) -> None:
     """How many classes change the way in which they are delivered."""
     if layer.modes is None:
         return
-    typer.echo()
+    say("")
     if not layer.modes:
-        typer.echo("No class changes between channel, last hop and direct.")
+        say("No class changes between channel, last hop and direct.")
         return
     rows = [[m.before, m.after, m.classes, m.flows, m.messages] for m in layer.modes]
     title = "Classes that change how they are delivered"
@@ -123,7 +121,7 @@ def show_running(layer: Staged) -> None:
         if numbers:
             told = ", ".join(f"{new} as {runs}" for new, runs in list(numbers.items())[:NUMBERS])
             more = f" and {len(numbers) - NUMBERS} more" if len(numbers) > NUMBERS else ""
-            typer.echo(f"Of the new plan's {what} these run under other numbers: {told}{more}")
+            say(f"Of the new plan's {what} these run under other numbers: {told}{more}")
 
 
 def show_steps(layer: Staged, steps: list[dict[str, Any]]) -> None:
@@ -133,17 +131,17 @@ def show_steps(layer: Staged, steps: list[dict[str, Any]]) -> None:
     columns = columns_of(layer)
     counts = [[sum(s["actions"].get(a, 0) for a in c) for c in columns.values()] for s in steps]
     rows = [[s["step"], s["changes"], *count] for s, count in zip(steps, counts, strict=True)]
-    typer.echo()
+    say("")
     show_table(f"Steps of {layer.layer}", ("step", "changes", *columns), shortened(rows))
     names = [name for name in layer.states[0].figures if name not in LEFT_OUT]
     before = ["before", *(layer.states[0].figures[name] for name in names)]
     rows = [[f"step {s['step']}", *(s["after"].get(name, "-") for name in names)] for s in steps]
-    typer.echo()
+    say("")
     show_table("What stands after", ("", *map(spaced, names)), [before, *shortened(rows)])
     if len(steps) > SHOWN:
-        typer.echo(f"{len(steps) - SHOWN} more steps in between; --out and --json have them all")
+        say(f"{len(steps) - SHOWN} more steps in between; --out and --json have them all")
     for step in [s for s in steps if s["after"]["exceeded"]][:SHOWN]:
-        typer.echo(f"After step {step['step']}: {'; '.join(step['after']['exceeded'])}")
+        say(f"After step {step['step']}: {'; '.join(step['after']['exceeded'])}")
 
 
 def columns_of(layer: Staged) -> dict[str, tuple[str, ...]]:
@@ -185,9 +183,9 @@ def shortened(rows: list[list[Any]]) -> list[list[Any]]:
 
 def show_verdict(found: Verdict) -> None:
     for text in found.refusals:
-        typer.echo(f"Refused: {text}")
+        say(f"Refused: {text}")
     for text in found.drift:
-        typer.echo(f"Drifted: {text}")
+        say(f"Drifted: {text}")
     if found.tables:
         rows = [[t.name, told_rows(t.then), told_rows(t.now)] for t in found.tables]
         show_table("Input tables that changed", ("", "rows then", "rows now"), rows)
@@ -195,8 +193,8 @@ def show_verdict(found: Verdict) -> None:
     for name, layer in found.layers.items():
         show_layer(name, layer)
     if found.drift:
-        typer.echo(served(found))
-    typer.echo(said(found))
+        say(served(found))
+    say(said(found))
 
 
 def show_layer(name: str, layer: LayerNow) -> None:
@@ -206,7 +204,7 @@ def show_layer(name: str, layer: LayerNow) -> None:
         for what, (then, now) in layer.figures.items()
     ]
     if rows:
-        typer.echo()
+        say("")
         show_table(f"{name.capitalize()}: the plan as it is", ("", "then", "now", "change"), rows)
     tell(layer.notes)
 
@@ -214,7 +212,7 @@ def show_layer(name: str, layer: LayerNow) -> None:
 def show_moved(title: str, moved: Mapping[str, Moved]) -> None:
     if moved:
         rows = [[what, m.came, m.gone, m.changed] for what, m in moved.items()]
-        typer.echo()
+        say("")
         show_table(title, ("", "came", "gone", "changed"), rows)
 
 

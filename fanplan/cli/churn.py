@@ -11,7 +11,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import dataset_of, engine, named_by_flag
-from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.cli.show import say, show_facts, show_json, show_table
 from fanplan.core.options import Options, option
 
 
@@ -63,6 +63,6 @@ def churn(
         show_json(made.summary())
     else:
         show_facts(made.title, made.facts)
-        typer.echo()
+        say("")
         show_table(*made.listing)
     raise typer.Exit(0 if made.ok else 1)

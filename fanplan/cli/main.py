@@ -25,7 +25,7 @@ from fanplan.cli.plan import add_planning
 from fanplan.cli.quarantined import show_ingested
 from fanplan.cli.replayed import show_replay
 from fanplan.cli.run import dataset_of, engine, named_by_flag
-from fanplan.cli.show import show_json
+from fanplan.cli.show import say, show_json
 from fanplan.core.errors import FanplanError, InputError
 from fanplan.data.params import QuarantineParams, ReadParams
 from fanplan.systems.params import ExportParams, TrialParams
@@ -44,7 +44,7 @@ def _version(asked: bool) -> None:
     if asked:
         from fanplan.core.version import __version__
 
-        typer.echo(f"fanplan {__version__}")
+        say(f"fanplan {__version__}")
         raise typer.Exit
 
 
@@ -112,8 +112,8 @@ def check(
         show_json(result.json())
     else:
         for line in (*result.violations, *result.warnings):
-            typer.echo(line)
-        typer.echo("The plan holds." if result.ok else "The plan does not hold.")
+            say(line)
+        say("The plan holds." if result.ok else "The plan does not hold.")
     raise typer.Exit(0 if result.ok else 1)
 
 
@@ -167,11 +167,11 @@ def main() -> None:
         app(standalone_mode=True)
     except InputError as error:
         for problem in error.problems:
-            typer.echo(f"fanplan: {problem}", err=True)
+            say(f"fanplan: {problem}", err=True)
         sys.exit(error.exit_code)
     except FanplanError as error:
-        typer.echo(f"fanplan: {error}", err=True)
+        say(*f"fanplan: {error}".splitlines(), err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        typer.echo("fanplan: stopped", err=True)
+        say("fanplan: stopped", err=True)
         sys.exit(130)

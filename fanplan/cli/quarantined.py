@@ -11,7 +11,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import named_by_flag
-from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.cli.show import say, show_facts, show_json, show_table
 from fanplan.core.errors import shorten
 from fanplan.data.params import QuarantineParams
 
@@ -43,8 +43,8 @@ def quarantine(dataset: Folder, json: options.Json = False, **given: Any) -> Non
     rows = [(r.table, r.reason, r.rows, r.example) for r in found.reasons]
     show_table("Quarantine", ("table", "reason", "rows", "for example"), rows)
     for row in found.rows:
-        typer.echo(f"\n{place(row['source'], row['line'])}: {row['reason']}")
-        typer.echo(f"  {shorten(row['raw'] or '', RAW_CHARS)}")
+        say("", f"{place(row['source'], row['line'])}: {row['reason']}")
+        say(f"  {shorten(row['raw'] or '', RAW_CHARS)}")
 
 
 def show_ingested(dataset: Dataset) -> None:
@@ -57,9 +57,9 @@ def show_ingested(dataset: Dataset) -> None:
         show_table("Quarantined", ("table", "reason", "rows"), reasons)
     show_facts("Dataset", manifest.facts() | {"dataset": str(dataset.path)})
     for note in manifest.notes:
-        typer.echo(f"Note: {note}", err=True)
+        say(f"Note: {note}", err=True)
     if reasons:
-        typer.echo(f"To see the rows: fanplan quarantine {dataset.path}", err=True)
+        say(f"To see the rows: fanplan quarantine {dataset.path}", err=True)
 
 
 def told_reasons(manifest: Manifest) -> Iterator[tuple[str, str, int]]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from fanplan.cli.show import show_facts
+from fanplan.cli.show import say, show_facts
 
 if TYPE_CHECKING:
     from fanplan.layers.layer import Outcome
@@ -17,5 +15,5 @@ def show_replay(result: Outcome) -> None:
     show_facts("Replay", result.facts())
     marks = getattr(result, "marks", None)
     if marks is not None:
-        typer.echo()
+        say("")
         show_facts("Marks", marks.facts())

@@ -12,6 +12,12 @@ from fanplan.core.errors import printable
 from fanplan.plan.made import Caution, Facts, Grid, Lines, Note, plain_number
 
 
+def say(*lines: str, err: bool = False) -> None:
+    """Lines for a person. Names in them are data: what a terminal would obey is only marked."""
+    for line in lines:
+        typer.echo(printable(line), err=err)
+
+
 def show_json(content: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(content, allow_nan=False))
 
@@ -22,14 +28,16 @@ def show_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
     from rich.table import Table
 
     rows = list(rows)
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(
+        title=printable(title), title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
     for column, name in enumerate(header):
         numeric = all(isinstance(row[column], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(printable(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(printable(plain_number(value)) for value in row))
-    # Names may look like markup, which they are not.
-    Console(soft_wrap=False, highlight=False, markup=False).print(table)
+    # Names may look like markup or emoji, which they are not.
+    Console(soft_wrap=False, highlight=False, markup=False, emoji=False).print(table)
 
 
 def show_facts(title: str, facts: Mapping[str, Any]) -> None:
@@ -43,12 +51,11 @@ def show_part(part: Facts | Grid | Lines | Note | Caution) -> None:
         case Facts(title, facts):
             show_facts(title, facts)
         case Grid(title, header, rows):
-            typer.echo()
+            say("")
             show_table(title, header, rows)
         case Lines(lines):
-            typer.echo()
-            typer.echo("\n".join(map(printable, lines)))
+            say("", *lines)
         case Note(text):
-            typer.echo(f"Note: {printable(text)}", err=True)
+            say(f"Note: {text}", err=True)
         case Caution(text):
-            typer.echo(f"Warning: {printable(text)}", err=True)
+            say(f"Warning: {text}", err=True)

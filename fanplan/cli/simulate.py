@@ -11,7 +11,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import dataset_of, engine, named_by_flag
-from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.cli.show import say, show_facts, show_json, show_table
 from fanplan.core.folder import SIMULATION, require_free
 from fanplan.core.options import option
 from fanplan.simulation.params import SimulationParams
@@ -147,9 +147,9 @@ def show(
     show_rows("Busiest brokers", names, brokers)
     show_rows("Busiest links", ("a", "b", "messages", "a_to_b", "b_to_a"), links)
     show_beside(made)
-    typer.echo()
+    say("")
     for line in (*made.notes, *made.assumed.notes, *verdict(made)):
-        typer.echo(line)
+        say(line)
 
 
 def show_beside(made: Simulated) -> None:
@@ -158,13 +158,13 @@ def show_beside(made: Simulated) -> None:
         return
     own = made.summary()
     rows = [(WORDS[name], own[name], own["naive"][name]) for name in BESIDE]
-    typer.echo()
+    say("")
     show_table("Beside content-based routing of everything", ("", "plan", "naive"), rows)
 
 
 def show_rows(title: str, names: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     if rows:
-        typer.echo()
+        say("")
         show_table(title, names, [[shown(row[name]) for name in names] for row in rows])
 
 

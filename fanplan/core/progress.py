@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
+from fanplan.core.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -134,4 +136,6 @@ class ProgressLine:
         from rich.text import Text
 
         facts = "   ".join(self.facts.values())
-        return Text(f"{self.indent}{self.mark} {self.name:<28} {self.seconds:>7.1f} s   {facts}")
+        return Text(
+            printable(f"{self.indent}{self.mark} {self.name:<28} {self.seconds:>7.1f} s   {facts}")
+        )

@@ -32,7 +32,11 @@ ARROW_TYPES = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column. ``at_least`` is the smallest value allowed; ``positive`` excludes zero."""
+    """One column. ``at_least`` is the smallest value allowed; ``positive`` excludes zero.
+
+    ``at_most`` is the largest, and ``nearest_0`` the smallest that is not zero: what is beyond
+    cannot be added up without loss.
+    """
 
     name: str
     type: ColumnType
@@ -42,6 +46,8 @@ class Column:
     default: str = ""
     at_least: float | None = None
     positive: bool = False
+    at_most: float | None = None
+    nearest_0: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from fanplan.papers.experiment import (
 
 RESULTS = Kind("results of a paper", "rows.json")
 COLUMNS = ("setting", "published", "mean", "sd", "z", "runs")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def require_plots() -> None:
@@ -60,13 +61,18 @@ def write_item(item: Item, rows: Sequence[PaperRow], samples: Samples, folder: P
     with (folder / f"{name}.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows([getattr(row, column) for column in COLUMNS] for row in rows)
+        writer.writerows([safe_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
     table = [[written_number(getattr(row, column)) for column in COLUMNS] for row in rows]
     (folder / f"{name}.md").write_text("\n".join(markdown_table(COLUMNS, table)) + "\n")
     if item.lines:
         from fanplan.papers.plots import draw_item  # matplotlib is optional, and slow to import
 
         draw_item(item, samples, folder / f"{name}.svg")
+
+
+def safe_cell(value: object) -> object:
+    """A text that a spreadsheet would take for a formula, with the quote that says it is none."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def file_name(item: Item) -> str:

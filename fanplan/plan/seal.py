@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic_core import to_json
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import FanplanError, InputError, Problem
 from fanplan.plan.stored import PLAN_AGAIN, PlanRecord, StoredPlan
 
 RECORD = "plan.json"
@@ -51,7 +53,23 @@ def _digest() -> hashlib.blake2b:
 
 def require_untouched(plan: StoredPlan) -> None:
     """A plan that was edited is not the one that was checked."""
-    names = edited(plan)
-    if names:
-        what = f"edited since it was written: {', '.join(names)}"
-        raise InputError(Problem(str(plan.folder), what, PLAN_AGAIN))
+    if names := edited(plan):
+        raise edit_error(plan, names)
+
+
+def edit_error(plan: StoredPlan, names: list[str]) -> InputError:
+    what = f"edited since it was written: {', '.join(names)}"
+    return InputError(Problem(str(plan.folder), what, PLAN_AGAIN))
+
+
+@contextmanager
+def naming_edits(plan: StoredPlan) -> Iterator[None]:
+    """Work with a plan's tables; if it fails in a way that nobody foresaw, edits are the cause."""
+    try:
+        yield
+    except FanplanError:
+        raise
+    except Exception as error:
+        if names := edited(plan):
+            raise edit_error(plan, names) from error
+        raise

@@ -12,7 +12,7 @@ from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import read_manifest
 from fanplan.layers.registry import bounds_of, layers_of, load_plan
 from fanplan.plan.findings import CheckResult, Findings, Missed
-from fanplan.plan.seal import edited
+from fanplan.plan.seal import edited, naming_edits
 from fanplan.plan.stored import StoredPlan
 
 
@@ -21,7 +21,8 @@ def check(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Che
 
     Spark starts only if the dataset lacks stages that the plan was made from.
     """
-    make_stages(plan, dataset, engine)
+    with naming_edits(load_plan(Path(plan))):
+        make_stages(plan, dataset, engine)
     return check_plan(Path(plan), dataset.path)
 
 
@@ -42,7 +43,9 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     check_untouched(plan, findings)
     check_input(plan, dataset, findings)
     bounds = bounds_of(plan)
-    missed = [layer.check(plan, dataset, findings, bounds[layer.name]) for layer in layers_of(plan)]
+    with naming_edits(plan):
+        layers = layers_of(plan)
+        missed = [layer.check(plan, dataset, findings, bounds[layer.name]) for layer in layers]
     return result_of(missed, findings)
 
 

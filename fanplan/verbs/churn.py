@@ -10,6 +10,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import all_layers, bounds_of, load_plan
+from fanplan.plan.seal import naming_edits
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.simulated import Churned
 
@@ -36,7 +37,8 @@ def churn(
         what = "was planned for other input than this dataset"
         raise InputError(Problem(str(plan), what, "Name the dataset it was made for"))
     assert chosen.churn is not None
-    return chosen.churn(stored, dataset, given, engine, bounds_of(stored)[chosen.name])
+    with naming_edits(stored):
+        return chosen.churn(stored, dataset, given, engine, bounds_of(stored)[chosen.name])
 
 
 def layer_at_work(plan: StoredPlan, asked: str | None) -> Layer:

@@ -8,6 +8,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Outcome, Replay
 from fanplan.layers.registry import first_able, load_plan
+from fanplan.plan.seal import naming_edits
 from fanplan.plan.stored import StoredPlan
 
 
@@ -19,7 +20,9 @@ def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Ou
     all else on the dataset it was planned for. Of a plan that has a marking alone, its marks are
     held against the descriptors of the dataset.
     """
-    return replaying(load_plan(Path(plan)))(Path(plan), dataset, engine)
+    stored = load_plan(Path(plan))
+    with naming_edits(stored):
+        return replaying(stored)(Path(plan), dataset, engine)
 
 
 def replaying(plan: StoredPlan) -> Replay:

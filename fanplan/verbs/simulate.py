@@ -10,6 +10,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Simulate
 from fanplan.layers.registry import first_able, load_plan
+from fanplan.plan.seal import naming_edits
 from fanplan.simulation.simulated import Simulated, Times
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def simulate(
     stored = load_plan(Path(plan))
     run = simulating(stored)
     require_sense(stored, dataset, speed)
-    return run(stored, dataset, params, times, speed, seed, engine)
+    with naming_edits(stored):
+        return run(stored, dataset, params, times, speed, seed, engine)
 
 
 def simulating(plan: StoredPlan) -> Simulate:

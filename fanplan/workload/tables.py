@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from fanplan.core.tables import Column, Table
 
+# Amounts are added up in decimals of 38 digits, 15 of them after the point: with these bounds, and
+# times below `MOST_SECONDS`, any sum of fewer than 10^11 rows is right to the last of them.
+MOST = 1e12
+MOST_OF_NETWORK = 1e15
+LEAST_RATE = 1e-9
+
 SUBSCRIPTIONS = Table(
     "subscriptions",
     "who wants what",
@@ -23,7 +29,16 @@ ADVERTISEMENTS = Table(
         Column("publisher", "string", "who sends it", required=True),
         Column("topic", "string", "exact topic", required=True),
         Column("filter", "string", "selector: the part it sends", default="everything"),
-        Column("rate", "number", "how much it sends", unit="messages/s", at_least=0.0, default="1"),
+        Column(
+            "rate",
+            "number",
+            "how much it sends",
+            unit="messages/s",
+            default="1",
+            at_least=0.0,
+            at_most=MOST,
+            nearest_0=LEAST_RATE,
+        ),
         Column("broker", "string", "broker the publisher is attached to", default="none"),
     ),
     key=("publisher", "topic", "filter"),
@@ -37,7 +52,15 @@ PUBLICATIONS = Table(
         Column("publisher", "string", "who sent it", default="unknown"),
         Column("topic", "string", "exact topic", required=True),
         Column("attributes", "map", "attribute values, unless they are columns of their own"),
-        Column("bytes", "integer", "size of the message", unit="bytes", at_least=0.0, default="0"),
+        Column(
+            "bytes",
+            "integer",
+            "size of the message",
+            unit="bytes",
+            default="0",
+            at_least=0.0,
+            at_most=MOST,
+        ),
     ),
 )
 
@@ -46,8 +69,22 @@ BROKERS = Table(
     "the brokers there are or may be",
     (
         Column("broker", "string", "its name", required=True),
-        Column("capacity", "number", "load it can bear", unit="messages/s", positive=True),
-        Column("cost", "number", "price of running it", at_least=0.0, default="1"),
+        Column(
+            "capacity",
+            "number",
+            "load it can bear",
+            unit="messages/s",
+            positive=True,
+            at_most=MOST_OF_NETWORK,
+        ),
+        Column(
+            "cost",
+            "number",
+            "price of running it",
+            at_least=0.0,
+            at_most=MOST_OF_NETWORK,
+            default="1",
+        ),
         Column(
             "site", "string", "where it stands; multicast reaches all of a site", default="none"
         ),
@@ -62,9 +99,23 @@ LINKS = Table(
     (
         Column("a", "string", "one end", required=True),
         Column("b", "string", "the other end", required=True),
-        Column("latency_ms", "number", "delay", unit="ms", at_least=0.0),
-        Column("bandwidth", "number", "what it can carry", unit="messages/s", positive=True),
-        Column("cost", "number", "price of a message on it", at_least=0.0, default="1"),
+        Column("latency_ms", "number", "delay", unit="ms", at_least=0.0, at_most=MOST_OF_NETWORK),
+        Column(
+            "bandwidth",
+            "number",
+            "what it can carry",
+            unit="messages/s",
+            positive=True,
+            at_most=MOST_OF_NETWORK,
+        ),
+        Column(
+            "cost",
+            "number",
+            "price of a message on it",
+            at_least=0.0,
+            at_most=MOST_OF_NETWORK,
+            default="1",
+        ),
     ),
 )
 

@@ -16,6 +16,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 PER_SECOND: dict[TimeUnit, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+MOST_SECONDS = 1e11
+"""Year 5138. What is beyond was not counted in seconds."""
+LEAST_SECONDS = 1e-9
+"""A window that is shorter is none: rates in it would have no bounds."""
 OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from fanplan.papers.results import (
     require_section,
     with_section,
     write_docs,
+    write_item,
     write_results,
 )
 
@@ -159,6 +161,15 @@ def test_results_are_the_same_however_the_tasks_are_spread(
     rows = json.loads(one["rows.json"])
     assert len(rows) == 5
     assert all(tuple(row) == FIELDS for row in rows)
+
+
+def test_cells_of_tables_are_no_formulas(tmp_path: Path) -> None:
+    evil = ["=1+1", "+1", "-cmd", "@sum", "plain"]
+    rows = [PaperRow("p", "Figure 1", setting, None, -1.0, None, None, 1) for setting in evil]
+    write_item(replace(ITEM, lines=()), rows, SAMPLES, tmp_path)
+    with (tmp_path / "figure-1.csv").open(newline="") as file:
+        told = [(row["setting"], row["mean"]) for row in csv.DictReader(file)]
+    assert told == [("'" + text, "-1.0") for text in evil[:4]] + [("plain", "-1.0")]
 
 
 def test_a_picture_that_fails_leaves_no_folder(

@@ -228,3 +228,22 @@ ALL_TABLES += GROUPS_TABLES + CELL_TABLES + DELIVERY_TABLES
 def test_documentation_has_every_table(table: Table) -> None:
     text = (Path(__file__).parents[2] / "docs" / "plan.md").read_text(encoding="utf-8")
     assert as_markdown(table) in text
+
+
+def test_no_flipped_byte_ends_in_a_traceback(dataset: Any, tmp_path: Path) -> None:
+    """Each table is told from what was written, whichever byte differs."""
+    folder = save_plan(plan_dataset(dataset, "broadcast"), dataset, tmp_path / "plan").folder
+    for path in sorted(folder.glob("*.parquet")):
+        whole = path.read_bytes()
+        for at in range(0, len(whole), 7):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
+            try:
+                told = " ".join(check_plan(folder, dataset).violations)
+            except InputError as error:
+                told = str(error)
+            assert (
+                "edited since it was written" in told
+                or "cannot be read" in told
+                or "no column" in told
+            )
+        path.write_bytes(whole)

@@ -97,7 +97,7 @@ def measured_traffic(publications: DataFrame, topics: DataFrame, grid: GridRef) 
         narrow = points.select("topic_id", "bytes", *coordinates(grid.dimensions))
         parts = narrow.mapInArrow(partial(_count_cells, grid), spark_schema(TRAFFIC))
     return parts.groupBy("topic_id", "cell").agg(
-        F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
+        F.sum("messages").alias("messages"), unordered_sum("bytes").alias("bytes")
     )
 
 
@@ -119,7 +119,7 @@ def _count_cells(grid: GridRef, batches: Batches) -> Batches:
                 "topic_id": pa.array(topic, pa.int32()),
                 "cell": cell_lists(topic, found, dimensions),
                 "messages": pa.array(sums["count_all"].to_numpy(), pa.float64()),
-                "bytes": pa.array(sums["bytes_sum"].to_numpy(), pa.float64()),
+                "bytes": pa.array(sums["bytes_sum"].to_numpy().astype(np.float64)),
             }
         )
 
@@ -136,7 +136,7 @@ def advertised_traffic(advertised: DataFrame, grid: GridRef) -> DataFrame:
     spread = boxed.mapInArrow(partial(_spread_advertised, grid), spark_schema(TRAFFIC))
     parts = plain.unionByName(spread)
     return parts.groupBy("topic_id", "cell").agg(
-        unordered_sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
+        unordered_sum("messages").alias("messages"), unordered_sum("bytes").alias("bytes")
     )
 
 
@@ -185,9 +185,12 @@ def no_cell() -> Column:
 
 
 def unordered_sum(column: Column | str) -> Column:
-    """A sum that does not depend on the order of the tasks, as one of floats would."""
+    """A sum that does not depend on the order of the tasks, as one of floats would.
+
+    The bounds of `fanplan.workload.tables` see to it that it cannot overflow.
+    """
     column = F.col(column) if isinstance(column, str) else column
-    return F.sum(column.cast("decimal(28,12)")).cast("double")
+    return F.sum(column.cast("decimal(38,15)")).cast("double")
 
 
 def with_cells(points: DataFrame, grid: GridRef) -> DataFrame:

@@ -22,6 +22,7 @@ from fanplan.boxes import matching
 from fanplan.boxes.matching import BoxIndex
 from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
+from fanplan.data.ingest.cells import unordered_sum
 from fanplan.data.ingest.joins import (
     DEFAULT,
     Batches,
@@ -77,7 +78,7 @@ def exact_audiences(
     )  # fmt: skip
     return parts.groupBy("topic_id", "cell").agg(
         F.sum("messages").alias("messages"),
-        F.sum("bytes").alias("bytes"),
+        unordered_sum("bytes").alias("bytes"),
         _one_audience(),
         F.array(*map(F.min, lows)).alias("lo"),
         F.array(*map(F.max, highs)).alias("hi"),

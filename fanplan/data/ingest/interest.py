@@ -42,7 +42,7 @@ from fanplan.data.ingest.regions import (
 from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage
 from fanplan.workload.description_schema import GridKind
-from fanplan.workload.times import Observed
+from fanplan.workload.times import LEAST_SECONDS, Observed
 
 SALTS = range(4)
 """Seeds of the hash, tried in turn until no two audiences share one."""
@@ -151,7 +151,8 @@ def window(run: IngestRun, inputs: Inputs, rates: str) -> float:
     """The length of the observed time; one second where nothing says how long it was."""
     if run.description.seconds or rates != "measured":
         return run.description.seconds or 1.0
-    return inputs.observed.seconds or 1.0 if inputs.observed else 1.0
+    seconds = inputs.observed.seconds if inputs.observed else 0.0
+    return seconds if seconds >= LEAST_SECONDS else 1.0
 
 
 def region_stages(run: IngestRun, inputs: Inputs) -> dict[str, Stage]:

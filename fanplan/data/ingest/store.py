@@ -31,6 +31,7 @@ from fanplan.core.folder import DATASET, aside, put, remove, require_free, write
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
 from fanplan.data.read.rows import parted, parted_schema
+from fanplan.data.reader import read_manifest
 from fanplan.data.schema import spark_schema
 
 RECORD = "_stage.json"
@@ -129,6 +130,7 @@ class StageStore:
             remove(self.folder)
             return
         write_whole(self.folder / DATASET.sign, text)
+        read_manifest(self.folder)  # Nothing takes the dataset's place that its reader refuses.
         require_free(self.out, DATASET, replace=True)
         put(self.folder, self.out)
 

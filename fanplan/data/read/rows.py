@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -33,13 +34,13 @@ from fanplan.data.read.formats import (
 )
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable_file
 from fanplan.data.read.splits import Split, SplitError
-from fanplan.data.read.times import MOST_SECONDS, as_number, as_seconds, zone_in
+from fanplan.data.read.times import as_number, as_seconds, zone_in
 from fanplan.data.schema import spark_schema
 from fanplan.data.tables import QUARANTINE
 from fanplan.workload import tables
 from fanplan.workload.description import Description
 from fanplan.workload.space import Attribute, NumberAttribute
-from fanplan.workload.times import Clock
+from fanplan.workload.times import MOST_SECONDS, Clock
 
 ANNOTATIONS = ("_source", "_line", "_raw", "_reason")
 REASON_CHARS = 200
@@ -225,7 +226,7 @@ class Value:
         if self.column.type != "string":
             right = F.coalesce(self._in_bounds(), F.lit(False))
             reason = reason_about(f"{self.column.name}: not {self._expected}", self.given)
-            found = F.when(self.given.isNotNull() & ~right, self._too_late(reason))
+            found = F.when(self.given.isNotNull() & ~right, self._or_beyond(reason))
         if self.column.required:
             missing = F.lit(f"{self.column.name}: no value")
             found = F.coalesce(F.when(self.given.isNull(), missing), found)
@@ -236,16 +237,29 @@ class Value:
         value = F.col(self.place)
         low = -INFINITY if self.column.at_least is None else self.column.at_least
         above = value > 0.0 if self.column.positive else value >= low
-        return above & (value < (MOST_SECONDS if self.is_time else INFINITY)) & (value > -INFINITY)
+        finite = above & (value < INFINITY) & (value > -INFINITY)
+        return reduce(lambda inside, wrong: inside & ~wrong[0], self._beyond(), finite)
 
-    def _too_late(self, otherwise: Column) -> Column:
-        """A number that is too large for seconds was counted in something smaller."""
-        if not self.is_time:
-            return otherwise
-        hint = f'{self.column.name}: too large for seconds (for milliseconds: time_unit = "ms")'
-        return F.when(F.col(self.place) >= MOST_SECONDS, reason_about(hint, self.given)).otherwise(
-            otherwise
-        )
+    def _beyond(self) -> list[tuple[Column, str]]:
+        """What makes a number one that cannot be counted with, each with its reason."""
+        value, column = F.col(self.place), self.column
+        if self.is_time:
+            hint = 'too large for seconds (for milliseconds: time_unit = "ms")'
+            return [(F.abs(value) >= MOST_SECONDS, hint)]
+        beyond = []
+        if column.at_most is not None:
+            large = (value > column.at_most) & (value < INFINITY)
+            beyond.append((large, f"more than {column.at_most:g}"))
+        if column.nearest_0:
+            small = (value > 0.0) & (value < column.nearest_0)
+            beyond.append((small, f"less than {column.nearest_0:g}, but not 0"))
+        return beyond
+
+    def _or_beyond(self, otherwise: Column) -> Column:
+        for wrong, why in self._beyond():
+            reason = reason_about(f"{self.column.name}: {why}", self.given)
+            otherwise = F.when(wrong, reason).otherwise(otherwise)
+        return otherwise
 
     @property
     def _expected(self) -> str:

@@ -14,8 +14,6 @@ ISO_8601 = rf"^\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?{OFFSET}?)?$
 ISO_BASIC = rf"^(\d{{4}})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)((?:\.\d+)?{OFFSET}?)$"
 EXTENDED = "$1-$2-$3T$4:$5:$6$7"
 NO_SECONDS = rf"([T ]\d\d:\d\d)({OFFSET}?)$"
-MOST_SECONDS = 1e11
-"""Year 5138. What is beyond was not counted in seconds."""
 
 
 def as_number(given: Column, physical: Physical) -> Column:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from forging import forge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlay_worlds import OverlayWorld, random_world, write_overlay_dataset
@@ -101,6 +103,44 @@ def test_limits_hold_in_the_plan_and_are_recorded_by_name(
     world = random_world(1)
     ends = {(f"b{world.publishers[0]}", far) for far in ("b1", f"b{world.subscribers[3]}")}
     assert {(a, b) for a, b, _ in section["limits"]["hops"]} == ends
+
+
+FORGED = {
+    "degree": (9, "limit: degree"),
+    "degrees": ({}, "limit: degrees"),
+    "diameter": (1, "limit: diameter"),
+    "within": ([["p0", ["b1", "s3"], 1]], "limit: hops, asked for but not kept to"),
+}
+
+
+@pytest.mark.parametrize("option", FORGED)
+@pytest.mark.parametrize("where", ["params", "limits"])
+def test_limits_are_those_that_were_asked_for(
+    dataset: fanplan.Dataset, tmp_path: Path, option: str, where: str
+) -> None:
+    """Whichever of the two places is forged, and the plan sealed again."""
+    asked = {"diameter": 4, "degree": 3, "degrees": {"b0": 2}, "within": [("p0", ["b1", "s3"], 3)]}
+    plan = fanplan.overlay(dataset, **asked).save(tmp_path / "plan")
+    assert check_plan(plan, dataset.path).ok
+    value, told = FORGED[option]
+    if (option, where) == ("within", "limits"):
+        option, value = "hops", []
+    forge(plan, "overlay", where, option, to=value)
+    found = check_plan(plan, dataset.path).violations
+    assert any(text.startswith(told) for text in found), found
+
+
+def test_shares_and_numbers_are_those_that_were_asked_for(tmp_path: Path) -> None:
+    world = random_world(3, brokers=16, capacity=40.0)
+    dataset = fanplan.Dataset(write_overlay_dataset(tmp_path / "d", world))
+    plan = fanplan.allocate(dataset, lcf=0.8).save(tmp_path / "plan")
+    used = json.loads((plan / "plan.json").read_text())["overlay"]["brokers"]
+    assert used > 1
+    for option, value in (("lcf", 0.1), ("brokers", used - 1)):
+        forged = Path(shutil.copytree(plan, tmp_path / option))
+        forge(forged, "overlay", "params", option, to=value)
+        (found,) = check_plan(forged, dataset.path).violations
+        assert found.startswith(f"limit: {option}")
 
 
 def edit(folder: Path, table: str, change: Callable[..., Any]) -> None:

@@ -24,6 +24,7 @@ from fanplan.layers.channels.check.evidence import (
     read_channel_truth,
     read_decisions,
 )
+from fanplan.layers.channels.check.limits import check_limits, named_flows
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, Missed, require_close
@@ -65,6 +66,7 @@ def check_channels(
     check_flows(plan, truth, words, findings)
     decisions = read_decisions(plan, truth, findings)
     check_shared(record, truth, decisions, reach, findings)
+    check_limits(record, truth, decisions, reach, findings)
     service = find_service(truth, decisions)
     missed, unserved = check_served(truth, words, service, findings)
     if reach is None:
@@ -142,8 +144,7 @@ def differing_cells(stored: pa.ChunkedArray, own: pa.ChunkedArray) -> Bools:
 
 
 def name_flows(what: str, numbers: Ints | Longs, truth: ChannelTruth, findings: Findings) -> None:
-    examples = [repr(truth.names[int(number)].as_py()) for number in numbers[:EXAMPLES]]
-    findings.violate(what, len(numbers), examples)
+    findings.violate(what, len(numbers), list(named_flows(truth, numbers)))
 
 
 def check_shared(

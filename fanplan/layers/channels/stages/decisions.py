@@ -22,6 +22,7 @@ from fanplan.core.arrays import Bytes, Ints, Longs
 from fanplan.core.ledger import Ledger
 from fanplan.core.tables import arrow_schema
 from fanplan.data.described import load_words
+from fanplan.data.ingest.cells import unordered_sum
 from fanplan.data.ingest.store import escaped
 from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage
@@ -93,9 +94,8 @@ def read_ledger(decided: DataFrame) -> Ledger:
 
 
 def exact_sum(amount: Column) -> Column:
-    """A sum that does not depend on the order of the tasks, as one of floats would."""
-    total = F.sum(amount.cast("decimal(38,12)")).cast("double")
-    return F.coalesce(total, F.lit(0.0))
+    """A sum that does not depend on the order of the tasks; of nothing it is 0."""
+    return F.coalesce(unordered_sum(amount), F.lit(0.0))
 
 
 def only_row(table: DataFrame) -> Row:

@@ -14,6 +14,7 @@ import numpy as np
 from fanplan.core.errors import InputError
 from fanplan.core.prices import LedgerPrices
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.delivery.params import CHANNELS
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.recount import reached_by_channels, sent_beyond
@@ -62,11 +63,20 @@ def check_direct(stored: StoredDelivery, findings: Findings) -> None:
 
 
 def check_delivery_limits(plan: StoredPlan, stored: StoredDelivery, findings: Findings) -> None:
-    record = plan.section(DeliveryRecord)
-    for domain, count in enumerate(np.bincount(stored.domain, minlength=len(stored.names))):
-        if count > record.channels:
-            what = f"{count} in {stored.names[domain]!r} are more than {record.channels}"
-            findings.violate("channels: too many", 1, [what])
+    """What was asked of the design is stated by each layer alike, and holds.
+
+    Channels are counted in their own check, by domain.
+    """
+    record, near = plan.section(DeliveryRecord), plan.section(ChannelsRecord).params
+    stated: list[tuple[str, float | None, float | None]] = [
+        ("channels", record.channels, near.channels),
+        ("unicast_limit", record.params.unicast_limit, near.unicast_limit),
+    ]
+    # Channels that were taken from another plan are as many as they are.
+    if CHANNELS not in record.params.fixed:
+        stated.append(("channels", record.params.channels, record.channels))
+    for name, asked, said in stated:
+        findings.violate(f"plan.json: {name}", int(asked != said), [f"{asked} here, {said} there"])
     entries = plan.section(GroupsRecord).ledger["entries"] if plan.has(GroupsRecord) else 0
     if record.params.most_entries is not None and entries > record.params.most_entries:
         findings.violate(

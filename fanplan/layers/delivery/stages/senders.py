@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 
+from fanplan.data.ingest.cells import unordered_sum
 from fanplan.data.ingest.derived import Derived
 from fanplan.layers.delivery.stages.tables import SENDER_TIMES, SENDERS
 from fanplan.layers.overlay.stages.routes import (
     advertised_points,
-    decimal_sum,
     published_points,
     traffic_is_measured,
 )
@@ -27,7 +27,7 @@ def _senders(source: Derived) -> DataFrame:
         if traffic_is_measured(source)
         else advertised_points(source, publisher_numbers, source.grid)
     )
-    summed = _of_classes(source, sent).agg(decimal_sum(F.col("messages")).alias("m"))
+    summed = _of_classes(source, sent).agg(unordered_sum(F.col("messages")).alias("m"))
     return summed.select("publisher", "audience_class", F.col("m").alias("messages"))
 
 

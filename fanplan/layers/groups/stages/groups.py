@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from fanplan.data.ingest.cells import unordered_sum
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences
 from fanplan.data.ingest.regions import dense_number
@@ -30,7 +31,7 @@ from fanplan.layers.groups.stages.tables import (
     GROUP_CLASSES,
     GROUP_ROUTES,
 )
-from fanplan.layers.overlay.stages.routes import decimal_sum, stage_broker_routes
+from fanplan.layers.overlay.stages.routes import stage_broker_routes
 from fanplan.layers.overlay.stages.similarity import broker_numbers
 from fanplan.network.dataset import require_homes
 
@@ -73,7 +74,9 @@ def _eligible(source: Derived, grouping: Grouping) -> DataFrame:
     if not grouping.least:
         return marks
     density = (
-        source.read("cell_routes").groupBy("cell").agg(decimal_sum(F.col("messages")).alias("sent"))
+        source.read("cell_routes")
+        .groupBy("cell")
+        .agg(unordered_sum(F.col("messages")).alias("sent"))
     )
     dense = density.filter(F.col("sent") > grouping.least)
     return marks.join(dense, on="cell", how="left_semi")
@@ -103,5 +106,5 @@ def _routes(source: Derived) -> DataFrame:
     known = F.coalesce("cell_class", F.lit(DEFAULT_CLASS)).alias("cell_class")
     by_class = rows.select(known, "source", "destinations", "messages", "deliveries")
     return by_class.groupBy("cell_class", "source", "destinations").agg(
-        *(decimal_sum(F.col(name)).alias(name) for name in ("messages", "deliveries"))
+        *(unordered_sum(F.col(name)).alias(name) for name in ("messages", "deliveries"))
     )

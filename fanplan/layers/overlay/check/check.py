@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 from fanplan.core.arrays import Floats, Ints, Longs, Position
 from fanplan.core.kernels import compiled
 from fanplan.layers.overlay.check.evidence import Truth, read_truth
+from fanplan.layers.overlay.params import AllocateParams
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
@@ -35,6 +38,7 @@ def check_overlay(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
         return int(np.diff(truth.routes.starts).sum())
     of = tree_sources(plan, truth, len(trees), findings)
     check_links(ends, links, truth, findings)
+    check_asked(plan, truth, findings)
     check_tree_limits(record.limits, trees, ends, truth, findings)
     carried = count_carried(dict(enumerate(trees)), of, ends, truth)
     check_ledger(record, carried.ledger, findings)
@@ -138,6 +142,41 @@ def check_links(ends: Ints, links: pa.Table, truth: Truth, findings: Findings) -
     findings.violate("links: weight", len(wrong), linked_names(wrong, ends, truth.brokers))
 
 
+def check_asked(plan: StoredPlan, truth: Truth, findings: Findings) -> None:
+    """The limits that trees are held to are those that were asked for."""
+    record = plan.section(OverlayRecord)
+    asked, limits = record.params, record.limits
+    same = [(name, getattr(asked, name), getattr(limits, name)) for name in ("degree", "diameter")]
+    same.append(("degrees", dict(asked.degrees), limits.degrees))
+    most = [("trees", asked.trees, record.trees)]
+    if isinstance(asked, AllocateParams) and record.allocation is not None:
+        same.append(("lcf", asked.share, record.allocation.lcf))
+        most.append(("brokers", asked.brokers or record.brokers, record.brokers))
+    over = [name for name, limit, found in most if found > limit]
+    for name in over + [name for name, said, held in same if said != held]:
+        findings.violate(f"limit: {name}", 1, ["not as it was asked for"])
+    hops = set(limits.hops)
+    lost = [told for *pair, told in asked_hops(plan, truth) if tuple(pair) not in hops]
+    findings.violate("limit: hops, asked for but not kept to", len(lost), lost)
+    strange = sorted({name for one, other, _ in hops for name in (one, other)} - set(truth.names))
+    findings.violate("limit: hops of no broker", len(strange), list(map(repr, strange)))
+
+
+def asked_hops(plan: StoredPlan, truth: Truth) -> Iterator[tuple[str, str, int, str]]:
+    """Pairs of brokers, the most hops between them, and who asked: clients are at their brokers."""
+    table = plan.read("clients", ("client", "broker"))
+    homes: defaultdict[str, set[str]] = defaultdict(set)
+    for client, broker in zip(
+        table["client"].to_pylist(), table["broker"].to_pylist(), strict=True
+    ):
+        homes[client].add(broker)
+    homes |= {broker: {broker} for broker in truth.names}
+    for near, others, most in plan.section(OverlayRecord).params.within:
+        for far in others:
+            for one, other in product(homes[near], homes[far]):
+                yield one, other, most, f"{near!r} and {far!r}"
+
+
 def check_tree_limits(
     limits: LimitsRecord, trees: list[Proved], ends: Ints, truth: Truth, findings: Findings
 ) -> None:
@@ -158,6 +197,7 @@ def check_tree_limits(
         f"{one!r} and {other!r} are {hops} hops apart in tree {number}, {most_hops} are allowed"
         for one, other, most_hops in limits.hops
         for number, tree in enumerate(trees)
+        if {one, other} <= at.keys()
         if (hops := tree.path(at[one], at[other])) > most_hops
     ]
     findings.violate("limit: hops", len(far), far)

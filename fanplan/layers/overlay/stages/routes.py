@@ -15,12 +15,18 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.ingest.cells import GridRef, cell_points, spread_box, with_topic_ids
+from fanplan.data.ingest.cells import (
+    GridRef,
+    cell_points,
+    spread_box,
+    unordered_sum,
+    with_topic_ids,
+)
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import advertised_regions, merged_advertisements
 from fanplan.data.ingest.joins import join_audiences
@@ -115,13 +121,9 @@ def summed_routes(rows: DataFrame, *key: str) -> DataFrame:
     """One row per key, source and set of destinations; in decimals: order does not matter."""
     messages = F.col("weight")
     return rows.groupBy(*key, "source", "destinations").agg(
-        decimal_sum(messages).alias("messages"),
-        decimal_sum(messages * F.col("reached")).alias("deliveries"),
+        unordered_sum(messages).alias("messages"),
+        unordered_sum(messages * F.col("reached")).alias("deliveries"),
     )
-
-
-def decimal_sum(column: Column) -> Column:
-    return F.sum(column.cast("decimal(28,12)")).cast("double")
 
 
 def _timed(rows: DataFrame) -> DataFrame:
