@@ -10,6 +10,7 @@ import ctypes
 import socket
 import struct
 from ipaddress import IPv4Address
+from pathlib import Path
 
 ETH_P_ALL = 0x0003
 SO_ATTACH_FILTER = 26
@@ -86,3 +87,9 @@ class LinkCounter:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def machine_drops() -> int:
+    """Packets that this machine dropped because too many waited for a processor, of whomever."""
+    lines = Path("/proc/net/softnet_stat").read_text().splitlines()
+    return sum(int(line.split()[1], 16) for line in lines)

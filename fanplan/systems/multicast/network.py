@@ -26,6 +26,9 @@ FIRST = IPv4Address("10.77.0.1")
 MOST_HOSTS = 1000
 """A bridge has up to 1,024 ports."""
 CLONE_NEWNET = 0x40000000
+HOUR = 360_000
+"""In hundredths of a second. A bridge floods what hosts answer to its querier, which on a machine
+that is a whole network takes the queues of its processors: it asks at first, then seldom."""
 NO_IPV6 = {f"ipv6/conf/{which}/disable_ipv6": 1 for which in ("all", "default")}
 """Its own groups would be in the switch's table."""
 
@@ -156,7 +159,8 @@ def switch_commands(snooping: Snooping) -> list[str]:
     return [
         f"link add br0 type bridge mcast_snooping 1 mcast_igmp_version {snooping.version} "
         f"mcast_query_response_interval {snooping.response} "
-        f"mcast_startup_query_interval {snooping.startup} mcast_hash_max 65536",
+        f"mcast_startup_query_interval {snooping.startup} mcast_hash_max 65536 "
+        f"mcast_query_interval {HOUR} mcast_membership_interval {2 * HOUR}",
         "link set br0 type bridge mcast_querier 1",
         "link set br0 up",
     ]

@@ -30,7 +30,7 @@ from fanplan.live.subscriber import Subscribed
 from fanplan.live.transport import Publication, Take
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.addresses import channel_addresses
-from fanplan.systems.multicast.counters import LinkCounter
+from fanplan.systems.multicast.counters import LinkCounter, machine_drops
 from fanplan.systems.multicast.export import export, most_joins
 from fanplan.systems.multicast.network import (
     EXACT,
@@ -54,6 +54,8 @@ STALLED = 0.5
 """Seconds without a datagram after which those under way are given up."""
 PATIENCE = 15.0
 """Seconds until a barrier is given up."""
+CALM = 3.0
+"""Seconds after the last join in which hosts repeat it, and answer the querier."""
 QUIET = 0.5
 """Seconds without a datagram after which none is expected any more."""
 MOST_PAYLOAD = 1024
@@ -137,10 +139,12 @@ class Run:
             with self.progress.stage("wait until everybody is ready"):
                 self.introduce_senders()
                 await self.subscribe(stack)
+                joined = time.monotonic()
                 sockets = self.sending_sockets(stack)
                 senders = await self.senders(stack, sockets)
                 await self.barrier(sockets)
                 await self.probed(sockets)
+                await asyncio.sleep(joined + CALM - time.monotonic())
             return await self.measured(senders)
 
     # ---- the ends
@@ -289,12 +293,13 @@ class Run:
         await self.rested()
         for counter in self.links.values():
             counter.reset()
-        cpu, began = used_cpu(), time.monotonic()
+        dropped, cpu, began = machine_drops(), used_cpu(), time.monotonic()
         with self.progress.stage("send publications") as stage:
             await self.send(senders)
             seconds = time.monotonic() - began
             await self.rested()
             stage.rows(self.traffic.size)
+        self.note_drops(machine_drops() - dropped)
         copies = sum(sum(each.counts.channels.values()) for each in self.subscribers.values())
         facts = {
             "publications": self.traffic.size,
@@ -314,6 +319,14 @@ class Run:
             unmeasured=UNMEASURED if self.made.brokers != ("",) else UNMEASURED[1:],
             notes=tuple(self.notes),
         )
+
+    def note_drops(self, dropped: int) -> None:
+        """All namespaces share the processors' queues, also with what else the machine does."""
+        if dropped:
+            self.notes.append(
+                f"this machine dropped {dropped:,} packets meanwhile, of this trial or of other "
+                "work: if figures differ, raise net.core.netdev_max_backlog, or try when it is idle"
+            )
 
     async def send(self, senders: dict[str, Sender]) -> None:
         """Publications in their order; subscribers have their turn after each batch."""
