@@ -45,6 +45,12 @@ def require_close(
         findings.violate(what, 1, [f"stated {stated}, counted {counted}"])
 
 
+def require_proved(what: str, stated: float, proved: float, findings: Findings) -> None:
+    """A lower bound may be below what the check can prove itself, but not above."""
+    if stated > proved * (1 + TOLERANCE):
+        findings.violate(what, 1, [f"stated {stated}, but only {proved} is proved"])
+
+
 @dataclass(frozen=True)
 class Missed:
     """How many are not reached that must be, and the first (flow, subscriber) pairs of them."""

@@ -25,7 +25,7 @@ def test_names_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> N
     show_facts(EVIL, {EVIL: EVIL})
     for part in (Lines((EVIL,)), Note(EVIL), Caution(EVIL), Facts(EVIL, {EVIL: EVIL})):
         show_part(part)
-    show_part(Grid(EVIL, (EVIL,), ((EVIL,),)))
+    show_part(Grid(EVIL, (EVIL,), [[EVIL]]))
     say(EVIL)
     tell([EVIL])
     told = capsys.readouterr()

@@ -27,7 +27,14 @@ from fanplan.layers.channels.check.evidence import (
 from fanplan.layers.channels.check.limits import check_limits, named_flows
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis, whole
-from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, Missed, require_close
+from fanplan.plan.findings import (
+    EXAMPLES,
+    TOLERANCE,
+    Findings,
+    Missed,
+    require_close,
+    require_proved,
+)
 from fanplan.plan.stored import StoredPlan
 from fanplan.plan.tables import PLAN_FLOWS
 
@@ -72,6 +79,9 @@ def check_channels(
     if reach is None:
         check_unicast(record, truth, decisions, findings)
     check_channel_costs(record, truth, decisions, service, findings)
+    check_distinct(
+        record, truth, record.params.channels if reach is None else record.channels, findings
+    )
     warn_of_waste(record, truth, decisions, service, findings)
     return Missed(missed, unserved)
 
@@ -341,6 +351,32 @@ def check_bounds(record: ChannelsRecord, multiple: bool, findings: Findings) -> 
         if bound > record.cost * (1 + TOLERANCE):
             what = f"{bound} lies above the cost {record.cost}"
             findings.violate(f"plan.json: {name}", 1, [what])
+
+
+def check_distinct(
+    record: ChannelsRecord, truth: ChannelTruth, channels: int, findings: Findings
+) -> None:
+    """The bound by distinct audiences is counted here; one of another name is only stated."""
+    proved = distinct_bound(record, truth, channels)
+    require_proved("plan.json: bound", record.bound, proved, findings)
+    if record.single_bound_name == record.bound_name:
+        require_proved("plan.json: single_bound", record.single_bound, proved, findings)
+
+
+def distinct_bound(record: ChannelsRecord, truth: ChannelTruth, channels: int) -> float:
+    """No plan costs less: docs/ledger.md. Only so many audiences can have a channel of their own.
+
+    Any other pays for one reception, channel or unicast too many, unless unicast is cheaper.
+    """
+    w, sizes = record.weights, np.diff(truth.audience_starts)
+    messages = np.bincount(truth.classes, truth.messages, len(sizes))
+    alone = w.w3 * (w.w1 + w.w2)
+    own, unicast = messages * (w.w2 + w.w1 * sizes), messages * alone * sizes
+    if not channels:
+        return float(unicast.sum())
+    shared = np.minimum(own + messages * min(w.w1, w.w2, alone - w.w1), unicast)
+    saved = np.sort(np.maximum(shared - own, 0.0))[max(len(sizes) - channels, 0) :]
+    return float(shared.sum() - saved.sum())
 
 
 def costs(
