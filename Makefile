@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Two processes: one has the embedded Spark and takes all tests on it, the other file by file.
 SHARED := -n 2 --no-loadscope-reorder
 
-.PHONY: help setup browser demo picture test check format bench papers docs lock clean
+.PHONY: help setup browser systems demo picture test check format bench papers docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -20,13 +20,16 @@ demo: $(STAMP) ## run the main job, end to end, on a generated enterprise
 browser: $(STAMP) ## a browser for the test of the report, unless there is one
 	@$(BIN)/python tests/browsers.py
 
+systems: $(STAMP) ## what plans are tried on in tests, where packages may be installed
+	@$(BIN)/python tests/packages.py
+
 picture: demo browser ## take the picture of the report in the README anew, from the demo
 	@$(BIN)/python tests/picture.py demo/report/index.html docs/images/report.png
 
-test: browser ## run the tests
+test: browser systems ## run the tests
 	@$(BIN)/python -m pytest $(SHARED)
 
-check: browser ## what must hold before a change goes in: style, types, tests
+check: browser systems ## what must hold before a change goes in: style, types, tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

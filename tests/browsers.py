@@ -6,11 +6,11 @@ that belongs to the locked playwright.
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from packages import debian, succeeded
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = (
@@ -36,20 +36,8 @@ def own_browser() -> str | None:
 
 def ways_to_install() -> list[list[list[str]]]:
     """Each a list of commands that all must succeed, the surest first."""
-    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
-    install = ["install", "--yes", "--no-install-recommends", "chromium"]
-    root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    debian = [[*root, *apt, "update"], [*root, *apt, *install]]
     own = [[sys.executable, "-m", "playwright", "install", "chromium"]]
-    return [debian, own] if shutil.which("apt-get") else [own]
-
-
-def succeeded(command: list[str]) -> bool:
-    print("$", *command, flush=True)
-    try:
-        return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
-    except OSError:
-        return False
+    return [debian("chromium"), own] if shutil.which("apt-get") else [own]
 
 
 def main() -> None:
