@@ -119,13 +119,9 @@ def test_limits_are_those_that_were_asked_for(
     dataset: fanplan.Dataset, tmp_path: Path, option: str, where: str
 ) -> None:
     """Whichever of the two places is forged, and the plan sealed again."""
-    asked: dict[str, Any] = {
-        "diameter": 4,
-        "degree": 3,
-        "degrees": {"b0": 2},
-        "within": [("p0", ["b1", "s3"], 3)],
-    }
-    plan = fanplan.overlay(dataset, **asked).save(tmp_path / "plan")
+    within = [("p0", ["b1", "s3"], 3)]
+    made = fanplan.overlay(dataset, diameter=4, degree=3, degrees={"b0": 2}, within=within)
+    plan = made.save(tmp_path / "plan")
     assert check_plan(plan, dataset.path).ok
     value, told = FORGED[option]
     if (option, where) == ("within", "limits"):
