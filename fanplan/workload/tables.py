@@ -8,7 +8,7 @@ from fanplan.core.tables import Column, Table
 # times below `MOST_SECONDS`, any sum of fewer than 10^11 rows is right to the last of them.
 MOST = 1e12
 MOST_OF_NETWORK = 1e15
-LEAST_RATE = 1e-9
+LEAST_RATE = 1e-15
 
 SUBSCRIPTIONS = Table(
     "subscriptions",

@@ -24,13 +24,13 @@ SUBSCRIPTIONS = "subscriber,topic\na,t\nb,t\n"
 BEYOND = {
     "publications": [f"0,t,1,{size}" for size in (2**63 - 1, 2**63, 10**400, 1e13)]
     + [f"{time},t,1,1" for time in (1e308, -1e308, 2e11, -2e11)],
-    "advertisements": [f"p{i},t,{rate}" for i, rate in enumerate((1.7e308, 1e16, 4e-13, 1e-320))],
+    "advertisements": [f"p{i},t,{rate}" for i, rate in enumerate((1.7e308, 1e16, 4e-16, 1e-320))],
     "brokers": ["w,1e300,1", "x,1,1e300"],
     "links": ["a,b,1e300,1,1", "b,c,1,1e300,1", "c,d,1,1,1e300"],
 }
 FINE = {
     "publications": ["0,t,1,7", "2,t,1,1000000000000", *["2,t,1,0"] * 8],
-    "advertisements": [f"q{i},t,{rate}" for i, rate in enumerate((0, 1e-9, 1e12, 1))],
+    "advertisements": [f"q{i},t,{rate}" for i, rate in enumerate((0, 4e-13, 1e12, 1))],
     "brokers": ["a,1,1", "b,1e15,0", "c,1e-9,1", "d,1,1"],
     "links": ["a,b,1,1,1", "b,c,1e15,1e15,0", "c,d,1,1,1"],
 }
@@ -83,11 +83,11 @@ def test_the_largest_sizes_add_up(
 
 
 def test_small_and_large_rates_add_up(spark: SparkSession, tmp_path: Path) -> None:
-    sent = lines("advertisements", "p,t,1e-9", "q,u,1e12", "r,u,1e-3")
+    sent = lines("advertisements", "p,t,4e-13", "q,u,1e12", "r,u,1e-3")
     dataset = ingested(
         tmp_path / "world", "", advertisements=sent, subscriptions="subscriber,topic\na,t\nb,u\n"
     )
-    assert read_stage(dataset.path, "flows")["messages"].to_pylist() == [1e-9, 1e12 + 1e-3]
+    assert read_stage(dataset.path, "flows")["messages"].to_pylist() == [4e-13, 1e12 + 1e-3]
 
 
 @pytest.mark.parametrize("times", [("0", "1e-320"), ("-99999999999", "99999999999"), ("5", "5")])

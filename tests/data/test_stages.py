@@ -54,7 +54,7 @@ def test_a_dataset_appears_whole(spark: SparkSession, tmp_path: Path) -> None:
         assert (stage.rows, stage.quarantined, stage.reused) == (5, 0, False)
         assert sorted(row["id"] for row in stage.read(spark).collect()) == [0, 1, 2, 3, 4]
         assert not out.exists()
-        store.finish({"seconds": 1.0})
+        store.finish({"seconds": 1.0}, Path.exists)
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["seconds"] == 1.0
     assert manifest["stages"]["numbers"] == {"key": stage.key, "rows": 5}
@@ -74,12 +74,12 @@ def test_only_what_changed_is_computed_again(spark: SparkSession, tmp_path: Path
         assert build.calls == 4
         run(store, build, name="dropped")
         run(store, build)
-        store.finish({"run": 1})
+        store.finish({"run": 1}, Path.exists)
     with StageStore(tmp_path / "out", quiet()) as store:
         assert run(store, build).reused
         run(store, other, name="more")
         before = listing(tmp_path / "out")
-        store.finish({"run": 2})
+        store.finish({"run": 2}, Path.exists)
     after = listing(tmp_path / "out")
     assert any(name.startswith("dropped/") for name in before)
     assert not any(name.startswith("dropped/") for name in after)
@@ -99,7 +99,7 @@ def test_the_same_result_leaves_the_old_dataset_alone(spark: SparkSession, tmp_p
     for _ in range(2):
         with StageStore(out, quiet()) as store:
             run(store, Counted(spark))
-            store.finish({})
+            store.finish({}, Path.exists)
         folders.append(out.stat().st_ino)
     assert folders[0] == folders[1]
     assert os.listdir(tmp_path) == ["out"]
@@ -113,7 +113,7 @@ def test_other_folders_are_never_replaced(spark: SparkSession, tmp_path: Path) -
     (tmp_path / "empty").mkdir()
     with StageStore(tmp_path / "empty", quiet()) as store:
         run(store, Counted(spark))
-        store.finish({})
+        store.finish({}, Path.exists)
     assert (tmp_path / "empty" / "manifest.json").is_file()
 
 
@@ -121,7 +121,7 @@ def test_a_swap_that_was_cut_short_is_undone(spark: SparkSession, tmp_path: Path
     out = tmp_path / "out"
     with StageStore(out, quiet()) as store:
         run(store, Counted(spark))
-        store.finish({})
+        store.finish({}, Path.exists)
     out.rename(tmp_path / ".out.replaced")
     with StageStore(out, quiet()) as store:
         assert (out / "manifest.json").is_file()
@@ -227,7 +227,7 @@ def test_killed_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
     with StageStore(out, quiet()) as store:
         assert run(store, build).reused
         assert run(store, slow, name="slow").rows == 5
-        store.finish({})
+        store.finish({}, Path.exists)
     assert (build.calls, slow.calls) == (0, 1)
     assert sorted(path.name for path in out.iterdir()) == ["manifest.json", "numbers", "slow"]
 

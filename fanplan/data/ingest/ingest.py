@@ -92,7 +92,8 @@ def ingest_workload(
         inputs = read_inputs(run)
         interest = build_interest(run, inputs)
         quarantine(run, inputs.tables)
-        store.finish({**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked})
+        told = {**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked}
+        store.finish(told, read_manifest)
 
 
 KEPT = {"csv": 0.2, "json": 0.1, "parquet": 0.7}

@@ -31,7 +31,6 @@ from fanplan.core.folder import DATASET, aside, put, remove, require_free, write
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
 from fanplan.data.read.rows import parted, parted_schema
-from fanplan.data.reader import read_manifest
 from fanplan.data.schema import spark_schema
 
 RECORD = "_stage.json"
@@ -116,10 +115,11 @@ class StageStore:
         self.stages[table.name] = stage
         return stage
 
-    def finish(self, manifest: Mapping[str, Any]) -> None:
+    def finish(self, manifest: Mapping[str, Any], read: Callable[[Path], object]) -> None:
         """Turn the work into the dataset: only the stages of this run, the manifest last.
 
-        An older dataset stays until the new one takes its name; one that is equal stays for good.
+        An older dataset stays until the new one takes its name; one that is equal stays for good,
+        and so does the old one if ``read``, the manifest's reader, refuses the new one.
         """
         for path in self.folder.iterdir():
             if path.name not in self.stages:
@@ -130,7 +130,7 @@ class StageStore:
             remove(self.folder)
             return
         write_whole(self.folder / DATASET.sign, text)
-        read_manifest(self.folder)  # Nothing takes the dataset's place that its reader refuses.
+        read(self.folder)
         require_free(self.out, DATASET, replace=True)
         put(self.folder, self.out)
 

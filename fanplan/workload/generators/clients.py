@@ -28,6 +28,7 @@ from fanplan.workload.generators.population import (
     as_workload,
 )
 from fanplan.workload.space import just_above
+from fanplan.workload.tables import LEAST_RATE
 
 Ends = tuple[np.ndarray, np.ndarray]
 """The low and the high ends of boxes, clients × attributes each."""
@@ -111,13 +112,15 @@ def populate_brokers(params: BrokersParams, seed: int) -> Population:
     mean = means.uniform(0.0, params.domain, params.attributes)
     preference = preferring.integers(0, params.classes, params.brokers)
     advertisements = draw_advertisements(params, advertising, mean, preference)
+    rates = with_mean(draw_shares(params, advertisements.broker), params.rate)
     return Population(
         topics=names("class", params.classes),
         brokers=names("b", params.brokers),
         domain=params.domain,
         subscriptions=draw_subscriptions(params, subscribing, mean, preference),
         advertisements=advertisements,
-        rates=with_mean(draw_shares(params, advertisements.broker), params.rate),
+        # The ends of the Gaussian are rates that no table may have.
+        rates=np.where(rates < LEAST_RATE, 0.0, rates),
     )
 
 

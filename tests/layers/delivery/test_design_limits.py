@@ -89,7 +89,6 @@ def step_of(plan: Path, name: str) -> int:
         ("flooding on a random tree", "matching"),
         ("flooding on a random tree", "last hop"),
         ("content routing on a random tree", "forwarding"),
-        ("planned tree", "forwarding"),
         ("planned tree", "subscriptions"),
         ("layer by layer", "matching"),
         ("all together", "multicast"),

@@ -65,7 +65,6 @@ def naive(plan: StoredPlan, stored: StoredDelivery) -> Counted:
     if exact:
         yield BROKERS[0], "forwarding", prices.forwarded * total * (overlay.brokers - 1)
         yield BROKERS[0], "matching", prices.matched * total * overlay.brokers
-        yield BROKERS[2], "forwarding", prices.forwarded * overlay.ledger["link_messages"]
 
 
 def planned(plan: StoredPlan) -> Counted:
