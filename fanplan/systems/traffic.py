@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.live.entry import DEFAULT, Entry, EntryTables, read_entry
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.published import Published, read_published
+from fanplan.systems.published import Published, published_batches, read_published
 from fanplan.systems.ways import Figures, Ways, read_clients, read_ways
 
 DESCENT = "out of order"
@@ -61,12 +62,8 @@ class Traffic:
 def read_traffic(plan: StoredPlan, dataset: Path, most: int | None = None) -> Traffic:
     """The first publications of a dataset on the ways of its plan, without Spark."""
     tables = read_entry(dataset)
-    entry, published = Entry(tables), read_published(dataset, tables)
-    if most is not None:
-        published = published.first(most)
-    flow = entry.flows(published.topic, published.x)
-    at = read_clients(plan, dataset).entry_of()
-    broker = np.array([at[name] for name in published.publishers], np.int64)[published.publisher]
+    entry, published = Entry(tables), read_published(dataset, tables, most)
+    flow, broker = entering(entry, published, read_clients(plan, dataset).entry_of())
     if (flow == DEFAULT).any():
         what = f"{(flow == DEFAULT).sum():,} publications are in flows that it does not have"
         raise InputError(Problem(str(dataset), what, "Ingest the workload again, and plan again"))
@@ -85,10 +82,24 @@ def read_traffic(plan: StoredPlan, dataset: Path, most: int | None = None) -> Tr
     )
 
 
+def entering(entry: Entry, sent: Published, at: Mapping[str, int]) -> tuple[Longs, Longs]:
+    """The flow of each publication, and the broker where it enters."""
+    broker = np.array([at[name] for name in sent.publishers], np.int64)[sent.publisher]
+    return entry.flows(sent.topic, sent.x), broker
+
+
 def planned_ways(plan: StoredPlan, dataset: Path) -> Ways:
-    """The ways of all that was published; of a workload without publications, of all flows."""
+    """The ways of all that was published; of a workload without publications, of all flows.
+
+    Publications are looked at some at a time: what is kept are different pairs of flow and broker.
+    """
     if "publications" in read_manifest(dataset).stages:
-        return read_traffic(plan, dataset).ways
+        tables, at = read_entry(dataset), read_clients(plan, dataset).entry_of()
+        finder, found = Entry(tables), np.empty((0, 2), np.int64)
+        for some in published_batches(dataset, tables):
+            pairs = np.stack(entering(finder, some, at), axis=1)
+            found = np.unique(np.concatenate((found, pairs[pairs[:, 0] >= 0])), axis=0)
+        return read_ways(plan, dataset, found[:, 0], found[:, 1])
     flows = len(read_stage(dataset, "flows", ("flow",)))
     entries = np.unique(read_clients(plan, dataset).entry).astype(np.int64)
     flow, entry = np.repeat(np.arange(flows), len(entries)), np.tile(entries, flows)

@@ -85,7 +85,7 @@ def test_subscribers_on_nats_get_what_they_asked_for(columns: bool, tmp_path: Pa
             running.start(broker)
         running.await_ready()
         await_leafnodes(running, len(traffic.ways.edges[0]))
-        asyncio.run(followed(out, world, columns))
+        asyncio.run(followed(out, world, columns, running))
     finally:
         running.stop()
 
@@ -108,14 +108,25 @@ def free_port(near: int, brokers: list[str]) -> int:
     raise AssertionError("no free ports")
 
 
-async def followed(out: Path, world: World, columns: bool) -> None:
+async def interest_rests(running: Servers) -> None:
+    """Until no server has learned of an interest for a second: it travels along the tree."""
+    before: list[int] = []
+    since = time.monotonic()
+    while time.monotonic() < since + 1.0:
+        now = [running.ask(broker, "subsz")["num_subscriptions"] for broker in running.running]
+        if now != before:
+            before, since = now, time.monotonic()
+        await asyncio.sleep(0.05)
+
+
+async def followed(out: Path, world: World, columns: bool, running: Servers) -> None:
     sent = draw(world)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(agents(out))
         people = [
             await stack.enter_async_context(Subscriber(out, who)) for who in sorted(world.homes)
         ]
-        await asyncio.sleep(1.0)  # Interest travels along the tree.
+        await interest_rests(running)
         unknown = 0
         for name in PUBLISHERS:
             async with Publisher(out, name) as publisher:

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import run
 from conftest import free_port
-from delivery_datasets import PUBLISHERS, world_of
+from delivery_datasets import world_of
 from nats_worlds import designed, needs_nats
 from ready import stages_are_there
 
 import fanplan
 from fanplan.core.errors import InputError
 from fanplan.live import Publisher, Subscriber
-from fanplan.live.nats.agent import Agent
 from fanplan.live.nats.plan import load_plan
 from fanplan.systems.nats.config import file_of
-from fanplan.systems.nats.servers import Servers, server_program
+from fanplan.systems.nats.servers import server_program
 
 pytestmark = needs_nats
 WORLD = world_of(1, sent=60)
-# What nobody sent from there before takes the default way.
-EVERYWHERE = tuple(
-    (0.0, who, topic, 1, value)
-    for who in PUBLISHERS
-    for topic in sorted({topic for _, topic, _, _ in WORLD.wants})
-    for value in (20.5, 70.5)
-)
-SENT = WORLD.sent + EVERYWHERE
 
 
 @pytest.fixture(scope="module")
@@ -75,56 +64,6 @@ def test_a_stored_plan_is_read_back(export: Path, tmp_path: Path) -> None:
     assert load_plan(tmp_path) == plan
     with pytest.raises(InputError, match="is no export for NATS"):
         load_plan(tmp_path / "elsewhere")
-
-
-def test_applications_see_topics_and_selectors_alone(export: Path) -> None:
-    """The library on the exported servers: all that is wanted arrives once, and nothing else."""
-    running = Servers(load_plan(export).servers, export / "servers", server_program())
-    try:
-        for broker in range(len(running.servers)):
-            running.start(broker)
-        running.await_ready()
-        got = asyncio.run(through(export))
-    finally:
-        running.stop()
-    wanted = Counter(
-        (who, topic, value) for _, _, topic, _, value in SENT for who in WORLD.wanting(topic, value)
-    )
-    assert got == wanted
-
-
-async def through(export: Path) -> Counter[tuple[str, str, float]]:
-    """What subscribers get of all that a world sends."""
-    plan, got = load_plan(export), Counter[tuple[str, str, float]]()
-    agents = [await Agent(plan, broker).open() for broker in plan.agents]
-    people = [Subscriber(export, who) for who in WORLD.homes]
-    senders = {name: Publisher(export, name) for name in PUBLISHERS}
-    for subscriber in people:
-        await subscriber.__aenter__()
-    for sender in senders.values():
-        await sender.__aenter__()
-    # Interest crosses all leafnodes, which may connect a second later.
-    await asyncio.sleep(2)
-    for _, publisher, topic, _, value in SENT:
-        await senders[publisher].send(topic, {"value": value}, b"content")
-
-    async def listen(one: Subscriber, who: str) -> None:
-        async for message in one:
-            assert message.payload == b"content"
-            got[who, message.topic, float(message.attributes["value"])] += 1
-
-    tasks = [asyncio.create_task(listen(*pair)) for pair in zip(people, WORLD.homes, strict=True)]
-    await asyncio.sleep(1)
-    for task in tasks:
-        task.cancel()
-    assert sum(sender.unknown for sender in senders.values()) > 0
-    for sender in senders.values():
-        await sender.__aexit__()
-    for subscriber in people:
-        await subscriber.__aexit__()
-    for agent in agents:
-        await agent.close()
-    return got
 
 
 def test_an_agent_runs_by_itself(export: Path) -> None:
