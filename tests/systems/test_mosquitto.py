@@ -141,6 +141,8 @@ def test_bridges_bring_what_is_wanted_once(make: Callable[[Path], Made], tmp_pat
     bridges = sum((out / name).read_text().count("connection fp-") for name in files)
     assert bridges >= len(ways.brokers) - 1
     got: Counter[tuple[int, str]] = Counter()
+    taken: list[int] = []
+    """One for each subscription that a broker has."""
 
     def take(who: str, number: str) -> None:
         got[int(number), who.partition("@")[0]] += 1
@@ -159,9 +161,10 @@ def test_bridges_bring_what_is_wanted_once(make: Callable[[Path], Made], tmp_pat
             key = (row["subscriber"], row["broker"])
             if key not in clients:
                 clients[key] = connected(at[key[1]], "@".join(key), take)
+                clients[key].on_subscribe = lambda *_: taken.append(1)
                 stack.callback(leave, clients[key])
             clients[key].subscribe(row["filter"])
-        time.sleep(1.0)
+        await_that(lambda: len(taken) == len(rows_of(out / "subscribe.csv")))
         to = {(row["flow"], row["broker"]): row["topic"] for row in rows_of(out / "publish.csv")}
         for number in range(PUBLICATIONS):
             parcel = traffic.parcel[number]
