@@ -10,7 +10,7 @@ import typer
 
 from fanplan.api import Dataset, Engine, Made
 from fanplan.cli.run import rehearsing
-from fanplan.cli.show import show_facts, show_json, show_part
+from fanplan.cli.show import say, show_facts, show_json, show_part
 
 CHANNELS = 16
 """Multicast groups on each site."""
@@ -154,7 +154,7 @@ def show(told: dict[str, Any], made: Made, dataset: Dataset, out: Path) -> None:
         "layers planned": ", ".join(section.layer for section in made.sections),
     })  # fmt: skip
     show_part(waterfall_grid(made.summary()["steps"]))
-    typer.echo()
+    say("")
     show_facts("Can it be trusted?", {
         "independent check": "holds" if proof["check"] else "does not hold",
         "replay of all publications": "agrees" if proof["replay"] else "differs",
@@ -165,8 +165,8 @@ def show(told: dict[str, Any], made: Made, dataset: Dataset, out: Path) -> None:
         "every step from there": "valid" if proof["steps_hold"] else "not valid",
         "changes from there to the plan": f"{proof['changes']:,} in {proof['steps']:,} steps",
     })  # fmt: skip
-    typer.echo(f"\nDataset {dataset.manifest.key[:12]}, plans and changes: {out}")
-    typer.echo(f"Report: {told['report']}")
+    say("", f"Dataset {dataset.manifest.key[:12]}, plans and changes: {out}")
+    say(f"Report: {told['report']}")
 
 
 def trial_in_words(trial: dict[str, Any] | None) -> str:

@@ -10,7 +10,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import dataset_of, engine, named_by_flag
-from fanplan.cli.show import show_facts, show_json
+from fanplan.cli.show import say, show_facts, show_json
 from fanplan.systems.params import ExportParams
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def export(
     def tell(stored: StoredPlan) -> None:
         """Before anything is written."""
         for each in lacking(stored, to):
-            typer.echo(f"Not expressed: {each}.", err=True)
+            say(f"Not expressed: {each}.", err=True)
 
     run = engine(master, remote, json)
     with named_by_flag({"system": "--to", **flags_named(ExportParams)}):

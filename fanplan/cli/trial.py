@@ -10,7 +10,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import dataset_of, engine, named_by_flag
-from fanplan.cli.show import show_facts, show_json, show_table
+from fanplan.cli.show import say, show_facts, show_json, show_table
 from fanplan.core.folder import TRIAL, require_free
 from fanplan.systems.params import TrialParams
 
@@ -60,7 +60,7 @@ def show(found: Tried) -> None:
     delays = {f"{name} of delays, ms": value for name, value in found.delays_ms.items()}
     words = {name.replace("_", " "): value for name, value in found.facts.items()}
     show_facts(f"Trial on {found.system}", words | delays)
-    typer.echo()
+    say("")
     show_table(
         "Predicted and measured",
         ("", "predicted", "measured", "agree"),
@@ -70,13 +70,13 @@ def show(found: Tried) -> None:
         ],
     )
     if found.differences:
-        typer.echo()
+        say("")
         title = f"Differences: {len(found.differences):,}"
         rows = [(" ".join(d.key), d.predicted, d.measured) for d in found.differences[:SHOWN]]
         show_table(title, ("", "predicted", "measured"), rows)
-    typer.echo()
+    say("")
     for each in found.unmeasured:
-        typer.echo(f"Not measurable: {each}.")
+        say(f"Not measurable: {each}.")
     for note in found.notes:
-        typer.echo(f"Note: {note}.")
-    typer.echo(found.verdict())
+        say(f"Note: {note}.")
+    say(found.verdict())
