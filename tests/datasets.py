@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import settings
 from hypothesis import strategies as st
+from sealing import seal_dataset
 
 from fanplan.core.arrays import Position
 from fanplan.core.tables import arrow_schema
@@ -109,6 +110,7 @@ def write_manifest(folder: Path, world: World) -> None:
         "parameters": world.parameters,
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
+    seal_dataset(folder)
 
 
 def write_stage(folder: Path, schema: pa.Schema, parts: Sequence[list[dict[Any, Any]]]) -> None:
@@ -116,7 +118,8 @@ def write_stage(folder: Path, schema: pa.Schema, parts: Sequence[list[dict[Any, 
     for number, rows in enumerate(parts):
         table = pa.Table.from_pylist(rows, schema=schema)
         pq.write_table(table, folder / f"part-{number:05d}.parquet")
-    (folder / "stage.json").write_text("{}")
+    if (folder.parent / "manifest.json").exists():
+        seal_dataset(folder.parent)
 
 
 LATER = ("wanted", "lo", "hi")

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from group_worlds import CELLS, EDGES, World, routes_of
 from overlays import route_columns, write_manifest, write_stage
+from sealing import seal_dataset
 
 from fanplan.network.brokers import Routes
 from fanplan.simulation.messages import merged_routes
@@ -93,4 +94,4 @@ def write_cell_dataset(folder: Path, world: World, full: bool) -> Path:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["stages"]["topics"] = {"rows": 1}
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
+    return seal_dataset(folder)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse
+from sealing import seal_dataset
 
 from fanplan.data.reader import read_manifest
 from fanplan.layers.overlay.linking import ChosenTrees, overlay_layer
@@ -53,6 +54,8 @@ def write_stage(dataset: Path, name: str, columns: dict[str, Any]) -> int:
     (dataset / name).mkdir()
     table = pa.table(columns)
     pq.write_table(table, dataset / name / "part.parquet")
+    if (dataset / "manifest.json").exists():
+        seal_dataset(dataset)
     return len(table)
 
 
@@ -68,6 +71,7 @@ def write_manifest(dataset: Path, seconds: float, stages: dict[str, int], **more
         **more,
     }
     (dataset / "manifest.json").write_text(json.dumps(manifest))
+    seal_dataset(dataset)
 
 
 def broker_columns(problem: OverlayProblem) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from datasets import write_stage as write_parts
 from overlay_worlds import random_world, write_overlay_dataset
 from overlays import write_stage
 from ready import stages_are_there
+from sealing import seal_dataset
 
 import fanplan
 
@@ -76,7 +77,7 @@ def write_report_dataset(folder: Path, sites: Sequence[str | None] | None = None
     table = {"rows": 27, "kept": 24, "quarantined": 3, "notes": ["a note"], "key": "k"}
     told = {"name": HOSTILE, "tables": {"subscriptions": table}}
     path.write_text(json.dumps(json.loads(path.read_text()) | told))
-    return folder
+    return seal_dataset(folder)
 
 
 def write_senders(

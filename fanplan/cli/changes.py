@@ -11,7 +11,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import show_json
-from fanplan.core.folder import CHANGES, require_free
+from fanplan.core.folder import CHANGES, claimed
 
 Plans = Annotated[list[Path], typer.Argument(metavar="PLAN", help="Two plans or more.")]
 Old = Annotated[Path, typer.Argument(metavar="OLD", help="The plan that is in place.")]
@@ -71,18 +71,17 @@ def diff(
     from fanplan.layers.registry import load_plan
     from fanplan.verbs.diff import require_comparable
 
-    if out is not None:
-        require_free(out, CHANGES, replace)
     spark = engine(master, remote, json)
     with ExitStack() as stack:
+        stack.enter_context(claimed(out, CHANGES, replace))
         stack.enter_context(named_by_flag({"steps_of": "--steps-of"}))
         known = None
         require_comparable(load_plan(old), load_plan(new), steps_of)
         if workload is not None:
             known = stack.enter_context(dataset_of(new, workload, spark, lost_limit))
         found = api.diff(old, new, known, steps_of=steps_of, engine=spark)
-    if out is not None:
-        found.save(out, replace)
+        if out is not None:
+            found.save(out, replace)
     show_json(found.json()) if json else show_diff(found)
     raise typer.Exit(0 if found.ok else 1)
 

@@ -11,6 +11,7 @@ import typer
 from fanplan.api import Dataset, Engine, Made
 from fanplan.cli.run import rehearsing
 from fanplan.cli.show import say, show_facts, show_json, show_part
+from fanplan.core.folder import locked
 
 CHANNELS = 16
 """Multicast groups on each site."""
@@ -34,6 +35,14 @@ class Size:
 
 def run_demo(out: Path, size: Size, seed: int, json: bool, engine: Engine) -> None:
     """Generate, ingest, design, prove, compare, try on real servers, and write the report."""
+    with locked(out.absolute()):
+        told, made = shown_off(out, size, seed, engine)
+    show_json(told) if json else show(told, made, made.dataset, out)
+    raise typer.Exit(0 if told["ok"] else 1)
+
+
+def shown_off(out: Path, size: Size, seed: int, engine: Engine) -> tuple[dict[str, Any], Made]:
+    """All of it, as JSON, and the plan."""
     with rehearsing():
         dataset = make_dataset(out, size, seed, engine)
         smaller = ("groups", "direct")
@@ -41,11 +50,8 @@ def run_demo(out: Path, size: Size, seed: int, json: bool, engine: Engine) -> No
     made = designed(dataset, out / "plan", CHANNELS, (), seed, engine)
     proof = proved(dataset, out, engine)
     proof["trial"] = tried(dataset, out, engine)
-    told = summary(size, before, made, proof) | {
-        "report": reported(dataset, out, proof["trial"] is not None, engine)
-    }
-    show_json(told) if json else show(told, made, dataset, out)
-    raise typer.Exit(0 if told["ok"] else 1)
+    page = reported(dataset, out, proof["trial"] is not None, engine)
+    return summary(size, before, made, proof) | {"report": page}, made
 
 
 def make_dataset(out: Path, size: Size, seed: int, engine: Engine) -> Dataset:

@@ -11,6 +11,7 @@ from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import say, show_facts, show_json
+from fanplan.core.folder import EXPORT, claimed
 from fanplan.systems.params import ExportParams
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def export(
             say(f"Not expressed: {each}.", err=True)
 
     run = engine(master, remote, json)
-    with named_by_flag({"system": "--to", **flags_named(ExportParams)}):
+    flags = {"system": "--to", **flags_named(ExportParams)}
+    with claimed(out, EXPORT, replace), named_by_flag(flags):
         ExportParams.given(given)  # Refused before a workload is ingested.
         with dataset_of(plan, workload, run, lost_limit, tell) as dataset:
             made = api.export(plan, dataset, to, out, replace=replace, engine=run, **given)

@@ -77,7 +77,7 @@ def ingest(
     spark = engine(master, remote, json)
     with named_by_flag(flags_named(ReadParams)):
         dataset = api.ingest(workload, out, lost_limit=lost_limit, engine=spark, **overrides)
-    show_json(dataset.manifest.summary()) if json else show_ingested(dataset)
+    show_json(dataset.summary()) if json else show_ingested(dataset)
 
 
 app.command("quarantine")(with_signature(quarantined.quarantine, QuarantineParams))

@@ -10,7 +10,7 @@ import typer
 from fanplan.cli import options
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json, show_table
-from fanplan.core.folder import require_free
+from fanplan.core.folder import claimed
 from fanplan.papers import PAPERS, load_experiment
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ def papers(
 
     require_plots()
     folder = out or Path(f"papers-{name}")
-    require_free(folder, RESULTS, replace)
     if docs:
         require_section(docs, name)
     study = experiment.quick if quick else experiment.full
-    samples = take_samples(
-        experiment, study, runs or study.runs, seed, engine(master, remote, json)
-    )
-    rows = write_results(experiment, study, samples, folder, replace)
+    with claimed(folder, RESULTS, replace):
+        samples = take_samples(
+            experiment, study, runs or study.runs, seed, engine(master, remote, json)
+        )
+        rows = write_results(experiment, study, samples, folder, replace)
     if docs:
         write_docs(experiment, study, samples, folder, docs)
     facts = {"paper": experiment.paper, "results": str(folder)}

@@ -17,7 +17,7 @@ from fanplan.cli.flags import flags_named, option_parameters, parameter
 from fanplan.cli.run import engine, named_by_flag, rehearsing
 from fanplan.cli.show import show_json, show_part
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.folder import CURVE, PLAN, require_free
+from fanplan.core.folder import CURVE, PLAN, claimed
 from fanplan.core.options import Command, about, types_of
 from fanplan.core.prices import PAPER
 from fanplan.data.params import ReadParams
@@ -123,10 +123,10 @@ def run_plan(command: Command, given: dict[str, Any]) -> None:
     from fanplan.verbs.plan import require_plan_room
 
     call = Call.of(command, given)
-    require_free(call.out, CURVE if call.numbers else PLAN, call.replace)
     command.comparable(call.compare)
     options_of(command, (), call.options)  # Refused before a workload is ingested.
     with (
+        claimed(call.out, CURVE if call.numbers else PLAN, call.replace),
         rehearsing() if command.rehearsed else nullcontext(),
         as_dataset(call.workload, call.engine, {"lost_limit": call.lost_limit}) as dataset,
         Interrupt() as stop,

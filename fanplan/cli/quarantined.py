@@ -56,6 +56,8 @@ def show_ingested(dataset: Dataset) -> None:
     if reasons:
         show_table("Quarantined", ("table", "reason", "rows"), reasons)
     show_facts("Dataset", manifest.facts() | {"dataset": str(dataset.path)})
+    for flaw in dataset.mended:
+        say(f"Mended: {flaw}", err=True)
     for note in manifest.notes:
         say(f"Note: {note}", err=True)
     if reasons:

@@ -12,7 +12,7 @@ from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import say, show_facts, show_json, show_table
-from fanplan.core.folder import SIMULATION, require_free
+from fanplan.core.folder import SIMULATION, claimed
 from fanplan.core.options import option
 from fanplan.simulation.params import SimulationParams
 
@@ -101,15 +101,13 @@ def simulate(
     from fanplan import api
     from fanplan.verbs.simulate import simulating
 
-    if out is not None:
-        require_free(out, SIMULATION, replace)
     run = engine(master, remote, json)
-    with named_by_flag(flags_named(SimulateOptions)):
+    with claimed(out, SIMULATION, replace), named_by_flag(flags_named(SimulateOptions)):
         SimulateOptions.given(given)  # Refused before a workload is ingested.
         with dataset_of(plan, workload, run, lost_limit, simulating) as dataset:
             made = api.simulate(plan, dataset, seed=seed, engine=run, **given)
-    if out is not None:
-        made.save(out, replace)
+        if out is not None:
+            made.save(out, replace)
     brokers = busiest(made.broker_table, "processed")
     links = busiest(with_both_ways(made.link_table), "messages")
     if json:

@@ -11,7 +11,7 @@ from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import say, show_facts, show_json, show_table
-from fanplan.core.folder import TRIAL, require_free
+from fanplan.core.folder import TRIAL, claimed
 from fanplan.systems.params import TrialParams
 
 if TYPE_CHECKING:
@@ -42,15 +42,13 @@ def trial(
     from fanplan import api
     from fanplan.verbs.export import require_trial
 
-    if out is not None:
-        require_free(out, TRIAL, replace)
-    run = engine(master, remote, json)
-    with named_by_flag({"on": "--on", "system": "--on", **flags_named(TrialParams)}):
+    run, flags = engine(master, remote, json), {"on": "--on", "system": "--on"}
+    with claimed(out, TRIAL, replace), named_by_flag({**flags, **flags_named(TrialParams)}):
         TrialParams.given(given)  # Refused before a workload is ingested.
         with dataset_of(plan, workload, run, lost_limit, lambda _: require_trial(on)) as dataset:
             found = api.trial(plan, dataset, on, engine=run, **given)
-    if out is not None:
-        found.save(out, replace)
+        if out is not None:
+            found.save(out, replace)
     show_json(found.json()) if json else show(found)
     raise typer.Exit(0 if found.ok else 1)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -19,15 +19,23 @@ PathLike = str | Path
 
 @dataclass(frozen=True)
 class Dataset:
-    """What ``ingest`` wrote. Reading it needs no Spark."""
+    """What ``ingest`` wrote. Reading it needs no Spark.
+
+    ``mended`` has what was wrong with it before, if it was damaged and ingested again.
+    """
 
     path: Path
+    mended: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def manifest(self) -> Manifest:
         from fanplan.data.reader import read_manifest
 
         return read_manifest(self.path)
+
+    def summary(self) -> dict[str, Any]:
+        """What it says about itself, as JSON."""
+        return self.manifest.summary() | {"mended": list(self.mended)}
 
     def interest(self, rows: Literal["class", "flow"] = "class") -> InterestProblem:
         """The interest problem, with a row per audience class or per flow."""

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fanplan.core.errors import NAMED, InputError, Problem
+from fanplan.core.hashes import SEAL, is_intact
+from fanplan.data.integrity import DIFFERS, MANIFEST, RECORD, flaws
 from fanplan.workload.space import Attribute, CategoryAttribute, NumberAttribute, Space
 from fanplan.workload.times import Moment, Observed
 from fanplan.workload.topics import TopicSyntax
@@ -88,8 +90,9 @@ class Manifest:
 
     ``exact``: no region cuts a flow. ``parameters`` are the options to ingest it alike again.
     ``stages`` has the number of rows of each stage. ``key`` is a hash of what can be planned;
-    ``inputs`` of all that went in. ``spaces`` are those of the table ``topics``; none if the
-    dataset does not say.
+    ``inputs`` of all that went in, and ``code`` of what made it. ``spaces`` are those of the table
+    ``topics``; none if the dataset does not say. ``seal`` is its own hash, ``seals`` has those of
+    the stages.
     """
 
     key: str
@@ -108,6 +111,9 @@ class Manifest:
     spaces: tuple[Space, ...] = ()
     observed: Observed | None = None
     topic_syntax: TopicSyntax = "exact"
+    code: str = ""
+    seal: str = ""
+    seals: dict[str, str] = field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -181,9 +187,9 @@ class Manifest:
 
 def read_manifest(dataset: Path) -> Manifest:
     """Read ``manifest.json``, which ``ingest`` writes last: without it a dataset is unfinished."""
-    path = dataset / "manifest.json"
+    path = dataset / MANIFEST
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = sealed_content(path)
         manifest = Manifest(
             key=str(content["key"]),
             seconds=float(content["seconds"]),
@@ -201,6 +207,9 @@ def read_manifest(dataset: Path) -> Manifest:
             stages={name: int(s["rows"]) for name, s in content.get("stages", {}).items()},
             spaces=read_spaces(content),
             topic_syntax=content.get("topic_syntax", "exact"),
+            code=str(content.get("code", "")),
+            seal=str(content[SEAL]),
+            seals={name: str(s[SEAL]) for name, s in content.get("stages", {}).items()},
         )
     except FileNotFoundError:
         raise InputError(Problem(str(dataset), "no manifest.json here", INGEST_AGAIN)) from None
@@ -211,6 +220,21 @@ def read_manifest(dataset: Path) -> Manifest:
         what = f"seconds is {manifest.seconds}, not a positive number"
         raise InputError(Problem(str(path), what, INGEST_AGAIN))
     return manifest
+
+
+def sealed_content(path: Path) -> dict[str, Any]:
+    """What manifest.json says, if it is as it was written."""
+    text = path.read_bytes()
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        what = f"{DIFFERS}: it is not the JSON that was written ({error})"
+        raise InputError(Problem(str(path), what, INGEST_AGAIN)) from error
+    if not is_intact(content):
+        older = isinstance(content, dict) and SEAL not in content
+        what = "has no hashes: an older version wrote it" if older else f"{DIFFERS}: it was edited"
+        raise InputError(Problem(str(path), what, INGEST_AGAIN))
+    return dict(content)
 
 
 def observed_of(content: dict[str, Any] | None) -> Observed | None:
@@ -240,9 +264,42 @@ def read_attribute(name: str, content: dict[str, Any]) -> Attribute:
     )
 
 
+def verified(dataset: Path, stage: str) -> Path:
+    """The folder of a stage, if its files are those that were written there.
+
+    In a folder without a manifest is work under way, for which nobody vouches yet.
+    """
+    folder = dataset / stage
+    if (dataset / MANIFEST).exists():
+        manifest = read_manifest(dataset)
+        if stage in manifest.seals or folder.is_dir():
+            found = flaws_of(dataset, stage, manifest)
+            if found:
+                raise InputError(Problem(str(dataset), f, INGEST_AGAIN) for f in found[:NAMED])
+    return folder
+
+
+def flaws_of(dataset: Path, stage: str, manifest: Manifest) -> list[str]:
+    """What is wrong with a stage, in words that name it."""
+    try:
+        found = flaws(dataset / stage, manifest.seals.get(stage), manifest.seal)
+    except OSError as error:
+        found = [f"cannot be read ({error})"]
+    return [f"stage {stage}: {flaw}" for flaw in found]
+
+
+def damage(dataset: Path) -> dict[str, list[str]]:
+    """What is wrong with any stage, those included that were made later, by its name."""
+    manifest = read_manifest(dataset)
+    later = (each.name for each in dataset.iterdir() if (each / RECORD).is_file())
+    stages = sorted({*manifest.seals, *later})
+    found = {stage: flaws_of(dataset, stage, manifest) for stage in stages}
+    return {stage: flaws for stage, flaws in found.items() if flaws}
+
+
 def stage_files(dataset: Path, stage: str) -> list[Path]:
     """The Parquet files of a stage in stored order, which is the order of their names."""
-    files = sorted((dataset / stage).glob("*.parquet"))
+    files = sorted(verified(dataset, stage).glob("*.parquet"))
     if not files:
         raise InputError(Problem(str(dataset / stage), "no Parquet files here", INGEST_AGAIN))
     return files

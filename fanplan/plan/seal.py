@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic_core import to_json
 
-from fanplan.core.errors import FanplanError, InputError, Problem
+from fanplan.core import hashes
+from fanplan.core.errors import InputError, Problem
 from fanplan.plan.stored import PLAN_AGAIN, PlanRecord, StoredPlan
 
 RECORD = "plan.json"
@@ -18,11 +17,9 @@ RECORD = "plan.json"
 
 def file_hashes(folder: Path) -> dict[str, str]:
     """A hash of each Parquet file in the folder, by the name of its table."""
-    found = {}
-    for path in sorted(folder.glob("*.parquet")):
-        with path.open("rb") as file:
-            found[path.stem] = hashlib.file_digest(file, _digest).hexdigest()
-    return found
+    paths = sorted(folder.glob("*.parquet"))
+    found = hashes.file_hashes(paths)
+    return dict(zip((path.stem for path in paths), found, strict=True))
 
 
 def write_record(record: PlanRecord, folder: Path) -> None:
@@ -33,10 +30,7 @@ def write_record(record: PlanRecord, folder: Path) -> None:
 
 def seal_of(record: PlanRecord) -> str:
     """A hash of all that a record says but its seal, however it is spaced."""
-    content = {name: told for name, told in record.content().items() if name != "seal"}
-    digest = _digest()
-    digest.update(json.dumps(content, sort_keys=True).encode())
-    return digest.hexdigest()
+    return hashes.content_hash(record.content())
 
 
 def edited(plan: StoredPlan) -> list[str]:
@@ -47,10 +41,6 @@ def edited(plan: StoredPlan) -> list[str]:
     return tables + ([RECORD] if plan.record.seal != seal_of(plan.record) else [])
 
 
-def _digest() -> hashlib.blake2b:
-    return hashlib.blake2b(digest_size=16)
-
-
 def require_untouched(plan: StoredPlan) -> None:
     """A plan that was edited is not the one that was checked."""
     if names := edited(plan):
@@ -58,17 +48,15 @@ def require_untouched(plan: StoredPlan) -> None:
 
 
 def edit_error(plan: StoredPlan, names: list[str]) -> InputError:
-    what = f"edited since it was written: {', '.join(names)}"
+    what = f"edited since it was written: {', '.join(names)} (hash differs)"
     return InputError(Problem(str(plan.folder), what, PLAN_AGAIN))
 
 
 @contextmanager
 def naming_edits(plan: StoredPlan) -> Iterator[None]:
-    """Work with a plan's tables; if it fails in a way that nobody foresaw, edits are the cause."""
+    """Work with a plan's tables; if that fails and the plan was edited, this is the cause."""
     try:
         yield
-    except FanplanError:
-        raise
     except Exception as error:
         if names := edited(plan):
             raise edit_error(plan, names) from error

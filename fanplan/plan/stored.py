@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.hashes import is_intact
 from fanplan.core.tables import Table
 from fanplan.data.reader import read_manifest, read_parquet
 from fanplan.plan.numbers import Count, Positive
@@ -144,17 +145,28 @@ def read_plan(folder: Path, records: Records) -> StoredPlan:
 def read_plan_record(path: Path, records: Records) -> PlanRecord:
     """The record in plan.json, if it is of the format that this version reads."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_bytes())
     except FileNotFoundError:
         what = "no plan.json here, so this is not a plan"
         raise InputError(Problem(str(path.parent), what, "Name a plan's folder")) from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise InputError(Problem(str(path), f"cannot be read ({error})", PLAN_AGAIN)) from error
+    except ValueError as error:
+        what = f"hash differs: it is not the JSON that was written ({error})"
+        raise InputError(Problem(str(path), what, PLAN_AGAIN)) from error
     found = content.get("format") if isinstance(content, dict) else None
+    intact = is_intact(content)
     if found != FORMAT:
         what = f"format {found!r} is not the format {FORMAT} that this version reads"
+        what += "" if intact else ", or hash differs"
         raise InputError(Problem(str(path), what, PLAN_AGAIN))
-    return parsed(content, records, str(path))
+    try:
+        return parsed(content, records, str(path))
+    except InputError as error:
+        if intact:
+            raise
+        edited = Problem(str(path), "edited since it was written: hash differs", PLAN_AGAIN)
+        raise InputError([edited, *error.problems]) from error
 
 
 def parsed(content: dict[str, Any], records: Records, where: str) -> PlanRecord:

@@ -61,7 +61,7 @@ def result_of(missed: list[Missed], findings: Findings) -> CheckResult:
 def check_untouched(plan: StoredPlan, findings: Findings) -> None:
     """What was checked when it was written must be what is there."""
     names = edited(plan)
-    findings.violate("edited since it was written", len(names), names)
+    findings.violate("edited since it was written, hash differs", len(names), names)
 
 
 def check_input(plan: StoredPlan, dataset: Path, findings: Findings) -> None:

@@ -10,7 +10,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import all_layers, bounds_of, load_plan
-from fanplan.plan.seal import naming_edits
+from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.simulated import Churned
 
@@ -31,14 +31,14 @@ def churn(
     A delivery that is lost or doubled raises a CheckError that names it.
     """
     stored = load_plan(Path(plan))
+    require_untouched(stored)
     chosen = layer_at_work(stored, layer)
     given = {name: value for name, value in options.items() if value is not None}
     if stored.record.input.key != dataset.manifest.key:
         what = "was planned for other input than this dataset"
         raise InputError(Problem(str(plan), what, "Name the dataset it was made for"))
     assert chosen.churn is not None
-    with naming_edits(stored):
-        return chosen.churn(stored, dataset, given, engine, bounds_of(stored)[chosen.name])
+    return chosen.churn(stored, dataset, given, engine, bounds_of(stored)[chosen.name])
 
 
 def layer_at_work(plan: StoredPlan, asked: str | None) -> Layer:

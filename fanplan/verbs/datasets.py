@@ -37,16 +37,15 @@ def generate(
 
     With ``publications`` Spark draws that many and adds them as a table.
     """
-    from fanplan.core.folder import WORKLOAD, require_free, require_room, whole_folder
+    from fanplan.core.folder import WORKLOAD, require_room, whole_folder
     from fanplan.workload.generators import load_kind
     from fanplan.workload.generators.generated import write_into
 
     maker = load_kind(kind)
     params = maker.params(**sizes)
-    require_free(Path(out), WORKLOAD, replace)
-    require_room(Path(out), publications * PUBLICATION_BYTES[format])
-    generated = maker.generate(params, seed)
     with whole_folder(Path(out), WORKLOAD, replace) as folder:
+        require_room(Path(out), publications * PUBLICATION_BYTES[format])
+        generated = maker.generate(params, seed)
         with engine.progress.stage("subscriptions and advertisements"):
             write_into(generated, folder, format)
         if publications:
@@ -74,12 +73,14 @@ def ingest(
     If a table loses a larger share of its rows than ``lost_limit`` (one half, unless said
     otherwise) it stops; `quarantine` then shows the rows, from the folder that the error names.
     Overrides are ``grid``, ``cover``, ``cells`` and ``rates`` of the workload's description.
+    A dataset that is there already is verified: what is damaged is made again, and ``mended`` of
+    the result says what that was.
     """
     from fanplan.data.ingest.ingest import ingest_workload
 
     asked = {**overrides, "lost_limit": lost_limit}
-    ingest_workload(engine.session, Path(workload), Path(out), asked, engine.progress)
-    return Dataset(Path(out))
+    mended = ingest_workload(engine.session, Path(workload), Path(out), asked, engine.progress)
+    return Dataset(Path(out), tuple(mended))
 
 
 def open_dataset(path: PathLike) -> Dataset:

@@ -16,7 +16,7 @@ from fanplan.data.reader import Manifest, read_manifest, read_stage
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import binding_first, bounds_of, layers_of, load_layer, load_plan
 from fanplan.plan.drift import LayerNow, Moved
-from fanplan.plan.seal import edited
+from fanplan.plan.seal import edited, naming_edits
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import check_plan, make_stages
 
@@ -83,9 +83,10 @@ def apply_check(
     ``was`` is the dataset that it was made for, to count rows that came and went. Spark starts only
     if the dataset lacks stages that the plan was made from.
     """
-    make_stages(plan, dataset, engine)
-    older = None if was is None else was.path
-    return verdict(load_plan(Path(plan)), dataset.path, allow_drift, older)
+    stored, older = load_plan(Path(plan)), None if was is None else was.path
+    with naming_edits(stored):
+        make_stages(plan, dataset, engine)
+        return verdict(stored, dataset.path, allow_drift, older)
 
 
 def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | None) -> Verdict:
@@ -96,7 +97,7 @@ def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | Non
     """
     if was is not None:
         require_dataset_of(plan, was)
-    refusals = [f"edited since it was written: {name}" for name in edited(plan)]
+    refusals = [f"edited since it was written: {name} (hash differs)" for name in edited(plan)]
     manifest = read_manifest(dataset)
     tables = tuple(drifted_tables(plan, manifest))
     drift = tuple(drifted(plan, manifest, tables))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fanplan.core.errors import CheckError, InputError, Problem
-from fanplan.core.folder import EXPORT, require_free, whole_folder
+from fanplan.core.folder import EXPORT, claimed, whole_folder
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.registry import load_plan
@@ -52,11 +52,13 @@ def export(
     from fanplan.systems.traffic import planned_ways
 
     system, params = load_system(to), ExportParams.given(options)
-    require_free(Path(out), EXPORT, replace)
-    stored = checked_plan(plan, dataset, engine)
-    with engine.progress.stage(f"export to {to}"):
-        ways = planned_ways(stored, dataset.path)
-        with whole_folder(Path(out), EXPORT, replace) as folder:
+    with claimed(Path(out), EXPORT, replace):
+        stored = checked_plan(plan, dataset, engine)
+        with (
+            engine.progress.stage(f"export to {to}"),
+            whole_folder(Path(out), EXPORT, replace) as folder,
+        ):
+            ways = planned_ways(stored, dataset.path)
             system.export(stored, dataset.path, ways, params, folder)
             told = {"system": to, "plan": stored.record.seal, "lacks": system.lacks(stored)}
             (folder / EXPORT.sign).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")

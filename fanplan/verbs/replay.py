@@ -8,7 +8,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Outcome, Replay
 from fanplan.layers.registry import first_able, load_plan
-from fanplan.plan.seal import naming_edits
+from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
 
 
@@ -21,8 +21,8 @@ def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Ou
     held against the descriptors of the dataset.
     """
     stored = load_plan(Path(plan))
-    with naming_edits(stored):
-        return replaying(stored)(Path(plan), dataset, engine)
+    require_untouched(stored)
+    return replaying(stored)(Path(plan), dataset, engine)
 
 
 def replaying(plan: StoredPlan) -> Replay:

@@ -69,17 +69,19 @@ def report(
     Spark starts only for a workload folder, or if the dataset lacks stages of a plan.
     ``lost_limit`` is that of `ingest`.
     """
-    from fanplan.core.folder import REPORT, require_free
+    from fanplan.core.folder import REPORT, claimed
     from fanplan.page.material import Material
 
-    require_free(Path(out), REPORT, replace)
     stored = open_plans([plans] if isinstance(plans, str | Path) else plans)
     if curve and workload is None:
         what = "other numbers of channels cannot be planned without the workload"
         raise InputError(Problem("curve", what, "Name the workload, or leave it out"))
     tried = [read_trial(Path(folder), stored) for folder in trials]
     shown = [trial_section(told, number) for number, told in enumerate(tried)]
-    with planned_for(stored, workload, lost_limit, engine) as (dataset, warnings):
+    with (
+        claimed(Path(out), REPORT, replace),
+        planned_for(stored, workload, lost_limit, engine) as (dataset, warnings),
+    ):
         again = dataset if curve is not False else None
         curves = {plan.folder: curve_points(plan, again, engine) for plan in stored}
         with engine.progress.stage("report"):
@@ -110,7 +112,8 @@ def require_unedited(plan: StoredPlan) -> None:
 
     names = edited(plan)
     if names:
-        what = f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} edited after the check"
+        were = "was" if len(names) == 1 else "were"
+        what = f"{', '.join(names)} {were} edited after the check (hash differs)"
         raise InputError(Problem(str(plan.folder), what, "Write the plan again"))
 
 

@@ -10,7 +10,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Simulate
 from fanplan.layers.registry import first_able, load_plan
-from fanplan.plan.seal import naming_edits
+from fanplan.plan.seal import require_untouched
 from fanplan.simulation.simulated import Simulated, Times
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def simulate(
     kind = cast("Congestion", congestion)
     params = SimulationParams(kind, latency_ms, match_ms, forward_ms, unit_ms, client_ms)
     stored = load_plan(Path(plan))
+    require_untouched(stored)
     run = simulating(stored)
     require_sense(stored, dataset, speed)
-    with naming_edits(stored):
-        return run(stored, dataset, params, times, speed, seed, engine)
+    return run(stored, dataset, params, times, speed, seed, engine)
 
 
 def simulating(plan: StoredPlan) -> Simulate:

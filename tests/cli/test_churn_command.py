@@ -12,6 +12,7 @@ from marking_datasets import write_marking_dataset
 from marking_worlds import figure_2, tree_table
 from overlays import routes_of
 from ready import stages_are_there
+from sealing import amend
 
 LINKS = [(0, 1), (0, 2), (1, 3), (1, 4), (2, 5), (2, 6)]
 NAMES = [f"b{i}" for i in range(7)]
@@ -96,7 +97,6 @@ def test_a_plan_of_other_input_is_refused(
     grouped: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset, plan = grouped
-    manifest = dataset / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"key": "', '"key": "other '))
+    amend(dataset, key="other")
     assert run("churn", plan, dataset) == 2
     assert "planned for other input" in capsys.readouterr().err

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
 from pyspark.sql import SparkSession
+from sealing import amend
 
 from fanplan.layers.channels.methods import METHODS
 
@@ -235,9 +236,7 @@ def test_full_cover_cannot_be_planned_as_channels(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     full = shutil.copytree(dataset, tmp_path / "full")
-    manifest = json.loads((full / "manifest.json").read_text())
-    changed = manifest | {"cover": "full", "exact": False}
-    (full / "manifest.json").write_text(json.dumps(changed))
+    amend(full, cover="full", exact=False)
     assert plan(full, tmp_path / "plan") == 2
     assert "overlap" in capsys.readouterr().err
 

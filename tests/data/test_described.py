@@ -12,6 +12,7 @@ import pytest
 from datasets import Flow, World, unhurried, write_dataset, write_stage
 from hypothesis import given
 from hypothesis import strategies as st
+from sealing import seal_dataset
 
 from fanplan.core.errors import readable
 from fanplan.data.described import FlowWords, RegionWords, box_words, load_words, wanted_words
@@ -269,6 +270,7 @@ def test_a_dataset_with_attributes(tmp_path: Path) -> None:
     }
     manifest["spaces"] = [[], ["price", "venue"]]
     (dataset / "manifest.json").write_text(json.dumps(manifest))
+    seal_dataset(dataset)
     topics = [{"topic_id": 0, "space": 1}, {"topic_id": 1, "space": 0}]
     schema = pa.schema({"topic_id": pa.int32(), "space": pa.int32()})
     write_stage(dataset / "topics", schema, [topics])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Flow, World, unhurried, worlds, write_dataset
 from hypothesis import given
+from sealing import amend, seal_dataset
 
 from fanplan.core.errors import InputError
 from fanplan.data.interest import InterestProblem, load_interest, per_flow
@@ -74,6 +74,7 @@ def change(path: Any, **columns: Any) -> None:
     table = pq.read_table(path).to_pydict() | columns
     schema = pq.read_schema(path)
     pq.write_table(pa.table(table, schema=schema), path)
+    seal_dataset(path.parents[1])
 
 
 @pytest.mark.parametrize(
@@ -100,17 +101,25 @@ def test_missing_manifest(dataset: Any) -> None:
         load_interest(dataset)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"key": "k"}'])
-def test_manifest_that_cannot_be_understood(dataset: Any, content: str) -> None:
+@pytest.mark.parametrize("content", ["{", "[]", "\0", '{"key": "k", "seal": "s"}'])
+def test_manifest_that_was_not_written_like_this(dataset: Any, content: str) -> None:
     (dataset / "manifest.json").write_text(content)
+    with pytest.raises(InputError, match=r"manifest\.json: hash differs"):
+        load_interest(dataset)
+
+
+def test_manifest_that_cannot_be_understood(dataset: Any) -> None:
+    (dataset / "manifest.json").write_text('{"key": "k"}')
+    with pytest.raises(InputError, match="has no hashes: an older version wrote it"):
+        load_interest(dataset)
+    seal_dataset(dataset)
     with pytest.raises(InputError, match="cannot be understood"):
         load_interest(dataset)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("inf")])
 def test_window_must_be_positive(dataset: Any, seconds: Any) -> None:
-    path = dataset / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"seconds": seconds}))
+    amend(dataset, seconds=seconds)
     with pytest.raises(InputError, match="seconds"):
         load_interest(dataset)
 
@@ -125,8 +134,12 @@ def test_truncated_table_is_named(dataset: Any) -> None:
 def test_missing_stage_and_column_are_named(dataset: Any) -> None:
     path = dataset / "classes" / "part-00000.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["messages"]), path)
+    seal_dataset(dataset)
     with pytest.raises(InputError, match="no column messages"):
         load_interest(dataset)
     path.unlink()
+    with pytest.raises(InputError, match=r"stage classes: part-00000\.parquet: missing"):
+        load_interest(dataset)
+    seal_dataset(dataset)
     with pytest.raises(InputError, match="no Parquet files"):
         load_interest(dataset)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,12 +22,15 @@ from pyspark.sql import DataFrame, SparkSession
 from fanplan.core.errors import InputError, StageError
 from fanplan.core.progress import quiet
 from fanplan.core.tables import Column, Table
-from fanplan.data.ingest.store import Lock, Stage, StageStore
+from fanplan.data.ingest.code import code_key, sources_key
+from fanplan.data.ingest.store import Stage, StageStore
 from fanplan.data.read.formats import KIND_ENDS
 from fanplan.data.read.rows import quarantined
 from fanplan.data.tables import QUARANTINE
 
 NUMBERS = Table("numbers", "", (Column("id", "long", ""),))
+FACTS = {"key": "k", "seconds": 1, "cover": "overlap", "grid": "exact", "exact": True}
+"""The least that a manifest says."""
 
 
 class Counted:
@@ -38,7 +45,7 @@ class Counted:
 
 
 def run(store: StageStore, build: Counted, name: str = "numbers", **changes: object) -> Stage:
-    wishes = {"version": 1, "params": {"n": build.count}, "inputs": ["k"]}
+    wishes = {"params": {"n": build.count}, "inputs": ["k"]}
     table = replace(NUMBERS, name=name)
     return store.run(table, build=build, **{**wishes, **changes})  # type: ignore[arg-type]
 
@@ -57,7 +64,7 @@ def test_a_dataset_appears_whole(spark: SparkSession, tmp_path: Path) -> None:
         store.finish({"seconds": 1.0}, Path.exists)
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["seconds"] == 1.0
-    assert manifest["stages"]["numbers"] == {"key": stage.key, "rows": 5}
+    assert manifest["stages"]["numbers"] == {"key": stage.key, "rows": 5, "seal": stage.seal}
     assert pq.read_table(out / "numbers").num_rows == 5
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
@@ -69,9 +76,9 @@ def test_only_what_changed_is_computed_again(spark: SparkSession, tmp_path: Path
         assert run(store, build).reused
     with StageStore(tmp_path / "out", quiet()) as store:
         assert run(store, build).reused
-        for change in ({"version": 2}, {"inputs": ["other"]}, {"params": {"n": 5, "seed": 1}}):
+        for change in ({"inputs": ["other"]}, {"params": {"n": 5, "seed": 1}}):
             assert run(store, build, **change).key != first.key
-        assert build.calls == 4
+        assert build.calls == 3
         run(store, build, name="dropped")
         run(store, build)
         store.finish({"run": 1}, Path.exists)
@@ -86,11 +93,61 @@ def test_only_what_changed_is_computed_again(spark: SparkSession, tmp_path: Path
     assert {n: b for n, b in before.items() if n.startswith("numbers/")}.items() <= after.items()
 
 
-def test_a_damaged_stage_is_not_reused(spark: SparkSession, tmp_path: Path) -> None:
+def drop(file: Path) -> None:
+    file.unlink()
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def add(file: Path) -> None:
+    shutil.copyfile(file, file.with_name("more.parquet"))
+
+
+def forget(file: Path) -> None:
+    (file.parent / "_stage.json").write_text("{}")
+
+
+@pytest.mark.parametrize("damage", [drop, flip, add, forget])
+def test_a_damaged_stage_is_not_reused(
+    spark: SparkSession, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
     build = Counted(spark)
     with StageStore(tmp_path / "out", quiet()) as store:
-        next(run(store, build).path.glob("*.parquet")).unlink()
+        damage(next(run(store, build).path.glob("*.parquet")))
         assert not run(store, build).reused
+        store.finish(FACTS, Path.exists)
+    damage(next((tmp_path / "out" / "numbers").glob("*.parquet")))
+    with StageStore(tmp_path / "out", quiet()) as store:
+        assert not run(store, build).reused
+        assert run(store, build).reused
+
+
+def test_a_stage_that_other_code_made_is_not_reused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = Counted(spark)
+    with StageStore(tmp_path / "out", quiet()) as store:
+        first = run(store, build)
+        monkeypatch.setattr("fanplan.data.ingest.store.code_key", lambda: "a newer release")
+        again = run(store, build)
+        assert (again.reused, again.key) == (False, first.key), "plans stay those of their dataset"
+        assert run(store, build).reused
+
+
+def test_the_key_of_code_is_that_of_all_its_sources_and_libraries(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.py").write_text("x = 1\n")
+    keys = [sources_key(tmp_path, {"pyspark": "1"}), sources_key(tmp_path, {"pyspark": "2"})]
+    (tmp_path / "deep" / "a.py").write_text("x = 2\n")
+    keys.append(sources_key(tmp_path, {"pyspark": "1"}))
+    (tmp_path / "deep" / "a.py").rename(tmp_path / "deep" / "b.py")
+    keys.append(sources_key(tmp_path, {"pyspark": "1"}))
+    assert len(set(keys)) == 4
+    assert code_key() == code_key()
 
 
 def test_the_same_result_leaves_the_old_dataset_alone(spark: SparkSession, tmp_path: Path) -> None:
@@ -99,7 +156,7 @@ def test_the_same_result_leaves_the_old_dataset_alone(spark: SparkSession, tmp_p
     for _ in range(2):
         with StageStore(out, quiet()) as store:
             run(store, Counted(spark))
-            store.finish({}, Path.exists)
+            store.finish(FACTS, Path.exists)
         folders.append(out.stat().st_ino)
     assert folders[0] == folders[1]
     assert os.listdir(tmp_path) == ["out"]
@@ -129,7 +186,7 @@ def test_a_swap_that_was_cut_short_is_undone(spark: SparkSession, tmp_path: Path
 
 
 def test_the_contract_is_held(spark: SparkSession, tmp_path: Path) -> None:
-    wishes = {"version": 1, "params": {}, "inputs": []}
+    wishes: dict[str, Any] = {"params": {}, "inputs": []}
     text = Table("numbers", "", (Column("id", "string", ""),))
     with StageStore(tmp_path / "out", quiet()) as store:
         with pytest.raises(StageError, match=r"numbers.*bigint.*string"):
@@ -151,7 +208,7 @@ def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> 
         )
 
     with StageStore(tmp_path / "out", quiet()) as store:
-        wishes = {"version": 1, "params": {}, "inputs": []}
+        wishes: dict[str, Any] = {"params": {}, "inputs": []}
         stage = store.run(NUMBERS, build=build, split=True, rows_in=3, **wishes)  # type: ignore[arg-type]
         assert (stage.rows, stage.quarantined) == (2, 1)
         assert sorted(row["id"] for row in stage.read(spark).collect()) == [1, 3]
@@ -169,22 +226,17 @@ def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:
+    def other() -> None:
+        with StageStore(tmp_path / "out", quiet()):
+            pass
+
     with (
         StageStore(tmp_path / "out", quiet()),
-        pytest.raises(InputError, match=rf"process {os.getpid()}\)"),
-        StageStore(tmp_path / "out", quiet()),
+        ThreadPoolExecutor() as pool,
+        pytest.raises(InputError, match=rf"another run \(process {os.getpid()} on"),
     ):
-        pass
-    with StageStore(tmp_path / "out", quiet()):
-        pass
-
-
-def test_a_lock_left_behind_is_free(tmp_path: Path) -> None:
-    (tmp_path / "lock").write_text("1\n")
-    lock = Lock(tmp_path / "lock")
-    assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
-    lock.release()
-    assert not (tmp_path / "lock").exists()
+        pool.submit(other).result()
+    other()
 
 
 KILLED = """
@@ -205,7 +257,7 @@ def slow(batches):
         time.sleep(600)
 
 with StageStore(out, quiet()) as store:
-    same = dict(version=1, params={"n": 5}, inputs=["k"])
+    same = dict(params={"n": 5}, inputs=["k"])
     numbers, late = (Table(name, "", (Column("id", "long", ""),)) for name in ("numbers", "slow"))
     store.run(numbers, build=lambda: spark.range(5), **same)
     store.run(late, build=lambda: spark.range(5).mapInArrow(slow, "id long"), **same)

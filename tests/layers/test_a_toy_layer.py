@@ -72,7 +72,7 @@ def test_the_check_names_what_is_wrong(dataset: Dataset, plans: tuple[Path, Path
     table = plans[0] / "census.parquet"
     pq.write_table(pq.read_table(table).slice(1), table)
     edited, wrong = fanplan.check(plans[0], dataset).violations
-    assert edited == "edited since it was written (1): census.parquet"
+    assert edited == "edited since it was written, hash differs (1): census.parquet"
     assert wrong == "census: wrong numbers of subscribers (1): music"
 
 

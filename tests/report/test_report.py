@@ -13,6 +13,7 @@ import pytest
 from commands import answer, run
 from ready import stages_are_there
 from report_worlds import HOSTILE, Elements, ReportWorld, write_report_world
+from sealing import amend
 
 import fanplan
 from fanplan.core.errors import CheckError, InputError
@@ -238,8 +239,7 @@ def test_a_plan_that_does_not_hold_is_refused(
 
 def test_other_input_is_refused(world: ReportWorld, copy: Path, tmp_path: Path) -> None:
     changed = Path(shutil.copytree(world.dataset, tmp_path / "changed"))
-    manifest = json.loads((changed / "manifest.json").read_text())
-    (changed / "manifest.json").write_text(json.dumps(manifest | {"key": "another"}))
+    amend(changed, key="another")
     with pytest.raises(InputError, match=r"has changed since .* was planned"):
         fanplan.report(copy, tmp_path / "out", workload=changed)
     record = load_plan(copy).record

@@ -16,6 +16,7 @@ from marking_datasets import write_marking_dataset
 from marking_worlds import links
 from overlay_worlds import OverlayWorld, write_overlay_dataset
 from ready import stages_are_there
+from sealing import amend, seal_dataset
 
 import fanplan
 from fanplan import api
@@ -29,12 +30,6 @@ def _stages_are_there() -> Iterator[None]:
     """The datasets here come with the stages that Spark would make."""
     with stages_are_there():
         yield
-
-
-def amend(dataset: Path, **facts: object) -> None:
-    """Change what a dataset says of itself."""
-    path = dataset / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | facts))
 
 
 def tables(**keys: str) -> dict[str, dict[Any, Any]]:
@@ -106,7 +101,10 @@ def test_an_edited_plan_cannot_be_allowed(planned: Any) -> None:
     (plan / "plan.json").write_text(json.dumps(content | {"seed": 77}))
     amend(dataset, key="key-9")
     found = fanplan.apply_check(plan, api.Dataset(dataset), allow_drift="never mind")
-    assert (found.ok, found.refusals) == (False, ("edited since it was written: plan.json",))
+    assert (found.ok, found.refusals) == (
+        False,
+        ("edited since it was written: plan.json (hash differs)",),
+    )
 
 
 def overlay_world(subscribers: tuple[int, ...], messages: float, brokers: int = 3) -> OverlayWorld:
@@ -147,6 +145,7 @@ def test_rows_that_came_and_went(tmp_path: Path) -> None:
             for name in ("topic", "filter"):
                 table = table.append_column(name, pa.nulls(len(table), pa.string()))
             pq.write_table(table, file)
+            seal_dataset(folder)
     found = fanplan.apply_check(plan, fanplan.Dataset(later), was=fanplan.Dataset(first))
     nothing = Moved(0, 0)
     assert found.rows == {

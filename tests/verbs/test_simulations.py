@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Flow, World, plan_dataset, save_plan, write_dataset
+from forging import seal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlays import (
@@ -261,6 +262,7 @@ def test_what_differs_from_the_plan_is_named(tmp_path: Path) -> None:
     links = pq.read_table(made.plan / "links.parquet")
     wrong = links.set_column(3, links.schema.field("rate"), pa.array([4.0]))
     pq.write_table(wrong, made.plan / "links.parquet")
+    seal(made.plan)
     run = made.simulate()
     assert run.agrees is False
     assert run.agreement.differences == (
@@ -343,5 +345,8 @@ def test_a_broker_without_a_tree_is_named(tmp_path: Path) -> None:
     made = pair(tmp_path, trees=trees_of((links, links), np.array([0, 1], np.int32)))
     path = made.plan / "tree_sources.parquet"
     pq.write_table(pq.read_table(path).slice(1), path)
+    with pytest.raises(InputError, match=r"tree_sources\.parquet \(hash differs\)"):
+        made.simulate()
+    seal(made.plan)
     with pytest.raises(InputError, match="broker 'b0' has no tree"):
         made.simulate()

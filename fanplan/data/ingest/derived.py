@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from fanplan.core.folder import remove
+from fanplan.core.errors import InputError
+from fanplan.core.folder import locked, recover, remove
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
 from fanplan.data.dataset import Dataset
@@ -24,11 +25,11 @@ from fanplan.data.engine import Engine
 from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cells import GridRef, with_cells
 from fanplan.data.ingest.exact import Selectors, with_signatures
-from fanplan.data.reader import Manifest, read_manifest
+from fanplan.data.reader import Manifest, read_manifest, verified
 
 
 def grid_of(dataset: Path, manifest: Manifest) -> GridRef:
-    path, topics = str(dataset / "grid"), manifest.stages["topics"]
+    path, topics = str(verified(dataset, "grid")), manifest.stages["topics"]
     return GridRef(path, manifest.key, topics, manifest.dimensions)
 
 
@@ -36,7 +37,7 @@ def placed(points: DataFrame, dataset: Path, manifest: Manifest) -> DataFrame:
     """Points with the cell, or the signature of the audience, that makes their flow."""
     if not (manifest.matched and manifest.dimensions):
         return with_cells(points, grid_of(dataset, manifest))
-    regions, subscribers = (str(dataset / name) for name in ("regions", "subscribers"))
+    regions, subscribers = (str(verified(dataset, name)) for name in ("regions", "subscribers"))
     selectors = Selectors(regions, subscribers, manifest.key, manifest.dimensions)
     return with_signatures(points, selectors)
 
@@ -63,7 +64,7 @@ class Derived:
 
     def read(self, name: str) -> DataFrame:
         """A stage of the dataset."""
-        return self.session().read.parquet(stages.escaped(self.dataset / name))
+        return self.session().read.parquet(stages.escaped(verified(self.dataset, name)))
 
     def has(self, name: str) -> bool:
         return name in self.manifest.stages
@@ -73,33 +74,35 @@ class Derived:
 
         ``build`` gets an empty folder for tables on the way; it is removed at the end.
         """
-        key = stages.stage_key(table, 1, {"": params}, [self.manifest.inputs])
-        path = self.dataset / table.name
-        with self.progress.stage(table.name) as told, self._locked():
-            if stages.is_whole(path, key):
+        key = stages.stage_key(table, {"": params}, [self.manifest.inputs])
+        path, seal = self.dataset / table.name, self.manifest.seal
+        with self.progress.stage(table.name) as told:
+            if stages.is_whole(path, key, seal):
                 told.reused()
             else:
-                with self.scratch() as folder:
-                    stages.write_stage(path, key, build(folder), table)
+                with locked(self.dataset), self.scratch() as folder:
+                    recover(path)
+                    stages.write_stage(path, key, build(folder), table, dataset=seal)
             told.rows(stages.count_rows(path))
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        lock = stages.Lock(self.dataset.with_name(self.dataset.name + ".lock"))
-        try:
-            yield
-        finally:
-            lock.release()
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """A folder of a name that was never used: workers remember what they read by its path."""
+        for left in self.dataset.glob(".*.tmp"):
+            sweep(left)
         folder = self.dataset / f".{uuid.uuid4().hex}.tmp"
-        folder.mkdir()
-        try:
-            yield folder
-        finally:
-            remove(folder)
+        with locked(folder):
+            folder.mkdir()
+            try:
+                yield folder
+            finally:
+                remove(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the work of a run that died; that of one that lives is locked."""
+    with suppress(InputError), locked(folder):
+        remove(folder)
 
 
 def derived(dataset: Dataset, engine: Engine) -> Derived:

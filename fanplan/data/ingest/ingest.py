@@ -14,11 +14,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from fanplan.core.errors import InputError, Problem
-from fanplan.core.folder import DATASET, require_free, require_room
+from fanplan.core.errors import NAMED, InputError, Problem
+from fanplan.core.folder import DATASET, claimed, require_room
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
 from fanplan.core.version import __version__
+from fanplan.data.ingest.code import code_key
 from fanplan.data.ingest.interest import Inputs, InterestStages, build_interest
 from fanplan.data.ingest.points import mark_topics, observed_times, to_points, with_space
 from fanplan.data.ingest.regions import (
@@ -35,7 +36,7 @@ from fanplan.data.params import QuarantineParams, ReadParams
 from fanplan.data.quarantine import LossRule, count_reasons, listed, require_kept
 from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.data.read.sources import TableSource, find_sources
-from fanplan.data.reader import TableCount, read_manifest, read_stage
+from fanplan.data.reader import TableCount, damage, read_manifest, read_stage
 from fanplan.data.tables import (
     CHECKED_SUBSCRIPTIONS,
     FILTERS,
@@ -63,37 +64,40 @@ def ingest_workload(
     progress: Progress,
     *,
     temporary: bool = False,
-) -> None:
-    """Run every stage whose inputs changed and put the dataset in its place.
+) -> list[str]:
+    """Run every stage whose inputs changed or that is damaged, and put the dataset in its place.
 
     If a table lost too many rows it stops, and what it did so far stays beside the place with the
-    quarantine in it. A ``temporary`` dataset is gone before anybody can look.
+    quarantine in it. A ``temporary`` dataset is gone before anybody can look. Returns what was
+    damaged, which it made again.
     """
     asked = {name: value for name, value in overrides.items() if value is not None}
     reading = ReadParams.given({n: v for n, v in asked.items() if n in READ})
     description = with_overrides(
         load_description(workload), **{n: v for n, v in asked.items() if n not in READ}
     )
-    require_free(out.absolute(), DATASET, replace=True)
-    with progress.stage("find and hash files"):
-        sources = find_sources(workload, description.attributes)
-    if sources["subscriptions"].rows == 0:
-        raise InputError(Problem("subscriptions", "there are no rows", "Say who wants what"))
-    inputs_key = key_of(__version__, to_toml(description), *(s.key for s in sources.values()))
-    if is_current(out, inputs_key):
-        require_kept(out, reading)
-        return
-    require_room(out, dataset_bytes(sources.values()))
-    with StageStore(out, progress) as store, naming_files(sources.values()):
-        look = f"`fanplan ingest {workload} --out DATASET` keeps them to look at"
-        look = look if temporary else listed(out.with_name(store.folder.name))
-        losses = LossRule(reading.lost_limit, look)
-        run = IngestRun(session(), store, description, sources, losses)
-        inputs = read_inputs(run)
-        interest = build_interest(run, inputs)
-        quarantine(run, inputs.tables)
-        told = {**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked}
-        store.finish(told, read_manifest)
+    with claimed(out, DATASET, replace=True):
+        with progress.stage("find and hash files"):
+            sources = find_sources(workload, description.attributes)
+        if sources["subscriptions"].rows == 0:
+            raise InputError(Problem("subscriptions", "there are no rows", "Say who wants what"))
+        inputs_key = key_of(__version__, to_toml(description), *(s.key for s in sources.values()))
+        damaged = verify(out, inputs_key, progress)
+        if damaged == []:
+            require_kept(out, reading)
+            return []
+        require_room(out, dataset_bytes(sources.values()))
+        with StageStore(out, progress) as store, naming_files(sources.values()):
+            look = f"`fanplan ingest {workload} --out DATASET` keeps them to look at"
+            look = look if temporary else listed(out.with_name(store.folder.name))
+            losses = LossRule(reading.lost_limit, look)
+            run = IngestRun(session(), store, description, sources, losses)
+            inputs = read_inputs(run)
+            interest = build_interest(run, inputs)
+            quarantine(run, inputs.tables)
+            told = {**manifest(run, inputs, interest), "inputs": inputs_key, "parameters": asked}
+            store.finish(told, read_manifest)
+    return damaged or []
 
 
 KEPT = {"csv": 0.2, "json": 0.1, "parquet": 0.7}
@@ -120,12 +124,20 @@ def key_of(*parts: str) -> str:
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
-def is_current(out: Path, inputs_key: str) -> bool:
-    """Whether the dataset is there already, made from the same input by the same version."""
+def verify(out: Path, inputs_key: str, progress: Progress) -> list[str] | None:
+    """What is wrong with the dataset that is there; None if none of this input and code is."""
+    if not (out / DATASET.sign).is_file():
+        return None
     try:
-        return read_manifest(out).inputs == inputs_key
-    except InputError:
-        return False
+        manifest = read_manifest(out)
+    except InputError as error:
+        return [f"{DATASET.sign}: {problem.what}" for problem in error.problems]
+    if (manifest.inputs, manifest.code) != (inputs_key, code_key()):
+        return None
+    with progress.stage("verify the dataset") as told:
+        found = [flaw for flaws in damage(out).values() for flaw in flaws]
+        told.note("; ".join([*found[:NAMED], *["…"] * (len(found) > NAMED)]) or "as it was written")
+    return found
 
 
 def read_inputs(run: IngestRun) -> Inputs:
@@ -177,15 +189,15 @@ def _published_points(run: IngestRun) -> DataFrame:
 def network_stages(run: IngestRun) -> dict[str, Stage]:
     """Brokers, and the links and trees between them."""
     found: dict[str, Stage] = {}
-    for table, nodes, version in (
-        (tables.BROKERS, (), 1),
-        (tables.LINKS, ("a", "b"), 2),
-        (tables.TREES, ("root", "parent", "child"), 1),
+    for table, nodes in (
+        (tables.BROKERS, ()),
+        (tables.LINKS, ("a", "b")),
+        (tables.TREES, ("root", "parent", "child")),
     ):
         if table.name in run.sources:
             brokers = [found["brokers"]] if "brokers" in found else []
             build = partial(_known_nodes, run, table, nodes, brokers)
-            found[table.name] = run.table_stage(table, build, brokers, version=version)
+            found[table.name] = run.table_stage(table, build, brokers)
     return found
 
 

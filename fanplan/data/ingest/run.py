@@ -52,7 +52,7 @@ class IngestRun:
     ) -> Stage:
         """A stage of ours: its key follows from its inputs and parameters."""
         keys = [item.key for item in inputs]
-        return self.store.run(table, version=1, params={"": params}, inputs=keys, build=build)
+        return self.store.run(table, params={"": params}, inputs=keys, build=build)
 
     def table_stage(
         self,
@@ -61,13 +61,11 @@ class IngestRun:
         inputs: Sequence[Stage] = (),
         *,
         kept: Table | None = None,
-        version: int = 1,
     ) -> Stage:
         """A ``given`` table: its rows are ``kept`` or quarantined, and none is lost."""
         source = self.sources[given.name]
         return self.store.run(
             kept or given,
-            version=version,
             params={"": self.reading},
             inputs=[source.key, *(stage.key for stage in inputs)],
             build=build,

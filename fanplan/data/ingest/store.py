@@ -1,39 +1,52 @@
 """The stage store: a dataset under construction, one finished and checked table at a time.
 
 The work is done in ``DATASET.partial``. A stage is written aside and renamed when whole; its
-``_stage.json`` holds its key and its files. A later run reuses a stage with the same key, from the
-unfinished work of a killed run or from the finished dataset. ``finish`` renames the folder, so a
-dataset is there whole or not at all. Names that begin with ``_`` are skipped by Parquet readers,
+``_stage.json`` holds its key, the code that made it and hashes of its files. A later run reuses a
+stage of the same key and code whose files are as they were, from the unfinished work of a killed
+run or from the finished dataset. ``finish`` gives the folder its name, so a dataset is there whole
+or not at all. Names that begin with ``_`` are skipped by Parquet readers,
 so a stage's folder can be read as it is.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from fanplan.core.errors import InputError, Problem, StageError
-from fanplan.core.folder import DATASET, aside, put, remove, require_free, write_whole
+from fanplan.core.errors import StageError
+from fanplan.core.folder import (
+    DATASET,
+    aside,
+    claimed,
+    put,
+    remove,
+    require_free,
+    state_before,
+    write_whole,
+)
+from fanplan.core.hashes import SEAL, sealed
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
+from fanplan.data.ingest.code import code_key
+from fanplan.data.integrity import file_flaws, read_record, write_record
 from fanplan.data.read.rows import parted, parted_schema
+from fanplan.data.reader import damage
 from fanplan.data.schema import spark_schema
 
-RECORD = "_stage.json"
 QUARANTINED = "_quarantined"
 
 
@@ -46,6 +59,7 @@ class Stage:
     path: Path
     rows: int
     quarantined: int
+    seal: str
     reused: bool
 
     def read(self, spark: SparkSession) -> DataFrame:
@@ -59,23 +73,18 @@ class Stage:
 
 
 class StageStore:
-    """Stages on their way to a dataset. Use it in a ``with`` block: it holds a lock."""
+    """Stages on their way to a dataset. Use it in a ``with`` block: it has claimed the name."""
 
     def __init__(self, out: Path, progress: Progress) -> None:
         self.out = out.absolute()
         self.folder = self.out.with_name(self.out.name + ".partial")
         self.progress = progress
         self.stages: dict[str, Stage] = {}
+        self.claim: AbstractContextManager[None] = claimed(self.out, DATASET, replace=True)
 
     def __enter__(self) -> StageStore:
-        self.out.parent.mkdir(parents=True, exist_ok=True)
-        self.lock = Lock(self.out.with_name(self.out.name + ".lock"))
-        try:
-            require_free(self.out, DATASET, replace=True)
-            self.folder.mkdir(exist_ok=True)
-        except BaseException:
-            self.lock.release()
-            raise
+        self.claim.__enter__()
+        self.folder.mkdir(exist_ok=True)
         return self
 
     def __exit__(
@@ -84,13 +93,12 @@ class StageStore:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.lock.release()
+        self.claim.__exit__(kind, error, trace)
 
     def run(
         self,
         table: Table,
         *,
-        version: int,
         params: Mapping[str, Any],
         inputs: Sequence[str],
         build: Callable[[], DataFrame],
@@ -102,7 +110,7 @@ class StageStore:
         With ``split`` the rows are annotated: those with a reason are written apart, in the same
         pass. With ``rows_in`` kept and quarantined rows must add up to that number.
         """
-        key, path = stage_key(table, version, params, inputs, split), self.folder / table.name
+        key, path = stage_key(table, params, inputs, split), self.folder / table.name
         with self.progress.stage(table.name) as told:
             found = self._found(table.name, key)
             if found:
@@ -110,7 +118,7 @@ class StageStore:
             else:
                 write_stage(path, key, build(), table, split, rows_in)
             record = read_record(path) or {}
-            stage = Stage(table, key, path, **record["counts"], reused=found)
+            stage = Stage(table, key, path, **record["counts"], seal=record[SEAL], reused=found)
             told.rows(stage.rows)
         self.stages[table.name] = stage
         return stage
@@ -118,21 +126,25 @@ class StageStore:
     def finish(self, manifest: Mapping[str, Any], read: Callable[[Path], object]) -> None:
         """Turn the work into the dataset: only the stages of this run, the manifest last.
 
-        An older dataset stays until the new one takes its name; one that is equal stays for good,
-        and so does the old one if ``read``, the manifest's reader, refuses the new one.
+        An older dataset stays until the new one takes its name; one that is equal and undamaged
+        stays for good, and so does the old one if ``read``, the manifest's reader, refuses the new.
         """
         for path in self.folder.iterdir():
             if path.name not in self.stages:
                 remove(path)
-        stages = {name: {"key": s.key, "rows": s.rows} for name, s in self.stages.items()}
-        text = json.dumps({**manifest, "stages": stages}, indent=2, sort_keys=True) + "\n"
-        if same_text(self.out / DATASET.sign, text):
+        stages = {
+            name: {"key": stage.key, "rows": stage.rows, SEAL: stage.seal}
+            for name, stage in self.stages.items()
+        }
+        content = sealed({**manifest, "code": code_key(), "stages": stages})
+        text = json.dumps(content, indent=2, sort_keys=True) + "\n"
+        if same_text(self.out / DATASET.sign, text) and not damage(self.out):
             remove(self.folder)
             return
         write_whole(self.folder / DATASET.sign, text)
         read(self.folder)
         require_free(self.out, DATASET, replace=True)
-        put(self.folder, self.out)
+        put(self.folder, self.out, state_before(self.out))
 
     def _found(self, name: str, key: str) -> bool:
         """Whether the stage is there; one of the finished dataset is linked, not moved."""
@@ -147,54 +159,20 @@ class StageStore:
         return False
 
 
-class Lock:
-    """One run at a time may work on an output. The lock of a process that died is free."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = self._open()
-        while not self._is_current():
-            self.file.close()
-            self.file = self._open()
-        self.file.truncate(0)
-        self.file.write(f"{os.getpid()}\n")
-        self.file.flush()
-
-    def _open(self) -> IO[str]:
-        file = self.path.open("a+")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            what = f"another run (process {file.read().strip()}) is writing this output"
-            file.close()
-            remedy = "Wait until it has ended, or give another --out"
-            raise InputError(Problem(str(self.path), what, remedy)) from None
-        return file
-
-    def _is_current(self) -> bool:
-        """Whether the file locked is still the one of that name: its last owner removes it."""
-        try:
-            return os.path.samestat(os.fstat(self.file.fileno()), self.path.stat())
-        except FileNotFoundError:
-            return False
-
-    def release(self) -> None:
-        self.path.unlink(missing_ok=True)
-        self.file.close()
-
-
 def stage_key(
     table: Table,
-    version: int,
     params: Mapping[str, Any],
     inputs: Sequence[str],
     split: bool = False,
 ) -> str:
-    """A hash of all that a stage's rows depend on."""
+    """A hash of all that a stage's rows depend on, but the code that makes them.
+
+    The key of a dataset follows from it, and plans name that: a plan stays one for its dataset
+    when the dataset is made again by a newer version.
+    """
     # Names and types alone: better words for a column make no stage anew.
     columns = spark_schema(table).simpleString()
-    parts = [table.name, version, params, list(inputs), columns, split]
+    parts = [table.name, params, list(inputs), columns, split]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -206,6 +184,7 @@ def write_stage(
     table: Table,
     split: bool = False,
     rows_in: int | None = None,
+    dataset: str | None = None,
 ) -> None:
     """Write and check a stage, whole with its record or not at all; it is called as its folder."""
     check_schema(table, rows.schema, exact=not split)
@@ -220,8 +199,8 @@ def write_stage(
         counts = {"rows": count_rows(folder), "quarantined": count_rows(folder / QUARANTINED)}
         if rows_in not in (None, sum(counts.values())):
             raise StageError(f"stage {table.name}: {rows_in} rows in, but {counts} out")
-        record = {"key": key, "counts": counts, "files": file_sizes(folder)}
-        (folder / RECORD).write_text(json.dumps(record))
+        about = {"key": key, "code": code_key(), "counts": counts, "dataset": dataset}
+        write_record(folder, about)
 
 
 def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
@@ -256,23 +235,16 @@ def count_rows(folder: Path) -> int:
     return sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
 
 
-def file_sizes(folder: Path) -> dict[str, int]:
-    files = sorted(path for path in folder.rglob("*.parquet"))
-    return {file.relative_to(folder).as_posix(): file.stat().st_size for file in files}
+def is_whole(folder: Path, key: str, dataset: str | None = None) -> bool:
+    """Whether a folder holds the stage with this key as the code that is here made it.
 
-
-def read_record(folder: Path) -> dict[str, Any] | None:
-    try:
-        record: dict[str, Any] = json.loads((folder / RECORD).read_text())
-        return record
-    except (OSError, ValueError):
-        return None
-
-
-def is_whole(folder: Path, key: str) -> bool:
-    """Whether a folder holds the finished stage with this key, with all of its files."""
+    A stage that was made later is one of the ``dataset`` whose manifest has this seal.
+    """
     record = read_record(folder)
-    return bool(record and record["key"] == key and record["files"] == file_sizes(folder))
+    if record is None:
+        return False
+    made = (record["key"], record["code"], record["dataset"]) == (key, code_key(), dataset)
+    return made and not any(file_flaws(folder, record))
 
 
 def same_text(path: Path, text: str) -> bool:

@@ -24,6 +24,7 @@ from datasets import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from sealing import seal_dataset
 
 from fanplan.core.errors import InputError
 from fanplan.data.interest import load_interest
@@ -292,5 +293,8 @@ def test_broken_dataset_is_an_input_error(
     path = dataset / stage / "part-00000.parquet"
     table, schema = pq.read_table(path).to_pydict(), pq.read_schema(path)
     pq.write_table(pa.table(table | {column: values}, schema=schema), path)
+    with pytest.raises(InputError, match=f"stage {stage}: .*: hash differs"):
+        check_plan(hybrid, dataset)
+    seal_dataset(dataset)
     with pytest.raises(InputError, match=stage):
         check_plan(hybrid, dataset)

@@ -15,6 +15,7 @@ from datasets import CLASSES, Flow, World, save_plan, write_dataset
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from sealing import seal_dataset
 
 from fanplan.core.errors import InputError
 from fanplan.core.ledger import cost
@@ -90,7 +91,7 @@ def dealt(dataset: Path, parts: int) -> Path:
     for part in range(parts):
         table = pa.Table.from_pylist(rows[part::parts], schema=CLASSES)
         pq.write_table(table, dataset / "classes" / f"part-{part}.parquet")
-    return dataset
+    return seal_dataset(dataset)
 
 
 def planned(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Flow, World, save_plan, write_dataset
 from pyspark.sql import SparkSession
+from sealing import amend, seal_dataset
 
 from fanplan.core.errors import InputError
 from fanplan.core.progress import quiet
@@ -164,8 +164,7 @@ def test_plans_of_a_dataset_pass_the_check(dataset: Path, tmp_path: Path, method
 def test_without_measured_rates_nothing_is_counted(dataset: Path, tmp_path: Path) -> None:
     copy = tmp_path / "dataset"
     shutil.copytree(dataset, copy)
-    manifest = json.loads((copy / "manifest.json").read_text()) | {"rates": "advertised"}
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    amend(copy, rates="advertised")
     shutil.rmtree(copy / "hits")
     problem = load_subscriptions(copy)
     assert set(problem.hits.tolist()) == {0}
@@ -191,6 +190,7 @@ def test_a_dataset_of_plain_topics_needs_no_grid(tmp_path: Path) -> None:
     for name, table in stages.items():
         (made / name).mkdir()
         pq.write_table(table, made / name / "part-0.parquet")
+    seal_dataset(made)
     problem = load_subscriptions(made)
     require_same_interest(problem)
     assert [own.tolist() for own in map(problem.subscribers.__getitem__, (0, 1))] == [[0, 1], [1]]

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
 from pyspark.sql import SparkSession
+from sealing import amend, seal_dataset
 
 import fanplan
 from fanplan.page.numbers import number
@@ -86,7 +87,7 @@ def with_domains(dataset: Path, out: Path, site: list[str | None], own: list[str
         column = pa.array(values, pa.string())
         table = table.set_column(table.column_names.index(name), name, column)
     pq.write_table(table, file)
-    return out
+    return seal_dataset(out)
 
 
 def test_a_column_says_who_shares_multicast_and_who_has_none(
@@ -280,8 +281,7 @@ def test_a_design_on_a_workload_that_drifted(
     plan, later = designed, tmp_path / "later"
     assert run("apply-check", plan, enterprise, *HERE) == 0
     shutil.copytree(enterprise, later)
-    manifest = json.loads((later / "manifest.json").read_text())
-    (later / "manifest.json").write_text(json.dumps(manifest | {"key": "another"}))
+    amend(later, key="another")
     code, same = answer(capsys, "apply-check", plan, later, "--was", enterprise, *HERE)
     figures = same["layers"]["delivery"]["figures"]
     assert (code, same["reached"], same["rows"]["audiences of flows"]["changed"]) == (1, True, 0)
@@ -291,6 +291,7 @@ def test_a_design_on_a_workload_that_drifted(
     table = pq.read_table(file)
     elsewhere = table["site"].take(np.roll(np.arange(len(table)), 2))
     pq.write_table(table.set_column(table.column_names.index("site"), "site", elsewhere), file)
+    seal_dataset(later)
     words = ("apply-check", plan, later, "--allow-drift", "a fire drill", *HERE)
     code, moved = answer(capsys, *words)
     layer = moved["layers"]["delivery"]

@@ -14,6 +14,7 @@ import pytest
 from commands import run
 from delivery_datasets import World, world_of, write_world
 from ready import stages_are_there
+from sealing import seal_dataset
 
 import fanplan
 from fanplan.cli import plan as planning
@@ -74,6 +75,7 @@ def rewrite(dataset: Path, stage: str, **columns: Any) -> None:
         at = table.column_names.index(name)
         table = table.set_column(at, name, pa.array([values] * len(table), table[name].type))
     pq.write_table(table, file)
+    seal_dataset(dataset)
 
 
 def no_sites(dataset: Path) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from commands import answer
+from commands import answer, run
 from delivery_datasets import World, later, planned, world_of, write_world
 from delivery_walk import walked
+from forging import seal
 from pyspark.sql import SparkSession
 from ready import stages_are_there
 
@@ -76,6 +77,9 @@ def test_who_is_taken_off_a_channel_misses_it(
     plan, dataset = planned(tmp_path, world, exact=False)
     path = plan / "channel_subscribers.parquet"
     pq.write_table(pq.read_table(path).slice(1), path)
+    assert run("replay", plan, dataset.path, *HERE) == 2
+    assert "channel_subscribers.parquet (hash differs)" in capsys.readouterr().err
+    seal(plan)
     code, told = answer(capsys, "replay", plan, dataset.path, *HERE)
     walk = by_hand(world, plan)
     assert (code, told["ok"], told["missed"]) == (1, False, walk["missed"])

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from overlays import routes_of
 from ready import stages_are_there
+from sealing import amend
 
 import fanplan
 from fanplan.layers.groups.changes import Group, Setting, numbers, ordered, size
@@ -97,8 +98,7 @@ def test_stored_groups(tmp_path: Path, there: None) -> None:
         assert (found.ok, layer.layer) == (True, "groups")
         assert layer.states[-1].figures["groups"] == load_plan(new).section(GroupsRecord).selected
     assert fanplan.compare(few, all_).json()["figures"]["groups"]["covered"]["best"] == ["100"]
-    path = folder / "manifest.json"
-    path.write_text(path.read_text().replace("key-1", "key-2"))
+    amend(folder, key="key-2")
     drifted = fanplan.apply_check(all_, dataset)
     assert (drifted.ok, drifted.layers["groups"].missed) == (False, 0)
 

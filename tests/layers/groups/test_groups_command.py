@@ -13,6 +13,7 @@ from commands import answer, run
 from group_datasets import write_group_dataset
 from overlays import problem_of, routes_of, write_plan
 from ready import stages_are_there
+from sealing import amend
 
 from fanplan.network.brokers import Routes
 from fanplan.network.trees import trees_of
@@ -114,8 +115,7 @@ def pairs(links: list[tuple[int, int]]) -> np.ndarray:
 
 
 def write_other_key(dataset: Path) -> None:
-    path = dataset / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"key": "key-2"}))
+    amend(dataset, key="key-2")
 
 
 @pytest.mark.parametrize("more", [(), ("--no-shortcuts",)])

@@ -11,6 +11,7 @@ import pytest
 from commands import answer, run
 from overlays import write_manifest, write_stage
 from pyspark.sql import SparkSession
+from sealing import seal_dataset
 
 from fanplan.core.errors import InputError
 from fanplan.core.progress import quiet
@@ -114,6 +115,7 @@ def test_from_tables_to_a_checked_plan(
 def test_without_advertisements_nothing_is_published(source: Derived) -> None:
     path = source.dataset / "manifest.json"
     path.write_text(path.read_text().replace('"advertisements"', '"other"'))
+    seal_dataset(source.dataset)
     with pytest.raises(InputError, match="advertisements: there is no such table"):
         descriptors.descriptors_stage(source)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from marking_datasets import write_marking_dataset
 from marking_worlds import figure_2, network, tree_table
 from overlays import write_stage
 from ready import stages_are_there
+from sealing import amend
 
 
 @pytest.fixture(autouse=True)
@@ -98,10 +98,8 @@ def test_rows_of_the_network_in_quarantine_are_named(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A loop and a node that is entered twice do not come through ingest."""
-    path = dataset / "manifest.json"
     counted = {"rows": 4, "kept": 3, "quarantined": 1}
-    tables = {"tables": {"links": counted, "trees": counted}}
-    path.write_text(json.dumps(json.loads(path.read_text()) | tables))
+    amend(dataset, tables={"links": counted, "trees": counted})
     quarantine = {
         "table": ["trees", "links", "links", "subscriptions"],
         "source": ["trees.csv", "links.csv", "empty.csv", "x.csv"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import defaultdict
 from pathlib import Path
 from random import Random
@@ -15,6 +16,7 @@ import pyarrow.parquet
 import pytest
 from commands import answer, run
 from pyspark.sql import SparkSession
+from sealing import seal_dataset
 
 from fanplan.boxes.extents import Extents, make_extents
 from fanplan.core.errors import InputError
@@ -112,11 +114,8 @@ def measured(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> D
 
 
 def linked(source: Derived, folder: Path, *without: str) -> Path:
-    """A second name for a dataset, without some of its parts."""
-    folder.mkdir()
-    for item in source.dataset.iterdir():
-        if item.name not in without:
-            (folder / item.name).symlink_to(item)
+    """A copy of a dataset, without some of its parts."""
+    shutil.copytree(source.dataset, folder, ignore=shutil.ignore_patterns(*without))
     return folder
 
 
@@ -127,6 +126,7 @@ def advertised(measured: Derived, tmp_path: Path) -> Derived:
     manifest = json.loads((measured.dataset / "manifest.json").read_text())
     del manifest["stages"]["publications"]
     (folder / "manifest.json").write_text(json.dumps({**manifest, "rates": "advertised"}))
+    seal_dataset(folder)
     return Derived(measured.session, folder, quiet())
 
 
@@ -317,6 +317,7 @@ def test_an_unknown_broker_is_named(measured: Derived, tmp_path: Path) -> None:
     (folder / "brokers").mkdir()
     table = read_stage(measured.dataset, "brokers")
     pa.parquet.write_table(table.slice(1), folder / "brokers" / "part.parquet")
+    seal_dataset(folder)
     missing = table["broker"][0].as_py()
     with pytest.raises(InputError, match=f"broker '{missing}'.*not in the table brokers"):
         read_brokers(folder)
@@ -348,6 +349,7 @@ def test_commands_make_the_stages_that_they_need(
     manifest = json.loads((measured.dataset / "manifest.json").read_text())
     del manifest["stages"]["links"]
     (dataset / "manifest.json").write_text(json.dumps(manifest))
+    seal_dataset(dataset)
     mesh, fewer = tmp_path / "mesh", tmp_path / "fewer"
     spark = ("--master", "local[2]")
     code, told = answer(capsys, "overlay", dataset, "--out", mesh, "--traffic", "--rates", *spark)
@@ -366,6 +368,7 @@ def test_commands_make_the_stages_that_they_need(
         code, told = answer(capsys, "simulate", plan, dataset, *spark)
         assert (code, told["publications"], told["agrees"]) == (0, PUBLICATIONS, True)
     (dataset / "manifest.json").write_text((measured.dataset / "manifest.json").read_text())
+    seal_dataset(dataset)
     assert run("overlay", dataset, "--out", tmp_path / "apart", *spark) == 2
     assert "no links lead from broker 'b0'" in capsys.readouterr().err
     assert run("mark", dataset, "--trees", "per-source", "--out", tmp_path / "apart", *spark) == 2

@@ -25,7 +25,7 @@ from fanplan.data.described import load_words
 from fanplan.data.ingest.cells import unordered_sum
 from fanplan.data.ingest.store import escaped
 from fanplan.data.interest import load_classes
-from fanplan.data.reader import read_manifest, read_stage
+from fanplan.data.reader import read_manifest, read_stage, verified
 from fanplan.data.schema import spark_schema
 from fanplan.data.tables import CLASSES
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection, MapPairs, map_pairs
@@ -69,7 +69,9 @@ def list_array(starts: Longs, values: Ints) -> pa.ListArray:
 
 
 def read_classes(spark: SparkSession, dataset: Path) -> DataFrame:
-    return spark.read.schema(spark_schema(CLASSES)).parquet(escaped(dataset / CLASSES.name))
+    return spark.read.schema(spark_schema(CLASSES)).parquet(
+        escaped(verified(dataset, CLASSES.name))
+    )
 
 
 def read_decided(spark: SparkSession, folder: Path) -> DataFrame:
@@ -140,7 +142,7 @@ def write_tables(spark: SparkSession, decided: DecidedOnSpark, dataset: Path, ou
     dataset, out = dataset.absolute(), out.absolute()
     out.mkdir(parents=True)
     flows, subscribers = (
-        spark.read.parquet(escaped(dataset / stage)) for stage in ("flows", "subscribers")
+        spark.read.parquet(escaped(verified(dataset, stage))) for stage in ("flows", "subscribers")
     )
     wanted = flows.filter("audience_class >= 0")
     classes = read_decided(spark, decided.folder)

@@ -17,7 +17,8 @@ from fanplan.core.progress import Progress
 from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import placed
 from fanplan.data.ingest.joins import join_wants
-from fanplan.data.reader import Manifest, read_manifest
+from fanplan.data.ingest.store import escaped
+from fanplan.data.reader import Manifest, read_manifest, verified
 from fanplan.data.tables import coordinates
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.registry import load_plan
@@ -62,7 +63,7 @@ class DatasetInterest:
         boxes = self.manifest.boxes if self.manifest.by_place else "regions"
         points = sent.withColumn("weight", F.col("messages"))
         key, dims = ["topic_id", "cell"], self.manifest.dimensions
-        wants = join_wants(points, str(self.dataset / boxes), dims, key)
+        wants = join_wants(points, str(verified(self.dataset, boxes)), dims, key)
         named = self.named(wants).join(self.subscribers, on="subscriber_id", how="inner")
         return named.select("flow", "subscriber", "messages")
 
@@ -170,7 +171,7 @@ def replay_plan(
     spark = session()
     with progress.stage("replay") as told:
         rows = replay_ledger(
-            spark.read.parquet(str(dataset / "publications")),
+            spark.read.parquet(escaped(verified(dataset, "publications"))),
             dataset_interest(spark, dataset, manifest, plan),
             read_tables(spark, plan),
         )
@@ -205,8 +206,10 @@ def read_tables(spark: SparkSession, plan: StoredPlan) -> PlanTables:
 def dataset_interest(
     spark: SparkSession, dataset: Path, manifest: Manifest, plan: StoredPlan
 ) -> DatasetInterest:
-    topics = spark.read.parquet(str(dataset / "topics")).select("topic", "topic_id", "space")
-    subscribers = spark.read.parquet(str(dataset / "subscribers"))
+    topics, subscribers = (
+        spark.read.parquet(escaped(verified(dataset, stage))) for stage in ("topics", "subscribers")
+    )
+    topics = topics.select("topic", "topic_id", "space")
     flows = spark.read.parquet(str(plan.path("flows"))).select("flow", "topic", "cell")
     cell = F.coalesce("cell", F.array().cast("array<int>"))
     known = flows.withColumn("cell", cell).join(topics, on="topic", how="inner")

@@ -24,6 +24,7 @@ from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, join_wants
+from fanplan.data.reader import verified
 from fanplan.data.tables import coordinates
 from fanplan.layers.channels.stages.replay import (
     measured_ledger,
@@ -152,7 +153,8 @@ class Replaying:
     @property
     def boxes(self) -> str:
         manifest = self.source.manifest
-        return str(self.source.dataset / (manifest.boxes if manifest.by_place else "regions"))
+        boxes = manifest.boxes if manifest.by_place else "regions"
+        return str(verified(self.source.dataset, boxes))
 
     # ---- channels and unicast
 
