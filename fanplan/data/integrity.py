@@ -12,11 +12,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fanplan.core.errors import InputError
 from fanplan.core.hashes import SEAL, file_hashes, is_intact, sealed
 
 MANIFEST = "manifest.json"
 RECORD = "_stage.json"
 DIFFERS = "hash differs"
+
+
+class DamagedError(InputError):
+    """A dataset that is not as it was written: no finding about a plan."""
 
 
 def files_of(folder: Path) -> list[str]:

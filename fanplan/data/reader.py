@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from fanplan.core.errors import NAMED, InputError, Problem
 from fanplan.core.hashes import SEAL, is_intact
-from fanplan.data.integrity import DIFFERS, MANIFEST, RECORD, flaws
+from fanplan.data.integrity import DIFFERS, MANIFEST, RECORD, DamagedError, flaws
 from fanplan.workload.space import Attribute, CategoryAttribute, NumberAttribute, Space
 from fanplan.workload.times import Moment, Observed
 from fanplan.workload.topics import TopicSyntax
@@ -275,7 +275,7 @@ def verified(dataset: Path, stage: str) -> Path:
         if stage in manifest.seals or folder.is_dir():
             found = flaws_of(dataset, stage, manifest)
             if found:
-                raise InputError(Problem(str(dataset), f, INGEST_AGAIN) for f in found[:NAMED])
+                raise DamagedError(Problem(str(dataset), f, INGEST_AGAIN) for f in found[:NAMED])
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,9 @@ def edited(plan: StoredPlan) -> list[str]:
     found, stated = file_hashes(plan.folder), plan.record.files
     names = sorted(found.keys() | stated.keys())
     tables = [f"{name}.parquet" for name in names if found.get(name) != stated.get(name)]
-    return tables + ([RECORD] if plan.record.seal != seal_of(plan.record) else [])
+    # The file itself: what a record leaves out of it as void may have been something.
+    whole = hashes.is_intact(json.loads((plan.folder / RECORD).read_bytes()))
+    return tables if whole else [*tables, RECORD]
 
 
 def require_untouched(plan: StoredPlan) -> None:

@@ -162,11 +162,13 @@ def read_plan_record(path: Path, records: Records) -> PlanRecord:
         raise InputError(Problem(str(path), what, PLAN_AGAIN))
     try:
         return parsed(content, records, str(path))
-    except InputError as error:
+    except Exception as error:
         if intact:
             raise
+        # Whatever cannot be understood of what somebody edited, the edit is the cause.
         edited = Problem(str(path), "edited since it was written: hash differs", PLAN_AGAIN)
-        raise InputError([edited, *error.problems]) from error
+        more = error.problems if isinstance(error, InputError) else ()
+        raise InputError([edited, *more]) from error
 
 
 def parsed(content: dict[str, Any], records: Records, where: str) -> PlanRecord:

@@ -190,7 +190,7 @@ def test_the_contract_is_held(spark: SparkSession, tmp_path: Path) -> None:
     text = Table("numbers", "", (Column("id", "string", ""),))
     with StageStore(tmp_path / "out", quiet()) as store:
         with pytest.raises(StageError, match=r"numbers.*bigint.*string"):
-            store.run(text, build=Counted(spark), **wishes)  # type: ignore[arg-type]
+            store.run(text, build=Counted(spark), **wishes)
         with pytest.raises(StageError, match="6 rows in"):
             run(store, Counted(spark), rows_in=6)
         assert not (store.folder / "numbers").exists()
@@ -209,7 +209,7 @@ def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> 
 
     with StageStore(tmp_path / "out", quiet()) as store:
         wishes: dict[str, Any] = {"params": {}, "inputs": []}
-        stage = store.run(NUMBERS, build=build, split=True, rows_in=3, **wishes)  # type: ignore[arg-type]
+        stage = store.run(NUMBERS, build=build, split=True, rows_in=3, **wishes)
         assert (stage.rows, stage.quarantined) == (2, 1)
         assert sorted(row["id"] for row in stage.read(spark).collect()) == [1, 3]
         apart = quarantined(stage.read_quarantined(spark), "t")
@@ -220,7 +220,7 @@ def test_kept_and_quarantined_rows_part(spark: SparkSession, tmp_path: Path) -> 
             replace(NUMBERS, name="all bad"),
             build=lambda: build().filter("_reason IS NOT NULL"),
             split=True,
-            **wishes,  # type: ignore[arg-type]
+            **wishes,
         )
         assert (empty.rows, empty.read(spark).count()) == (0, 0)
 

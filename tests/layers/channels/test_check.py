@@ -22,6 +22,7 @@ from datasets import (
     write_dataset,
     write_manifest,
 )
+from forging import seal
 from hypothesis import given
 from hypothesis import strategies as st
 from sealing import seal_dataset
@@ -275,6 +276,9 @@ def test_unreadable_table_is_an_input_error(hybrid: Any, dataset: Any) -> None:
 def test_missing_column_is_an_input_error(hybrid: Any, dataset: Any) -> None:
     path = hybrid / "unicast.parquet"
     pq.write_table(pq.read_table(path).rename_columns(["flow", "user"]), path)
+    with pytest.raises(InputError, match=r"unicast\.parquet \(hash differs\)"):
+        check_plan(hybrid, dataset)
+    seal(hybrid)
     with pytest.raises(InputError, match="no column subscriber"):
         check_plan(hybrid, dataset)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fanplan.core.errors import InputError
 from fanplan.core.prices import LedgerPrices
+from fanplan.data.integrity import DamagedError
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.check.steps import check_steps
 from fanplan.layers.delivery.params import CHANNELS
@@ -34,6 +35,8 @@ def check_delivery(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
         if plan.has(GroupsRecord):
             trees = read_groups(plan, read_brokers(dataset).names).trees
         stored = read_delivery(plan, dataset, trees)
+    except DamagedError:
+        raise
     except InputError as error:
         for wrong in error.problems:
             findings.violate("delivery", 1, [wrong.what])

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from fanplan.core.arrays import NONE, Floats, Longs
 from fanplan.core.errors import InputError
+from fanplan.data.integrity import DamagedError
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.layers.groups.bound import GroupsBound
 from fanplan.layers.groups.cells import (
@@ -58,6 +59,8 @@ def check_groups(
         if subtrees is None or len(findings.violations) > known:
             return Missed(1)
         check_cells(plan, dataset, found, candidate, findings)
+    except DamagedError:
+        raise
     except InputError as error:
         for wrong in error.problems:
             findings.violate("groups", 1, [wrong.what])
