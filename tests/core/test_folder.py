@@ -285,6 +285,50 @@ def test_a_second_run_is_told_at_once_who_writes_there(tmp_path: Path) -> None:
     assert os.listdir(plan.parent) == ["plan"], "the lock of the dead run does not count"
 
 
+RACES = """
+import os, sys
+from pathlib import Path
+from fanplan.core.errors import InputError
+from fanplan.core.folder import PLAN, whole_folder
+
+plan, replace = Path(sys.argv[1]), sys.argv[2] == "replace"
+
+def write(text):
+    with whole_folder(plan, PLAN, replace) as written:
+        (written / "plan.json").write_text(text)
+
+def child(number):
+    try:
+        for _ in range(50 if replace else 1):
+            write(str(number))
+    except InputError:
+        os._exit(2)
+    os._exit(0)
+
+if replace:
+    write("first")
+children = {}
+for number in range(1 if replace else 8):
+    children[os.fork() or child(number)] = str(number)
+while replace and os.waitpid(-1, os.WNOHANG) == (0, 0):
+    assert (plan / "plan.json").read_text() in ("first", "0")
+if not replace:
+    codes = {children[pid]: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children}
+    (winner,) = (number for number, code in codes.items() if code == 0)
+    assert (plan / "plan.json").read_text() == winner, codes
+    assert sorted(codes.values()) == [0, *[2] * 7], codes
+assert os.listdir(plan.parent) == ["plan"], os.listdir(plan.parent)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="renameat2 is of Linux")
+@pytest.mark.parametrize("kind", ["one wins", "replace"])
+def test_of_many_runs_one_wins_and_no_reader_finds_nothing(tmp_path: Path, kind: str) -> None:
+    words = [sys.executable, "-c", RACES, str(tmp_path / "out" / "plan"), kind]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_claim_is_of_one_thread_and_holds_for_all_it_writes(tmp_path: Path) -> None:
     plan = tmp_path / "plan"
     with claimed(plan, PLAN), ThreadPoolExecutor() as pool:

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,10 +32,8 @@ from fanplan.core.folder import (
     DATASET,
     aside,
     claimed,
-    put,
+    flush,
     remove,
-    require_free,
-    state_before,
     write_whole,
 )
 from fanplan.core.hashes import SEAL, sealed
@@ -80,11 +78,13 @@ class StageStore:
         self.folder = self.out.with_name(self.out.name + ".partial")
         self.progress = progress
         self.stages: dict[str, Stage] = {}
-        self.claim: AbstractContextManager[None] = claimed(self.out, DATASET, replace=True)
+        self.claim = ExitStack()
 
     def __enter__(self) -> StageStore:
-        self.claim.__enter__()
-        self.folder.mkdir(exist_ok=True)
+        with ExitStack() as claim:
+            claim.enter_context(claimed(self.out, DATASET, replace=True))
+            self.folder.mkdir(exist_ok=True)
+            self.claim = claim.pop_all()
         return self
 
     def __exit__(
@@ -143,8 +143,9 @@ class StageStore:
             return
         write_whole(self.folder / DATASET.sign, text)
         read(self.folder)
-        require_free(self.out, DATASET, replace=True)
-        put(self.folder, self.out, state_before(self.out))
+        flush(self.folder)  # Before it has a name that is swept if this run is killed.
+        with aside(self.out) as whole:
+            self.folder.rename(whole)
 
     def _found(self, name: str, key: str) -> bool:
         """Whether the stage is there; one of the finished dataset is linked, not moved."""
