@@ -27,6 +27,7 @@ def export(
     to: System,
     out: options.Out,
     replace: options.Replace = False,
+    key: options.Key = None,
     lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
@@ -46,7 +47,7 @@ def export(
     with named_by_flag({"system": "--to", **flags_named(ExportParams)}):
         ExportParams.given(given)  # Refused before a workload is ingested.
         with dataset_of(plan, workload, run, lost_limit, tell) as dataset:
-            made = api.export(plan, dataset, to, out, replace=replace, engine=run, **given)
+            made = api.export(plan, dataset, to, out, replace=replace, key=key, engine=run, **given)
     if json:
         show_json(made.json())
         return

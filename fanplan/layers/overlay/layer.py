@@ -44,6 +44,13 @@ FIGURES = (
     Figure("greatest load", greatest_load, "less"),
 )
 
+
+def stated(plan: StoredPlan) -> tuple[str, ...]:
+    """That no allocation has fewer brokers is the planner's word."""
+    allocated = plan.section(OverlayRecord).allocation is not None
+    return ("params", "allocation.bound") if allocated else ("params",)
+
+
 ACTIONS = {
     "start": "a broker starts",
     "link": "two brokers are linked, in a tree",
@@ -68,4 +75,5 @@ LAYER = Layer(
     tell=tell_overlay,
     figures=FIGURES,
     simulate=simulate_overlay,
+    stated=stated,
 )

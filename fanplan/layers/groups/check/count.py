@@ -220,22 +220,32 @@ def counted_figures(
     told_ = np.bincount(stored.member_group[away], minlength=stored.size)
     replies = np.bincount(entries.group[entries.bypassed > 0], minlength=stored.size)
     control = told_ + subtrees.links * (1 + record.params.shortcuts) + replies
-    prices = record.params.prices
-    saved = prices.matched * counted.matches
-    saved = saved + prices.forwarded * (counted.links - counted.messages * used)
-    benefit = {
-        "nc": size * counted.messages,
-        "fc": subtrees.inner * counted.messages,
-        "saving": saved - prices.entry * used - prices.control * control,
-    }
     return {
         "members": size,
         "messages": counted.messages,
         "unwanted": counted.messages * size - counted.wanted,
         "entries": used,
         "control": control,
-        "benefit": benefit[record.params.rank],
+        "benefit": worth_by(record, stored, subtrees, counted, used, control),
     }
+
+
+def worth_by(
+    record: GroupsRecord,
+    stored: StoredGroups,
+    subtrees: Induced,
+    counted: CountedGroups,
+    entries: Longs,
+    control: Longs,
+) -> Floats:
+    """What groups are worth by the rank that was asked for."""
+    prices, size = record.params.prices, np.diff(stored.starts)
+    if record.params.rank != "saving":
+        many: Longs = size if record.params.rank == "nc" else subtrees.inner
+        return many * counted.messages
+    saved = prices.forwarded * (counted.links - counted.messages * entries)
+    saved = saved + prices.matched * counted.matches
+    return saved - prices.entry * entries - prices.control * control
 
 
 def check_figures(
@@ -285,11 +295,15 @@ def check_default(
 ) -> None:
     """The ledger without groups."""
     alone = GroupTraffic(traffic.routes, traffic.tree, np.full(len(traffic.group), -1))
-    nothing = np.empty(0, np.int64)
-    none = Entries(nothing, nothing, nothing, nothing)
+    none, nothing = no_entries(), np.empty(0, np.int64)
     bare = replace(stored, tree=stored.tree[:0], member_group=nothing, member=nothing, entries=none)
     counted = count_groups(bare, alone)
     compare_ledger(record.default, counted.ledger | {"overhead": 0}, "default", findings)
+
+
+def no_entries() -> Entries:
+    nothing = np.empty(0, np.int64)
+    return Entries(nothing, nothing, nothing, nothing)
 
 
 def compare_ledger(
