@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def channel_ledger(plan: Path, dataset: Path) -> dict[str, float]:
     carried = related(table(plan, "channel_flows"), "flow", "channel")
     members = related(table(plan, "channel_subscribers"), "channel", "subscriber")
     alone = related(table(plan, "unicast"), "flow", "subscriber")
-    total: Counter[str] = Counter()
+    total: defaultdict[str, float] = defaultdict(float)
     for flow in stage(dataset, "flows"):
         if flow["audience_class"] < 0:
             continue
@@ -101,7 +101,7 @@ def overlay_ledger(plan: Path, dataset: Path) -> dict[str, float]:
     tree = {}
     if several:
         tree = {row["broker"]: row["tree"] for row in table(plan, "tree_sources")}
-    total: Counter[str] = Counter()
+    total: defaultdict[str, float] = defaultdict(float)
     for source, ends, messages in routes_of(dataset, plan, record["clients"] == "allocated"):
         before = {source: source}
         queue = [source]
@@ -135,7 +135,7 @@ def group_ledger(plan: Path, dataset: Path) -> dict[str, float]:
     for row in table(plan, "group_links") + table(plan, "shortcuts"):
         entries[row["group"]].append((row["from_broker"], row["to_broker"]))
     groups = {(roots[group], frozenset(who)): group for group, who in members.items()}
-    total: Counter[str] = Counter()
+    total: defaultdict[str, float] = defaultdict(float)
     for source, ends, messages in routes_of(dataset, plan, allocated=False):
         group = groups.get((source, frozenset(ends)))
         links = entries[group] if group is not None else on_tree(source, ends, above)

@@ -241,8 +241,9 @@ def worth_by(
     """What groups are worth by the rank that was asked for."""
     prices, size = record.params.prices, np.diff(stored.starts)
     if record.params.rank != "saving":
-        many: Longs = size if record.params.rank == "nc" else subtrees.inner
-        return many * counted.messages
+        many = size if record.params.rank == "nc" else subtrees.inner
+        worth: Floats = many * counted.messages
+        return worth
     saved = prices.forwarded * (counted.links - counted.messages * entries)
     saved = saved + prices.matched * counted.matches
     return saved - prices.entry * entries - prices.control * control
