@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from datasets import Flow, World, write_dataset
 from delivery_datasets import planned, world_of
@@ -38,8 +39,8 @@ Made = tuple[Path, Path]
 
 def channels(folder: Path) -> Made:
     dataset = fanplan.Dataset(write_dataset(folder / "dataset", FLOWS))
-    limits = {"max_channels_per_subscriber": 4, "max_channel_rate": 20.0}
-    named = {"pinned": ("t0",), "off_multicast": ("t6",)}
+    limits: dict[str, Any] = {"max_channels_per_subscriber": 4, "max_channel_rate": 20.0}
+    named: dict[str, Any] = {"pinned": ("t0",), "off_multicast": ("t6",)}
     made = fanplan.channels(dataset, 3, unicast_limit=0.9, **limits, **named)
     return made.save(folder / "plan"), dataset.path
 
@@ -54,7 +55,12 @@ def single(folder: Path) -> Made:
 def overlay(folder: Path) -> Made:
     world = random_world(7, brokers=8, links=True)
     dataset = fanplan.Dataset(write_overlay_dataset(folder / "dataset", world))
-    limits = {"degree": 4, "degrees": {"b1": 3}, "diameter": 7, "within": [("p0", ["b1"], 6)]}
+    limits: dict[str, Any] = {
+        "degree": 4,
+        "degrees": {"b1": 3},
+        "diameter": 7,
+        "within": [("p0", ["b1"], 6)],
+    }
     return fanplan.overlay(dataset, **limits).save(folder / "plan"), dataset.path
 
 

@@ -73,6 +73,7 @@ def test_the_count_that_judges_finds_missed_messages(
         ("groups", "groups.bound", 0.999, "plan.json: groups.bound"),
         ("best", "groups.bound", 0.999, "plan.json: groups.bound"),
         ("overlay", "overlay.weight", 2.0, "plan.json: overlay.weight"),
+        ("allocate", "overlay.allocation.bound", 2, "plan.json: overlay.allocation.bound"),
         ("allocate", "overlay.allocation.cost", 2.0, "plan.json: overlay.allocation.cost"),
     ],
 )
@@ -109,4 +110,3 @@ def test_what_tables_do_not_prove_is_named(made: dict[str, Made]) -> None:
     assert check_plan(*made["channels"]).stated == ("version", "seed", "channels.params")
     told = check_plan(*made["design"]).json()["stated"]
     assert {"delivery.layered", "overlay.params"} <= set(told)
-    assert "overlay.allocation.bound" in check_plan(*made["allocate"]).stated

@@ -45,12 +45,6 @@ FIGURES = (
 )
 
 
-def stated(plan: StoredPlan) -> tuple[str, ...]:
-    """That no allocation has fewer brokers is the planner's word."""
-    allocated = plan.section(OverlayRecord).allocation is not None
-    return ("params", "allocation.bound") if allocated else ("params",)
-
-
 ACTIONS = {
     "start": "a broker starts",
     "link": "two brokers are linked, in a tree",
@@ -75,5 +69,4 @@ LAYER = Layer(
     tell=tell_overlay,
     figures=FIGURES,
     simulate=simulate_overlay,
-    stated=stated,
 )

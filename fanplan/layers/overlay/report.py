@@ -128,7 +128,7 @@ def overlay_facts(record: OverlayRecord) -> list[tuple[str, Any]]:
     ]
     if record.allocation:
         told += [("ranking of clients", record.allocating.ranking)]
-        told += [("no allocation has fewer brokers than (stated)", record.allocation.bound)]
+        told += [("no allocation has fewer brokers than", record.allocation.bound)]
     return told
 
 

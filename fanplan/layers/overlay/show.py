@@ -23,7 +23,7 @@ WORDS = {
     "ended_early_by": "ended early by",
     "changed": "links that differ from the older plan",
     "moved": "clients that moved",
-    "brokers_bound": "no allocation has fewer brokers than (stated)",
+    "brokers_bound": "no allocation has fewer brokers than",
     "lcf": "share of capacity for clients",
     "load": "load is measured by",
     "cost": "cost of the brokers",

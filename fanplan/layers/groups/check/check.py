@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -71,8 +72,7 @@ def check_groups(
         for wrong in error.problems:
             findings.violate("groups", 1, [wrong.what])
         return Missed(1)
-    routes, tree = found.traffic.routes, found.traffic.tree
-    traffic = GroupTraffic(routes, tree, stored_carriers(candidate, found))
+    traffic = replace(found.traffic, group=stored_carriers(candidate, found))
     missed = check_reached(stored, traffic, findings)
     counted = count_groups(stored, traffic)
     own = counted_figures(record, stored, subtrees, counted)

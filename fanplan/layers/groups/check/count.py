@@ -24,11 +24,15 @@ from fanplan.plan.walks import added_up
 
 @dataclass(frozen=True, eq=False)
 class GroupTraffic:
-    """Routes with their trees, and the stored group that carries each; −1 for default routing."""
+    """Routes with their trees, and the stored group that carries each; −1 for default routing.
+
+    ``visits`` are the brokers that routes come by.
+    """
 
     routes: Routes
     tree: Ints
     group: Longs
+    visits: Visits
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +82,7 @@ class Induced:
 def count_groups(stored: StoredGroups, traffic: GroupTraffic) -> CountedGroups:
     """The ledger of a plan's groups, a hop and a match taking 1 each."""
     trees, routes, size = stored.trees, traffic.routes, stored.size
-    route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
-    visits = walked(trees, traffic.tree, route, routes.brokers.astype(np.int64))
+    route, visits = destinations(routes), traffic.visits
     matching = trees.inner[traffic.tree[visits.item], visits.broker]
     each = routes.messages[visits.item]
     messages = by_group(traffic, size, np.arange(len(routes)), routes.messages)
@@ -97,6 +100,11 @@ def count_groups(stored: StoredGroups, traffic: GroupTraffic) -> CountedGroups:
     links = by_group(traffic, size, visits.item, each)
     matches = by_group(traffic, size, visits.item[matching], each[matching])
     return CountedGroups(messages, wanted, links, matches, ledger)
+
+
+def destinations(routes: Routes) -> Longs:
+    """The route of each destination."""
+    return np.repeat(np.arange(len(routes)), np.diff(routes.starts))
 
 
 def broker_shares(
@@ -242,11 +250,12 @@ def worth_by(
     prices, size = record.params.prices, np.diff(stored.starts)
     if record.params.rank != "saving":
         many = size if record.params.rank == "nc" else subtrees.inner
-        worth: Floats = many * counted.messages
-        return worth
-    saved = prices.forwarded * (counted.links - counted.messages * entries)
-    saved = saved + prices.matched * counted.matches
-    return saved - prices.entry * entries - prices.control * control
+        plain: Floats = counted.messages * many
+        return plain
+    worth: Floats = prices.forwarded * (counted.links - counted.messages * entries)
+    worth = worth + prices.matched * counted.matches
+    worth -= prices.entry * entries + prices.control * control
+    return worth
 
 
 def check_figures(
@@ -295,7 +304,7 @@ def check_default(
     record: GroupsRecord, stored: StoredGroups, traffic: GroupTraffic, findings: Findings
 ) -> None:
     """The ledger without groups."""
-    alone = GroupTraffic(traffic.routes, traffic.tree, np.full(len(traffic.group), -1))
+    alone = replace(traffic, group=np.full(len(traffic.group), -1))
     none, nothing = no_entries(), np.empty(0, np.int64)
     bare = replace(stored, tree=stored.tree[:0], member_group=nothing, member=nothing, entries=none)
     counted = count_groups(bare, alone)

@@ -5,7 +5,7 @@ The planner sorts cells by what they have in common; here groups are keys of a d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,10 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.layers.groups.check.count import (
     GroupTraffic,
     count_groups,
+    destinations,
     induced,
     no_entries,
+    walked,
     worth_by,
 )
 from fanplan.layers.groups.params import Grouping
@@ -52,7 +54,8 @@ def groups_of_routes(routes: Routes, trees: BrokerTrees, least: float = 0.0) -> 
     """Traffic with the same tree and destinations, if it has more than ``least`` messages."""
     tree = entered(routes, trees)
     may = (np.diff(routes.starts) > 0) & (routes.messages > least)
-    return grouped(routes, tree, may, routes.starts, routes.brokers, np.arange(len(routes)))
+    own = np.arange(len(routes))
+    return grouped(trees, routes, tree, may, routes.starts, routes.brokers, own)
 
 
 def groups_of_dataset(dataset: Path, trees: BrokerTrees, grouping: Grouping) -> Possible:
@@ -64,12 +67,10 @@ def groups_of_dataset(dataset: Path, trees: BrokerTrees, grouping: Grouping) -> 
     places, at = np.unique(tree * np.int64(len(sizes)) + marked.route, return_inverse=True)
     sent = np.bincount(at, routes.messages, len(places))[at]
     may = (sizes[marked.route] > 0) & (sent > 0)
-    found = grouped(routes, tree, may, marked.starts, marked.leaves, marked.route)
+    found = grouped(trees, routes, tree, may, marked.starts, marked.leaves, marked.route)
     of = np.zeros(found.size, np.int32)
     of[found.traffic.group[may]] = marked.route[may]
-    return Possible(
-        found.traffic, found.span, found.starts, found.members, read_cell_map(dataset, of)
-    )
+    return replace(found, cells=read_cell_map(dataset, of))
 
 
 def entered(routes: Routes, trees: BrokerTrees) -> Ints:
@@ -84,7 +85,13 @@ def entered(routes: Routes, trees: BrokerTrees) -> Ints:
 
 
 def grouped(
-    routes: Routes, tree: Ints, may: np.ndarray, starts: Longs, members: Ints, of: Longs | Ints
+    trees: BrokerTrees,
+    routes: Routes,
+    tree: Ints,
+    may: np.ndarray,
+    starts: Longs,
+    members: Ints,
+    of: Longs | Ints,
 ) -> Possible:
     """Routes that may be in a group, by their tree and the members in row ``of`` of a list."""
     rows = np.flatnonzero(may)
@@ -95,8 +102,9 @@ def grouped(
     group[rows] = [known.setdefault(key, len(known)) for key in keys]
     _, first = np.unique(group[rows], return_index=True)
     own = [lists[at] for at in first.tolist()]
+    visits = walked(trees, tree, destinations(routes), routes.brokers.astype(np.int64))
     return Possible(
-        GroupTraffic(routes, tree, group),
+        GroupTraffic(routes, tree, group, visits),
         tree[rows[first]],
         starts_of([len(found) for found in own]),
         np.concatenate(own).astype(np.int32) if own else np.empty(0, np.int32),

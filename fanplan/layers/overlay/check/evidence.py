@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import scipy.sparse
 
 from fanplan.core.arrays import Floats, Ints, starts_of
+from fanplan.layers.overlay.check.fewest import fewest_brokers_proved
 from fanplan.layers.overlay.params import AllocateParams
 from fanplan.layers.overlay.record import AllocationRecord, OverlayRecord
 from fanplan.network.brokers import ClientProblem, Links, Routes, values_at
@@ -100,9 +101,11 @@ def allocated_truth(
     cost = float(problem.cost[used].sum())
     told = record.allocation.cost
     require_close("plan.json: overlay.allocation.cost", told, cost, cost, findings)
-    if not 1 <= record.allocation.bound <= len(used):
-        what = f"{record.allocation.bound}, but there are {len(used)}"
-        findings.violate("plan.json: overlay.allocation.bound", 1, [what])
+    room = record.allocation.lcf * problem.capacity
+    proved = fewest_brokers_proved(problem, record.params.load == "exact", room)
+    require_close(
+        "plan.json: overlay.allocation.bound", record.allocation.bound, proved, 0.0, findings
+    )
     check_client_loads(plan, table, problem, brokers, capacity, sending, wanting, findings)
     return Truth(
         brokers,
