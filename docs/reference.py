@@ -42,7 +42,8 @@ VERBS = {
         "design", "channels", "overlay", "allocate", "groups", "mark", "Made", "curve", "Curve",
     ),
     "Proof": (
-        "check", "replay", "replay_marks", "simulate", "churn", "Simulated", "Churned",
+        "check", "replan", "sign", "new_key",
+        "replay", "replay_marks", "simulate", "churn", "Simulated", "Churned",
     ),
     "Systems": ("export", "Exported", "trial"),
     "Change": ("compare", "diff", "apply_check"),

@@ -15,6 +15,7 @@ from fanplan.data.engine import Engine
 from fanplan.data.quarantine import Quarantine
 from fanplan.layers.marking.replayed import replay_marks
 from fanplan.simulation.simulated import Churned, Simulated
+from fanplan.verbs.again import replan
 from fanplan.verbs.check import check
 from fanplan.verbs.churn import churn
 from fanplan.verbs.compare import compare
@@ -27,6 +28,7 @@ from fanplan.verbs.plan import Made
 from fanplan.verbs.quarantine import quarantine
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
+from fanplan.verbs.sign import new_key, sign
 from fanplan.verbs.simulate import simulate
 from fanplan.verbs.trial import trial
 
@@ -168,12 +170,15 @@ __all__ = [
     "groups",
     "ingest",
     "mark",
+    "new_key",
     "open_dataset",
     "overlay",
     "quarantine",
+    "replan",
     "replay",
     "replay_marks",
     "report",
+    "sign",
     "simulate",
     "trial",
 ]

@@ -64,6 +64,7 @@ LIBRARIES = {
     "jinja2": ("page", "verbs.report"),
     "matplotlib": ("papers",),
     "typer": ("cli",),
+    "cryptography": ("plan.signature",),
 }
 
 # A check shares no code with what made the plan: neither its roles nor the trees of the search.
@@ -85,6 +86,28 @@ PROVING = {
 BENEATH = {"core", "workload", "boxes", "data", "network", "plan", "layers", "verbs.check"}
 
 VERB = f"{PACKAGE}.verbs.check"
+
+# What both read: the question, which is asked once.
+READING = {
+    "layers",
+    "layers.registry",
+    "layers.channels.map",
+    "layers.delivery.problem",
+    "layers.groups.cells",
+    "layers.groups.problem.dataset",
+    "layers.groups.problem.grid",
+    "layers.groups.problem.groups",
+    "layers.groups.problem.trees",
+    "layers.marking.problem.covers",
+    "layers.marking.problem.dataset",
+    "layers.marking.problem.marking",
+    "layers.marking.problem.trees",
+    "network.brokers",
+    "network.dataset",
+    # The trees that were asked to be marked are shortest paths, which no plan stores.
+    "network.paths",
+}
+TYPES = {("layers.groups.problem.build", name) for name in ("MarkedCells", "NOWHERE")}
 
 HEAVY = ("pyspark", "numba", "pandas", "scipy", "pyarrow")
 
@@ -174,6 +197,23 @@ def called_by_checks(tree: Source) -> set[Name]:
     if VERB in tree.modules:
         calls.add((VERB, "check_plan"))
     return calls.found
+
+
+def test_checks_share_with_planners_only_what_reads() -> None:
+    """Questions and plans are read by one code; whatever is counted from them is counted twice."""
+    tree = source()
+    planning = Calls(tree)
+    for module in tree.modules.values():
+        if module.role in MAKING | {"command"}:
+            for name in module.definitions:
+                planning.add((module.name, name))
+    shared = {
+        (name.removeprefix(f"{PACKAGE}."), what)
+        for name, what in planning.found & called_by_checks(tree)
+        if folder_of(name) in ("layers", "network", "boxes")
+        and tree.modules[name].role not in ("params", "record", "read")
+    }
+    assert sorted({name for name, what in shared if (name, what) not in TYPES} - READING) == []
 
 
 def part_of_contract(statement: ast.stmt, part: str) -> Iterator[ast.expr]:

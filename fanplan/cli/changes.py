@@ -91,6 +91,7 @@ def apply_check(
     workload: options.Workload,
     allow_drift: AllowDrift = None,
     was: Was = None,
+    key: options.Key = None,
     lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
@@ -103,6 +104,8 @@ def apply_check(
     spark = engine(master, remote, json)
     older = None if was is None else api.open_dataset(was)
     with dataset_of(plan, workload, spark, lost_limit) as dataset:
-        found = api.apply_check(plan, dataset, allow_drift=allow_drift, was=older, engine=spark)
+        found = api.apply_check(
+            plan, dataset, allow_drift=allow_drift, was=older, key=key, engine=spark
+        )
     show_json(found.json()) if json else show_verdict(found)
     raise typer.Exit(0 if found.ok else 1)

@@ -28,6 +28,7 @@ def export(
     to: System,
     out: options.Out,
     replace: options.Replace = False,
+    key: options.Key = None,
     lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
@@ -48,7 +49,7 @@ def export(
     with claimed(out, EXPORT, replace), named_by_flag(flags):
         ExportParams.given(given)  # Refused before a workload is ingested.
         with dataset_of(plan, workload, run, lost_limit, tell) as dataset:
-            made = api.export(plan, dataset, to, out, replace=replace, engine=run, **given)
+            made = api.export(plan, dataset, to, out, replace=replace, key=key, engine=run, **given)
     if json:
         show_json(made.json())
         return

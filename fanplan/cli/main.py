@@ -17,6 +17,7 @@ from fanplan.cli import (
     papers,
     quarantined,
     report,
+    sign,
     simulate,
     trial,
 )
@@ -89,6 +90,7 @@ app.command("trial")(with_signature(trial.trial, TrialParams))
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)
+app.command()(sign.sign)
 app.command("report")(report.report)
 app.command("papers")(papers.papers)
 
@@ -97,6 +99,10 @@ app.command("papers")(papers.papers)
 def check(
     plan: options.PlanFolder,
     workload: options.Workload,
+    key: options.Key = None,
+    replan: Annotated[
+        bool, typer.Option("--replan", help="Plan again, too: this proves method and seed.")
+    ] = False,
     lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
@@ -107,12 +113,16 @@ def check(
 
     spark = engine(master, remote, json)
     with dataset_of(plan, workload, spark, lost_limit) as dataset:
-        result = api.check(plan, dataset, engine=spark)
+        result = api.check(plan, dataset, key=key, engine=spark)
+        if replan:
+            result = result.planned_again(api.replan(plan, dataset, engine=spark))
     if json:
         show_json(result.json())
     else:
         for line in (*result.violations, *result.warnings):
             say(line)
+        if result.stated:
+            say(f"Stated, not proved by tables: {', '.join(result.stated)}.")
         say("The plan holds." if result.ok else "The plan does not hold.")
     raise typer.Exit(0 if result.ok else 1)
 

@@ -30,6 +30,10 @@ Workload = Annotated[
     typer.Argument(metavar="WORKLOAD", help="Workload folder, or a dataset that ingest wrote."),
 ]
 PlanFolder = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan folder.")]
+Key = Annotated[
+    Path | None,
+    typer.Option(help="Public key of whoever approved the plan: refuse one not signed with it."),
+]
 LOST = next(item for item in fields(ReadParams) if item.name == "lost_limit")
 LostLimit = Annotated[
     float | None, typer.Option(help=about(LOST).help, show_default=str(LOST.default))

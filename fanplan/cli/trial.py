@@ -32,6 +32,7 @@ def trial(
         typer.Option(help="Folder for the result; it appears whole or not at all."),
     ] = None,
     replace: options.Replace = False,
+    key: options.Key = None,
     lost_limit: options.LostLimit = None,
     json: options.Json = False,
     master: options.Master = None,
@@ -46,7 +47,7 @@ def trial(
     with claimed(out, TRIAL, replace), named_by_flag({**flags, **flags_named(TrialParams)}):
         TrialParams.given(given)  # Refused before a workload is ingested.
         with dataset_of(plan, workload, run, lost_limit, lambda _: require_trial(on)) as dataset:
-            found = api.trial(plan, dataset, on, engine=run, **given)
+            found = api.trial(plan, dataset, on, key=key, engine=run, **given)
         if out is not None:
             found.save(out, replace)
     show_json(found.json()) if json else show(found)

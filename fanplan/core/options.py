@@ -127,6 +127,9 @@ class Options:
             return value
         if not isinstance(value, Mapping):
             raise ValueError("options are a mapping")
+        lacking = [item.name for item in fields(cls) if default_of(item) is MISSING]
+        if lost := [name for name in lacking if value.get(name) is None]:
+            raise ValueError(f"lacks {', '.join(lost)}")
         try:
             return cls.given(value)
         except InputError as error:

@@ -63,8 +63,9 @@ class Layer:
     what came and went between two datasets. ``actions`` has those of its changes, each with its
     meaning. ``weights`` are fields that its costs are weighed by. ``own_unit``: it has a picture of
     what it saves also where another layer has the headline. ``binds`` are the layers that it binds
-    together. ``require_simulated`` raises if a plan cannot be simulated. What a layer cannot do is
-    None.
+    together. ``require_simulated`` raises if a plan cannot be simulated. ``stated`` names what of
+    its section the check does not prove; of what was asked for it proves the limits. What a layer
+    cannot do is None.
     """
 
     record: type[SectionRecord]
@@ -88,6 +89,7 @@ class Layer:
     churn: Callable[[StoredPlan, Dataset, Mapping[str, Any], Engine, Bound], Churned] | None = None
     bind: Callable[[StoredPlan], Mapping[str, Bound]] | None = None
     binds: tuple[type[SectionRecord], ...] = ()
+    stated: Callable[[StoredPlan], tuple[str, ...]] = lambda _: ("params",)
 
     @property
     def name(self) -> str:

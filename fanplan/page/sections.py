@@ -105,14 +105,16 @@ def recorded_parameters(plans: Sequence[StoredPlan]) -> list[tuple[str, str, str
     rows = []
     for plan in plans:
         record = plan.record
-        told: dict[str, Any] = {"version": record.version, "format": record.format}
-        told |= {"seed": record.seed, "layers": ", ".join(record.layers)}
+        told: dict[str, Any] = {"version (stated)": record.version, "format": record.format}
+        told |= {"seed (stated)": record.seed, "layers": ", ".join(record.layers)}
         rows += [(plan.folder.name, "plan", name, number(value)) for name, value in told.items()]
         own = record.input.model_dump(include={"seconds", "grid", "cover", "exact", "parameters"})
         rows += [(plan.folder.name, "input", *item) for item in joined_names(own)]
         for layer in record.layers:
             asked = record.sections[layer].params.recorded()
-            rows += [(plan.folder.name, layer, *item) for item in joined_names(asked)]
+            # Limits among them are proved; that they were asked for is stated.
+            of = f"{layer}, asked for (stated)"
+            rows += [(plan.folder.name, of, *item) for item in joined_names(asked)]
     return rows
 
 

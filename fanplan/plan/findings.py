@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 EXAMPLES = 10
@@ -63,13 +63,25 @@ class Missed:
 class CheckResult:
     """What the check found. ``missed`` counts (flow, interested subscriber) pairs not served.
 
-    Violations make a plan wrong; warnings name what it does in vain.
+    Violations make a plan wrong; warnings name what it does in vain. ``stated`` names what
+    plan.json says that tables alone do not prove.
     """
 
     missed: int
     violations: tuple[str, ...]
     warnings: tuple[str, ...]
     unserved: tuple[tuple[str, str], ...]
+    stated: tuple[str, ...] = ()
+
+    def with_violation(self, what: str) -> CheckResult:
+        return replace(self, violations=(*self.violations, what))
+
+    def planned_again(self, differing: list[str]) -> CheckResult:
+        """With what came out otherwise when it was planned again; if nothing did, all is proved."""
+        if differing:
+            what = sentence("planned again, it differs", len(differing), differing)
+            return self.with_violation(what)
+        return replace(self, stated=())
 
     @property
     def ok(self) -> bool:
@@ -81,4 +93,5 @@ class CheckResult:
             "missed": self.missed,
             "violations": list(self.violations),
             "warnings": list(self.warnings),
+            "stated": list(self.stated),
         }

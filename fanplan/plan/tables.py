@@ -57,6 +57,16 @@ UNICAST = Table(
 
 CHANNEL_TABLES = (PLAN_FLOWS, CHANNEL_FLOWS, CHANNEL_SUBSCRIBERS, UNICAST)
 
+DUAL_VALUES = Table(
+    "dual_values",
+    "the proof of a dual bound: what each audience pays at least beyond perfect multicast",
+    (
+        Column("audience_class", "integer", "the class; one that is missing has 0", True),
+        Column("value", "number", "its dual value, in units of the cost", required=True),
+    ),
+    key=("audience_class",),
+)
+
 PLAN_BROKERS = Table(
     "brokers",
     "the brokers that are used",

@@ -7,23 +7,37 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fanplan.core.version import __version__
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import read_manifest
 from fanplan.layers.registry import bounds_of, layers_of, load_plan
 from fanplan.plan.findings import CheckResult, Findings, Missed
 from fanplan.plan.seal import edited, naming_edits
+from fanplan.plan.signature import unsigned
 from fanplan.plan.stored import StoredPlan
 
 
-def check(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> CheckResult:
+def check(
+    plan: PathLike,
+    dataset: Dataset,
+    *,
+    key: PathLike | None = None,
+    engine: Engine = EMBEDDED,
+) -> CheckResult:
     """Prove that a stored plan does what it must, or name what it does not.
+
+    With the public ``key`` of whoever approved it, it must be signed with it. What tables alone do
+    not prove, as method and seed, the result names as ``stated``: `fanplan.replan` proves it.
 
     Spark starts only if the dataset lacks stages that the plan was made from.
     """
     with naming_edits(load_plan(Path(plan))):
         make_stages(plan, dataset, engine)
-    return check_plan(Path(plan), dataset.path)
+    result = check_plan(Path(plan), dataset.path)
+    if key is not None and (why := unsigned(Path(plan), Path(key))):
+        result = result.with_violation(f"signature: {why}")
+    return result
 
 
 def make_stages(plan: PathLike, dataset: Dataset, engine: Engine) -> None:
@@ -46,15 +60,24 @@ def check_plan(folder: Path, dataset: Path) -> CheckResult:
     with naming_edits(plan):
         layers = layers_of(plan)
         missed = [layer.check(plan, dataset, findings, bounds[layer.name]) for layer in layers]
-    return result_of(missed, findings)
+    return result_of(missed, findings, stated_by(plan))
 
 
-def result_of(missed: list[Missed], findings: Findings) -> CheckResult:
+def stated_by(plan: StoredPlan) -> tuple[str, ...]:
+    """What plan.json says that its tables do not prove."""
+    own = [f"{layer.name}.{name}" for layer in layers_of(plan) for name in layer.stated(plan)]
+    return ("version", "seed", *own)
+
+
+def result_of(
+    missed: list[Missed], findings: Findings, stated: tuple[str, ...] = ()
+) -> CheckResult:
     return CheckResult(
         sum(found.count for found in missed),
         tuple(findings.violations),
         tuple(findings.warnings),
         tuple(pair for found in missed for pair in found.first),
+        stated,
     )
 
 
@@ -65,8 +88,19 @@ def check_untouched(plan: StoredPlan, findings: Findings) -> None:
 
 
 def check_input(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
-    """The plan must have been made for this dataset."""
-    planned, found = plan.record.input.key, read_manifest(dataset).key
-    if planned != found:
-        what = f"input key {planned}, dataset key {found}"
+    """The plan must have been made for this dataset, and say of it what its manifest says."""
+    told, found = plan.record.input, read_manifest(dataset)
+    if told.key != found.key:
+        what = f"input key {told.key}, dataset key {found.key}"
         findings.violate("planned for other input", 1, [what])
+        return
+    tables = {table.name: (table.key, table.kept) for table in found.tables}
+    # The hash of all inputs is one of the version, too.
+    said = SAID if plan.record.version == __version__ else SAID[:-1]
+    wrong = [name for name in said if getattr(told, name) != getattr(found, name)]
+    wrong += ["tables"] if {n: (t.key, t.kept) for n, t in told.tables.items()} != tables else []
+    findings.violate("plan.json: input is not that of the dataset", len(wrong), wrong)
+
+
+SAID = ("seconds", "grid", "cover", "exact", "parameters", "inputs")
+"""What a plan says of its dataset as the manifest does."""

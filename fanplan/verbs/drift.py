@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from fanplan.layers.layer import Layer
 from fanplan.layers.registry import binding_first, bounds_of, layers_of, load_layer, load_plan
 from fanplan.plan.drift import LayerNow, Moved
 from fanplan.plan.seal import edited, naming_edits
+from fanplan.plan.signature import unsigned
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import check_plan, make_stages
 
@@ -76,17 +77,21 @@ def apply_check(
     *,
     allow_drift: str | None = None,
     was: Dataset | None = None,
+    key: PathLike | None = None,
     engine: Engine = EMBEDDED,
 ) -> Verdict:
     """Whether a stored plan may be applied to a dataset; ``allow_drift`` says why, if it drifted.
 
-    ``was`` is the dataset that it was made for, to count rows that came and went. Spark starts only
+    ``was`` is the dataset that it was made for, to count rows that came and went. With the public
+    ``key`` of whoever approved it, one that is not signed with it is refused. Spark starts only
     if the dataset lacks stages that the plan was made from.
     """
     stored, older = load_plan(Path(plan)), None if was is None else was.path
     with naming_edits(stored):
         make_stages(plan, dataset, engine)
-        return verdict(stored, dataset.path, allow_drift, older)
+        found = verdict(stored, dataset.path, allow_drift, older)
+    why = None if key is None else unsigned(Path(plan), Path(key))
+    return replace(found, refusals=(*found.refusals, f"signature: {why}")) if why else found
 
 
 def verdict(plan: StoredPlan, dataset: Path, reason: str | None, was: Path | None) -> Verdict:

@@ -40,12 +40,14 @@ def export(
     out: PathLike,
     *,
     replace: bool = False,
+    key: PathLike | None = None,
     engine: Engine = EMBEDDED,
     **options: Any,
 ) -> Exported:
     """Write a plan as configuration for a system: nats, multicast, cyclonedds or mosquitto.
 
-    The plan is checked first. Options are the fields of `fanplan.systems.params.ExportParams`.
+    The plan is checked first, also against a public ``key`` if one is given. Options are the fields
+    of `fanplan.systems.params.ExportParams`.
     """
     from fanplan.systems.params import ExportParams
     from fanplan.systems.system import load_system
@@ -53,7 +55,7 @@ def export(
 
     system, params = load_system(to), ExportParams.given(options)
     with claimed(Path(out), EXPORT, replace):
-        stored = checked_plan(plan, dataset, engine)
+        stored = checked_plan(plan, dataset, engine, key)
         with (
             engine.progress.stage(f"export to {to}"),
             whole_folder(Path(out), EXPORT, replace) as folder,
@@ -66,12 +68,14 @@ def export(
     return Exported(Path(out), to, system.lacks(stored), files)
 
 
-def checked_plan(plan: PathLike, dataset: Dataset, engine: Engine) -> StoredPlan:
+def checked_plan(
+    plan: PathLike, dataset: Dataset, engine: Engine, key: PathLike | None = None
+) -> StoredPlan:
     """A plan that was made for the dataset and holds; no other is enacted."""
     stored = load_plan(Path(plan))
     require_dataset_of(stored, dataset.path)
     with engine.progress.stage("check"):
-        result = check(plan, dataset, engine=engine)
+        result = check(plan, dataset, key=key, engine=engine)
     if not result.ok:
         what = "; ".join(result.violations[:3]) or f"{result.missed:,} deliveries are missed"
         raise CheckError(f"{plan}: the plan does not hold, so it is not enacted: {what}")

@@ -14,17 +14,23 @@ if TYPE_CHECKING:
 
 
 def trial(
-    plan: PathLike, dataset: Dataset, on: str = "nats", *, engine: Engine = EMBEDDED, **options: Any
+    plan: PathLike,
+    dataset: Dataset,
+    on: str = "nats",
+    *,
+    key: PathLike | None = None,
+    engine: Engine = EMBEDDED,
+    **options: Any,
 ) -> Tried:
     """Send publications of a dataset through its plan on real servers, and compare.
 
     ``on`` is nats or multicast. Options are the fields of `fanplan.systems.params.TrialParams`.
-    All that the trial starts is ended with it.
+    With a public ``key`` the plan must be signed with it. All that the trial starts ends with it.
     """
     from fanplan.systems.params import TrialParams
 
     system, params = require_trial(on), TrialParams.given(options)
-    stored = checked_plan(plan, dataset, engine)
+    stored = checked_plan(plan, dataset, engine, key)
     assert system.trial is not None
     found = system.trial(stored, dataset.path, params, engine.progress)
     return replace(found, seal=stored.record.seal)

@@ -68,7 +68,7 @@ def best_bounds(problem: InterestProblem, weights: Weights, channels: int) -> tu
         return any_plan, any_plan
     classes, at = per_class(problem), at_cells(problem)
     spectral = Bound(spectral_bound(classes, weights, channels), f"spectral{at}")
-    dual = Bound(dual_bound(classes, weights, channels), f"dual{at}")
+    dual = dual_bound(classes, weights, channels, f"dual{at}")
     return any_plan, max(any_plan, spectral, dual)
 
 
@@ -171,7 +171,9 @@ def tail(matrix: scipy.sparse.csr_array, rank: int) -> float:
     return max(0.0, unit * (math.floor(value / unit) - 1))
 
 
-def dual_bound(problem: InterestProblem, weights: Weights, channels: int) -> float:
+def dual_bound(
+    problem: InterestProblem, weights: Weights, channels: int, name: str = "dual"
+) -> Bound:
     """A cost that no plan with one channel per flow and at most that many channels undercuts.
 
     Any weights. Only the heaviest rows are compared; the others count as if served ideally.
@@ -180,10 +182,11 @@ def dual_bound(problem: InterestProblem, weights: Weights, channels: int) -> flo
     base = float(np.cumsum(ideal)[-1])
     rows = heaviest_rows(excess, MOST_ROWS)
     if mismatch(weights) <= 0 or len(rows) == 0:
-        return base
+        return Bound(base, name, problem.classes[:0], ideal[:0])
     half = problem.messages[rows] * mismatch(weights) / 2
     distances = pairwise_distances(problem.indptr, problem.audience, rows, len(problem.subscribers))
-    return base + (1 - SAFETY) * ascend(distances, half, excess[rows], channels)
+    value, values = ascend(distances, half, excess[rows], channels)
+    return Bound(base + (1 - SAFETY) * value, name, problem.classes[rows], values)
 
 
 @compiled(parallel=True)
@@ -204,8 +207,8 @@ def pairwise_distances(indptr: Longs, audience: Ints, rows: Longs, users: int) -
     return distances
 
 
-def ascend(distances: Distances, half: Floats, most: Floats, channels: int) -> float:
-    """The largest value met on a subgradient walk over 0 ≤ v ≤ most (Held et al., 1974).
+def ascend(distances: Distances, half: Floats, most: Floats, channels: int) -> tuple[float, Floats]:
+    """The largest value, and its v, on a subgradient walk over 0 ≤ v ≤ most (Held et al., 1974).
 
     It starts where every row pays for its nearest neighbour, so that S_r is v_r alone.
     """
@@ -230,7 +233,7 @@ def ascend(distances: Distances, half: Floats, most: Floats, channels: int) -> f
             break
         step = scale * max(best, 0.05 * float(np.cumsum(most)[-1])) / length
         v = np.clip(v + step * slope * half, 0.0, most)
-    return best
+    return best, best_v if best > 0 else np.zeros_like(best_v)
 
 
 @compiled(parallel=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Bytes, Ints, Longs, Words, starts_of
+from fanplan.core.arrays import Bytes, Floats, Ints, Longs, Words, starts_of
 from fanplan.core.bits import bits_of_pairs, no_bits, pairs_of_bits, set_bit
 from fanplan.core.kernels import compiled
 from fanplan.core.ledger import Ledger, cost, excess_percent, unicast_fraction
@@ -129,10 +129,15 @@ def count_overlaps(audience: Ints, members: Bytes, partial: Bytes, overlap: Ints
 
 @dataclass(frozen=True, order=True)
 class Bound:
-    """A cost that no plan of some kind undercuts, and the argument that proves it."""
+    """A cost that no plan of some kind undercuts, and the argument that proves it.
+
+    A dual one is proved by its values, which are of some audience classes.
+    """
 
     cost: float
     name: str
+    classes: Ints | None = field(default=None, compare=False)
+    values: Floats | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from fanplan.data.reader import read_manifest, read_stage, stage_batches
 from fanplan.layers.channels.map import ChannelsSection, MapPairs
 from fanplan.layers.channels.params import ChannelsParams
 from fanplan.plan.numbers import Count
-from fanplan.plan.parquet import BATCH_ROWS, parquet_writer, write
+from fanplan.plan.parquet import BATCH_ROWS, by_key, parquet_writer, write, write_table
 from fanplan.plan.section import SectionRecord
-from fanplan.plan.tables import CHANNEL_TABLES
+from fanplan.plan.tables import CHANNEL_TABLES, DUAL_VALUES
 
 
 class ChannelsRecord(SectionRecord):
@@ -62,7 +62,8 @@ class ChannelsRecord(SectionRecord):
         return self.params.prices.weights
 
     def tables(self) -> tuple[Table, ...]:
-        return CHANNEL_TABLES
+        dual = self.single_bound_name.startswith("dual")
+        return CHANNEL_TABLES + ((DUAL_VALUES,) if dual else ())
 
 
 RECORD = ChannelsRecord
@@ -111,6 +112,9 @@ def write_channels(plan: ChannelsSection, dataset: Path, folder: Path) -> None:
                 write(unicast, [names, subscribers.take(numbers)])
         for channels, names in member_columns(plan.map.members, subscribers):
             write(channel_subscribers, [channels, names])
+    if plan.single_bound.values is not None:
+        proof = {"audience_class": plan.single_bound.classes, "value": plan.single_bound.values}
+        write_table(by_key(pa.table(proof), DUAL_VALUES), DUAL_VALUES, folder)
 
 
 def subscriber_names(dataset: Path) -> pa.Array:

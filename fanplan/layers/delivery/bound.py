@@ -12,7 +12,7 @@ from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.drift import groups_in_delivery
-from fanplan.layers.delivery.read import ChannelReach, delivery_groups
+from fanplan.layers.delivery.read import ChannelReach, routes_left
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.report.curve import delivery_curve_picture
 from fanplan.layers.delivery.report.delays import planned_delays
@@ -23,11 +23,11 @@ from fanplan.layers.delivery.report.ways import (
     positions_in_overlay,
 )
 from fanplan.layers.delivery.stages.make import make_senders
-from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.overlay.bound import LeftTraffic
 from fanplan.layers.overlay.record import OverlayRecord
-from fanplan.network.brokers import OverlayProblem
+from fanplan.network.brokers import OverlayProblem, Routes
 from fanplan.page.content import Picture
 from fanplan.page.material import CurvePoint
 from fanplan.plan.drift import LayerNow
@@ -77,8 +77,8 @@ class BoundGroups:
     def make_stages(self, dataset: Dataset, engine: Engine) -> None:
         make_senders(dataset, engine)
 
-    def possible(self, dataset: Path, trees: BrokerTrees) -> GroupsProblem:
-        return delivery_groups(self.plan, dataset, trees)
+    def routes(self, dataset: Path, trees: BrokerTrees) -> Routes:
+        return routes_left(self.plan, dataset, trees)
 
     def now(self, dataset: Path) -> LayerNow:
         return groups_in_delivery(self.plan, dataset)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -32,13 +31,6 @@ if TYPE_CHECKING:
     from fanplan.layers.groups.record import GroupsSection
     from fanplan.layers.marking.problem.dataset import MarkedOverlay
     from fanplan.layers.overlay.record import OverlaySection
-
-
-EVERYBODY = "a channel reaches all subscribers: {}"
-ASKED = EVERYBODY.format("multicast is said to reach everywhere")
-NO_BROKERS = EVERYBODY.format("there are no brokers")
-NOBODY = "there is no multicast: no broker has a site or a multicast_domain"
-INSIDE = "a channel reaches all subscribers at the brokers of its domain, and no others"
 
 
 @dataclass(frozen=True)
@@ -114,16 +106,6 @@ def domain_records(problem: DeliveryProblem, names: tuple[str, ...]) -> tuple[Do
     if (problem.domain < 0).any():
         counts.append((None, int((problem.domain < 0).sum()), int(np.sum(own < 0))))
     return tuple(DomainRecord(domain=n, brokers=b, subscribers=s) for n, b, s in counts)
-
-
-def assumed(columns: Mapping[str, int], brokers: int) -> str:
-    """What domains are taken from, where brokers have them: how many by each column."""
-    named = [f"{column} (brokers: {number})" for column, number in columns.items() if number]
-    if not named:
-        return NOBODY
-    rest = brokers - sum(columns.values())
-    without = f"; no multicast where there is neither (brokers: {rest})" if rest else ""
-    return f"{INSIDE}; domains are by {' and '.join(named)}{without}"
 
 
 def channels_layer(

@@ -12,9 +12,6 @@ from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.data.dataset import Dataset
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.build import (
-    ASKED,
-    NO_BROKERS,
-    assumed,
     channels_layer,
     domain_records,
     groups_section,
@@ -31,7 +28,17 @@ from fanplan.layers.delivery.fixed import (
 )
 from fanplan.layers.delivery.needs import DesignNeeds
 from fanplan.layers.delivery.params import CHANNELS, GROUPS, MARKING, OVERLAY, DesignParams
-from fanplan.layers.delivery.record import ANY, OF_CELLS
+from fanplan.layers.delivery.record import (
+    ALLOCATED_CELLS,
+    ANY,
+    ASKED,
+    NO_BROKERS,
+    OF_CELLS,
+    ONE_BROKER,
+    SEVERAL_TREES,
+    SILENT,
+    assumed,
+)
 from fanplan.layers.delivery.search.params import DeliveryParams
 from fanplan.layers.delivery.steps import (
     Steps,
@@ -248,7 +255,7 @@ class Designing(DesignNeeds):
             stage.rows(problem.interest.size)
         marks, notes = self.marking(tree)
         if not self.dataset.manifest.exact and tree and tree.record.clients == "allocated":
-            notes = (*notes, "content routing is by cells here, not by selectors")
+            notes = (*notes, ALLOCATED_CELLS)
         steps = [*before(), *delivery_steps(problem, params, first, best)]
         settled = Settled(
             params=self.asked,
@@ -303,11 +310,11 @@ class Designing(DesignNeeds):
         if MARKING in self.fixed:
             return fixed_marking(self.fixed[MARKING], tree), ()
         if tree.record.trees > 1:
-            return None, ("no marking: the overlay has several trees",)
+            return None, (SEVERAL_TREES,)
         if not len(tree.trees.links):
-            return None, ("no marking: one broker has no links",)
+            return None, (ONE_BROKER,)
         if "advertisements" not in self.dataset.manifest.stages:
-            return None, ("no marking: nobody advertises",)
+            return None, (SILENT,)
         return mark_tree(self.dataset, marked_overlay(tree), self.job.engine), ()
 
     def with_marks(self, steps: Steps, marks: MarkingSection | None) -> Steps:

@@ -18,6 +18,7 @@ from fanplan.layers.delivery.report.section import tell_delivery
 from fanplan.layers.delivery.simulated import require_brokers, simulate_delivery
 from fanplan.layers.delivery.steps import SUBSCRIPTIONS
 from fanplan.layers.layer import Bound, Curves, Layer
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.plan.figures import Figure, recorded_figure
 from fanplan.plan.findings import Findings, Missed
 from fanplan.plan.stored import StoredPlan
@@ -71,6 +72,11 @@ def check_bond(plan: StoredPlan, dataset: Path, findings: Findings, _: Bound) ->
     return Missed()
 
 
+def stated(plan: StoredPlan) -> tuple[str, ...]:
+    """Random trees, and layers planned one after the other, are not stored, nor so their costs."""
+    return ("params", "layered", *(("steps on a random tree",) if plan.has(OverlayRecord) else ()))
+
+
 ACTIONS = {
     "direct": "a flow goes to its unicasts past the brokers",
     "end_direct": "a flow goes through brokers again",
@@ -95,4 +101,5 @@ LAYER = Layer(
     require_simulated=require_brokers,
     bind=bind,
     binds=BINDS,
+    stated=stated,
 )

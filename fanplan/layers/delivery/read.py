@@ -23,9 +23,9 @@ from fanplan.layers.delivery.problem import (
 )
 from fanplan.layers.delivery.record import DeliveryRecord
 from fanplan.layers.delivery.recount import recounted_routes
-from fanplan.layers.groups.problem.build import exact_groups
-from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees
 from fanplan.layers.groups.problem.trees import GivenTrees
+from fanplan.network.brokers import Routes
 from fanplan.network.dataset import multicast_domains, read_brokers
 from fanplan.plan.axis import Axis
 from fanplan.plan.stored import StoredPlan
@@ -58,6 +58,10 @@ def read_delivery(plan: StoredPlan, dataset: Path, trees: BrokerTrees | None) ->
     ):
         what = "a channel has no domain, or one that is not there"
         raise InputError(Problem("channel_domains", what, "Write the plan again"))
+    for of in ("channel_flows", "channel_subscribers"):
+        used = plan.read(of, ("channel",))["channel"].to_numpy()
+        if len(used) and not 0 <= used.min() <= used.max() < len(numbers):
+            raise InputError(Problem(of, "a channel is not there", "Write the plan again"))
     return StoredDelivery(
         problem=problem,
         assigned=class_channels(plan, dataset),
@@ -89,17 +93,16 @@ def domains_of(plan: StoredPlan, dataset: Path, brokers: pa.Array) -> tuple[Ints
     return domain, tuple(names.to_pylist())
 
 
-def delivery_groups(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> GroupsProblem:
-    """The groups that could be set up for what channels and direct unicast leave to brokers."""
+def routes_left(plan: StoredPlan, dataset: Path, trees: BrokerTrees) -> Routes:
+    """What channels and direct unicast leave to brokers."""
     stored = read_delivery(plan, dataset, trees)
-    routes = recounted_routes(
+    return recounted_routes(
         stored.problem,
         stored.assigned,
         stored.members,
         plan.section(ChannelsRecord).channels,
         stored.direct,
     )
-    return exact_groups(stored.problem.brokers, trees, routes)
 
 
 def class_channels(plan: StoredPlan, dataset: Path) -> MapPairs:

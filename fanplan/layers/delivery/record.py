@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,18 @@ ANY: BoundName = "any delivery"
 OF_CELLS: BoundName = "any delivery of these cells"
 """What a bound holds for: of cells only, where these are coarser than selectors."""
 
+EVERYBODY = "a channel reaches all subscribers: {}"
+ASKED = EVERYBODY.format("multicast is said to reach everywhere")
+NO_BROKERS = EVERYBODY.format("there are no brokers")
+NOBODY = "there is no multicast: no broker has a site or a multicast_domain"
+INSIDE = "a channel reaches all subscribers at the brokers of its domain, and no others"
+
+SEVERAL_TREES = "no marking: the overlay has several trees"
+ONE_BROKER = "no marking: one broker has no links"
+SILENT = "no marking: nobody advertises"
+ALLOCATED_CELLS = "content routing is by cells here, not by selectors"
+"""What a design warns of."""
+
 STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -45,6 +58,16 @@ class DomainRecord(BaseModel):
     domain: str | None = None
     brokers: Count
     subscribers: Count
+
+
+def assumed(columns: Mapping[str, int], brokers: int) -> str:
+    """What domains are taken from, where brokers have them: how many by each column."""
+    named = [f"{column} (brokers: {number})" for column, number in columns.items() if number]
+    if not named:
+        return NOBODY
+    rest = brokers - sum(columns.values())
+    without = f"; no multicast where there is neither (brokers: {rest})" if rest else ""
+    return f"{INSIDE}; domains are by {' and '.join(named)}{without}"
 
 
 def told_domain(name: str | None) -> str:

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs
 from fanplan.layers.channels.map import MapPairs
-from fanplan.layers.delivery.problem import DeliveryProblem, expanded
+from fanplan.layers.delivery.problem import DeliveryProblem
 from fanplan.network.brokers import Routes
 from fanplan.plan.walks import added_up
 
@@ -40,15 +40,29 @@ def recounted_routes(
     )
 
 
+def beyond(problem: DeliveryProblem) -> Longs:
+    """How many want each parcel whom the broker where it enters does not reach by itself."""
+    interest = problem.interest
+    which, at = expanded(interest.indptr, problem.row)
+    far = is_beyond(problem, problem.home[interest.audience[at]], which)
+    return np.bincount(which[far], minlength=len(problem.row))
+
+
+def is_beyond(problem: DeliveryProblem, home: Ints, parcel: Longs) -> Bools:
+    """Whether homes are outside of the domain, or broker, where their parcels enter."""
+    root = problem.trees.root[problem.tree[parcel]]
+    far: Bools = home != root
+    if not problem.homes:
+        far &= (problem.domain[home] < 0) | (problem.domain[home] != problem.domain[root])
+    return far
+
+
 def sent_beyond(problem: DeliveryProblem, row: Longs, person: Longs | Ints) -> Floats:
     """Of (class, subscriber) pairs the messages that leave the domain, or broker, of their entry
     if they are sent directly."""
     starts = np.searchsorted(problem.row, np.arange(problem.interest.size + 1))
     which, parcel = expanded(starts, row)
-    home, root = problem.home[person[which]], problem.trees.root[problem.tree[parcel]]
-    far = home != root
-    if not problem.homes:
-        far &= (problem.domain[home] < 0) | (problem.domain[home] != problem.domain[root])
+    far = is_beyond(problem, problem.home[person[which]], parcel)
     return np.bincount(which[far], problem.messages[parcel[far]], len(row)).astype(np.float64)
 
 
@@ -92,6 +106,14 @@ def own_gateways(problem: DeliveryProblem) -> Ints:
         nearest = brokers[np.argmin(hops[:, brokers], axis=1)]
         found[:, domain] = np.where(inside[:, brokers].any(axis=1), nearest, NONE)
     return found
+
+
+def expanded(starts: Longs, row: Longs | Ints) -> tuple[Longs, Longs]:
+    """For every i the entries of list ``row[i]``, one list after the other: (i, position)."""
+    first, last = starts[row], starts[row + 1]
+    which = np.repeat(np.arange(len(row)), last - first)
+    before = np.append(0, np.cumsum(last - first))[:-1]
+    return which, np.arange(len(which)) + (first - before)[which]
 
 
 def values_of_parcels(

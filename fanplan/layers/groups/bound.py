@@ -7,7 +7,8 @@ from typing import Protocol
 
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
-from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
+from fanplan.layers.groups.problem.groups import BrokerTrees
+from fanplan.network.brokers import Routes
 from fanplan.plan.drift import LayerNow
 
 
@@ -17,8 +18,8 @@ class GroupsBound(Protocol):
     def make_stages(self, dataset: Dataset, engine: Engine) -> None:
         """What this traffic is counted from."""
 
-    def possible(self, dataset: Path, trees: BrokerTrees) -> GroupsProblem:
-        """The groups that could be set up for it."""
+    def routes(self, dataset: Path, trees: BrokerTrees) -> Routes:
+        """This traffic."""
 
     def now(self, dataset: Path) -> LayerNow:
         """What the plan's groups are worth on a dataset that they were not made for."""

@@ -42,6 +42,8 @@ def check_marking(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
         wrong = np.flatnonzero(~np.isclose(stated, own, rtol=TOLERANCE, atol=0.0))
         findings.violate(f"marks: {column}", len(wrong), some_links(wrong, problem))
     check_marking_record(record, problem, publish, findings)
+    if record.params.merge != (record.merged is not None):
+        findings.violate("plan.json: marking.merged", 1, ["there, or not, against what was asked"])
     as_p, as_s = counted.sigma * price, counted.tau * price
     costs = check_marking_costs("marking", record, publish, as_p, as_s, findings)
     if record.merged:

@@ -15,6 +15,7 @@ from fanplan.layers.marking.report import tell_marking
 from fanplan.layers.marking.stages.make import make_marking_stages
 from fanplan.plan.figures import Figure, recorded_figure
 from fanplan.plan.findings import Missed
+from fanplan.plan.stored import StoredPlan
 
 FIGURES = (
     Figure("cost", recorded_figure(MarkingRecord, "cost"), "less", weighed=True),
@@ -27,6 +28,13 @@ FIGURES = (
         for name in ("published", "subscribed", "p_links", "s_links")
     ),
 )
+
+
+def stated(plan: StoredPlan) -> tuple[str, ...]:
+    """The marks that are best without merging are not stored, nor so what they cost."""
+    merged = plan.section(MarkingRecord).merged is not None
+    return ("params", "merged.plain", "merged.plain_merged") if merged else ("params",)
+
 
 ACTIONS = {
     "mark": "a directed link gets a mark",
@@ -48,4 +56,5 @@ LAYER = Layer(
     weights=("raw", "control_by", "prices"),
     replay=lambda plan, dataset, engine: replay_marks(plan, dataset, engine=engine),
     churn=lambda plan, dataset, options, engine, _: churn_marking(plan, dataset, options, engine),
+    stated=stated,
 )

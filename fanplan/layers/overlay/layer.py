@@ -44,6 +44,7 @@ FIGURES = (
     Figure("greatest load", greatest_load, "less"),
 )
 
+
 ACTIONS = {
     "start": "a broker starts",
     "link": "two brokers are linked, in a tree",

@@ -80,7 +80,7 @@ def test_a_limit_that_does_not_hold_is_told(
 def test_a_flow_on_several_channels_is_told_where_one_is_allowed(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "dataset", World((Flow(frozenset(range(4))),), 4))
     map = ChannelMap(2, map_pairs([0, 0], [0, 1]), map_pairs([0, 0, 1, 1], [0, 1, 2, 3]), NO_PAIRS)
-    none, ledger = Bound(0.0, "none"), analytic_ledger(load_interest(dataset), map)
+    none, ledger = Bound(0.0, "distinct audiences"), analytic_ledger(load_interest(dataset), map)
     base = plan_dataset(dataset, "unicast", channels=2)
     section = replace(
         base,

@@ -62,7 +62,7 @@ def hybrid_plan(dataset: Any) -> ChannelsSection:
     map = ChannelMap(
         2, map_pairs([0, 2], [0, 0]), map_pairs([0, 0], [0, 2]), map_pairs([1, 2], [1, 1])
     )
-    none = Bound(0.0, "none")
+    none = Bound(0.0, "distinct audiences")
     ledger = analytic_ledger(problem, map)
     return replace(base, map=map, ledger=ledger, bound=none, single_bound=none)
 

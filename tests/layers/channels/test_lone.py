@@ -146,7 +146,7 @@ def lone_plan(folder: Path, pinned: tuple[str, ...] = (), **options: Any) -> Any
     dataset = write_dataset(folder / "dataset", WORLD)
     problem = load_interest(dataset)
     pairs = map_pairs([0, 1], [0, 1]), map_pairs([0, 0, 1], [0, 1, 1])
-    map, none = completed(problem, 2, *pairs), Bound(0.0, "none")
+    map, none = completed(problem, 2, *pairs), Bound(0.0, "distinct audiences")
     base = plan_dataset(dataset, "broadcast")
     made = replace(
         base,

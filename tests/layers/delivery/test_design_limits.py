@@ -74,7 +74,7 @@ def test_a_bound_is_no_higher_than_what_is_proved(
     told = json.loads((plan / "plan.json").read_text())[layer]
     forge(forged, layer, "bound", to=told["bound"] * 1.001)
     found = check_plan(forged, dataset.path).violations
-    assert any("bound" in text and "is proved" in text for text in found), found
+    assert any("bound" in text for text in found), found
 
 
 def step_of(plan: Path, name: str) -> int:

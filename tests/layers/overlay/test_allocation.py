@@ -26,6 +26,7 @@ from fanplan.layers.overlay.allocation.best import best_allocation
 from fanplan.layers.overlay.allocation.bound import fewest_brokers
 from fanplan.layers.overlay.allocation.loads import clients_of
 from fanplan.layers.overlay.allocation.phases import Deployed, deployed, stable
+from fanplan.layers.overlay.check.fewest import fewest_brokers_proved
 from fanplan.layers.overlay.published.similar import overlap_tree
 from fanplan.network.brokers import ClientProblem, Routes
 
@@ -274,3 +275,19 @@ def test_brokers_inherit_similarity_and_routes_from_clients() -> None:
     for route in range(len(problem.routes)):
         wanted = {home[5 + s] for s in problem.routes.destinations(route).tolist()}
         assert overlay.routes.destinations(route).tolist() == sorted(wanted)
+
+
+@pytest.mark.parametrize("load", ["estimate", "exact"])
+@pytest.mark.parametrize("capacity", [2.0, 9.0, 20.0, 30.0])
+def test_the_check_proves_the_same_bound(capacity: float, load: Load) -> None:
+    """Also where interest is more than all of a publisher, and where some clients fit nowhere."""
+    params = AllocationParams(lcf=0.8, load=load)
+    found = set()
+    for seed in range(12):
+        problem = problem_of(20, 60, seed, capacity=capacity, circles=1 + seed % 3)
+        if seed % 2:
+            problem = replace(problem, interest=problem.interest * 1.7)
+        proved = fewest_brokers_proved(problem, load == "exact", params.room(problem))
+        assert proved == fewest_brokers(problem, params)
+        found.add(proved)
+    assert len(found) > 1

@@ -17,6 +17,7 @@ from fanplan.core.arrays import Bools, Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.described import wanted_words
 from fanplan.layers.channels.bound import Reach
+from fanplan.layers.channels.check.bounds import check_bounds
 from fanplan.layers.channels.check.evidence import (
     ChannelTruth,
     Decisions,
@@ -33,7 +34,6 @@ from fanplan.plan.findings import (
     Findings,
     Missed,
     require_close,
-    require_proved,
 )
 from fanplan.plan.stored import StoredPlan
 from fanplan.plan.tables import PLAN_FLOWS
@@ -79,9 +79,9 @@ def check_channels(
     if reach is None:
         check_unicast(record, truth, decisions, findings)
     check_channel_costs(record, truth, decisions, service, findings)
-    check_distinct(
-        record, truth, record.params.channels if reach is None else record.channels, findings
-    )
+    several = bool((np.diff(decisions.channels.starts) > 1).any())
+    most = record.params.channels if reach is None else record.channels
+    check_bounds(plan, truth, most, several, findings)
     warn_of_waste(record, truth, decisions, service, findings)
     return Missed(missed, unserved)
 
@@ -316,7 +316,6 @@ def check_channel_costs(
         stated = getattr(record, name)
         scale = record.cost if name in ("cost", "perfect") else 100.0
         require_close(f"plan.json: {name}", stated, value, scale, findings)
-    check_bounds(record, bool((np.diff(decisions.channels.starts) > 1).any()), findings)
 
 
 def count_ledger(truth: ChannelTruth, decisions: Decisions, service: Service) -> dict[str, float]:
@@ -342,41 +341,6 @@ def count_ledger(truth: ChannelTruth, decisions: Decisions, service: Service) ->
 
 def times(amount: Floats, count: Longs) -> float:
     return float((amount * count).sum())
-
-
-def check_bounds(record: ChannelsRecord, multiple: bool, findings: Findings) -> None:
-    """No bound may lie above the cost; one for plans with one channel per flow binds only those."""
-    binding = {"bound": record.bound} | ({} if multiple else {"single_bound": record.single_bound})
-    for name, bound in binding.items():
-        if bound > record.cost * (1 + TOLERANCE):
-            what = f"{bound} lies above the cost {record.cost}"
-            findings.violate(f"plan.json: {name}", 1, [what])
-
-
-def check_distinct(
-    record: ChannelsRecord, truth: ChannelTruth, channels: int, findings: Findings
-) -> None:
-    """The bound by distinct audiences is counted here; one of another name is only stated."""
-    proved = distinct_bound(record, truth, channels)
-    require_proved("plan.json: bound", record.bound, proved, findings)
-    if record.single_bound_name == record.bound_name:
-        require_proved("plan.json: single_bound", record.single_bound, proved, findings)
-
-
-def distinct_bound(record: ChannelsRecord, truth: ChannelTruth, channels: int) -> float:
-    """No plan costs less: docs/ledger.md. Only so many audiences can have a channel of their own.
-
-    Any other pays for one reception, channel or unicast too many, unless unicast is cheaper.
-    """
-    w, sizes = record.weights, np.diff(truth.audience_starts)
-    messages = np.bincount(truth.classes, truth.messages, len(sizes))
-    alone = w.w3 * (w.w1 + w.w2)
-    own, unicast = messages * (w.w2 + w.w1 * sizes), messages * alone * sizes
-    if not channels:
-        return float(unicast.sum())
-    shared = np.minimum(own + messages * min(w.w1, w.w2, alone - w.w1), unicast)
-    saved = np.sort(np.maximum(shared - own, 0.0))[max(len(sizes) - channels, 0) :]
-    return float(shared.sum() - saved.sum())
 
 
 def costs(

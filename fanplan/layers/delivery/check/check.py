@@ -11,21 +11,22 @@ from pathlib import Path
 
 import numpy as np
 
-from fanplan.core.errors import InputError
+from fanplan.core.errors import InputError, Problem
 from fanplan.core.prices import LedgerPrices
 from fanplan.data.integrity import DamagedError
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.delivery.check.claims import check_claims
 from fanplan.layers.delivery.check.steps import check_steps
 from fanplan.layers.delivery.params import CHANNELS
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
 from fanplan.layers.delivery.record import DeliveryRecord
-from fanplan.layers.delivery.recount import reached_by_channels, sent_beyond
+from fanplan.layers.delivery.recount import beyond, reached_by_channels, sent_beyond
 from fanplan.layers.groups.read import read_groups
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.network.dataset import read_brokers
-from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close, require_proved
-from fanplan.plan.stored import StoredPlan
+from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
+from fanplan.plan.stored import PLAN_AGAIN, StoredPlan
 
 
 def check_delivery(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
@@ -35,6 +36,7 @@ def check_delivery(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
         if plan.has(GroupsRecord):
             trees = read_groups(plan, read_brokers(dataset).names).trees
         stored = read_delivery(plan, dataset, trees)
+        require_ledgers(plan)
     except DamagedError:
         raise
     except InputError as error:
@@ -46,6 +48,19 @@ def check_delivery(plan: StoredPlan, dataset: Path, findings: Findings) -> None:
     check_delivery_limits(plan, stored, findings)
     check_delivery_costs(plan, stored, findings)
     check_steps(plan, stored, findings)
+    check_claims(plan, dataset, stored, findings)
+
+
+def require_ledgers(plan: StoredPlan) -> None:
+    """Costs are sums over the ledgers of other layers, whose own checks count them."""
+    near = {"sent_multicast", "sent_unicast", "received_wanted", "received_unwanted"}
+    far = {"link_messages", "matches_total", "entries", "overhead"}
+    lacking = near - plan.section(ChannelsRecord).ledger.keys()
+    if plan.has(GroupsRecord):
+        lacking |= far - plan.section(GroupsRecord).ledger.keys()
+    if lacking:
+        what = f"no ledger has {', '.join(sorted(lacking))}"
+        raise InputError(Problem("plan.json", what, PLAN_AGAIN))
 
 
 def check_domains(stored: StoredDelivery, findings: Findings) -> None:
@@ -124,7 +139,9 @@ def check_delivery_costs(plan: StoredPlan, stored: StoredDelivery, findings: Fin
     for step in record.steps:
         what, own = f"plan.json: delivery.steps, {step.name}", sum(step.parts.values())
         require_close(what, step.cost, own, total, findings)
-    require_proved("plan.json: delivery.bound", record.bound, lowest(stored, prices), findings)
+    require_close(
+        "plan.json: delivery.bound", record.bound, lowest(stored, prices), total, findings
+    )
     if record.cost > record.layered * (1 + TOLERANCE):
         what = f"{record.cost} is above {record.layered}"
         findings.violate("plan.json: delivery.layered", 1, [what])
@@ -146,7 +163,7 @@ def lowest(stored: StoredDelivery, prices: LedgerPrices) -> float:
     links = np.maximum(places, 1) - 1
     routed = prices.received * interest.audience_sizes + prices.sent * sent
     routed = (routed + prices.forwarded * links)[problem.row]
-    far = (prices.direct - 1) * problem.beyond
+    far = (prices.direct - 1) * beyond(problem)
     direct = (prices.sent + prices.received) * (interest.audience_sizes[problem.row] + far)
     return float((problem.messages * (prices.matched + np.minimum(routed, direct))).sum())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from fanplan.layers.groups.cells import (
     read_stored_cells,
     topic_names,
 )
+from fanplan.layers.groups.check.bound import check_choice
 from fanplan.layers.groups.check.count import (
     GroupTraffic,
     Induced,
@@ -33,10 +35,17 @@ from fanplan.layers.groups.check.count import (
     counted_figures,
     induced,
 )
-from fanplan.layers.groups.problem.dataset import FoundGroups, load_groups
-from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
-from fanplan.layers.groups.read import StoredGroups, group_keys, read_groups, stored_keys
+from fanplan.layers.groups.check.possible import (
+    Possible,
+    groups_of_dataset,
+    groups_of_routes,
+    keys_of,
+    worths,
+)
+from fanplan.layers.groups.problem.groups import BrokerTrees
+from fanplan.layers.groups.read import StoredGroups, read_groups, stored_keys
 from fanplan.layers.groups.record import GroupsRecord
+from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.network.brokers import Links
 from fanplan.network.dataset import read_brokers, read_links
 from fanplan.plan.axis import whole
@@ -53,9 +62,10 @@ def check_groups(
     try:
         stored = read_groups(plan, read_brokers(dataset).names)
         check_trees(record, stored.trees, dataset, findings)
+        check_whole(plan, stored, findings)
         found = possible_groups(plan, dataset, stored.trees, bound)
         subtrees = check_entries(stored, findings)
-        candidate = dataset_groups(stored, found.problem, findings)
+        candidate = dataset_groups(stored, found, findings)
         if subtrees is None or len(findings.violations) > known:
             return Missed(1)
         check_cells(plan, dataset, found, candidate, findings)
@@ -65,37 +75,37 @@ def check_groups(
         for wrong in error.problems:
             findings.violate("groups", 1, [wrong.what])
         return Missed(1)
-    problem = found.problem
-    traffic = GroupTraffic(problem.routes, problem.tree, stored_carriers(candidate, problem))
+    traffic = replace(found.traffic, group=stored_carriers(candidate, found))
     missed = check_reached(stored, traffic, findings)
     counted = count_groups(stored, traffic)
     own = counted_figures(record, stored, subtrees, counted)
     check_figures(stored, own, counted, findings)
-    check_groups_record(record, stored, problem.size, own, counted, findings)
+    check_groups_record(record, stored, found.size, own, counted, findings)
     check_default(record, stored, traffic, findings)
     check_rule(record, stored, findings)
+    weighed = worths(record, stored.brokers, stored.trees, found)
+    check_choice(record, *weighed, bound is None, findings)
     return Missed(missed)
 
 
 def possible_groups(
     plan: StoredPlan, dataset: Path, trees: BrokerTrees, bound: GroupsBound | None
-) -> FoundGroups:
+) -> Possible:
     """Groups of the dataset's traffic, or of what a layer that binds them leaves to brokers."""
     if bound is not None:
-        return FoundGroups(bound.possible(dataset, trees), dataset)
-    return load_groups(dataset, trees, plan.section(GroupsRecord).params.grouping)
+        return groups_of_routes(bound.routes(dataset, trees), trees)
+    return groups_of_dataset(dataset, trees, plan.section(GroupsRecord).params.grouping)
 
 
 # ---- which group is which
 
 
-def dataset_groups(stored: StoredGroups, problem: GroupsProblem, findings: Findings) -> Longs:
+def dataset_groups(stored: StoredGroups, possible: Possible, findings: Findings) -> Longs:
     """The group of the dataset that each stored one is: that with its root and members.
 
     Two stored groups that are the same would share traffic.
     """
-    own = group_keys(problem.span, problem.starts, problem.members)
-    known = {key: group for group, key in enumerate(own)}
+    known = {key: group for group, key in enumerate(keys_of(possible))}
     found = np.array([known.get(key, -1) for key in stored_keys(stored)], np.int64)
     strange = np.flatnonzero(found < 0)
     told = numbered_groups(strange)
@@ -106,12 +116,12 @@ def dataset_groups(stored: StoredGroups, problem: GroupsProblem, findings: Findi
     return found
 
 
-def stored_carriers(candidate: Longs, problem: GroupsProblem) -> Longs:
+def stored_carriers(candidate: Longs, possible: Possible) -> Longs:
     """The stored group of each route, −1 for default routing."""
-    number = np.full(problem.size + 1, -1, np.int64)
+    number = np.full(possible.size + 1, -1, np.int64)
     number[candidate] = np.arange(len(candidate))
     # A route without a group has the position −1, which is that of the last entry.
-    return number[problem.group]
+    return number[possible.traffic.group]
 
 
 def check_reached(stored: StoredGroups, traffic: GroupTraffic, findings: Findings) -> int:
@@ -130,7 +140,7 @@ def check_reached(stored: StoredGroups, traffic: GroupTraffic, findings: Finding
 
 
 def check_cells(
-    plan: StoredPlan, dataset: Path, found: FoundGroups, candidate: Longs, findings: Findings
+    plan: StoredPlan, dataset: Path, found: Possible, candidate: Longs, findings: Findings
 ) -> None:
     """Groups have just the cells that their members marked, and so no two of a root share one."""
     if found.cells is None:
@@ -138,6 +148,7 @@ def check_cells(
     stored, total = read_stored_cells(plan), int(found.cells.grid.cells[-1])
     number = on_grid(stored, found.cells.grid, topic_names(dataset))
     check_cell_words(plan, dataset, placed_cells(found.cells.grid, number), findings)
+    check_axes(plan, findings)
     group, cell = cells_of_groups(found.cells, candidate)
     stated, own = stored.group * total + number, group * total + cell
     keys, times = np.unique(stated, return_counts=True)
@@ -165,6 +176,17 @@ def check_cell_words(
     findings.violate(
         "group_cells: description differs from the dataset", pc.sum(wrong).as_py() or 0, said
     )
+
+
+def check_axes(plan: StoredPlan, findings: Findings) -> None:
+    """Just the topics of cells have axes, which are numbered."""
+    rows = plan.read("group_axes", ("topic", "axis")).to_pylist()
+    used = set(plan.read("group_cells", ("topic",))["topic"].to_pylist())
+    found: dict[str, list[int]] = {topic: [] for topic in used}
+    for row in rows:
+        found.setdefault(row["topic"], []).append(row["axis"])
+    odd = [repr(t) for t, a in found.items() if t not in used or sorted(a) != [*range(len(a))]]
+    findings.violate("group_axes: not the axes of the topics of cells", len(odd), odd)
 
 
 def numbered_groups(groups: Longs) -> list[str]:
@@ -260,6 +282,36 @@ def check_trees(
     findings.violate("trees: no such link", len(strange), named_ends(names, parent, child, strange))
     if record.params.trees == "per-publisher" and not len(strange):
         check_shortest(names, trees, links, findings)
+
+
+def check_whole(plan: StoredPlan, stored: StoredGroups, findings: Findings) -> None:
+    """No tree of links leaves out a broker, and those of a plan's overlay are just its links."""
+    names, trees = stored.brokers.to_pylist(), stored.trees
+    record = plan.section(GroupsRecord).params
+    inside = trees.parent != NONE
+    if plan.has(OverlayRecord):
+        several = plan.section(OverlayRecord).trees > 1
+        links = plan.read("tree_links" if several else "links", ("a", "b")).to_pylist()
+        known = {frozenset((row["a"], row["b"])) for row in links}
+        tree, child = np.nonzero(inside)
+        own = [
+            frozenset((names[a], names[b]))
+            for a, b in zip(trees.parent[tree, child], child, strict=True)
+        ]
+        strange = sorted({" to ".join(sorted(link)) for link in own if link not in known})
+        findings.violate("group_trees: not a link of the overlay", len(strange), strange)
+        wanted = np.isin(names, plan.read("brokers", ("broker",))["broker"].to_pylist())
+    elif record.tree_kind in ("links", "per-publisher"):
+        wanted = np.ones(len(names), bool)
+    else:
+        return
+    rows = plan.read("group_trees", ("root", "child"))
+    own = pc.sum(pc.equal(rows["root"], rows["child"])).as_py()
+    findings.violate("group_trees: a root has no row", len(trees.root) - own, [])
+    lost = wanted & ~inside
+    lost[np.arange(len(trees.root)), trees.root] = False
+    few = [repr(names[broker]) for broker in np.flatnonzero(lost.any(axis=0))]
+    findings.violate("group_trees: a broker is left out", len(few), few)
 
 
 def check_given(

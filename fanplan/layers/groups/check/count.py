@@ -24,11 +24,15 @@ from fanplan.plan.walks import added_up
 
 @dataclass(frozen=True, eq=False)
 class GroupTraffic:
-    """Routes with their trees, and the stored group that carries each; −1 for default routing."""
+    """Routes with their trees, and the stored group that carries each; −1 for default routing.
+
+    ``visits`` are the brokers that routes come by.
+    """
 
     routes: Routes
     tree: Ints
     group: Longs
+    visits: Visits
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +82,7 @@ class Induced:
 def count_groups(stored: StoredGroups, traffic: GroupTraffic) -> CountedGroups:
     """The ledger of a plan's groups, a hop and a match taking 1 each."""
     trees, routes, size = stored.trees, traffic.routes, stored.size
-    route = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
-    visits = walked(trees, traffic.tree, route, routes.brokers.astype(np.int64))
+    route, visits = destinations(routes), traffic.visits
     matching = trees.inner[traffic.tree[visits.item], visits.broker]
     each = routes.messages[visits.item]
     messages = by_group(traffic, size, np.arange(len(routes)), routes.messages)
@@ -97,6 +100,11 @@ def count_groups(stored: StoredGroups, traffic: GroupTraffic) -> CountedGroups:
     links = by_group(traffic, size, visits.item, each)
     matches = by_group(traffic, size, visits.item[matching], each[matching])
     return CountedGroups(messages, wanted, links, matches, ledger)
+
+
+def destinations(routes: Routes) -> Longs:
+    """The route of each destination."""
+    return np.repeat(np.arange(len(routes)), np.diff(routes.starts))
 
 
 def broker_shares(
@@ -220,22 +228,34 @@ def counted_figures(
     told_ = np.bincount(stored.member_group[away], minlength=stored.size)
     replies = np.bincount(entries.group[entries.bypassed > 0], minlength=stored.size)
     control = told_ + subtrees.links * (1 + record.params.shortcuts) + replies
-    prices = record.params.prices
-    saved = prices.matched * counted.matches
-    saved = saved + prices.forwarded * (counted.links - counted.messages * used)
-    benefit = {
-        "nc": size * counted.messages,
-        "fc": subtrees.inner * counted.messages,
-        "saving": saved - prices.entry * used - prices.control * control,
-    }
     return {
         "members": size,
         "messages": counted.messages,
         "unwanted": counted.messages * size - counted.wanted,
         "entries": used,
         "control": control,
-        "benefit": benefit[record.params.rank],
+        "benefit": worth_by(record, stored, subtrees, counted, used, control),
     }
+
+
+def worth_by(
+    record: GroupsRecord,
+    stored: StoredGroups,
+    subtrees: Induced,
+    counted: CountedGroups,
+    entries: Longs,
+    control: Longs,
+) -> Floats:
+    """What groups are worth by the rank that was asked for."""
+    prices, size = record.params.prices, np.diff(stored.starts)
+    if record.params.rank != "saving":
+        many = size if record.params.rank == "nc" else subtrees.inner
+        plain: Floats = counted.messages * many
+        return plain
+    worth: Floats = prices.forwarded * (counted.links - counted.messages * entries)
+    worth = worth + prices.matched * counted.matches
+    worth -= prices.entry * entries + prices.control * control
+    return worth
 
 
 def check_figures(
@@ -284,12 +304,16 @@ def check_default(
     record: GroupsRecord, stored: StoredGroups, traffic: GroupTraffic, findings: Findings
 ) -> None:
     """The ledger without groups."""
-    alone = GroupTraffic(traffic.routes, traffic.tree, np.full(len(traffic.group), -1))
-    nothing = np.empty(0, np.int64)
-    none = Entries(nothing, nothing, nothing, nothing)
+    alone = replace(traffic, group=np.full(len(traffic.group), -1))
+    none, nothing = no_entries(), np.empty(0, np.int64)
     bare = replace(stored, tree=stored.tree[:0], member_group=nothing, member=nothing, entries=none)
     counted = count_groups(bare, alone)
     compare_ledger(record.default, counted.ledger | {"overhead": 0}, "default", findings)
+
+
+def no_entries() -> Entries:
+    nothing = np.empty(0, np.int64)
+    return Entries(nothing, nothing, nothing, nothing)
 
 
 def compare_ledger(

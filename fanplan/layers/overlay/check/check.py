@@ -17,7 +17,7 @@ from fanplan.layers.overlay.check.evidence import Truth, read_truth
 from fanplan.layers.overlay.params import AllocateParams
 from fanplan.layers.overlay.record import LimitsRecord, OverlayRecord
 from fanplan.plan.axis import Axis, whole
-from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close, require_proved
+from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
 from fanplan.plan.stored import StoredPlan
 from fanplan.plan.walks import Proved, prove, way_length
 
@@ -42,7 +42,7 @@ def check_overlay(plan: StoredPlan, dataset: Path, findings: Findings) -> int:
     check_tree_limits(record.limits, trees, ends, truth, findings)
     carried = count_carried(dict(enumerate(trees)), of, ends, truth)
     check_ledger(record, carried.ledger, findings)
-    require_proved("plan.json: overlay.bound", record.bound, fewest_on_links(truth), findings)
+    check_figures(record, truth, links, findings)
     check_loads(carried, ends, links, truth, findings)
     check_crowded(truth, carried, ends, findings)
     return 0
@@ -156,9 +156,14 @@ def check_asked(plan: StoredPlan, truth: Truth, findings: Findings) -> None:
     over = [name for name, limit, found in most if found > limit]
     for name in over + [name for name, said, held in same if said != held]:
         findings.violate(f"limit: {name}", 1, ["not as it was asked for"])
-    hops = set(limits.hops)
-    lost = [told for *pair, told in asked_hops(plan, truth) if tuple(pair) not in hops]
+    known = {*truth.names, *plan.read("clients", ("client",))["client"].to_pylist()}
+    named = {name for near, others, _ in asked.within for name in (near, *others)}
+    findings.violate("within: nobody", len(named - known), [*map(repr, sorted(named - known))])
+    hops, wanted = set(limits.hops), [*asked_hops(plan, truth)]
+    lost = [told for *pair, told in wanted if tuple(pair) not in hops]
     findings.violate("limit: hops, asked for but not kept to", len(lost), lost)
+    more = sorted(hops - {(one, other, most) for one, other, most, _ in wanted})
+    findings.violate("limit: hops, not asked for", len(more), [*map(repr, more)])
     strange = sorted({name for one, other, _ in hops for name in (one, other)} - set(truth.names))
     findings.violate("limit: hops of no broker", len(strange), list(map(repr, strange)))
 
@@ -266,6 +271,16 @@ def check_ledger(record: OverlayRecord, own: dict[str, float], findings: Finding
     entries = record.ledger | dict.fromkeys(own.keys() - record.ledger.keys(), float("nan"))
     for name, stated in entries.items():
         require_close(f"ledger: {name}", stated, own.get(name, 0.0), own["processed"], findings)
+
+
+def check_figures(record: OverlayRecord, truth: Truth, links: pa.Table, findings: Findings) -> None:
+    """What plan.json says of all links together; their own weights are proved."""
+    counted = {"bound": fewest_on_links(truth), "weight": float(links["weight"].to_numpy().sum())}
+    for name, value in counted.items():
+        require_close(f"plan.json: overlay.{name}", getattr(record, name), value, value, findings)
+    unit = "hops" if truth.latency is None else "ms"
+    if record.latency != unit:
+        findings.violate("plan.json: overlay.latency", 1, [f"it is in {unit}"])
 
 
 def fewest_on_links(truth: Truth) -> float:

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 import scipy.sparse
 
 from fanplan.core.arrays import Floats, Ints, starts_of
+from fanplan.layers.overlay.check.fewest import fewest_brokers_proved
+from fanplan.layers.overlay.params import AllocateParams
 from fanplan.layers.overlay.record import AllocationRecord, OverlayRecord
 from fanplan.network.brokers import ClientProblem, Links, Routes, values_at
 from fanplan.network.dataset import given_clients, load_clients, load_overlay, read_links
 from fanplan.plan.axis import Axis, whole
-from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings
+from fanplan.plan.findings import EXAMPLES, TOLERANCE, Findings, require_close
 from fanplan.plan.stored import StoredPlan
 
 Weigh = Callable[[Ints], Floats]
@@ -58,6 +60,8 @@ def read_truth(plan: StoredPlan, dataset: Path, findings: Findings) -> Truth | N
 def given_truth(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Findings) -> Truth:
     """Clients stay where the workload has them: all brokers, and nobody moved."""
     problem = load_overlay(dataset)
+    if plan.section(OverlayRecord).allocation is not None:
+        findings.violate("plan.json: overlay.allocation", 1, ["clients are where they were"])
     require_used_brokers(table, problem.brokers, problem.brokers, problem.capacity, findings)
     require_same_clients(plan, given_clients(dataset), findings)
     matrix = metric_matrix(plan, problem.similarity.overlap, problem.similarity.interest)
@@ -90,10 +94,18 @@ def allocated_truth(
     number[used] = np.arange(len(used))
     sending, wanting = number[sending], number[wanting]
     capacity = problem.capacity[used]
-    allocation = plan.section(OverlayRecord).allocation
-    if allocation is None:
-        findings.violate("plan.json: overlay.allocation", 1, ["is missing"])
+    record = plan.section(OverlayRecord)
+    if record.allocation is None or not isinstance(record.params, AllocateParams):
+        findings.violate("plan.json: overlay.allocation", 1, ["is missing, or was not asked for"])
         return None
+    cost = float(problem.cost[used].sum())
+    told = record.allocation.cost
+    require_close("plan.json: overlay.allocation.cost", told, cost, cost, findings)
+    room = record.allocation.lcf * problem.capacity
+    proved = fewest_brokers_proved(problem, record.params.load == "exact", room)
+    require_close(
+        "plan.json: overlay.allocation.bound", record.allocation.bound, proved, 0.0, findings
+    )
     check_client_loads(plan, table, problem, brokers, capacity, sending, wanting, findings)
     return Truth(
         brokers,
