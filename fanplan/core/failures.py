@@ -7,7 +7,7 @@ import os
 import re
 import traceback
 
-from fanplan.core.errors import FanplanError, InputError, MachineError, Problem, shorten
+from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
 
 FULL = "Free some room there, or name a folder elsewhere (TMPDIR for temporary files)"
 MEMORY = "Give it more memory, or less work: fewer flows, or a cluster (--master)"
@@ -48,7 +48,7 @@ SPARK_SAYS = (
 GONE = (
     r"Answer from Java side is empty|Connection refused|Connection reset|error while (?:sending|"
     r"receiving)|SparkContext was shut down|cannot be called on a stopped|Broken pipe|"
-    r"JAVA_GATEWAY_EXITED|network error"
+    r"Python worker exited unexpectedly|network error"
 )
 
 
@@ -65,18 +65,17 @@ def in_words(error: BaseException) -> FanplanError | None:
     return None
 
 
-def of_system(where: str, error: OSError) -> FanplanError:
+def of_system(where: str, error: OSError, what: str = "cannot be used") -> FanplanError:
     """The kernel's refusal: of what was asked for, or for want of something."""
     code = error.errno or errno.EIO
     if code in REFUSED:
-        what = f"cannot be used ({os.strerror(code)})"
-        return InputError(Problem(where, what, REFUSED[code]))
-    return of_machine(where, code)
+        return InputError(Problem(where, f"{what} ({os.strerror(code)})", REFUSED[code]))
+    return of_machine(where, code, what)
 
 
-def of_machine(where: str, code: int) -> MachineError:
-    what = f"the machine refused ({os.strerror(code)})"
-    return MachineError(Problem(where, what, EXHAUSTED.get(code, "Check the machine")))
+def of_machine(where: str, code: int, what: str = "there is no more") -> MachineError:
+    remedy = EXHAUSTED.get(code, "Check the machine")
+    return MachineError(Problem(where, f"{what} ({os.strerror(code)})", remedy))
 
 
 def of_spark(error: BaseException) -> bool:
@@ -91,17 +90,15 @@ def package_of(module: str) -> str:
     return module.partition(".")[0]
 
 
-def spark_failed(error: BaseException) -> MachineError:
+def spark_failed(error: BaseException) -> MachineError | None:
     """A job that failed, or a JVM that ended, by what it says."""
     text = str(error)
     for words, code in SPARK_SAYS:
         if re.search(words, text):
-            return of_machine("Spark", code)
+            return of_machine("Spark", code, "a job failed")
     if re.search(GONE, text) or isinstance(error, ConnectionError):
-        what = "its Java process ended, or cannot be reached any more"
+        what = "a process of its ended, or cannot be reached any more"
         return MachineError(
             Problem("Spark", what, "Was it killed, for want of memory perhaps? Run it again")
         )
-    said = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-    what = f"a job failed ({shorten(said, 160)})"
-    return MachineError(Problem("Spark", what, "Run it again; if it fails again, report it"))
+    return None

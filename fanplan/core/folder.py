@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
+from fanplan.core.failures import of_system
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def aside(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno not in REFUSED:
             raise
-        raise InputError(unwritable(path, error)) from error
+        raise unwritable(path, error) from error
     finally:
         # Whoever was stopped may still be writing there; why it was stopped is what counts.
         with suppress(OSError):
@@ -89,7 +90,7 @@ def recover(path: Path) -> None:
         _replaced(path).rename(path)
 
 
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
 """What a disk says when it does not take what is written."""
 
 LITTLE = 1 << 20
@@ -132,7 +133,7 @@ def require_writable(folder: Path) -> None:
         with tempfile.TemporaryDirectory(prefix=".fanplan-", dir=place_of(folder)):
             pass
     except OSError as error:
-        raise InputError(unwritable(folder, error)) from error
+        raise unwritable(folder, error) from error
 
 
 def require_room(folder: Path, size: int) -> None:
@@ -140,7 +141,7 @@ def require_room(folder: Path, size: int) -> None:
     free = shutil.disk_usage(place_of(folder)).free
     if free < size:
         what = f"{in_bytes(free)} are free there, but about {in_bytes(size)} are needed"
-        raise InputError(Problem(str(folder), what, "Free some, or name a folder elsewhere"))
+        raise MachineError(Problem(str(folder), what, "Free some, or name a folder elsewhere"))
 
 
 def place_of(folder: Path) -> Path:
@@ -148,9 +149,8 @@ def place_of(folder: Path) -> Path:
     return next(above for above in folder.absolute().parents if os.path.lexists(above))
 
 
-def unwritable(folder: Path, error: OSError) -> Problem:
-    what = f"cannot be written ({error.strerror or error})"
-    return Problem(str(folder), what, "Name a folder that can be, or free some room")
+def unwritable(folder: Path, error: OSError) -> FanplanError:
+    return of_system(str(folder), error, "cannot be written")
 
 
 def in_bytes(size: float) -> str:

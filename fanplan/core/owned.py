@@ -109,7 +109,7 @@ def claim(purpose: str) -> Path:
         # Locked before it has its name: a file of that name that is not locked is nobody's.
         lock = os.open(folder / f"{OWNER}-new", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        os.rename(folder / f"{OWNER}-new", folder / OWNER)
+        os.link(folder / f"{OWNER}-new", folder / OWNER)
         HELD[folder] = lock
     return folder
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from fanplan.cli import (
     changes,
@@ -20,13 +22,15 @@ from fanplan.cli import (
     simulate,
     trial,
 )
+from fanplan.cli.failed import show_error
 from fanplan.cli.flags import flags_named, with_signature
 from fanplan.cli.plan import add_planning
 from fanplan.cli.quarantined import show_ingested
 from fanplan.cli.replayed import show_replay
 from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import say, show_json
-from fanplan.core.errors import FanplanError, InputError
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.stop import ended_by_term
 from fanplan.data.params import QuarantineParams, ReadParams
 from fanplan.systems.params import ExportParams, TrialParams
 
@@ -161,17 +165,31 @@ def demo(
     run_demo(out, size, seed, json, engine(master, remote, json))
 
 
-def main() -> None:
-    """Run a command; a known error is one line per problem on stderr, with its exit code."""
+def run(words: Sequence[str]) -> int:
+    """The exit code of a command, which never ends in a stack trace."""
     try:
-        app(standalone_mode=True)
-    except InputError as error:
-        for problem in error.problems:
-            say(f"fanplan: {problem}", err=True)
-        sys.exit(error.exit_code)
-    except FanplanError as error:
-        say(*f"fanplan: {error}".splitlines(), err=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        say("fanplan: stopped", err=True)
-        sys.exit(130)
+        with ended_by_term():
+            require_text(words)
+            command = get_command(app)
+            with command.make_context("fanplan", list(words)) as context:
+                command.invoke(context)
+        return 0
+    except typer.Exit as end:
+        return end.exit_code
+    except BaseException as error:
+        return show_error(error, "--json" in words)
+
+
+def require_text(words: Sequence[str]) -> None:
+    """Names go into tables and to Spark, which know text alone."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            what = "is not UTF-8"
+            raise InputError(Problem(repr(word), what, "Rename the file or folder")) from None
+
+
+def main() -> None:
+    """A command within this process; Spark stays for the next one."""
+    sys.exit(run(sys.argv[1:]))
