@@ -48,7 +48,7 @@ SPARK_SAYS = (
 GONE = (
     r"Answer from Java side is empty|Connection refused|Connection reset|error while (?:sending|"
     r"receiving)|SparkContext was shut down|cannot be called on a stopped|Broken pipe|"
-    r"Python worker exited unexpectedly|network error"
+    r"Python worker exited unexpectedly|network error|An error occurred while calling \S+$"
 )
 
 
@@ -96,9 +96,10 @@ def spark_failed(error: BaseException) -> MachineError | None:
     for words, code in SPARK_SAYS:
         if re.search(words, text):
             return of_machine("Spark", code, "a job failed")
-    if re.search(GONE, text) or isinstance(error, ConnectionError):
-        what = "a process of its ended, or cannot be reached any more"
-        return MachineError(
-            Problem("Spark", what, "Was it killed, for want of memory perhaps? Run it again")
-        )
-    return None
+    return spark_gone() if re.search(GONE, text) or isinstance(error, ConnectionError) else None
+
+
+def spark_gone() -> MachineError:
+    what = "a process of its ended, or cannot be reached any more"
+    remedy = "Was it killed, for want of memory perhaps? Run it again"
+    return MachineError(Problem("Spark", what, remedy))

@@ -1,0 +1,80 @@
+"""Where `fanplan` begins and ends: whoever stops it, at whatever moment, sees no stack trace.
+
+Nothing that takes time is imported before signals are seen to, and after the command nothing is
+left: no Spark, no temporary folder.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+STOPPED = {signal.SIGINT, signal.SIGTERM}
+STREAMS = ("stdin", "stdout", "stderr")
+
+
+def main() -> None:
+    """Run the command of this process and end with its exit code."""
+    for number in STOPPED:
+        signal.signal(number, leave)
+    open_streams()
+    from fanplan.cli.app import run
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = run(sys.argv[1:])
+    for number in STOPPED:
+        signal.signal(number, signal.SIG_IGN)
+    end_spark(at_once=code > 1)
+    sys.exit(code)
+
+
+def leave(number: int, _frame: FrameType | None) -> None:
+    """Nothing has begun that would have to be ended."""
+    os._exit(128 + number)
+
+
+def open_streams() -> None:
+    """Streams that are there, even if the caller closed them, and that bear what befalls them."""
+    for number in range(len(STREAMS)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free: this one.
+            os.open(os.devnull, os.O_RDWR)
+    for number, name in enumerate(STREAMS[1:], 1):
+        raw = Outlet(number, "wb", closefd=False)
+        lines = raw.isatty() or number == 2
+        text = io.TextIOWrapper(
+            io.BufferedWriter(raw), "utf-8", errors="backslashreplace", line_buffering=lines
+        )
+        setattr(sys, name, text)
+
+
+class Outlet(io.FileIO):
+    """A stream to a reader who may go away: then nobody hears the rest, and the work goes on.
+
+    If it cannot be written for another reason that is told on stderr, where nobody else is left to
+    be told.
+    """
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if isinstance(error, BrokenPipeError) or self.fileno() == 2:
+                return len(data)
+            from fanplan.core.failures import of_system
+
+            raise of_system("stdout", error, "cannot be written") from error
+
+
+def end_spark(at_once: bool) -> None:
+    """End Spark if it was started."""
+    sparks = sys.modules.get("fanplan.data.spark")
+    if sparks is not None:
+        sparks.kill() if at_once else sparks.stop()
