@@ -181,7 +181,7 @@ def test_a_defect_is_a_sentence_with_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(app, "require_text", lambda words: {}["gone"])
+    monkeypatch.setattr(app, "require_text", lambda words: os.environ["gone"])
     code, told = answer(capsys, "check", "a", "b")
     assert (code, told["error"]["problems"][0]["what"]) == (3, "KeyError: 'gone'")
     (file,) = tmp_path.iterdir()
