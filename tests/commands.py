@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fanplan.cli import demo, plan
-from fanplan.cli.main import main
+from fanplan.cli.app import main
 
 
 def run(*words: object) -> int:

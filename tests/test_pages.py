@@ -12,7 +12,7 @@ import pytest
 import typer
 
 import fanplan
-from fanplan.cli.main import app
+from fanplan.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -1,187 +1,80 @@
-"""The command line: one short function per command; the work is done in `fanplan.api`."""
+"""Where `fanplan` begins and ends: whoever stops it, at whatever moment, sees no stack trace.
+
+Nothing that takes time is imported before signals are seen to, and after the command nothing is
+left: no Spark, no temporary folder.
+"""
 
 from __future__ import annotations
 
+import io
+import os
+import signal
 import sys
-from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import Any
 
-import typer
-
-from fanplan.cli import (
-    changes,
-    churn,
-    export,
-    generate,
-    options,
-    papers,
-    quarantined,
-    report,
-    sign,
-    simulate,
-    trial,
-)
-from fanplan.cli.flags import flags_named, with_signature
-from fanplan.cli.plan import add_planning
-from fanplan.cli.quarantined import show_ingested
-from fanplan.cli.replayed import show_replay
-from fanplan.cli.run import dataset_of, engine, named_by_flag
-from fanplan.cli.show import say, show_json
-from fanplan.core.errors import FanplanError, InputError
-from fanplan.data.params import QuarantineParams, ReadParams
-from fanplan.systems.params import ExportParams, TrialParams
-
-app = typer.Typer(
-    name="fanplan",
-    help="Plan publish/subscribe dissemination, prove the plan and show what it saves.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.add_typer(generate.app, name="generate")
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        from fanplan.core.version import __version__
-
-        say(f"fanplan {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
-def ingest(
-    workload: options.Workload,
-    out: options.Out,
-    grid: options.Grid = None,
-    cover: options.Cover = None,
-    cells: options.Cells = None,
-    rates: options.Rates = None,
-    lost_limit: options.LostLimit = None,
-    json: options.Json = False,
-    master: options.Master = None,
-    remote: options.Remote = None,
-) -> None:
-    """Clean, check and compress a workload into a dataset, on Spark."""
-    from fanplan import api
-
-    overrides = {"grid": grid, "cover": cover, "cells": cells, "rates": rates}
-    spark = engine(master, remote, json)
-    with named_by_flag(flags_named(ReadParams)):
-        dataset = api.ingest(workload, out, lost_limit=lost_limit, engine=spark, **overrides)
-    show_json(dataset.summary()) if json else show_ingested(dataset)
-
-
-app.command("quarantine")(with_signature(quarantined.quarantine, QuarantineParams))
-add_planning(app)
-app.command("simulate")(with_signature(simulate.simulate, simulate.SimulateOptions))
-app.command("churn")(with_signature(churn.churn, churn.ChurnOptions))
-app.command("export")(with_signature(export.export, ExportParams))
-app.command("trial")(with_signature(trial.trial, TrialParams))
-app.command("compare")(changes.compare)
-app.command("diff")(changes.diff)
-app.command("apply-check")(changes.apply_check)
-app.command()(sign.sign)
-app.command("report")(report.report)
-app.command("papers")(papers.papers)
-
-
-@app.command()
-def check(
-    plan: options.PlanFolder,
-    workload: options.Workload,
-    key: options.Key = None,
-    replan: Annotated[
-        bool, typer.Option("--replan", help="Plan again, too: this proves method and seed.")
-    ] = False,
-    lost_limit: options.LostLimit = None,
-    json: options.Json = False,
-    master: options.Master = None,
-    remote: options.Remote = None,
-) -> None:
-    """Prove that a plan does what it must, sharing no code with the planners."""
-    from fanplan import api
-
-    spark = engine(master, remote, json)
-    with dataset_of(plan, workload, spark, lost_limit) as dataset:
-        result = api.check(plan, dataset, key=key, engine=spark)
-        if replan:
-            result = result.planned_again(api.replan(plan, dataset, engine=spark))
-    if json:
-        show_json(result.json())
-    else:
-        for line in (*result.violations, *result.warnings):
-            say(line)
-        if result.stated:
-            say(f"Stated, not proved by tables: {', '.join(result.stated)}.")
-        say("The plan holds." if result.ok else "The plan does not hold.")
-    raise typer.Exit(0 if result.ok else 1)
-
-
-@app.command()
-def replay(
-    plan: options.PlanFolder,
-    workload: options.Workload,
-    lost_limit: options.LostLimit = None,
-    json: options.Json = False,
-    master: options.Master = None,
-    remote: options.Remote = None,
-) -> None:
-    """Send every publication through a plan and count what arrives; or hold marks against now."""
-    from fanplan import api
-    from fanplan.verbs.replay import replaying
-
-    spark = engine(master, remote, json)
-    with dataset_of(plan, workload, spark, lost_limit, replaying) as dataset:
-        result = api.replay(plan, dataset, engine=spark)
-    if json:
-        show_json(result.json())
-    else:
-        show_replay(result)
-    raise typer.Exit(0 if result.ok else 1)
-
-
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for everything the demo writes.")] = Path(
-        "demo"
-    ),
-    sites: Annotated[int, typer.Option(help="Sites of the enterprise.", min=1)] = 4,
-    users: Annotated[int, typer.Option(help="Its users.", min=1)] = 200,
-    symbols: Annotated[int, typer.Option(help="Symbols they follow.", min=1)] = 400,
-    publications: Annotated[int, typer.Option(help="Publications to draw.", min=1)] = 200_000,
-    seed: options.Seed = 0,
-    json: options.Json = False,
-    master: options.Master = None,
-    remote: options.Remote = None,
-) -> None:
-    """The main job, end to end, on a generated enterprise; it ends with the path of the report."""
-    from fanplan.cli.demo import Size, run_demo
-
-    size = Size(sites, users, symbols, publications)
-    run_demo(out, size, seed, json, engine(master, remote, json))
+STOPPED = {signal.SIGINT, signal.SIGTERM}
+STREAMS = ("stdin", "stdout", "stderr")
 
 
 def main() -> None:
-    """Run a command; a known error is one line per problem on stderr, with its exit code."""
-    try:
-        app(standalone_mode=True)
-    except InputError as error:
-        for problem in error.problems:
-            say(f"fanplan: {problem}", err=True)
-        sys.exit(error.exit_code)
-    except FanplanError as error:
-        say(*f"fanplan: {error}".splitlines(), err=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        say("fanplan: stopped", err=True)
-        sys.exit(130)
+    """Run the command of this process and end with its exit code."""
+    for number in STOPPED:
+        signal.signal(number, leave)
+    open_streams()
+    from fanplan.cli.app import run
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = run(sys.argv[1:])
+    for number in STOPPED:
+        signal.signal(number, signal.SIG_IGN)
+    end_spark(at_once=code > 1)
+    sys.exit(code)
+
+
+def leave(number: int, _frame: FrameType | None) -> None:
+    """Nothing has begun that would have to be ended."""
+    os._exit(128 + number)
+
+
+def open_streams() -> None:
+    """Streams that are there, even if the caller closed them, and that bear what befalls them."""
+    for number in range(len(STREAMS)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free: this one.
+            os.open(os.devnull, os.O_RDWR)
+    for number, name in enumerate(STREAMS[1:], 1):
+        raw = Outlet(number, "wb", closefd=False)
+        lines = raw.isatty() or number == 2
+        text = io.TextIOWrapper(
+            io.BufferedWriter(raw), "utf-8", errors="backslashreplace", line_buffering=lines
+        )
+        setattr(sys, name, text)
+
+
+class Outlet(io.FileIO):
+    """A stream to a reader who may go away: then nobody hears the rest, and the work goes on.
+
+    If it cannot be written for another reason that is told on stderr, where nobody else is left to
+    be told.
+    """
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if isinstance(error, BrokenPipeError) or self.fileno() == 2:
+                return len(data)
+            from fanplan.core.failures import of_system
+
+            raise of_system("stdout", error, "cannot be written") from error
+
+
+def end_spark(at_once: bool) -> None:
+    """End Spark if it was started."""
+    sparks = sys.modules.get("fanplan.data.spark")
+    if sparks is not None:
+        sparks.kill() if at_once else sparks.stop()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fanplan.cli.flags import flags_named
 from fanplan.core.errors import InfeasibleError, InputError
+from fanplan.core.owned import started, undisturbed
 from fanplan.core.version import PACKAGE
 from fanplan.data.params import ReadParams
 
@@ -78,12 +79,12 @@ def rehearsing(
     """
     changed = max(file.stat().st_mtime for file in PACKAGE.rglob("*.py"))
     files = {part: stamps / f"rehearsed-{part}" for part in REHEARSED}
-    processes = [
-        started("fanplan.verbs.rehearsal", part, str(file))
-        for part, file in files.items()
-        if not file.is_file() or file.stat().st_mtime < changed
-    ]
+    processes: list[subprocess.Popen[bytes]] = []
     try:
+        for part, file in files.items():
+            if not file.is_file() or file.stat().st_mtime < changed:
+                with undisturbed():
+                    processes.append(silent("fanplan.verbs.rehearsal", part, str(file)))
         yield processes
     finally:
         for process in processes:
@@ -91,8 +92,8 @@ def rehearsing(
             process.wait()
 
 
-def started(*words: str) -> subprocess.Popen[bytes]:
+def silent(*words: str) -> subprocess.Popen[bytes]:
     """A module of Fanplan in a process that tells nothing."""
     command = (sys.executable, "-P", "-m", *words)
     nowhere = subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    return started(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)

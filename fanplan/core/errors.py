@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,19 @@ class FanplanError(Exception):
     """Base of all errors that Fanplan raises on purpose."""
 
     exit_code = 1
+    problems: tuple[Problem, ...] = ()
+
+    def __init__(self, problems: str | Problem | Iterable[Problem] = ()) -> None:
+        if isinstance(problems, str):
+            super().__init__(problems)
+            return
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def json(self) -> dict[str, Any]:
+        """What automation reads: the exit code, and all that is wrong."""
+        told = self.problems or (Problem("fanplan", str(self), ""),)
+        return {"error": {"code": self.exit_code, "problems": [asdict(each) for each in told]}}
 
 
 class InputError(FanplanError):
@@ -30,9 +44,11 @@ class InputError(FanplanError):
 
     exit_code = 2
 
-    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
-        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+class MachineError(FanplanError):
+    """The machine failed: its disk or memory is full, Spark ended, a port is taken."""
+
+    exit_code = 3
 
 
 class InfeasibleError(FanplanError):
@@ -40,7 +56,7 @@ class InfeasibleError(FanplanError):
 
     def __init__(self, limit: str, value: float, problem: Problem) -> None:
         self.limit, self.value, self.problem = limit, value, problem
-        super().__init__(str(problem))
+        super().__init__(problem)
 
 
 class CheckError(FanplanError):
@@ -49,6 +65,8 @@ class CheckError(FanplanError):
 
 class StageError(FanplanError):
     """A pipeline stage that broke its contract: a defect in Fanplan, not in the input."""
+
+    exit_code = 3
 
 
 NAMED = 3

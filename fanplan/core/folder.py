@@ -22,7 +22,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
+from fanplan.core.failures import of_system
 from fanplan.core.lock import Lock
 
 
@@ -83,7 +84,7 @@ def locked(path: Path) -> Iterator[None]:
                     stack.callback(_remove_empty, above)
             lock = Lock(path)
         except OSError as error:
-            raise InputError(unwritable(path, error)) from error
+            raise unwritable(path, error) from error
         stack.callback(lock.release)
         yield
 
@@ -122,7 +123,7 @@ def aside(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno not in REFUSED:
             raise
-        raise InputError(unwritable(path, error)) from error
+        raise unwritable(path, error) from error
     finally:
         # Whoever was stopped may still be writing there; why it was stopped is what counts.
         with suppress(OSError):
@@ -275,7 +276,7 @@ def _replaced(path: Path) -> Path:
 # ---- what is asked before the work
 
 
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
 """What a disk says when it does not take what is written."""
 
 LITTLE = 1 << 20
@@ -300,7 +301,7 @@ def require_room(folder: Path, size: int) -> None:
     free = shutil.disk_usage(place_of(folder)).free
     if free < size:
         what = f"{in_bytes(free)} are free there, but about {in_bytes(size)} are needed"
-        raise InputError(Problem(str(folder), what, "Free some, or name a folder elsewhere"))
+        raise MachineError(Problem(str(folder), what, "Free some, or name a folder elsewhere"))
 
 
 def place_of(folder: Path) -> Path:
@@ -308,9 +309,8 @@ def place_of(folder: Path) -> Path:
     return next(above for above in folder.absolute().parents if os.path.lexists(above))
 
 
-def unwritable(folder: Path, error: OSError) -> Problem:
-    what = f"cannot be written ({error.strerror or error})"
-    return Problem(str(folder), what, "Name a folder that can be, or free some room")
+def unwritable(folder: Path, error: OSError) -> FanplanError:
+    return of_system(str(folder), error, "cannot be written")
 
 
 def in_bytes(size: float) -> str:

@@ -51,6 +51,34 @@ class TimeLimit:
         return self.deadline - now
 
 
+TERMINATED = 128 + signal.SIGTERM
+"""The exit code of what was asked to end."""
+
+
+class Terminated(SystemExit):
+    """A request to end, as an error like Ctrl-C: all that is under way is cleaned up."""
+
+    def __init__(self) -> None:
+        super().__init__(TERMINATED)
+
+
+def terminate(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
+
+
+@contextmanager
+def ended_by_term() -> Iterator[None]:
+    """Within the block a request to end is raised; only the main thread can hear one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 class FileStop:
     """Stop when a file appears: how a driver tells tasks elsewhere that share a folder with it."""
 

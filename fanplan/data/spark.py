@@ -8,15 +8,11 @@ cannot tell which: it uses DataFrames only.
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import shlex
-import shutil
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -34,8 +30,11 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import InputError, MachineError, Problem
+from fanplan.core.owned import claim, release
+from fanplan.core.stop import Terminated, terminate
 from fanplan.core.version import PACKAGE
+from fanplan.data import jvm
 from fanplan.data.java import java_home
 
 EXTRA = "FANPLAN_SPARK_CONF"
@@ -100,12 +99,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Running:
-    """The session of this process, and the folder that goes away with it."""
+    """The session of this process, the folder that goes away with it, and what signals did."""
 
     asked: Asked
     spark: SparkSession
     folder: Path
-    interrupt: Any
+    handlers: Mapping[int, Any]
 
 
 _running: Running | None = None
@@ -129,15 +128,17 @@ def session(
         raise InputError(
             Problem("Spark", "this process has a session made elsewhere", "Stop it: spark.stop()")
         )
-    folder = Path(tempfile.mkdtemp(prefix="fanplan-spark-"))
-    interrupt = signal.getsignal(signal.SIGINT)
+    handlers, folder = _handlers(), claim("spark")
     try:
         spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder)
+        _on_signals({} if remote else dict.fromkeys(handlers, _interrupt))
+        _running = Running(asked, spark, folder, handlers)
     except BaseException:
-        _end_jvm()
-        shutil.rmtree(folder, ignore_errors=True)
+        jvm.kill()
+        jvm.end()
+        release(folder)
+        _on_signals(handlers)
         raise
-    _running = Running(asked, spark, folder, interrupt)
     return spark
 
 
@@ -163,10 +164,17 @@ def stop() -> None:
         if _alive(old.spark):
             old.spark.stop()
     finally:
-        _end_jvm()
+        jvm.end()
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
-        shutil.rmtree(old.folder, ignore_errors=True)
-        _on_interrupt(old.interrupt)
+        release(old.folder)
+        _on_signals(old.handlers)
+
+
+def kill() -> None:
+    """End the JVM at once, whatever it does, and remove the files of the session."""
+    if _running is not None and not hasattr(_running.spark, "is_stopped"):
+        jvm.kill()
+    stop()
 
 
 atexit.register(stop)
@@ -195,11 +203,12 @@ def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
     os.environ["JAVA_HOME"] = str(java_home())
     if local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
+    named = {"spark.master": master or "local[*]", "spark.app.name": "fanplan"}
+    jvm.launch(settings | named, folder)
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
     for name in ASKED_OFTEN:
         setattr(spark._jvm, name, getattr(spark._jvm, name))
-    _on_interrupt(_interrupt)
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return spark
@@ -220,7 +229,7 @@ def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str)
         return builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise InputError(
+        raise MachineError(
             Problem(where, f"Spark did not start ({reason})", "Check the address and the settings")
         ) from error
     finally:
@@ -241,7 +250,7 @@ def _jvm_settings(folder: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.local.dir": str(folder),
-        "spark.driver.defaultJavaOptions": " ".join((files, *PATIENT)),
+        "spark.driver.defaultJavaOptions": " ".join((files, "-XX:-UsePerfData", *PATIENT)),
         "spark.executorEnv.PYTHONHASHSEED": "0",
         # A task has one core: libraries inside it must not start threads of their own.
         "spark.executorEnv.OMP_NUM_THREADS": "1",
@@ -251,6 +260,8 @@ def _jvm_settings(folder: Path) -> dict[str, str]:
 def _local_settings() -> dict[str, str]:
     """Sized to the machine. Workers import the very files of this process: no copy, one cache."""
     return {
+        # A secret of the run: no other program of this machine can talk to its ports.
+        "spark.authenticate": "true",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{driver_megabytes(machine_bytes())}m",
@@ -355,18 +366,25 @@ def _alive(spark: SparkSession) -> bool:
     """Whether nobody stopped the session behind our back, and its JVM did not die."""
     if hasattr(spark, "is_stopped"):
         return not spark.is_stopped
-    process = SparkContext._gateway and SparkContext._gateway.proc
-    running = process is None or process.poll() is None
-    return running and SparkContext._active_spark_context is not None
+    return jvm.alive() and SparkContext._active_spark_context is not None
 
 
-def _on_interrupt(handler: Any) -> None:
-    """Set what Ctrl-C does. Only the main thread can; a session in another goes without."""
+def _on_signals(handlers: Mapping[int, Any]) -> None:
+    """Set what Ctrl-C and a request to end do. Only the main thread can."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
-def _interrupt(_: int, frame: FrameType | None) -> None:
+def _handlers() -> dict[int, Any]:
+    """What they do now; a request to end only if somebody wants to hear of it."""
+    found: dict[int, Any] = {signal.SIGINT: signal.getsignal(signal.SIGINT)}
+    if signal.getsignal(signal.SIGTERM) is terminate:
+        found[signal.SIGTERM] = terminate
+    return found
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """Ctrl-C ends a job under way together with its JVM; the next call of ``session`` starts anew.
 
     Cancelling the job and going on with the same JVM is not dependable: after a call that was
@@ -374,36 +392,7 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
     """
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("py4j."):
-            _kill_jvm()
+            jvm.kill()
             break
         frame = frame.f_back
-    raise KeyboardInterrupt
-
-
-def _kill_jvm() -> None:
-    process = SparkContext._gateway and SparkContext._gateway.proc
-    if process is not None:
-        process.kill()
-        process.wait()
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(lambda record: "KeyboardInterrupt while" not in str(record.msg))
-
-
-def _end_jvm() -> None:
-    """End the JVM that PySpark would keep for the next session, with the old memory settings."""
-    gateway = SparkContext._gateway
-    if gateway is None or gateway.proc is None:
-        return
-    # A thread of py4j tells the JVM which objects Python has dropped. Now and then it comes too
-    # late, and would log a stack trace.
-    logging.disable(logging.CRITICAL)
-    try:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(timeout=30)
-    except subprocess.TimeoutExpired:
-        gateway.proc.kill()
-    finally:
-        logging.disable(logging.NOTSET)
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fanplan.core.owned import scratch
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.params import ReadParams
@@ -107,8 +107,8 @@ def as_dataset(
         return
     from fanplan.data.ingest.ingest import ingest_workload
 
-    with tempfile.TemporaryDirectory(prefix="fanplan-") as folder:
-        out = Path(folder) / "dataset"
+    with scratch("dataset") as folder:
+        out = folder / "dataset"
         ingest_workload(engine.session, Path(workload), out, asked, engine.progress, temporary=True)
         yield Dataset(out)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import stat
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -36,6 +38,14 @@ from fanplan.workload.topics import (
     is_pattern,
     problem_with_pattern,
 )
+
+MOST_BYTES = 4 << 20
+"""Of a description."""
+
+MOST_PARTS = 100
+LARGE = 10**300
+KEY_PARTS = re.compile(r"""[\w-]+|"[^"\n]*"|'[^'\n]*'""")
+BLANKS = re.compile(r"[ \t]+")
 
 CELLS = 16
 """Cells of a number attribute in a grid, where nobody says how many."""
@@ -80,13 +90,23 @@ def load_description(folder: Path) -> Description:
     """The description in a workload folder; if it has none, the default named after the folder."""
     name = folder.resolve().name or "workload"
     try:
-        text = (folder / FILE).read_text(encoding="utf-8")
+        text = _text_of(folder / FILE)
     except FileNotFoundError:
         return Description(name)
     except (OSError, UnicodeDecodeError) as error:
         what = f"it cannot be read ({error})"
         raise InputError(Problem(str(folder / FILE), what, "Give a UTF-8 text file.")) from None
     return parse_description(text, name)
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file, unless waiting for it would never end or it is far too large."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError("it is no file")
+    if found.st_size > MOST_BYTES:
+        raise OSError(f"it has more than {MOST_BYTES >> 20} MB")
+    return path.read_text(encoding="utf-8")
 
 
 def parse_description(text: str, name: str) -> Description:
@@ -241,11 +261,26 @@ def _cells_problems(
 
 def _toml(text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # The time and memory that a key takes grow with the square of its parts.
+        if "k." * MOST_PARTS in KEY_PARTS.sub("k", BLANKS.sub("", text)):
+            raise ValueError(f"a key has more than {MOST_PARTS} parts")
+        found = tomllib.loads(text)
+        if _beyond(found):
+            raise ValueError("a whole number has more than 300 digits")
+        return found
+    except (ValueError, RecursionError) as error:  # A number may be too long for Python.
         last = f"line {text.count(chr(10)) + 1}"
         what = f"it is not valid TOML: {error}".replace("end of document", last)
         raise InputError(Problem(FILE, what, "Correct the text at that place.")) from None
+
+
+def _beyond(value: Any) -> bool:
+    """Whether a whole number is beyond all that can be counted with."""
+    if isinstance(value, dict):
+        return any(map(_beyond, value.values()))
+    if isinstance(value, list):
+        return any(map(_beyond, value))
+    return isinstance(value, int) and abs(value) >= LARGE
 
 
 class _Reader:

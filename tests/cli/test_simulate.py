@@ -16,7 +16,7 @@ import pytest
 from overlays import broker_columns, problem_of, routes_of, write_manifest, write_plan, write_stage
 from pyspark.sql import SparkSession
 
-from fanplan.cli.main import main
+from fanplan.cli.app import main
 from fanplan.core.progress import quiet
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.reader import read_stage

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from fanplan.core import folder
-from fanplan.core.errors import InputError
+from fanplan.core.errors import InputError, MachineError
 from fanplan.core.folder import (
     PLAN,
     aside,
@@ -370,7 +370,7 @@ def test_a_place_that_takes_no_files_is_named(
 def test_room_is_asked_for_where_the_folder_will_be(tmp_path: Path) -> None:
     free = shutil.disk_usage(tmp_path).free
     require_room(tmp_path / "new" / "plan", 1)
-    with pytest.raises(InputError, match=r"are free there, but about .* are needed"):
+    with pytest.raises(MachineError, match=r"are free there, but about .* are needed"):
         require_room(tmp_path / "new" / "plan", 2 * free)
     with claimed(tmp_path / "new" / "plan", PLAN):
         pass
@@ -379,7 +379,7 @@ def test_room_is_asked_for_where_the_folder_will_be(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_full_while_writing_is_no_traceback(tmp_path: Path) -> None:
     with (
-        pytest.raises(InputError, match="No space left on device"),
+        pytest.raises(MachineError, match="No space left on device"),
         whole_folder(tmp_path / "plan", PLAN),
     ):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -167,9 +167,9 @@ def test_unknown_columns_are_noted(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fanplan.data.read.sources.LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr("fanplan.data.read.splits.LONGEST_LINE", 1 << 20)
     workload(tmp_path, subscriptions__csv=GOOD + "x" * (3 << 20))
-    assert "a line of 3 MB" in refusal(tmp_path)
+    assert "a line of more than 1 MB" in refusal(tmp_path)
 
 
 @given(
@@ -202,5 +202,5 @@ def test_blocks_hold_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert b"".join(pieces) == content
     assert len(pieces) > 5
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
-    assert measure_lines(split).longest == 29
+    assert measure_lines(split).rows == 29
     assert (measure_lines(split).lines, measure_lines(split).rows) == (30, 29)

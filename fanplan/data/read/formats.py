@@ -19,12 +19,25 @@ import pyarrow.parquet as pq
 
 from fanplan.core.errors import shorten
 from fanplan.core.tables import ColumnType
-from fanplan.data.read.splits import UNREADABLE, Split, SplitError, blocks, line_ends
+from fanplan.data.read.splits import (
+    UNREADABLE,
+    ChangedError,
+    LongLineError,
+    Split,
+    SplitError,
+    blocks,
+    line_ends,
+    new_digest,
+    require_unchanged,
+)
 
 Physical = Literal["string", "double", "bigint", "instant", "local"]
 """How a column is delivered: as text or numbers; Parquet times as seconds, in UTC or in no zone."""
 
 BATCH_ROWS = 1 << 16
+BUFFER_BYTES = 1 << 20
+PART_BYTES = 32 << 20
+"""Of text that rows of Parquet are unpacked to at once."""
 # RFC 4180: a field has no quote at all, or begins and ends with one and doubles those inside.
 RFC_4180 = r'^(?:[^",]*|"(?:[^"]|"")*")(?:,(?:[^",]*|"(?:[^"]|"")*"))*$'
 NOT_CLOSED = r'^(?:(?:[^",]*|"(?:[^"]|"")*"),)*"(?:[^"]|"")*$'
@@ -107,7 +120,9 @@ def read_splits(splits: Iterable[Split], layout: Layout) -> Iterator[pa.RecordBa
     for split in splits:
         try:
             yield from read_split(split, layout)
-        except UNREADABLE as error:
+        except LongLineError as error:
+            raise SplitError(f"{split.name}: {ChangedError()}") from error
+        except (*UNREADABLE, ChangedError) as error:
             raise SplitError(f"{split.name}: {error}") from error
 
 
@@ -147,8 +162,9 @@ def to_batch(rows: Rows, split: Split, layout: Layout) -> pa.RecordBatch:
 
 def text_rows(split: Split) -> Iterator[Rows]:
     """The lines that are not blank, without their line ends, as text."""
-    first = split.first_line
+    first, digest = split.first_line, new_digest()
     for block in blocks(split):
+        digest.update(block)
         ends = line_ends(block)
         offsets = np.concatenate(([0], ends)).astype(np.int32)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
@@ -160,6 +176,8 @@ def text_rows(split: Split) -> Iterator[Rows]:
         rows.fault(pc.match_substring(rows.raw, "\0"), lambda i: "the line has a null character")
         first += len(ends)
         yield rows
+    if split.digest and digest.digest() != split.digest:
+        raise ChangedError
 
 
 def readable(texts: pa.Array, rows: Rows) -> pa.Array:
@@ -307,20 +325,67 @@ def json_text(value: Any) -> str | None:
 
 def parquet_rows(split: Split, layout: Layout) -> Iterator[Rows]:
     """Rows of the row groups ``start`` to ``stop``, in batches."""
-    file = pq.ParquetFile(split.path)
+    require_unchanged(split)
     wanted = wanted_columns(split.columns, layout)
-    written = dict(zip(split.columns, file.schema_arrow.names, strict=True))
+    schema = pq.read_schema(split.path)
+    written = dict(zip(split.columns, schema.names, strict=True))
     columns = [written[name] for name in wanted]
+    texts = [name for name in columns if is_packable(schema.field(name).type)]
+    file = pq.ParquetFile(split.path, read_dictionary=texts, buffer_size=BUFFER_BYTES)
+    nested = any(pa.types.is_nested(schema.field(name).type) for name in columns)
+    size = BATCH_ROWS >> 4 if nested else BATCH_ROWS
     first = split.first_line
     groups = list(range(split.start, split.stop))
-    for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns):
-        count = batch.num_rows
-        rows = Rows(np.arange(first, first + count), pa.nulls(count, pa.string()), {})
-        for name in wanted:
-            values = batch.column(written[name])
-            rows.values[name] = to_physical(values, target(name, layout), rows)
-        first += count
-        yield rows
+    for batch in file.iter_batches(size, row_groups=groups, columns=columns):
+        for part in unpacked_parts(batch):
+            count = part.num_rows
+            rows = Rows(np.arange(first, first + count), pa.nulls(count, pa.string()), {})
+            for name in wanted:
+                values = without_long(part.column(written[name]), name, rows, layout)
+                rows.values[name] = to_physical(values, target(name, layout), rows)
+            first += count
+            yield rows
+    require_unchanged(split)
+
+
+def is_packable(type_: pa.DataType) -> bool:
+    """Texts of any length, which Arrow can leave packed."""
+    return is_text(type_) and not pa.types.is_fixed_size_binary(type_)
+
+
+def is_packed(values: pa.Array) -> bool:
+    type_ = values.type
+    return pa.types.is_dictionary(type_) and is_packable(type_.value_type)
+
+
+def unpacked_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slices of a batch whose texts take little memory: one packed value may stand in every row."""
+    sizes = np.zeros(batch.num_rows, np.int64)
+    for values in filter(is_packed, batch.columns):
+        lengths = pc.binary_length(values.dictionary).take(values.indices)
+        sizes += np.minimum(np.asarray(pc.fill_null(lengths, 0)), PART_BYTES)
+    part = np.cumsum(sizes) // PART_BYTES
+    starts = np.flatnonzero(np.diff(part, prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], batch.num_rows], strict=True):
+        yield batch.slice(start, stop - start)
+
+
+def without_long(values: pa.Array, name: str, rows: Rows, layout: Layout) -> pa.Array:
+    """Values without those that are too long by far, before they are unpacked; each is a fault."""
+    if not is_packed(values):
+        return values
+    most = layout.max_field_chars
+    # A character is at most four bytes.
+    long = np.asarray(pc.fill_null(pc.binary_length(values.dictionary), 0)) > 4 * most
+    if not long.any():
+        return values
+    sizes = pc.binary_length(values.dictionary).take(values.indices)
+    kind = f"{name}: more than {most} characters{KIND_ENDS}"
+    rows.fault(
+        pc.fill_null(pc.greater(sizes, 4 * most), False), lambda i: f"{kind}: {sizes[i]} bytes"
+    )
+    kept = pc.if_else(pa.array(long), pa.scalar(None, values.dictionary.type), values.dictionary)
+    return pa.DictionaryArray.from_arrays(values.indices, kept)
 
 
 def target(name: str, layout: Layout) -> Physical:
@@ -364,11 +429,15 @@ def to_seconds(times: pa.Array) -> pa.Array:
 def to_text(values: pa.Array, rows: Rows) -> pa.Array:
     """Values of any Parquet type as text: nested ones as JSON."""
     type_ = values.type
-    if any(is_kind(type_) for is_kind in TEXT_KINDS):
+    if is_text(type_):
         return readable(pc.cast(values, pa.binary()).view(pa.string()), rows)
     if pa.types.is_nested(type_):
         return pa.array(map(nested_text, values.to_pylist(maps_as_pydicts="lossy")), pa.string())
     return pc.cast(values, pa.string())
+
+
+def is_text(type_: pa.DataType) -> bool:
+    return any(is_kind(type_) for is_kind in TEXT_KINDS)
 
 
 def nested_text(value: Any) -> str | None:

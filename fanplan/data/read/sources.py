@@ -12,11 +12,14 @@ import csv
 import difflib
 import hashlib
 import os
+import stat
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -29,16 +32,26 @@ from fanplan.data.read.splits import (
     BLOCK_BYTES,
     UNREADABLE,
     Format,
+    LongLineError,
     Measured,
     Split,
     measure_lines,
     opened,
+    rest_of_line,
+    stamp_of,
 )
 from fanplan.workload.tables import INPUT_TABLES, PUBLICATIONS
 
 SPLIT_BYTES = 16 << 20
-LONGEST_LINE = 64 << 20
 HEADER_BYTES = 1 << 20
+MOST_COLUMNS = 4096
+FOOTER_BYTES = 64 << 20
+"""Of a Parquet file."""
+CHUNK_BYTES = 64 << 20
+ROW_BYTES = 4096
+MOST_CHUNK_BYTES = 512 << 20
+"""One column of a row group is unpacked at once. It may take the first of these; more if its values
+are of the second size on average, up to the third."""
 FORMATS: Mapping[str, Format] = {
     ".csv": "csv",
     ".csv.gz": "csv",
@@ -67,6 +80,7 @@ class SourceFile:
     start: int = 0
     first_line: int = 1
     empty: bool = False
+    stamp: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +158,9 @@ def list_files(path: Path, folder: Path, problems: list[Problem]) -> list[Path]:
         return [path]
     files = sorted(file for file in path.iterdir() if file.name[0] not in "._")
     for file in files:
+        if not is_utf8(file.name):
+            remedy = "Rename it: names go into tables, as text"
+            problems.append(Problem(file_label(file, folder), "its name is not UTF-8", remedy))
         if file.is_dir() or ending(file) is None:
             what = "is a folder" if file.is_dir() else "has an unknown ending"
             remedy = f"A table's folder holds files ending in {ENDINGS}: move this one away"
@@ -155,6 +172,14 @@ def list_files(path: Path, folder: Path, problems: list[Problem]) -> list[Path]:
         remedy = "Put files there, or remove the folder"
         problems.append(Problem(file_label(path, folder), "is an empty folder", remedy))
     return files
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a name is text; the system lets any bytes be one."""
+    try:
+        return bool(name.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def ending(path: Path) -> str | None:
@@ -190,15 +215,26 @@ def vet_file(
 ) -> SourceFile:
     """Look at a file's header or footer; what is wrong with it is added to ``problems``."""
     file = SourceFile(
-        str(path.resolve()), file_label(path, folder), FORMATS[ending(path) or ".csv"]
+        os.path.realpath(path), file_label(path, folder), FORMATS[ending(path) or ".csv"]
     )
     try:
-        if os.path.getsize(path) == 0:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            remedy = "Write its rows into a file"
+            problems.append(Problem(file.name, "is no file: a pipe or a device", remedy))
+            return file
+        if found.st_size == 0:
             return replace(file, empty=True)
-        file = vet_parquet(file) if file.format == "parquet" else vet_text(file, problems)
+        stamped = replace(file, stamp=stamp_of(file.path))
+        vet = partial(vet_parquet, known=known) if file.format == "parquet" else vet_text
+        file = vet(stamped, problems)
     except UNREADABLE as error:
         problems.append(unreadable_file(file.name, error))
         return file
+    if len(file.columns) > MOST_COLUMNS:
+        what = f"has {len(file.columns):,} columns, and {MOST_COLUMNS:,} are the most"
+        problems.append(Problem(file.name, what, "Keep the columns that are needed"))
+        return replace(file, columns=())
     problems.extend(problems_with_names(file, known))
     file = replace(file, columns=in_our_capitals(file.columns, known))
     if file.columns:
@@ -219,9 +255,46 @@ def unreadable_file(name: str, error: BaseException) -> Problem:
     return Problem(name, f"cannot be read ({told.splitlines()[0]})", remedy)
 
 
-def vet_parquet(file: SourceFile) -> SourceFile:
-    schema = pq.read_schema(file.path)
+def vet_parquet(
+    file: SourceFile, problems: list[Problem], known: Collection[str] = ()
+) -> SourceFile:
+    """The columns in the footer; what would not fit into memory is refused by what it says."""
+    if footer_bytes(file.path) > FOOTER_BYTES:
+        remedy = "Write it with fewer row groups or columns"
+        problems.append(Problem(file.name, f"has a footer above {FOOTER_BYTES >> 20} MB", remedy))
+        return file
+    metadata = pq.read_metadata(file.path)
+    problems.extend(problems_with_chunks(file, metadata, {name.lower() for name in known}))
+    schema = metadata.schema.to_arrow_schema()
     return replace(file, columns=tuple(schema.names), types=tuple(schema.types))
+
+
+def footer_bytes(path: str) -> int:
+    """The length of a Parquet file's footer, which is in its last bytes; 0 if it has none."""
+    with open(path, "rb") as stream:
+        stream.seek(max(0, os.path.getsize(path) - 8))
+        length, sign = stream.read(4), stream.read(4)
+    return int.from_bytes(length, "little") if sign == b"PAR1" else 0
+
+
+def problems_with_chunks(
+    file: SourceFile, metadata: pq.FileMetaData, known: Collection[str]
+) -> Iterator[Problem]:
+    """Columns that are read and take too much memory in a row group; the first of each."""
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    for i, path in enumerate(paths):
+        if path.split(".")[0].lower() not in known:
+            continue
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            size = group.column(i).total_uncompressed_size
+            most = max(CHUNK_BYTES, ROW_BYTES * group.num_rows)
+            if size > min(most, MOST_CHUNK_BYTES):
+                rows = f"{group.num_rows:,} rows" if group.num_rows != 1 else "one row"
+                what = f"column {path!r} takes {size >> 20} MB in {rows} (row group {number})"
+                remedy = "Check its values, or write smaller row groups"
+                yield Problem(file.name, what, remedy)
+                break
 
 
 def vet_text(file: SourceFile, problems: list[Problem]) -> SourceFile:
@@ -242,6 +315,10 @@ def vet_text(file: SourceFile, problems: list[Problem]) -> SourceFile:
             remedy = "Write one object per line, without [ and ]"
             problems.append(Problem(file.name, "is one JSON array", remedy))
         return replace(file, start=mark)
+    if len(header) == HEADER_BYTES and not header.endswith(b"\n"):
+        what = f"its first line, the header, is longer than {HEADER_BYTES >> 20} MB"
+        problems.append(Problem(file.name, what, "The first line must name the columns"))
+        return file
     columns = header_columns(header[mark:], file, problems)
     return replace(file, columns=columns, start=len(header), first_line=2)
 
@@ -339,12 +416,23 @@ def cut_file(file: SourceFile, split_bytes: int) -> list[Split]:
     """A file's splits, not yet knowing their first lines."""
     if file.empty:
         return []
-    edges = group_edges(file) if file.format == "parquet" else line_edges(file, split_bytes)
+    with naming(file.name):
+        edges = group_edges(file) if file.format == "parquet" else line_edges(file, split_bytes)
     sizes = [stop - start for start, stop in pairwise(edges)]
     if file.format == "parquet":
         sizes = [os.path.getsize(file.path) // len(sizes) for _ in sizes]
     return [
-        Split(file.path, file.name, file.format, file.columns, start, stop, size, file.first_line)
+        Split(
+            path=file.path,
+            name=file.name,
+            format=file.format,
+            columns=file.columns,
+            start=start,
+            stop=stop,
+            size=size,
+            first_line=file.first_line,
+            stamp=file.stamp,
+        )
         for (start, stop), size in zip(pairwise(edges), sizes, strict=True)
     ]
 
@@ -365,21 +453,27 @@ def line_edges(file: SourceFile, split_bytes: int) -> list[int]:
     with open(file.path, "rb") as stream:
         while edges[-1] + split_bytes < size:
             stream.seek(edges[-1] + split_bytes - 1)
-            stream.readline()
+            rest_of_line(stream)
             edges.append(stream.tell())
     return edges if edges[-1] == size else [*edges, size]
 
 
 def measure_split(split: Split) -> Measured:
     """Measure a split; a file that fails halfway, or has no lines, stops the run by its name."""
+    with naming(split.name):
+        return measure_groups(split) if split.format == "parquet" else measure_lines(split)
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """What goes wrong with a file names it."""
     try:
-        measured = measure_groups(split) if split.format == "parquet" else measure_lines(split)
+        yield
+    except LongLineError as error:
+        remedy = "Check that it is text with one row a line"
+        raise InputError(Problem(name, str(error), remedy)) from None
     except UNREADABLE as error:
-        raise InputError(unreadable_file(split.name, error)) from error
-    if measured.longest > LONGEST_LINE:
-        what = f"has a line of {measured.longest >> 20} MB"
-        raise InputError(Problem(split.name, what, "Check that it is text with one row a line"))
-    return measured
+        raise InputError(unreadable_file(name, error)) from error
 
 
 def measure_groups(split: Split) -> Measured:
@@ -393,12 +487,13 @@ def measure_groups(split: Split) -> Measured:
         stream.seek(begin)
         for left in range(end - begin, 0, -BLOCK_BYTES):
             digest.update(stream.read(min(left, BLOCK_BYTES)))
-    return Measured(digest.digest(), lines=rows, rows=rows, longest=0)
+    return Measured(digest.digest(), lines=rows, rows=rows)
 
 
 def placed_splits(splits: list[Split], found: list[Measured]) -> Iterator[Split]:
-    """The splits with the number of their first line, by counting the lines before."""
+    """The splits with their hashes and the number of their first line, by counting lines."""
     lines: Counter[str] = Counter()
     for split, measured in zip(splits, found, strict=True):
-        yield replace(split, first_line=split.first_line + lines[split.path])
+        first = split.first_line + lines[split.path]
+        yield replace(split, first_line=first, digest=measured.digest)
         lines[split.path] += measured.lines

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ import pyarrow as pa
 Format = Literal["csv", "json", "parquet"]
 
 BLOCK_BYTES = 4 << 20
+LONGEST_LINE = 8 << 20
+"""Bytes of the longest line that is read. It must fit into memory, several times."""
 UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)
 
 
@@ -34,10 +37,37 @@ class Split:
     stop: int
     size: int
     first_line: int = 1
+    digest: bytes = b""
+    stamp: tuple[int, ...] = ()
 
 
 class SplitError(Exception):
     """A file that fails in a task: its message begins with the file's name."""
+
+
+class LongLineError(Exception):
+    """A line that is too long to be a row."""
+
+    def __init__(self) -> None:
+        super().__init__(f"has a line of more than {LONGEST_LINE >> 20} MB")
+
+
+class ChangedError(Exception):
+    """A file that is not any more what was hashed."""
+
+    def __init__(self) -> None:
+        super().__init__("it changed while it was being read")
+
+
+def stamp_of(path: str) -> tuple[int, ...]:
+    """What changes when somebody writes to a file, even if he sets its time back."""
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def require_unchanged(split: Split) -> None:
+    if split.stamp and stamp_of(split.path) != split.stamp:
+        raise ChangedError
 
 
 def opened(path: str) -> IO[bytes]:
@@ -51,15 +81,27 @@ def blocks(split: Split) -> Iterator[bytes]:
         file.seek(split.start)
         while left > 0 and (block := file.read(min(BLOCK_BYTES, left))):
             if len(block) < left and not block.endswith(b"\n"):
-                block += file.readline()
+                block += rest_of_line(file)
             left -= len(block)
             yield block
+
+
+def rest_of_line(file: IO[bytes]) -> bytes:
+    """Up to the next line; who never comes to an end is stopped before memory is."""
+    rest = file.readline(LONGEST_LINE)
+    if len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+        raise LongLineError
+    return rest
 
 
 def line_ends(block: bytes) -> np.ndarray:
     """Positions just after each line."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
     return ends if block.endswith(b"\n") else np.append(ends, len(block))
+
+
+def new_digest() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=16)
 
 
 @dataclass(frozen=True)
@@ -69,18 +111,18 @@ class Measured:
     digest: bytes
     lines: int
     rows: int
-    longest: int
 
 
 def measure_lines(split: Split) -> Measured:
     """Read a text split once. O(bytes), a few MB of memory."""
-    digest, lines, rows, longest = hashlib.blake2b(digest_size=16), 0, 0, 0
+    digest, lines, rows = new_digest(), 0, 0
     for block in blocks(split):
         ends = line_ends(block)
         starts = np.concatenate(([0], ends[:-1]))
+        if int((ends - starts).max()) > LONGEST_LINE:
+            raise LongLineError
         content = np.frombuffer(block, np.uint8)
         filled = np.logical_or.reduceat((content != ord("\n")) & (content != ord("\r")), starts)
         digest.update(block)
         lines, rows = lines + len(ends), rows + int(filled.sum())
-        longest = max(longest, int((ends - starts).max()))
-    return Measured(digest.digest(), lines, rows, longest)
+    return Measured(digest.digest(), lines, rows)

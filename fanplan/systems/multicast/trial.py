@@ -22,7 +22,9 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.owned import scratch
 from fanplan.core.progress import Progress
+from fanplan.core.stop import ended_by_term
 from fanplan.live.message import Message
 from fanplan.live.multicast.plan import MulticastPlan, load_plan
 from fanplan.live.multicast.sockets import Receiver, Sender, receiving_socket, sending_socket
@@ -43,7 +45,6 @@ from fanplan.systems.multicast.network import (
     require_root,
 )
 from fanplan.systems.params import ExportParams, TrialParams
-from fanplan.systems.processes import ended_by_term, trial_folder
 from fanplan.systems.traffic import Traffic, read_traffic
 from fanplan.systems.trial import Tried, compared
 from fanplan.systems.ways import Figures
@@ -76,7 +77,7 @@ def trial(plan: StoredPlan, dataset: Path, params: TrialParams, progress: Progre
     require_root()
     require_no_kill(params)
     traffic = read_traffic(plan, dataset, params.publications)
-    with ended_by_term(), trial_folder() as folder:
+    with ended_by_term(), scratch("trial") as folder:
         asked = ExportParams() if params.port is None else ExportParams(port=params.port)
         export(plan, dataset, traffic.ways, asked, folder)
         return run_trial(plan, load_plan(folder), traffic, params, progress)

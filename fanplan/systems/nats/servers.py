@@ -1,4 +1,4 @@
-"""Real servers on this machine: started, watched, ended; and what a killed trial left, removed."""
+"""Real servers on this machine: started, watched, ended."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import InputError, MachineError, Problem
+from fanplan.core.owned import started, undisturbed
 from fanplan.live.nats.plan import Server
 from fanplan.systems.nats.config import file_of
-from fanplan.systems.processes import process_state, started_at, write_owner
+from fanplan.systems.processes import process_state
 
 HOST = "127.0.0.1"
 START_SECONDS = 20.0
@@ -62,7 +63,7 @@ def listening(port: int) -> socket.socket:
     except OSError as error:
         server.close()
         what = f"port {port} is taken ({error.strerror})"
-        raise InputError(Problem("port", what, "Give another one, or none")) from error
+        raise MachineError(Problem("port", what, "Give another one, or none")) from error
     return server
 
 
@@ -72,12 +73,12 @@ def require_room(servers: int, connections: int) -> None:
     if servers * SERVER_BYTES > pages * size:
         what = f"{servers} servers need about {servers * SERVER_BYTES >> 20} MB of memory"
         remedy = f"Free some ({pages * size >> 20} MB are), or try a plan with fewer brokers"
-        raise InputError(Problem("brokers", what, remedy))
+        raise MachineError(Problem("brokers", what, remedy))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = connections + 10 * servers + 100
     if needed > hard:
         what = f"{connections:,} connections need {needed:,} open files, and {hard:,} are allowed"
-        raise InputError(Problem("connections", what, "Raise the limit (ulimit -n)"))
+        raise MachineError(Problem("connections", what, "Raise the limit (ulimit -n)"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
 
 
@@ -98,21 +99,16 @@ class Servers:
     peers: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def start(self, broker: int) -> None:
-        """Start a server; who it is goes into the folder at once."""
+        """Start a server."""
         server = self.servers[broker]
         log = (self.folder / f"{file_of(server)}.log").open("ab")
-        with log:
-            self.running[broker] = subprocess.Popen(
+        with log, undisturbed():
+            self.running[broker] = started(
                 [self.program, "-c", str(self.folder / file_of(server))],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # A terminal's Ctrl-C is for the trial, which ends its servers itself.
-                start_new_session=True,
             )
-        pids = [process.pid for process in self.running.values()]
-        me = os.getpid()
-        write_owner(self.folder, {me: started_at(me)}, {pid: started_at(pid) for pid in pids})
 
     def await_ready(self) -> None:
         """Until all servers answer; the words of one that ended."""
@@ -120,7 +116,7 @@ class Servers:
         for broker, server in enumerate(self.servers):
             while not answers(server):
                 if self.running[broker].poll() is not None or time.monotonic() > deadline:
-                    raise InputError(self.failed(server))
+                    raise MachineError(self.failed(server))
                 time.sleep(0.01)
 
     def failed(self, server: Server) -> Problem:

@@ -11,7 +11,9 @@ import asyncio
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.owned import scratch
 from fanplan.core.progress import Progress
+from fanplan.core.stop import ended_by_term
 from fanplan.live.nats.plan import NatsPlan
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.nats.config import write_configs
@@ -25,7 +27,6 @@ from fanplan.systems.nats.servers import (
     server_program,
 )
 from fanplan.systems.params import TrialParams
-from fanplan.systems.processes import ended_by_term, trial_folder
 from fanplan.systems.traffic import Traffic, read_traffic
 from fanplan.systems.trial import Tried
 
@@ -55,7 +56,7 @@ def run_trial(
     servers = free_servers(ways.brokers, params.port)
     made = enacted(plan, dataset, ways, servers)
     require_room(len(servers), connections_of(made))
-    with ended_by_term(), trial_folder() as folder:
+    with ended_by_term(), scratch("trial") as folder:
         write_configs(made, ways, folder, folder / "streams" if params.durable else None)
         running = Servers(servers, folder, program)
         try:

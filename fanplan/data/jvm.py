@@ -1,0 +1,136 @@
+"""The JVM of this process: started, watched and ended here.
+
+PySpark can start one too, but loses sight of it if it is interrupted meanwhile, and shows all
+settings, secrets among them, to everybody who lists processes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import struct
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from fanplan.core.errors import MachineError, Problem
+from fanplan.core.owned import killed, started, undisturbed
+
+GLANCE = 0.02
+"""Seconds between two looks for what the JVM tells when it is ready."""
+END_SECONDS = 30
+PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+
+_process: subprocess.Popen[bytes] | None = None
+
+
+def launch(settings: Mapping[str, str], folder: Path) -> None:
+    """Start a JVM with these settings, which PySpark then uses for its session."""
+    global _process  # noqa: PLW0603 - a process has one JVM
+    stated, ready = folder / "spark.conf", folder / "ready"
+    stated.write_text("".join(f"{k}={escaped(v)}\n" for k, v in settings.items()), encoding="utf-8")
+    home = os.path.dirname(pyspark.__file__)
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    with undisturbed():
+        _process = started(
+            [
+                f"{home}/bin/spark-submit",
+                "--properties-file",
+                stated,
+                "--load-spark-defaults",
+                *words,
+            ],
+            of_thread=False,
+            # It ends when this pipe does.
+            stdin=subprocess.PIPE,
+            env=os.environ
+            | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready)},
+        )
+    while not ready.is_file():
+        if _process.poll() is not None:
+            what = f"its Java process ended while it started (exit code {_process.returncode})"
+            remedy = f"Check memory and settings: {stated_by_user()}"
+            raise MachineError(Problem("Spark", what, remedy))
+        time.sleep(GLANCE)
+    attach(*connection(ready))
+
+
+def stated_by_user() -> str:
+    return "FANPLAN_SPARK_CONF, JAVA_HOME, PYSPARK_SUBMIT_ARGS"
+
+
+def escaped(value: str) -> str:
+    """A value as a file of Java's properties holds it."""
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def connection(ready: Path) -> tuple[int, str]:
+    """Port and secret, as the JVM wrote them."""
+    port, size = struct.unpack_from("!ii", content := ready.read_bytes())
+    ready.unlink()
+    return port, content[8 : 8 + size].decode()
+
+
+def attach(port: int, secret: str) -> None:
+    """Let PySpark use the JVM that is there."""
+    os.environ |= {PORT: str(port), SECRET: secret}
+    try:
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        for name in (PORT, SECRET):
+            os.environ.pop(name)
+    SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+
+
+def alive() -> bool:
+    """Whether there is a JVM; one that somebody else started counts as alive."""
+    return _process is None or _process.poll() is None
+
+
+def kill() -> None:
+    """End the JVM in the midst of its work, if there is one. Nothing is heard of it any more."""
+    hush()
+    if _process is not None:
+        killed(_process)
+
+
+def end() -> None:
+    """End the JVM that PySpark would keep for the next session, with the old memory settings."""
+    global _process  # noqa: PLW0603
+    gateway, process = SparkContext._gateway, _process
+    # A thread of py4j tells the JVM which objects Python has dropped. Now and then it comes too
+    # late, and would log a stack trace.
+    logging.disable(logging.CRITICAL)
+    try:
+        if process is not None and process.poll() is None and gateway is not None:
+            gateway.shutdown()
+            if process.stdin is not None:
+                process.stdin.close()
+            process.wait(timeout=END_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        logging.disable(logging.NOTSET)
+        if process is not None:
+            killed(process)
+            _process = None
+            SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+            SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def hush() -> None:
+    """py4j logs the stack trace of every call that a dead JVM does not answer."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(unheard)
+
+
+def unheard(record: logging.LogRecord) -> bool:
+    """What py4j says to the root of all loggers is dropped."""
+    return "py4j" not in record.pathname and "KeyboardInterrupt while" not in str(record.msg)
