@@ -11,7 +11,9 @@ __all__ = [
     "Engine",
     "Exported",
     "Made",
+    "Plan",
     "Quarantine",
+    "Questions",
     "Report",
     "Simulated",
     "allocate",
@@ -30,6 +32,7 @@ __all__ = [
     "ingest",
     "mark",
     "open_dataset",
+    "open_plan",
     "overlay",
     "quarantine",
     "replay",
@@ -47,7 +50,9 @@ if TYPE_CHECKING:
         Engine,
         Exported,
         Made,
+        Plan,
         Quarantine,
+        Questions,
         Report,
         Simulated,
         allocate,
@@ -66,6 +71,7 @@ if TYPE_CHECKING:
         ingest,
         mark,
         open_dataset,
+        open_plan,
         overlay,
         quarantine,
         replay,
@@ -83,3 +89,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

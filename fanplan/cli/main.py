@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fanplan.cli import (
+    ask,
     changes,
     churn,
     export,
@@ -90,6 +91,7 @@ app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)
 app.command("report")(report.report)
+app.command("ask")(ask.ask)
 app.command("papers")(papers.papers)
 
 
