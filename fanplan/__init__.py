@@ -11,7 +11,9 @@ __all__ = [
     "Engine",
     "Exported",
     "Made",
+    "Plan",
     "Quarantine",
+    "Questions",
     "Report",
     "Simulated",
     "allocate",
@@ -31,6 +33,7 @@ __all__ = [
     "mark",
     "new_key",
     "open_dataset",
+    "open_plan",
     "overlay",
     "quarantine",
     "replan",
@@ -50,7 +53,9 @@ if TYPE_CHECKING:
         Engine,
         Exported,
         Made,
+        Plan,
         Quarantine,
+        Questions,
         Report,
         Simulated,
         allocate,
@@ -70,6 +75,7 @@ if TYPE_CHECKING:
         mark,
         new_key,
         open_dataset,
+        open_plan,
         overlay,
         quarantine,
         replan,
@@ -89,3 +95,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

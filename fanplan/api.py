@@ -22,6 +22,7 @@ from fanplan.data.quarantine import Quarantine
 from fanplan.layers.marking.replayed import replay_marks
 from fanplan.simulation.simulated import Churned, Simulated
 from fanplan.verbs.again import replan
+from fanplan.verbs.ask import Questions
 from fanplan.verbs.check import check
 from fanplan.verbs.churn import churn
 from fanplan.verbs.compare import compare
@@ -31,6 +32,7 @@ from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
 from fanplan.verbs.export import Exported, export
 from fanplan.verbs.plan import Made, planner
+from fanplan.verbs.plans import Plan, open_plan
 from fanplan.verbs.quarantine import quarantine
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
@@ -52,7 +54,9 @@ __all__ = [
     "Engine",
     "Exported",
     "Made",
+    "Plan",
     "Quarantine",
+    "Questions",
     "Report",
     "Simulated",
     "allocate",
@@ -73,6 +77,7 @@ __all__ = [
     "mark",
     "new_key",
     "open_dataset",
+    "open_plan",
     "overlay",
     "quarantine",
     "replan",

@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from fanplan.cli import (
+    ask,
     changes,
     churn,
     export,
@@ -78,10 +79,18 @@ def ingest(
     """Clean, check and compress a workload into a dataset, on Spark."""
     from fanplan import api
 
-    overrides = {"grid": grid, "cover": cover, "cells": cells, "rates": rates}
     spark = engine(master, remote, json)
     with named_by_flag(flags_named(ReadParams)):
-        dataset = api.ingest(workload, out, lost_limit=lost_limit, engine=spark, **overrides)
+        dataset = api.ingest(
+            workload,
+            out,
+            grid=grid,
+            cover=cover,
+            cells=cells,
+            rates=rates,
+            lost_limit=lost_limit,
+            engine=spark,
+        )
     show_json(dataset.summary()) if json else show_ingested(dataset)
 
 
@@ -96,6 +105,7 @@ app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)
 app.command()(sign.sign)
 app.command("report")(report.report)
+app.command("ask")(ask.ask)
 app.command("papers")(papers.papers)
 
 

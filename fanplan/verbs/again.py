@@ -11,21 +11,22 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.options import GIVEN, Command
 from fanplan.core.stop import Watch
 from fanplan.core.version import __version__
-from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers import commands
 from fanplan.layers.registry import binding_first, layers_of, load_plan
 from fanplan.plan.made import Job
 from fanplan.plan.stored import StoredPlan, require_dataset_of
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 from fanplan.verbs.plan import save_layers
 
 
-def replan(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> list[str]:
+def replan(plan: AnyPlan, dataset: AnyDataset, *, engine: Engine = EMBEDDED) -> list[str]:
     """Plan again with all that a plan says it was asked for; the names of what comes out otherwise.
 
     If none does, method, seed and options are proved: planning is deterministic. A search that was
     stopped early, or that ran as restarts or on Spark, does not come to the same plan again.
     """
+    plan, dataset = plan_at(plan), dataset_at(dataset)
     stored = load_plan(Path(plan))
     require_dataset_of(stored, dataset.path)
     command, params = asked_of(stored)

@@ -16,11 +16,12 @@ from fanplan.plan.findings import CheckResult, Findings, Missed
 from fanplan.plan.seal import edited, naming_edits
 from fanplan.plan.signature import unsigned
 from fanplan.plan.stored import StoredPlan
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 
 def check(
-    plan: PathLike,
-    dataset: Dataset,
+    plan: AnyPlan,
+    dataset: AnyDataset,
     *,
     key: PathLike | None = None,
     engine: Engine = EMBEDDED,
@@ -32,6 +33,7 @@ def check(
 
     Spark starts only if the dataset lacks stages that the plan was made from.
     """
+    plan, dataset = plan_at(plan), dataset_at(dataset)
     with naming_edits(load_plan(Path(plan))):
         make_stages(plan, dataset, engine)
     result = check_plan(Path(plan), dataset.path)

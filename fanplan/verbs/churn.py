@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import all_layers, bounds_of, load_plan
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.simulated import Churned
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 
 def churn(
-    plan: PathLike,
-    dataset: Dataset,
+    plan: AnyPlan,
+    dataset: AnyDataset,
     *,
     layer: str | None = None,
     engine: Engine = EMBEDDED,
@@ -30,6 +30,7 @@ def churn(
     ``seed``, …) or of `MarkingChurn` (``events``, ``restarts``, ``loss``, ``burst``, ``seed``, …).
     A delivery that is lost or doubled raises a CheckError that names it.
     """
+    plan, dataset = plan_at(plan), dataset_at(dataset)
     stored = load_plan(Path(plan))
     require_untouched(stored)
     chosen = layer_at_work(stored, layer)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.dataset import PathLike
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import all_layers, layers_of, load_plan
 from fanplan.plan.figures import Figure
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
+from fanplan.verbs.given import AnyPlan, plan_at
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,9 @@ class Comparison:
         }
 
 
-def compare(*plans: PathLike) -> Comparison:
+def compare(*plans: AnyPlan) -> Comparison:
     """Stored plans side by side in the words of the ledger, with what differs in parameters."""
-    return compare_plans([load_plan(Path(plan)) for plan in plans])
+    return compare_plans([load_plan(plan_at(plan)) for plan in plans])
 
 
 def compare_plans(plans: Sequence[StoredPlan]) -> Comparison:

@@ -67,7 +67,7 @@ class Curve:
         yield Lines((none,))
 
 
-def curve(dataset: Dataset, numbers: Sequence[int], **options: Any) -> Curve:
+def curve(dataset: Dataset | PathLike, numbers: Sequence[int], **options: Any) -> Curve:
     """Plan for each number of channels, smallest first; options are those of ``channels``.
 
     A plan that costs more than one with fewer channels is replaced by that one, which has channels

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fanplan.core.owned import scratch
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.owned import claim, release, scratch
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.params import ReadParams
 from fanplan.data.quarantine import require_kept
 
 if TYPE_CHECKING:
+    from fanplan.data.frames import Frame
     from fanplan.plan.stored import StoredPlan
     from fanplan.workload.generators.generated import TableFormat
 
@@ -61,26 +64,63 @@ def generate(
 
 
 def ingest(
-    workload: PathLike,
-    out: PathLike,
+    workload: PathLike | Mapping[str, Frame],
+    out: PathLike | None = None,
     *,
+    description: Mapping[str, Any] | str | None = None,
+    grid: str | None = None,
+    cover: str | None = None,
+    cells: int | None = None,
+    rates: str | None = None,
     lost_limit: float | None = None,
     engine: Engine = EMBEDDED,
-    **overrides: Any,
 ) -> Dataset:
-    """Clean, check and compress a workload folder into a dataset, on Spark.
+    """Clean, check and compress a workload folder, or frames, into a dataset, on Spark.
 
+    Frames come by the names of tables: of pandas, Polars, pyarrow or Spark, or rows as dicts, in
+    any mixture. ``description`` is then what a workload.toml says, as a mapping or as its text.
+    The quarantine names their rows by position, from 1. Without ``out`` the dataset lies in a
+    temporary folder, which goes with this process.
     If a table loses a larger share of its rows than ``lost_limit`` (one half, unless said
     otherwise) it stops; `quarantine` then shows the rows, from the folder that the error names.
-    Overrides are ``grid``, ``cover``, ``cells`` and ``rates`` of the workload's description.
+    ``grid``, ``cover``, ``cells`` and ``rates`` go before the description's.
     A dataset that is there already is verified: what is damaged is made again, and ``mended`` of
     the result says what that was.
     """
     from fanplan.data.ingest.ingest import ingest_workload
 
-    asked = {**overrides, "lost_limit": lost_limit}
-    mended = ingest_workload(engine.session, Path(workload), Path(out), asked, engine.progress)
-    return Dataset(Path(out), tuple(mended))
+    asked = {"grid": grid, "cover": cover, "cells": cells, "rates": rates, "lost_limit": lost_limit}
+    with as_folder(workload, description) as folder:
+        place = Path(out) if out is not None else temporary_place()
+        mended = ingest_workload(engine.session, folder, place, asked, engine.progress)
+    return Dataset(place, tuple(mended))
+
+
+@contextmanager
+def as_folder(workload: Any, description: Mapping[str, Any] | str | None) -> Iterator[Path]:
+    """A workload folder as it is, or one of frames for the length of a ``with`` block."""
+    if isinstance(workload, str | Path):
+        if description is not None:
+            what = "a workload folder has its own description"
+            raise InputError(Problem("description", what, "Write it into its workload.toml"))
+        yield Path(workload)
+        return
+    from fanplan.data.frames import KNOWN, a_kind_of, write_workload
+
+    if not isinstance(workload, Mapping):
+        what = f"is {a_kind_of(workload)}"
+        remedy = f'Give a folder, or {{"subscriptions": …}} where each table is {KNOWN}'
+        raise InputError(Problem("workload", what, remedy))
+    with scratch("frames") as aside:
+        write_workload(workload, aside / "frames", description)
+        yield aside / "frames"
+
+
+def temporary_place() -> Path:
+    """A place for a dataset that goes with this process."""
+    folder = claim("dataset")
+    atexit.register(release, folder)
+    return folder / "dataset"
 
 
 def open_dataset(path: PathLike) -> Dataset:
@@ -92,13 +132,16 @@ def open_dataset(path: PathLike) -> Dataset:
 
 @contextmanager
 def as_dataset(
-    workload: PathLike, engine: Engine = EMBEDDED, overrides: Mapping[str, Any] | None = None
+    workload: Dataset | PathLike,
+    engine: Engine = EMBEDDED,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Iterator[Dataset]:
     """A dataset as it is, or a workload folder ingested for the length of a ``with`` block.
 
     Of the overrides a dataset must keep to ``lost_limit``, if it is given.
     """
     asked = overrides or {}
+    workload = workload.path if isinstance(workload, Dataset) else workload
     if (Path(workload) / "manifest.json").is_file():
         dataset = open_dataset(workload)
         if asked.get("lost_limit") is not None:
@@ -116,7 +159,7 @@ def as_dataset(
 @contextmanager
 def dataset_of_plan(
     plan: PathLike,
-    workload: PathLike,
+    workload: Dataset | PathLike,
     engine: Engine = EMBEDDED,
     overrides: Mapping[str, Any] | None = None,
     require: Callable[[StoredPlan], object] | None = None,

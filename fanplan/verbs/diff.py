@@ -15,7 +15,6 @@ import pyarrow as pa
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CHANGES as CHANGES_KIND
 from fanplan.core.folder import whole_folder
-from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import all_layers, bounds_of, load_plan
@@ -25,6 +24,7 @@ from fanplan.plan.seal import require_untouched
 from fanplan.plan.steps import Staged
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import make_stages
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 STEPS_OF = 100
 """Changes in a step, unless said otherwise."""
@@ -116,9 +116,9 @@ def about(layer: Staged) -> dict[str, Any]:
 
 
 def diff(
-    old: PathLike,
-    new: PathLike,
-    dataset: Dataset | None = None,
+    old: AnyPlan,
+    new: AnyPlan,
+    dataset: AnyDataset | None = None,
     *,
     steps_of: int = STEPS_OF,
     engine: Engine = EMBEDDED,
@@ -128,11 +128,13 @@ def diff(
     With the dataset of the new plan every state on the way is held against who wants what and has
     its whole ledger. Spark starts only if the dataset lacks stages that the plan was made from.
     """
+    old, new, path = plan_at(old), plan_at(new), None
     if dataset is not None:
+        dataset = dataset_at(dataset)
         make_stages(new, dataset, engine)
-    path = None if dataset is None else dataset.path
+        path = dataset.path
     with engine.progress.stage("order and check changes") as stage:
-        found = diff_plans(load_plan(Path(old)), load_plan(Path(new)), path, steps_of)
+        found = diff_plans(load_plan(old), load_plan(new), path, steps_of)
         stage.rows(found.total)
     return found
 

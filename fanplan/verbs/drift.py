@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fanplan.core.version import __version__
-from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.dataset import PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import Manifest, read_manifest, read_stage
 from fanplan.layers.layer import Layer
@@ -20,6 +20,7 @@ from fanplan.plan.seal import edited, naming_edits
 from fanplan.plan.signature import unsigned
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import check_plan, make_stages
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 PLAN_ANEW = "Plan again, starting from this plan, or allow the drift with a reason"
 
@@ -72,11 +73,11 @@ class Verdict:
 
 
 def apply_check(
-    plan: PathLike,
-    dataset: Dataset,
+    plan: AnyPlan,
+    dataset: AnyDataset,
     *,
     allow_drift: str | None = None,
-    was: Dataset | None = None,
+    was: AnyDataset | None = None,
     key: PathLike | None = None,
     engine: Engine = EMBEDDED,
 ) -> Verdict:
@@ -86,7 +87,8 @@ def apply_check(
     ``key`` of whoever approved it, one that is not signed with it is refused. Spark starts only
     if the dataset lacks stages that the plan was made from.
     """
-    stored, older = load_plan(Path(plan)), None if was is None else was.path
+    plan, dataset = plan_at(plan), dataset_at(dataset)
+    stored, older = load_plan(Path(plan)), None if was is None else dataset_at(was).path
     with naming_edits(stored):
         make_stages(plan, dataset, engine)
         found = verdict(stored, dataset.path, allow_drift, older)

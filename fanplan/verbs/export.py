@@ -14,6 +14,7 @@ from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.registry import load_plan
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import check
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 if TYPE_CHECKING:
     from fanplan.systems.system import System
@@ -34,8 +35,8 @@ class Exported:
 
 
 def export(
-    plan: PathLike,
-    dataset: Dataset,
+    plan: AnyPlan,
+    dataset: AnyDataset,
     to: str,
     out: PathLike,
     *,
@@ -49,6 +50,7 @@ def export(
     The plan is checked first, also against a public ``key`` if one is given. Options are the fields
     of `fanplan.systems.params.ExportParams`.
     """
+    plan, dataset = plan_at(plan), dataset_at(dataset)
     from fanplan.systems.params import ExportParams
     from fanplan.systems.system import load_system
     from fanplan.systems.traffic import planned_ways

@@ -11,7 +11,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.options import Command, Options, about, default_of, types_of
 from fanplan.core.prices import PAPER, Prices
 from fanplan.core.stop import Stop
-from fanplan.data.dataset import Dataset
+from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 
 
@@ -68,7 +68,7 @@ def signature_of(command: Command, returned: type) -> inspect.Signature:
     ]
     own.append(kind("engine", kind.KEYWORD_ONLY, default=EMBEDDED, annotation=Engine))
     return inspect.Signature(
-        [kind("dataset", kind.POSITIONAL_OR_KEYWORD, annotation=Dataset), *own],
+        [kind("dataset", kind.POSITIONAL_OR_KEYWORD, annotation=Dataset | PathLike), *own],
         return_annotation=returned,
     )
 

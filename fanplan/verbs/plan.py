@@ -21,6 +21,7 @@ from fanplan.plan.seal import file_hashes, write_record
 from fanplan.plan.section import PlannedSection
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord
 from fanplan.verbs.check import check_plan
+from fanplan.verbs.given import AnyDataset, dataset_at
 from fanplan.verbs.keywords import documented, options_of, signature_of
 
 
@@ -72,7 +73,7 @@ def planner(name: str) -> Callable[..., Made]:
     command = command_of(name)
 
     def plan(
-        dataset: Dataset,
+        dataset: AnyDataset,
         *first: Any,
         seed: int = 0,
         time: float | None = None,
@@ -81,7 +82,7 @@ def planner(name: str) -> Callable[..., Made]:
         engine: Engine = EMBEDDED,
         **options: Any,
     ) -> Made:
-        params = options_of(command, first, options)
+        dataset, params = dataset_at(dataset), options_of(command, first, options)
         job = Job(dataset, seed, Watch(time, stop), engine, tuple(explain))
         # Only now, with all that the layer searches by: options alone answer quickly.
         plan_by = command.part("command").PLANS

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Outcome, Replay
 from fanplan.layers.registry import first_able, load_plan
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 
-def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Outcome:
+def replay(plan: AnyPlan, dataset: AnyDataset, *, engine: Engine = EMBEDDED) -> Outcome:
     """Send every publication of the dataset through a stored plan, on Spark.
 
     Exact flows are replayed on any dataset: what the plan has no flow for takes the default way.
@@ -20,6 +20,7 @@ def replay(plan: PathLike, dataset: Dataset, *, engine: Engine = EMBEDDED) -> Ou
     all else on the dataset it was planned for. Of a plan that has a marking alone, its marks are
     held against the descriptors of the dataset.
     """
+    plan, dataset = plan_at(plan), dataset_at(dataset)
     stored = load_plan(Path(plan))
     require_untouched(stored)
     return replaying(stored)(Path(plan), dataset, engine)

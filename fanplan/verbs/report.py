@@ -28,6 +28,7 @@ from fanplan.plan.stored import StoredPlan
 from fanplan.systems.report import read_trial, trial_section
 from fanplan.verbs.check import check
 from fanplan.verbs.datasets import dataset_of_plan
+from fanplan.verbs.given import AnyDataset, AnyPlan, plan_at
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,10 @@ class Report:
 
 
 def report(
-    plans: PathLike | Sequence[PathLike],
+    plans: AnyPlan | Sequence[AnyPlan],
     out: PathLike,
     *,
-    workload: PathLike | None = None,
+    workload: AnyDataset | None = None,
     curve: bool | None = None,
     trials: Sequence[PathLike] = (),
     replace: bool = False,
@@ -72,7 +73,8 @@ def report(
     from fanplan.core.folder import REPORT, claimed
     from fanplan.page.material import Material
 
-    stored = open_plans([plans] if isinstance(plans, str | Path) else plans)
+    several = isinstance(plans, Sequence) and not isinstance(plans, str)
+    stored = open_plans(plans if several else [plans])  # type: ignore[arg-type,list-item]
     if curve and workload is None:
         what = "other numbers of channels cannot be planned without the workload"
         raise InputError(Problem("curve", what, "Name the workload, or leave it out"))
@@ -91,12 +93,12 @@ def report(
     return Report(Path(out), [saving.json() for saving in savings])
 
 
-def open_plans(folders: Sequence[PathLike]) -> list[StoredPlan]:
+def open_plans(folders: Sequence[AnyPlan]) -> list[StoredPlan]:
     """The plans, if they are as they were written and were made for one input."""
 
     if not folders:
         raise InputError(Problem("plans", "there are none", "Name a plan's folder"))
-    plans = [load_plan(Path(folder)) for folder in folders]
+    plans = [load_plan(plan_at(folder)) for folder in folders]
     first = plans[0]
     for plan in plans:
         require_unedited(plan)
@@ -120,7 +122,7 @@ def require_unedited(plan: StoredPlan) -> None:
 @contextmanager
 def planned_for(
     plans: Sequence[StoredPlan],
-    workload: PathLike | None,
+    workload: AnyDataset | None,
     lost_limit: float | None,
     engine: Engine,
 ) -> Iterator[tuple[Dataset | None, list[str]]]:

@@ -9,12 +9,14 @@ from fanplan.layers.registry import load_plan
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.signature import new_key as make_key
 from fanplan.plan.signature import sign_folder
+from fanplan.verbs.given import AnyPlan, plan_at
 
 
-def sign(plan: PathLike, key: PathLike) -> Path:
+def sign(plan: AnyPlan, key: PathLike) -> Path:
     """Sign a plan with a private key; the signature is a file in its folder."""
-    require_untouched(load_plan(Path(plan)))
-    return sign_folder(Path(plan), Path(key))
+    folder = plan_at(plan)
+    require_untouched(load_plan(folder))
+    return sign_folder(folder, Path(key))
 
 
 def new_key(path: PathLike) -> Path:

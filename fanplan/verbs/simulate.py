@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.dataset import Dataset
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Simulate
 from fanplan.layers.registry import first_able, load_plan
 from fanplan.plan.seal import require_untouched
 from fanplan.simulation.simulated import Simulated, Times
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 if TYPE_CHECKING:
     from fanplan.plan.stored import StoredPlan
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def simulate(
-    plan: PathLike,
-    dataset: Dataset,
+    plan: AnyPlan,
+    dataset: AnyDataset,
     *,
     congestion: str = "rule",
     latency_ms: float = 100.0,
@@ -40,6 +41,7 @@ def simulate(
     plan of all layers. ``times`` are measured where every publication has one, else drawn. Spark
     starts only if the dataset lacks stages that are needed.
     """
+    plan, dataset = plan_at(plan), dataset_at(dataset)
     from fanplan.simulation.params import SimulationParams
 
     kind = cast("Congestion", congestion)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fanplan.data.dataset import Dataset, PathLike
+from fanplan.data.dataset import PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.verbs.export import checked_plan, require_trial
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 if TYPE_CHECKING:
     from fanplan.systems.trial import Tried
 
 
 def trial(
-    plan: PathLike,
-    dataset: Dataset,
+    plan: AnyPlan,
+    dataset: AnyDataset,
     on: str = "nats",
     *,
     key: PathLike | None = None,
@@ -27,6 +28,7 @@ def trial(
     ``on`` is nats or multicast. Options are the fields of `fanplan.systems.params.TrialParams`.
     With a public ``key`` the plan must be signed with it. All that the trial starts ends with it.
     """
+    plan, dataset = plan_at(plan), dataset_at(dataset)
     from fanplan.systems.params import TrialParams
 
     system, params = require_trial(on), TrialParams.given(options)

@@ -1,0 +1,124 @@
+"""`fanplan ask`: questions to a plan, answered in a table."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fanplan.cli import options
+from fanplan.cli.show import say, show_json, show_table
+from fanplan.core.errors import InputError, Problem, similar
+
+if TYPE_CHECKING:
+    from fanplan.verbs.ask import Questions
+
+Question = Annotated[
+    str | None,
+    typer.Argument(metavar="QUESTION", help="What to ask; without it, what can be asked."),
+]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[WORD]…", help="What the question is about, in order or NAME=VALUE."),
+]
+OfPlan = Annotated[
+    Path | None,
+    typer.Option(metavar="DATASET", help="Dataset that the plan was made for."),
+]
+Against = Annotated[
+    Path | None, typer.Option(metavar="PLAN", help="Another plan, whose answer stands beside.")
+]
+Rows = Annotated[int, typer.Option(help="Most rows to show; --json has all.", min=1)]
+
+
+def ask(
+    plan: options.PlanFolder,
+    question: Question = None,
+    words: Words = None,
+    workload: OfPlan = None,
+    against: Against = None,
+    rows: Rows = 20,
+    json: options.Json = False,
+) -> None:
+    """Ask a plan who gets what and how, what is received in vain, and what would be if."""
+    from fanplan import api
+    from fanplan.verbs.ask import QUESTIONS
+
+    if question is None:
+        show_table("Questions", ("question", "answer"), list(QUESTIONS.items()))
+        return
+    if question not in QUESTIONS:
+        remedy = similar(question, list(QUESTIONS)) or f"Ask one of: {', '.join(QUESTIONS)}"
+        raise InputError(Problem("QUESTION", f"{question!r} is not known", remedy))
+    if workload is None:
+        what = "answers need the dataset that the plan was made for"
+        raise InputError(Problem("--workload", what, "Name it: --workload DATASET"))
+    asked = api.open_plan(plan).ask(workload, "arrow")
+    given = understood(asked, question, words or [])
+    if against is not None:
+        given["against"] = api.open_plan(against)
+    answer = getattr(asked, question)(**given)
+    if json:
+        show_json({"question": question, "rows": answer.to_pylist()})
+        return
+    shown = answer.slice(0, rows).to_pylist()
+    table = [["" if value is None else value for value in row.values()] for row in shown]
+    show_table(question, answer.column_names, table)
+    if answer.num_rows > rows:
+        say(f"{answer.num_rows - rows:,} more rows: --rows {answer.num_rows}", err=True)
+
+
+def understood(asked: Questions, question: str, words: list[str]) -> dict[str, Any]:
+    """Words as the keywords of a question; what else is named is an attribute of a message."""
+    known = inspect.signature(getattr(asked, question)).parameters
+    names = [name for name in known if name not in ("against", "attributes")]
+    given: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            free = [n for n in names if n not in given]
+            if not free:
+                remedy = f"It takes {' and '.join(names) or 'nothing'}"
+                raise InputError(Problem(question, f"{word!r} is too much", remedy))
+            given[free[0]] = word
+        elif name in names:
+            given[name] = value
+        elif "attributes" in known:
+            attributes[name] = as_value(value)
+        else:
+            remedy = similar(name, names) or f"It takes {' and '.join(names) or 'nothing'}"
+            raise InputError(Problem(question, f"{name!r} is not known", remedy))
+    missing = [n for n in names if known[n].default is inspect.Parameter.empty and n not in given]
+    if missing:
+        usage = " ".join(name.upper() for name in names)
+        what = f"{missing[0]} is missing"
+        raise InputError(Problem(question, what, f"fanplan ask PLAN {question} {usage}"))
+    if attributes:
+        given["attributes"] = attributes
+    return {name: typed(name, value) for name, value in given.items()}
+
+
+def typed(name: str, value: Any) -> Any:
+    """A factor is a number, and a link two brokers with a comma between."""
+    if name == "times":
+        try:
+            return float(value)
+        except ValueError:
+            raise InputError(Problem(name, f"{value!r} is no number", "Use times=2")) from None
+    if name == "link":
+        ends = tuple(end.strip() for end in value.split(","))
+        if len(ends) != 2:
+            raise InputError(Problem(name, f"{value!r} is no link", "Use link=BROKER,BROKER"))
+        return ends
+    return value
+
+
+def as_value(text: str) -> str | float:
+    """An attribute is a number where it can be one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
