@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Two processes: one has the embedded Spark and takes all tests on it, the other file by file.
 SHARED := -n 2 --no-loadscope-reorder
 
-.PHONY: help setup browser systems demo picture test check format bench papers docs lock clean
+.PHONY: help setup browser systems demo picture test check chaos format bench papers docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -34,6 +34,9 @@ check: browser systems ## what must hold before a change goes in: style, types, 
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(SHARED)
+
+chaos: systems ## attack everything, count what is survived, write docs/chaos.md
+	@PYTHONPATH=tests $(BIN)/python -m chaos --docs docs/chaos.md
 
 format: $(STAMP) ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix

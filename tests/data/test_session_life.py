@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import psutil
-from conftest import QUICK_JVM
+from clusters import QUICK_JVM
 
 from fanplan.data import spark as sparks
 

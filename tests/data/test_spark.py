@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pytest
-from conftest import free_port
+from clusters import free_port
 from pyspark.errors import NumberFormatException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import run
-from conftest import free_port
+from clusters import free_port
 from delivery_datasets import world_of
 from nats_worlds import designed, needs_nats
 from ready import stages_are_there

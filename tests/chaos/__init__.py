@@ -1,0 +1,1 @@
+"""Attacks on the whole of Fanplan, seeded and counted: `make chaos`."""
