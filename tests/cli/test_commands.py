@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import answer, run
+from forging import seal
 from pyspark.sql import SparkSession
 from sealing import amend
 
@@ -129,6 +130,9 @@ def test_a_broken_plan_fails_check_and_replay(
     code, told = answer(capsys, "check", out, dataset)
     assert (code, told["ok"], told["missed"]) == (1, False, 1)
     assert any("carol" in violation for violation in told["violations"])
+    assert run("replay", out, dataset) == 2
+    assert "channel_subscribers.parquet (hash differs)" in capsys.readouterr().err
+    seal(out)
     code, told = answer(capsys, "replay", out, dataset, "--master", "local[2]")
     assert (code, told["missed"]) == (1, 1)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from forging import seal
 from overlays import broker_columns, problem_of, routes_of, write_manifest, write_plan, write_stage
 from pyspark.sql import SparkSession
 
@@ -196,6 +197,7 @@ def test_disagreement_is_an_error(
     record = json.loads((plan / "plan.json").read_text())
     record["overlay"]["ledger"]["arrivals"] += 1
     (plan / "plan.json").write_text(json.dumps(record))
+    seal(plan)
     assert run(plan, dataset, "--master", "local[2]") == 1
     assert "does not agree with the plan's ledger:\narrivals: " in capsys.readouterr().out
 

@@ -21,6 +21,7 @@ from commands import answer, run
 from delivery_datasets import world_of
 from nats_worlds import designed, needs_nats
 from ready import stages_are_there
+from sealing import amend
 
 import fanplan
 from fanplan.systems.nats import servers
@@ -144,8 +145,7 @@ def test_what_is_no_plan_or_one_of_another_dataset_is_refused(
 ) -> None:
     other = replace(world_of(2), brokers=True)
     _, dataset = designed(tmp_path, other)
-    manifest = json.loads((dataset.path / "manifest.json").read_text()) | {"key": "other"}
-    (dataset.path / "manifest.json").write_text(json.dumps(manifest))
+    amend(dataset.path, key="other")
     assert run("trial", made[0], dataset.path) == 2
     assert "was planned for other input" in capsys.readouterr().err
     assert run("trial", tmp_path, made[1].path) == 2
