@@ -25,6 +25,7 @@ from fanplan.plan.tables import (
     CELL_TABLES,
     CHANNEL_TABLES,
     DELIVERY_TABLES,
+    DUAL_VALUES,
     GROUPS_TABLES,
     MARKING_TABLES,
     OVERLAY_TABLES,
@@ -221,7 +222,7 @@ def test_pairs_are_ascending_and_each_once() -> None:
 
 
 ALL_TABLES: tuple[Table, ...] = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES + MARKING_TABLES
-ALL_TABLES += GROUPS_TABLES + CELL_TABLES + DELIVERY_TABLES
+ALL_TABLES += (*GROUPS_TABLES, *CELL_TABLES, *DELIVERY_TABLES, DUAL_VALUES)
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)

@@ -18,6 +18,7 @@ from forged_worlds import PLANS, Made, make_plans
 from forging import campaign, corruptions, forge, forge_rows
 from ready import stages_are_there
 
+import fanplan
 from fanplan.verbs.check import check_plan
 
 EVERY = {"design": 40, "flat": 20}
@@ -104,6 +105,12 @@ def test_warnings_of_a_design_are_those_that_are_due(made: dict[str, Made], tmp_
     forge(forged, "delivery", "warnings", to=["no marking: nobody advertises"])
     (found,) = check_plan(forged, dataset).violations
     assert found.startswith("plan.json: delivery.warnings: invented (1): no marking")
+
+
+@pytest.mark.parametrize("name", ["single", "allocate", "best", "marking", "design"])
+def test_what_is_stated_is_proved_by_planning_again(made: dict[str, Made], name: str) -> None:
+    plan, dataset = made[name]
+    assert fanplan.replan(plan, fanplan.open_dataset(dataset)) == []
 
 
 def test_what_tables_do_not_prove_is_named(made: dict[str, Made]) -> None:

@@ -173,7 +173,8 @@ class ChannelsParams(Options):
             *("off_multicast", "start", "max_changes", "change_price"),
         )
         asked = {name: getattr(self, name) for name in names}
-        return {n: v for n, v in asked.items() if v is not None and v != ()} | dict(self.options)
+        given = {n: v for n, v in asked.items() if v is not None and v not in ((), [])}
+        return given | dict(self.options)
 
 
 def require_methods(names: list[str]) -> None:

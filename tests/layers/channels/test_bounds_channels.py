@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
-from datasets import make_problem
+from datasets import Flow, World, make_problem, plan_dataset, save_plan, write_dataset
+from forging import forge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,10 +16,12 @@ from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_workload
-from fanplan.data.interest import InterestProblem
+from fanplan.data.interest import InterestProblem, load_interest
 from fanplan.layers.channels.bounds import best_bounds, dual_bound, lower_bound, spectral_bound
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
+from fanplan.layers.channels.map import Bound
 from fanplan.layers.channels.published.exact import ExactParams, exact
+from fanplan.verbs.check import check_plan
 from fanplan.workload.generators import load_kind
 
 USERS = 6
@@ -80,3 +86,32 @@ def test_bounds_hold_when_light_rows_are_left_out(monkeypatch: pytest.MonkeyPatc
         least = float(problem.messages @ (problem.audience_sizes + 1))
         assert least <= dual_bound(problem, Weights(), 2).cost <= best
         assert least <= spectral_bound(problem, Weights(), 2) <= best
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("argument", ["distinct audiences", "spectral", "dual"])
+def test_the_check_proves_what_each_argument_gives(
+    tmp_path: Path, seed: int, argument: str
+) -> None:
+    """Whatever the argument, the bound that planners state passes, and a higher one does not."""
+    random = np.random.default_rng(seed)
+    wanted = random.random((40, 12 + 20 * (seed % 2))) < 0.4
+    flows = tuple(
+        Flow(frozenset(np.flatnonzero(row).tolist()), 1.0 + i) for i, row in enumerate(wanted)
+    )
+    dataset = write_dataset(tmp_path / "dataset", World(flows, wanted.shape[1]))
+    problem, made = load_interest(dataset), plan_dataset(dataset, "lloyd", 3)
+    bounds = {
+        "distinct audiences": lambda: made.bound,
+        "spectral": lambda: Bound(spectral_bound(problem, made.weights, 3), "spectral"),
+        "dual": lambda: dual_bound(problem, made.weights, 3),
+    }
+    bound = bounds[argument]()
+    plan = save_plan(replace(made, single_bound=bound), dataset, tmp_path / "plan").folder
+    assert check_plan(plan, dataset).ok
+    higher = bound.cost * (1 + 1e-6)
+    forge(plan, "channels", "single_bound", to=higher)
+    percent = 100 * (higher - made.perfect) / made.perfect
+    forge(plan, "channels", "single_bound_percent", to=percent)
+    (found,) = check_plan(plan, dataset).violations
+    assert found.startswith("plan.json: single_bound (1): stated")

@@ -62,6 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         "missed": 0,
         "violations": [],
         "warnings": [],
+        "stated": ["version", "seed", "channels.params"],
     }
     return dataset.path, plan
 

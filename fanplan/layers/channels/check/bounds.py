@@ -36,15 +36,24 @@ class Costs(NamedTuple):
 
 
 def check_bounds(
-    plan: StoredPlan, truth: ChannelTruth, channels: int, several: bool, findings: Findings
+    plan: StoredPlan,
+    truth: ChannelTruth,
+    channels: int,
+    several: bool,
+    single: bool,
+    findings: Findings,
 ) -> None:
-    """No bound is above what is proved, nor above the cost where it binds the plan."""
+    """No bound is above what is proved, nor above the cost where it binds the plan.
+
+    Only where channels reach everybody, ``single``, do arguments for one channel per flow hold.
+    """
     record = plan.section(ChannelsRecord)
     for name, argument, bound, binds in (
         ("bound", record.bound_name, record.bound, True),
         ("single_bound", record.single_bound_name, record.single_bound, not several),
     ):
-        proved = proved_by(argument, plan, truth, channels, name == "bound", findings)
+        any_plan = name == "bound" or not single
+        proved = proved_by(argument, plan, truth, channels, any_plan, findings)
         require_proved(f"plan.json: {name}", bound, proved, findings)
         if binds and bound > record.cost * (1 + TOLERANCE):
             what = f"{bound} lies above the cost {record.cost}"

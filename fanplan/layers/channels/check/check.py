@@ -81,7 +81,7 @@ def check_channels(
     check_channel_costs(record, truth, decisions, service, findings)
     several = bool((np.diff(decisions.channels.starts) > 1).any())
     most = record.params.channels if reach is None else record.channels
-    check_bounds(plan, truth, most, several, findings)
+    check_bounds(plan, truth, most, several, reach is None, findings)
     warn_of_waste(record, truth, decisions, service, findings)
     return Missed(missed, unserved)
 

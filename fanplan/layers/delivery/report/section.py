@@ -142,7 +142,7 @@ def delivery_facts(record: DeliveryRecord) -> list[tuple[str, Any]]:
     return [
         ("total cost", record.total),
         *([("of it delivery", record.cost)] if record.total != record.cost else []),
-        ("delivery, planned layer by layer", record.layered),
+        ("delivery, planned layer by layer (stated)", record.layered),
         (least_words(record), record.bound),
         ("channels allowed", f"{number(record.channels)} {where}"),
         (

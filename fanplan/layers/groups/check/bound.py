@@ -98,8 +98,8 @@ def relaxed_optima(value: Floats, weight: Longs, rooms: Longs) -> Floats:
     """The most value in each of the rooms, the last item cut; items by value per weight."""
     values, weights = np.append(0.0, np.cumsum(value)), np.append(0, np.cumsum(weight))
     whole = np.searchsorted(weights, rooms, side="right") - 1
-    at = np.minimum(whole, max(len(value) - 1, 0))
-    left = rooms - weights[whole]
-    cut = np.where(whole < len(value), value[at] * left / np.maximum(weight[at], 1), 0.0)
+    # After the last item comes one that is worth nothing.
+    value, weight = np.append(value, 0.0), np.append(weight, 1)
+    cut = value[whole] * (rooms - weights[whole]) / np.maximum(weight[whole], 1)
     found: Floats = values[whole] + cut
     return found
