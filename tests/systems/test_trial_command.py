@@ -23,12 +23,13 @@ from nats_worlds import designed, needs_nats
 from ready import stages_are_there
 
 import fanplan
+from fanplan.core.owned import sweep
 from fanplan.systems.nats import servers
-from fanplan.systems.processes import PREFIX, sweep
 
 pytestmark = needs_nats
 
 START_SECONDS = 180
+PREFIX = "fanplan-trial-"
 """Kernels may have to be compiled first."""
 
 
@@ -196,7 +197,7 @@ def test_too_many_brokers_for_the_machine_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(servers, "SERVER_BYTES", 1 << 50)
-    assert run("trial", made[0], made[1].path) == 2
+    assert run("trial", made[0], made[1].path) == 3
     assert "6 servers need about" in capsys.readouterr().err
 
 
@@ -229,7 +230,7 @@ def test_nothing_is_left_behind(
     text = (tmp_path / "said").read_text()
     if ending == signal.SIGKILL:
         assert left_behind()
-        sweep()
+        sweep(Path(tempfile.gettempdir()), PREFIX)
     else:
         assert process.returncode in (130, 143), text
         assert "Traceback" not in text
