@@ -162,7 +162,7 @@ def test_a_port_that_is_taken_is_named(
         first = min(port, 60_000)
         if first + 18 <= port:
             pytest.skip("the system gave a port that no trial can have")
-        assert run("trial", made[0], made[1].path, "--port", first) == 2
+        assert run("trial", made[0], made[1].path, "--port", first) == 3
     assert f"--port: port {port} is taken" in capsys.readouterr().err
 
 
@@ -172,7 +172,7 @@ def test_a_server_that_does_not_start_is_heard(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("fanplan.systems.nats.config.streams", lambda *_: ", nonsense: 1")
-    assert run("trial", made[0], made[1].path) == 2
+    assert run("trial", made[0], made[1].path) == 3
     said = capsys.readouterr().err
     assert "its server did not start" in said
     assert "nonsense" in said
