@@ -30,8 +30,9 @@ PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """# Python interface
 
 `import fanplan` gives the verbs below; it costs nothing until one is used. Errors are
-`fanplan.core.errors.FanplanError`: `InputError` has `problems`, each with the item, what is wrong
-and the remedy. This page is written by `make docs` from the code.
+`fanplan.core.errors.FanplanError`: they have `problems`, each with the item, what is wrong and the
+remedy, and an `exit_code`: 2 for `InputError`, 3 for `MachineError` (disk, memory, Spark); see
+[failures](failures.md). This page is written by `make docs` from the code.
 """
 VERBS = {
     "Data": (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fanplan.cli.flags import flags_named
-from fanplan.core.errors import InfeasibleError, InputError
+from fanplan.core.errors import InfeasibleError, InputError, MachineError
 from fanplan.core.owned import started, undisturbed
 from fanplan.core.version import PACKAGE
 from fanplan.data.params import ReadParams
@@ -33,9 +33,9 @@ def named_by_flag(flags: Mapping[str, str]) -> Iterator[None]:
     """Errors about options name the flags."""
     try:
         yield
-    except InputError as error:
+    except (InputError, MachineError) as error:
         problems = [replace(p, where=flags.get(p.where, p.where)) for p in error.problems]
-        raise InputError(problems) from None
+        raise type(error)(problems) from error.__cause__
     except InfeasibleError as error:
         where = flags.get(error.problem.where, error.problem.where)
         raise InfeasibleError(

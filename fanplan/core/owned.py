@@ -103,12 +103,19 @@ def scratch(purpose: str) -> Iterator[Path]:
 
 def claim(purpose: str) -> Path:
     """A private temporary folder of this process, until it is released; dead ones go first."""
-    sweep()
+    place = Path(tempfile.gettempdir())
+    sweep(place, PREFIX)
+    return claim_in(place, f"{PREFIX}{purpose}-")
+
+
+def claim_in(place: Path, prefix: str) -> Path:
+    """The same at some place."""
     with undisturbed():
-        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-"))
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         # Locked before it has its name: a file of that name that is not locked is nobody's.
         lock = os.open(folder / f"{OWNER}-new", os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with suppress(OSError):  # Where there are no locks nobody takes it for abandoned.
+            fcntl.flock(lock, fcntl.LOCK_EX)
         os.link(folder / f"{OWNER}-new", folder / OWNER)
         HELD[folder] = lock
     return folder
@@ -122,11 +129,11 @@ def release(folder: Path) -> None:
         os.close(lock)
 
 
-def sweep() -> None:
-    """Remove the folders of this user whose processes are gone."""
+def sweep(place: Path, prefix: str) -> None:
+    """Remove the folders of this user at some place whose processes are gone."""
     with suppress(OSError):
-        for entry in os.scandir(tempfile.gettempdir()):
-            if entry.name.startswith(PREFIX) and abandoned(entry):
+        for entry in os.scandir(place):
+            if entry.name.startswith(prefix) and abandoned(entry):
                 shutil.rmtree(entry.path, ignore_errors=True)
 
 

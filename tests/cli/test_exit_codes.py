@@ -181,9 +181,9 @@ def test_a_defect_is_a_sentence_with_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(app, "require_text", lambda words: os.environ["gone"])
+    monkeypatch.setattr(app, "require_text", lambda words: os.environ["GONE"])
     code, told = answer(capsys, "check", "a", "b")
-    assert (code, told["error"]["problems"][0]["what"]) == (3, "KeyError: 'gone'")
+    assert (code, told["error"]["problems"][0]["what"]) == (3, "KeyError: 'GONE'")
     (file,) = tmp_path.iterdir()
     assert str(file) in told["error"]["problems"][0]["remedy"]
     assert file.read_text().startswith("Traceback")
@@ -278,7 +278,6 @@ def test_nothing_is_left_behind(
     code: int,
     workload: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out = tmp_path / "dataset"
     under_way = Stopped(tmp_path, "ingest", workload, "--out", out, "--master", "local[1]")
@@ -288,8 +287,7 @@ def test_nothing_is_left_behind(
     assert found == code
     if number == signal.SIGKILL:
         assert list(under_way.temporary.iterdir())
-        monkeypatch.setattr(tempfile, "tempdir", str(under_way.temporary))
-        sweep()
+        sweep(under_way.temporary, "fanplan-")
     else:
         assert "fanplan: stopped: by " in sentence(said)
     assert list(under_way.temporary.iterdir()) == []

@@ -80,7 +80,7 @@ def test_a_line_without_end_in_a_packed_file(tmp_path: Path) -> None:
         for _ in range(LONG >> 20):
             file.write(b"x" * (1 << 20))
     said, grown = read_apart(tmp_path)
-    assert "subscriptions.csv.gz: has a line of more than 8 MB" in said
+    assert "subscriptions.csv.gz: has a line of more than 16 MB" in said
     assert grown < GROWTH
 
 
@@ -89,7 +89,7 @@ def test_a_line_without_end_in_a_plain_file(tmp_path: Path) -> None:
         file.write(HEADER)
         file.truncate(LONG)
     said, grown = read_apart(tmp_path)
-    assert "has a line of more than 8 MB" in said
+    assert "has a line of more than 16 MB" in said
     assert grown < GROWTH
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 import fanplan
 from fanplan.core.errors import InputError
+from fanplan.data import jvm
 from fanplan.data import spark as sparks
 
 GIGABYTE = 1 << 30
@@ -115,3 +116,14 @@ def test_the_shipped_package_is_whole_and_the_same_every_time(tmp_path: Path) ->
     with zipfile.ZipFile(first) as archive:
         assert f"fanplan/{Path(str(fanplan.__file__)).name}" in archive.namelist()
         assert all(name.endswith(".py") for name in archive.namelist())
+
+
+def test_who_connects_must_know_the_secret_of_the_run(spark: SparkSession) -> None:
+    assert spark.sparkContext.getConf().get("spark.authenticate") == "true"
+    assert jvm._process is not None
+    # Others may list processes: what one was told is in a file that they cannot read.
+    words = " ".join(psutil.Process(jvm._process.pid).cmdline())
+    assert ("SparkSubmit" in words, "spark.authenticate" in words) == (True, False)
+    stated = Path(words.split("--properties-file ")[1].split()[0])
+    assert "spark.authenticate=true" in stated.read_text()
+    assert stated.parent.stat().st_mode & 0o777 == 0o700

@@ -24,12 +24,13 @@ from ready import stages_are_there
 from sealing import amend
 
 import fanplan
+from fanplan.core.owned import sweep
 from fanplan.systems.nats import servers
-from fanplan.systems.processes import PREFIX, sweep
 
 pytestmark = needs_nats
 
 START_SECONDS = 180
+PREFIX = "fanplan-trial-"
 """Kernels may have to be compiled first."""
 
 
@@ -161,7 +162,7 @@ def test_a_port_that_is_taken_is_named(
         first = min(port, 60_000)
         if first + 18 <= port:
             pytest.skip("the system gave a port that no trial can have")
-        assert run("trial", made[0], made[1].path, "--port", first) == 2
+        assert run("trial", made[0], made[1].path, "--port", first) == 3
     assert f"--port: port {port} is taken" in capsys.readouterr().err
 
 
@@ -171,7 +172,7 @@ def test_a_server_that_does_not_start_is_heard(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("fanplan.systems.nats.config.streams", lambda *_: ", nonsense: 1")
-    assert run("trial", made[0], made[1].path) == 2
+    assert run("trial", made[0], made[1].path) == 3
     said = capsys.readouterr().err
     assert "its server did not start" in said
     assert "nonsense" in said
@@ -196,7 +197,7 @@ def test_too_many_brokers_for_the_machine_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(servers, "SERVER_BYTES", 1 << 50)
-    assert run("trial", made[0], made[1].path) == 2
+    assert run("trial", made[0], made[1].path) == 3
     assert "6 servers need about" in capsys.readouterr().err
 
 
@@ -229,7 +230,7 @@ def test_nothing_is_left_behind(
     text = (tmp_path / "said").read_text()
     if ending == signal.SIGKILL:
         assert left_behind()
-        sweep()
+        sweep(Path(tempfile.gettempdir()), PREFIX)
     else:
         assert process.returncode in (130, 143), text
         assert "Traceback" not in text

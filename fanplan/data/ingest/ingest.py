@@ -10,6 +10,7 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -116,7 +117,7 @@ def naming_files(sources: Collection[TableSource]) -> Iterator[None]:
     """A job that fails because of an input file is an input error with that file's name."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         raise in_words(error) or as_input_error(error, sources) or error from error
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 Format = Literal["csv", "json", "parquet"]
 
 BLOCK_BYTES = 4 << 20
-LONGEST_LINE = 8 << 20
+LONGEST_LINE = 16 << 20
 """Bytes of the longest line that is read. It must fit into memory, several times."""
 UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from fanplan.core.arrays import Ints
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
 from fanplan.layers.groups.bound import GroupsBound
-from fanplan.layers.groups.check.check import possible_groups
+from fanplan.layers.groups.problem.build import exact_groups
+from fanplan.layers.groups.problem.dataset import load_groups
 from fanplan.layers.groups.problem.groups import GroupsProblem
 from fanplan.layers.groups.protocol.params import GroupsChurn
 from fanplan.layers.groups.read import read_groups
@@ -66,8 +68,7 @@ def churn_groups(
     params = record.params.choice
     make_plan_stages(plan, dataset, engine, bound)
     with engine.progress.stage("churn of groups") as stage:
-        trees = read_groups(plan, read_brokers(dataset.path).names).trees
-        problem = possible_groups(plan, dataset.path, trees, bound).problem
+        problem = possible(plan, dataset.path, bound)
         cell = cells_of(problem) if record.params.grouping.cells else None
         run = groups_churn(problem, wishes, lambda p: choose_groups(p, params).selected, cell)
         stage.rows(wishes.events)
@@ -83,6 +84,15 @@ def churned_groups(figures: dict[str, Any]) -> Churned:
     ]
     listing = ChurnListing("Control messages", ("kind", "setting up", "during churn"), kinds)
     return Churned("groups", True, figures, "Churn of groups", facts, listing)
+
+
+def possible(plan: StoredPlan, dataset: Path, bound: GroupsBound | None) -> GroupsProblem:
+    """Groups of the dataset's traffic, or of what a layer that binds them leaves to brokers."""
+    names = read_brokers(dataset).names
+    trees = read_groups(plan, names).trees
+    if bound is not None:
+        return exact_groups(names, trees, bound.routes(dataset, trees))
+    return load_groups(dataset, trees, plan.section(GroupsRecord).params.grouping).problem
 
 
 def cells_of(problem: GroupsProblem) -> Ints:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from datasets import Flow, World, write_dataset
@@ -10,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.ledger import cost
+from fanplan.core.owned import HELD
 from fanplan.core.stop import Stop, Watch, never
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
@@ -20,10 +24,14 @@ from fanplan.layers.channels.method_params import KmodesParams, MethodParams
 from fanplan.layers.channels.methods import Run, channels_by_method, find_method
 from fanplan.layers.channels.published.genetic.params import AtomicParams
 from fanplan.layers.channels.stages.restarts import (
+    JOB,
+    SEAL_BYTES,
+    Seal,
     Searched,
     best_of_restarts,
     rebuilt,
     restart_seeds,
+    shared_folder,
     taken_apart,
 )
 from fanplan.plan.made import Job
@@ -102,3 +110,45 @@ def test_seeds_of_restarts_differ_and_do_not_depend_on_their_number() -> None:
     assert seeds[0] == 3
     assert len(set(seeds)) == 50
     assert restart_seeds(3, 10) == seeds[:10]
+
+
+class Harmful:
+    """What a stranger would like to be run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.path,))
+
+
+def test_what_others_put_in_the_folder_is_not_unpacked(tmp_path: Path) -> None:
+    seal, done = Seal.new(), tmp_path / "done"
+    seal.write(tmp_path / JOB, ["ours"])
+    assert seal.read(tmp_path / JOB) == ["ours"]
+    kept = (tmp_path / JOB).read_bytes()
+    harm = pickle.dumps(Harmful(done))
+    for content in (harm, kept[:SEAL_BYTES] + harm):
+        (tmp_path / JOB).write_bytes(content)
+        with pytest.raises(InputError, match="changed by somebody else"):
+            seal.read(tmp_path / JOB)
+    # Nor is one of our own files taken for another, or one of another run for ours.
+    (tmp_path / "0-1.state").write_bytes(kept)
+    with pytest.raises(InputError):
+        seal.read(tmp_path / "0-1.state")
+    (tmp_path / JOB).write_bytes(kept)
+    with pytest.raises(InputError):
+        Seal.new().read(tmp_path / JOB)
+    assert not done.exists()
+    assert seal.key.hex() not in repr(seal)
+
+
+def test_a_killed_search_leaves_no_folder_to_the_next(tmp_path: Path) -> None:
+    with shared_folder(tmp_path / "dataset", "restarts") as first:
+        with shared_folder(tmp_path / "dataset", "restarts") as second:
+            assert first.is_dir()
+            assert second.stat().st_mode & 0o777 == 0o700
+        # As if its process had been killed.
+        os.close(HELD.pop(first))
+        with shared_folder(tmp_path / "dataset", "restarts"):
+            assert not first.exists()

@@ -8,14 +8,15 @@ neighbour's best map in, and go on; the driver holds one state at a time.
 
 from __future__ import annotations
 
+import hmac
 import math
-import os
 import pickle
-import shutil
+import secrets
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from fanplan.core.errors import FanplanError, InputError, Problem
+from fanplan.core.failures import of_system
 from fanplan.core.ledger import cost
+from fanplan.core.owned import claim_in, release, sweep
 from fanplan.core.progress import StageProgress
 from fanplan.core.stop import AnyOf, FileStop, Stop, TimeLimit, Watch, never
 from fanplan.data.interest import Rows, load_interest
@@ -48,7 +51,8 @@ from fanplan.layers.channels.published.genetic.plan import finished_map, first_s
 from fanplan.layers.channels.published.genetic.problem import SubscriptionProblem
 from fanplan.plan.made import Job
 
-JOB = "job.pickle"
+JOB = "job"
+SEAL_BYTES = 32
 STOP = "stop"
 """A file in the shared folder that ends all searches; they keep their best so far."""
 EPOCH = 50
@@ -84,8 +88,9 @@ def best_of_restarts(job: Job, run: Run, restarts: int) -> Searched:
     seeds = restart_seeds(job.seed, restarts)
     stage = job.engine.progress.stage(f"{restarts} restarts of {run.method.name}")
     with stage as told, shared_folder(shared.dataset, "restarts") as folder:
-        (folder / JOB).write_bytes(pickle.dumps(shared))
-        costs = run_restarts(spark, folder, seeds, told.note, job.watch.asked_to_stop)
+        seal = Seal.new()
+        seal.write(folder / JOB, shared)
+        costs = run_restarts(spark, folder, seal, seeds, told.note, job.watch.asked_to_stop)
         best = int(np.argmin(costs))
         told.update(best=costs[best])
         map = load_map(folder / f"{best}.npz")
@@ -99,13 +104,18 @@ def restart_seeds(seed: int, restarts: int) -> list[int]:
 
 
 def run_restarts(
-    spark: SparkSession, folder: Path, seeds: list[int], note: Callable[[str], None], stop: Stop
+    spark: SparkSession,
+    folder: Path,
+    seal: Seal,
+    seeds: list[int],
+    note: Callable[[str], None],
+    stop: Stop,
 ) -> tuple[float, ...]:
     """The cost of each restart; an error in one of them is raised here."""
     items = [{"folder": str(folder), "number": i, "seed": s} for i, s in enumerate(seeds)]
     results = run_tasks(
         spark,
-        restart,
+        partial(restart, seal),
         items,
         lambda done: note(f"{done} of {len(seeds)}"),
         lambda: tell_stop(folder, stop),
@@ -116,10 +126,10 @@ def run_restarts(
     return tuple(result["cost"] for result in results)
 
 
-def restart(item: dict[str, Any]) -> dict[str, Any]:
+def restart(seal: Seal, item: dict[str, Any]) -> dict[str, Any]:
     """In a task: one restart, which leaves its map in the folder and reports its cost."""
     folder = Path(item["folder"])
-    job: RestartJob = pickle.loads((folder / JOB).read_bytes())
+    job: RestartJob = seal.read(folder / JOB)
     problem = load_interest(job.dataset, job.rows)
     limit = never if job.time is None else TimeLimit(job.time)
     stop = AnyOf(limit, FileStop(folder / STOP))
@@ -162,18 +172,16 @@ def load_map(path: Path) -> ChannelMap:
 @contextmanager
 def shared_folder(dataset: Path, purpose: str) -> Iterator[Path]:
     """A folder for the length of a ``with`` block that whoever sees the dataset sees too."""
-    folder = dataset.with_name(f"{dataset.name}.{purpose}-{os.getpid()}")
-    shutil.rmtree(folder, ignore_errors=True)
+    prefix = f"{dataset.name}.{purpose}-"
+    sweep(dataset.parent, prefix)
     try:
-        folder.mkdir()
+        folder = claim_in(dataset.parent, prefix)
     except OSError as error:
-        what = f"cannot be written ({error.strerror})"
-        remedy = "Copy the dataset to where there is room beside it"
-        raise InputError(Problem(str(folder), what, remedy)) from error
+        raise of_system(str(dataset.parent), error, "cannot be written") from error
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        release(folder)
 
 
 def tell_stop(folder: Path, stop: Stop) -> None:
@@ -193,66 +201,99 @@ def evolve_islands(job: Job, run: Run, problem: SubscriptionProblem, islands: in
     assert isinstance(params, GeneticParams)
     stage = job.engine.progress.stage(f"{islands} islands")
     with stage as told, shared_folder(job.dataset.path.absolute(), "islands") as folder:
+        sea = Sea(folder, Seal.new(), islands)
         for island in range(islands):
-            save_state(first_state(problem, params, job.seed, island), folder, 0, island)
-        last, costs = run_epochs(spark, folder, params, islands, job.watch, told)
-        winner = best_generation(load_state(folder, last, island) for island in range(islands))
+            sea.save(first_state(problem, params, job.seed, island), 0, island)
+        last, costs = run_epochs(spark, sea, params, job.watch, told)
+        winner = best_generation(sea.load(last, island) for island in range(islands))
     map = finished_map(problem, winner)
     return planned(problem.interest, run.method, params, job.seed, map), costs
 
 
 def run_epochs(
-    spark: SparkSession,
-    folder: Path,
-    params: GeneticParams,
-    islands: int,
-    watch: Watch,
-    told: StageProgress,
+    spark: SparkSession, sea: Sea, params: GeneticParams, watch: Watch, told: StageProgress
 ) -> tuple[int, tuple[float, ...]]:
     """Epochs until all islands are finished or time is over: the last one, and the costs."""
     began, epochs = clock.monotonic(), max(1, math.ceil(params.iterations / EPOCH))
     time = math.inf if watch.time is None else watch.time
     for epoch in range(epochs):
         left = time - (clock.monotonic() - began)
-        shared = {"folder": str(folder), "epoch": epoch, "islands": islands, "seconds": left}
-        items = [shared | {"island": island} for island in range(islands)]
+        items = [{"epoch": epoch, "seconds": left, "island": i} for i in range(sea.islands)]
         results = run_tasks(
-            spark, advance_island, items, meanwhile=lambda: tell_stop(folder, watch.asked_to_stop)
+            spark,
+            partial(advance_island, sea),
+            items,
+            meanwhile=lambda: tell_stop(sea.folder, watch.asked_to_stop),
         )
         costs = tuple(result["cost"] for result in results)
         told.update(best=min(costs))
         told.note(f"epoch {epoch + 1} of {epochs}")
         # The states that the epoch began with are of no more use.
-        for island in range(islands):
-            state_path(folder, epoch, island).unlink()
+        for island in range(sea.islands):
+            sea.place(epoch, island).unlink()
         late = clock.monotonic() - began >= time
-        if late or (folder / STOP).exists() or all(result["finished"] for result in results):
+        if late or (sea.folder / STOP).exists() or all(result["finished"] for result in results):
             break
     return epoch + 1, costs
 
 
-def advance_island(item: dict[str, Any]) -> dict[str, Any]:
+def advance_island(sea: Sea, item: dict[str, Any]) -> dict[str, Any]:
     """In a task: one epoch of one island, from the files of the epoch before to one of this."""
-    folder, epoch, island = Path(item["folder"]), item["epoch"], item["island"]
-    state = load_state(folder, epoch, island)
-    if epoch > 0 and item["islands"] > 1:
-        neighbour = load_state(folder, epoch, (island - 1) % item["islands"])
+    epoch, island = item["epoch"], item["island"]
+    state = sea.load(epoch, island)
+    if epoch > 0 and sea.islands > 1:
+        neighbour = sea.load(epoch, (island - 1) % sea.islands)
         _, state = migrate([neighbour, state])
-    stop = AnyOf(TimeLimit(item["seconds"]), FileStop(folder / STOP))
+    stop = AnyOf(TimeLimit(item["seconds"]), FileStop(sea.folder / STOP))
     state = advance(state, EPOCH, stop)
-    save_state(state, folder, epoch + 1, island)
+    sea.save(state, epoch + 1, island)
     return {"cost": state.best_cost, "finished": state.finished}
 
 
-def state_path(folder: Path, epoch: int, island: int) -> Path:
-    """Where an island's state at the start of an epoch lies."""
-    return folder / f"{epoch}-{island}.pickle"
+@dataclass(frozen=True)
+class Seal:
+    """Objects in files that others could replace: only those written with the key are read.
+
+    Reading a pickle runs what it says. The key goes to tasks with their work, never into a file.
+    """
+
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def new(cls) -> Seal:
+        return cls(secrets.token_bytes(SEAL_BYTES))
+
+    def write(self, path: Path, content: object) -> None:
+        packed = pickle.dumps(content)
+        path.write_bytes(self.mark(path, packed) + packed)
+
+    def read(self, path: Path) -> Any:
+        whole = path.read_bytes()
+        if not hmac.compare_digest(whole[:SEAL_BYTES], self.mark(path, whole[SEAL_BYTES:])):
+            what, remedy = "was changed by somebody else", "Plan beside a dataset of your own"
+            raise InputError(Problem(str(path), what, remedy))
+        return pickle.loads(whole[SEAL_BYTES:])
+
+    def mark(self, path: Path, packed: bytes) -> bytes:
+        """Of the content and its place: a file is not taken for another of the same run."""
+        return hmac.digest(self.key, path.name.encode() + b"\0" + packed, "sha256")
 
 
-def save_state(state: Generation, folder: Path, epoch: int, island: int) -> None:
-    state_path(folder, epoch, island).write_bytes(pickle.dumps(state))
+@dataclass(frozen=True)
+class Sea:
+    """The islands of a search, and where their states lie."""
 
+    folder: Path
+    seal: Seal
+    islands: int
 
-def load_state(folder: Path, epoch: int, island: int) -> Generation:
-    state: Generation = pickle.loads(state_path(folder, epoch, island).read_bytes())
-    return state
+    def place(self, epoch: int, island: int) -> Path:
+        """Where an island's state at the start of an epoch lies."""
+        return self.folder / f"{epoch}-{island}.state"
+
+    def save(self, state: Generation, epoch: int, island: int) -> None:
+        self.seal.write(self.place(epoch, island), state)
+
+    def load(self, epoch: int, island: int) -> Generation:
+        state: Generation = self.seal.read(self.place(epoch, island))
+        return state
