@@ -16,6 +16,7 @@ from fanplan.data.quarantine import Quarantine
 from fanplan.layers.marking.replayed import replay_marks
 from fanplan.simulation.simulated import Churned, Simulated
 from fanplan.verbs.again import replan
+from fanplan.verbs.ask import Questions
 from fanplan.verbs.check import check
 from fanplan.verbs.churn import churn
 from fanplan.verbs.compare import compare
@@ -25,6 +26,7 @@ from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
 from fanplan.verbs.export import Exported, export
 from fanplan.verbs.plan import Made
+from fanplan.verbs.plans import Plan, open_plan
 from fanplan.verbs.quarantine import quarantine
 from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
@@ -33,7 +35,7 @@ from fanplan.verbs.simulate import simulate
 from fanplan.verbs.trial import trial
 
 def channels(
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     channels: int,
     *,
     method: str = 'kmodes',
@@ -57,7 +59,7 @@ def channels(
     **further: Any,
 ) -> Made: ...
 def overlay(
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     metric: Literal['improved', 'overlap', 'cover', 'hybrid', 'interest', 'random'] = 'improved',
     *,
     alpha: float | None = None,
@@ -78,7 +80,7 @@ def overlay(
     engine: Engine = EMBEDDED,
 ) -> Made: ...
 def allocate(
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     metric: Literal['improved', 'overlap', 'cover', 'hybrid', 'interest', 'random'] = 'improved',
     *,
     alpha: float | None = None,
@@ -105,7 +107,7 @@ def allocate(
     engine: Engine = EMBEDDED,
 ) -> Made: ...
 def groups(
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     select: str = 'top:10%',
     *,
     rank: Literal['saving', 'nc', 'fc'] = 'saving',
@@ -119,7 +121,7 @@ def groups(
     engine: Engine = EMBEDDED,
 ) -> Made: ...
 def mark(
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     trees: str,
     *,
     raw: bool = False,
@@ -129,7 +131,7 @@ def mark(
     engine: Engine = EMBEDDED,
 ) -> Made: ...
 def design(
-    dataset: Dataset,
+    dataset: Dataset | str | Path,
     channels: int = 0,
     *,
     entries: int | None = None,
@@ -151,7 +153,9 @@ __all__ = [
     "Engine",
     "Exported",
     "Made",
+    "Plan",
     "Quarantine",
+    "Questions",
     "Report",
     "Simulated",
     "allocate",
@@ -172,6 +176,7 @@ __all__ = [
     "mark",
     "new_key",
     "open_dataset",
+    "open_plan",
     "overlay",
     "quarantine",
     "replan",
