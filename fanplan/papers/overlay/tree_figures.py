@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from fanplan.papers.experiment import (
+    DIFFER,
+    OPEN,
     Item,
     PaperLine,
     Point,
@@ -127,6 +129,13 @@ def count_statements(sizes: OverlaySizes, key: str) -> Iterator[Statement]:
     ))  # fmt: skip
 
 
+BY_ATTACHMENT = (
+    "“randomly connecting the brokers in a tree” is told of no law. A spanning tree of random "
+    "weights, which the appendix names, takes about 1,800 ms; if each broker joins a random "
+    "earlier one, it is about 960 ms, and cover's 1,050 ms is equal to that."
+)
+
+
 def latency_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     yield from common_statements(sizes, LATENCY)
     yield alike(
@@ -134,7 +143,7 @@ def latency_statements(sizes: OverlaySizes) -> Iterator[Statement]:
         "10 %, bias up to 0.5",
         [bias_points(name, LATENCY, low_biases(sizes)) for name in ("cover", "baseline")],
         1.1,
-    )
+    ).if_not(OPEN, BY_ATTACHMENT)
     points = points_over(LATENCY, sizes.biases)
     for method in OURS:
         text = f"Ours: {method} is below all lines of the thesis at every bias"
@@ -230,6 +239,13 @@ def load_and_brokers(sizes: OverlaySizes) -> tuple[Item, Item]:
     )  # fmt: skip
 
 
+ALL_PASS = (
+    "publishers sit at a dozen brokers around one third of all, so some broker passes nearly all "
+    "10,000 publications in every tree. What “load distribution” compares is not told; the maximum "
+    "over the average falls as the text says."
+)
+
+
 def load_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     mean, most, ratio = (
         points_over(f"processed {key}", sizes.biases) for key in ("mean", "max", "max/mean")
@@ -241,14 +257,18 @@ def load_statements(sizes: OverlaySizes) -> Iterator[Statement]:
          ["cover"], ["baseline"], 1.0),
     ))  # fmt: skip
     for name, points in (("maximum", most), ("maximum over average", ratio)):
-        yield from claimed(points, (
-            (f"“The cover topology provides better load distribution”: {name} below that of "
-             "overlap over the biases",
-             ["cover"], ["overlap"], 1.0),
-            (f"“The baseline topology has … better load distribution”: {name} below that of cover "
-             "over the biases",
-             ["baseline"], ["cover"], 1.0),
-        ))  # fmt: skip
+        for text, low, high in (
+            ("“The cover topology provides better load distribution”", "cover", "overlap"),
+            ("“The baseline topology has … better load distribution”", "baseline", "cover"),
+        ):
+            claim = f"{text}: {name} below that of {high} over the biases"
+            yield pointwise(claim, points(low), points(high)).if_not(OPEN, ALL_PASS)
+
+
+WIDE = (
+    "no tree has a lower maximum than the most brokers that want one publication, which at a bias "
+    "of 0.75 is already above the mean of the baseline."
+)
 
 
 def passed_statements(sizes: OverlaySizes) -> Iterator[Statement]:
@@ -265,7 +285,7 @@ def passed_statements(sizes: OverlaySizes) -> Iterator[Statement]:
             others,
             bias_points("baseline", "brokers mean", [bias]),
             1.1,
-        )
+        ).if_not(DIFFER, WIDE)
 
 
 # ---- Table 5.2: trees that weigh advertisements too
@@ -335,8 +355,28 @@ def priority_lines(metric: str, bias: float) -> Iterator[PaperLine]:
     yield method_line("improved", (Point(setting, f"improved {metric}", a) for a in ALPHAS), note)
 
 
+NORMALISED = (
+    "normalize() is not told. By the maximum of all, interest weighs little and does little harm; "
+    "by the own maxima of brokers, or by cover-based I, it degrades from α = 0.3 on as published, "
+    "though by less."
+)
+LOWER = (
+    "messages are 4 to 7 % fewer here for every small α, while latencies agree; which part of the "
+    "workload makes the difference was not found."
+)
+LEAST = "at a bias of 1 messages are within 1 % of the fewest possible, with every α up to 0.4."
+NEARER = (
+    "at a bias of 1 the tree of each class is nearly a star here, and no rule for ties between "
+    "classes, which have nothing in common, nor any normalisation tried made paths longer than 430 "
+    "ms."
+)
+
+
 def priority_point(metric: str, bias: float, alpha: float, published: float | None = None) -> Point:
-    return Point(bias_name(bias), f"hybrid {alpha:g} {metric}", alpha, published)
+    point = Point(bias_name(bias), f"hybrid {alpha:g} {metric}", alpha, published)
+    if alpha >= 0.25:
+        return point.if_not(OPEN, NORMALISED)
+    return point.if_not(DIFFER, NEARER if bias == 1 else LOWER)
 
 
 def priority_statements(metric: str, bias: float) -> Iterator[Statement]:
@@ -356,7 +396,7 @@ def priority_statements(metric: str, bias: float) -> Iterator[Statement]:
         (f"Ours: improved is below every α: {note}",
          Point(setting, f"improved {metric}"), [none, *above], 1.0),
     ):  # fmt: skip
-        yield every_below(text, [lower], higher, factor)
+        yield every_below(text, [lower], higher, factor).if_not(OPEN, NORMALISED)
 
 
 def best_priorities() -> Item:
@@ -373,7 +413,7 @@ def best_priorities() -> Item:
                         f"improvement {metric}",
                         METRICS[metric],
                         IMPROVED[metric, bias],
-                    )
+                    ).if_not(*((DIFFER, LEAST) if bias == 1 else (OPEN, NORMALISED)))
                     for metric in (MESSAGES, LATENCY)
                 ),
             )
@@ -387,7 +427,7 @@ def best_priorities() -> Item:
                 f"message latencies than for message count”: b = {bias:g}",
                 [Point(bias_name(bias), f"improvement {MESSAGES}")],
                 [Point(bias_name(bias), f"improvement {LATENCY}")],
-            )
+            ).if_not(OPEN, NORMALISED)
             for bias in MIXED
         ),
     )
