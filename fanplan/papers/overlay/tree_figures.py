@@ -364,7 +364,7 @@ LOWER = (
     "messages are 4 to 7 % fewer here for every small α, while latencies agree; which part of the "
     "workload makes the difference was not found."
 )
-LEAST = "at a bias of 1 messages are within 1 % of the fewest possible, with every α up to 0.4."
+LEAST = "at a bias of 1 messages are within 2 % of the fewest possible, with every α up to 0.4."
 NEARER = (
     "at a bias of 1 the tree of each class is nearly a star here, and no rule for ties between "
     "classes, which have nothing in common, nor any normalisation tried made paths longer than 430 "
