@@ -117,7 +117,8 @@ def mark_published(axes: Any, places: list[tuple[float, float] | None], colour: 
     if known:
         first = PUBLISHED not in axes.get_legend_handles_labels()[1]
         label = PUBLISHED if first else None
-        axes.plot(*zip(*known, strict=True), "D", ms=4, mfc="white", mec=colour, label=label)
+        at = zip(*known, strict=True)
+        axes.plot(*at, "D", ms=4, mfc="white", mec=colour, label=label, zorder=3)
 
 
 def scale_axis(set_scale: Any, axis: Any, item: Item) -> None:
