@@ -367,8 +367,8 @@ LOWER = (
 LEAST = "at a bias of 1 messages are within 2 % of the fewest possible, with every α up to 0.4."
 NEARER = (
     "at a bias of 1 the tree of each class is nearly a star here, and no rule for ties between "
-    "classes, which have nothing in common, nor any normalisation tried made paths longer than 430 "
-    "ms."
+    "classes, which have nothing in common, nor any normalisation tried made its paths longer "
+    "than about 430 ms on average."
 )
 
 
