@@ -122,8 +122,8 @@ def messages_and_delay(sizes: OverlaySizes) -> tuple[Item, Item]:
 
 
 LONGER = (
-    "GIg is as low as GI at 800 and 4,000 clients, and up to a third higher between. It sends far "
-    "fewer messages, but what leaves a broker goes to subscribers that did not fit beside their "
+    "GIg is 6 % above GI at 4,000 clients, and up to a third at fewer. It sends far fewer "
+    "messages, but what leaves a broker goes to subscribers that did not fit beside their "
     "group, many hops away."
 )
 

@@ -368,7 +368,7 @@ LEAST = "at a bias of 1 messages are within 2 % of the fewest possible, with eve
 NEARER = (
     "at a bias of 1 the tree of each class is nearly a star here, and no rule for ties between "
     "classes, which have nothing in common, nor any normalisation tried made its paths longer "
-    "than about 430 ms on average."
+    "than about 500 ms on average."
 )
 
 
