@@ -223,7 +223,7 @@ def test_parts_that_hear_only_themselves_stay_together() -> None:
     """By Eq. 6.2 such a part costs its publishers' rates: two brokers, where rankings need many."""
     problem = problem_of(24, 120, 7, brokers=60, capacity=60.0, circles=4)
     for load in ("estimate", "exact"):
-        params = AllocationParams(lcf=0.75, load=load)  # type: ignore[arg-type]
+        params = AllocationParams(lcf=0.75, load=load)
         found = best_allocation(problem, params, 0, never)
         require_sound(problem, params, found)
         assert found.brokers == fewest_brokers(problem, params)
