@@ -168,7 +168,11 @@ def similarity_at(spark: SparkSession, size: int, options: argparse.Namespace) -
             lambda: gathered(interests_of_owners(spark, offered, wanted), count),
         )
         if size <= options.cover:
-            timed("Spark, cover", size, lambda: gathered(covers_of_owners(spark, wanted), count))
+            timed(
+                "Spark, cover",
+                size,
+                lambda: gathered(covers_of_owners(spark, wanted, wanted), count),
+            )
     for name, peer, most in (
         ("DuckDB self join, overlap", with_duckdb, options.peers),
         ("numpy loop, overlap", with_numpy, NUMPY_MOST),

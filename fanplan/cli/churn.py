@@ -37,6 +37,9 @@ class ChurnOptions(Options):
         "What the root holds back meanwhile: all, affected or none.",
         shown="affected; groups",
     )
+    coordinator: str | None = option(
+        None, "Broker that coordinates groups.", shown="the root of each tree; groups"
+    )
 
 
 def churn(

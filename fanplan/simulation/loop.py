@@ -24,7 +24,7 @@ COMMON = 0
 # Positions of the counts of a run.
 EVENTS, SEQUENCE, NOTED = range(3)
 
-RULE, QUEUE = CONGESTION.index("rule"), CONGESTION.index("queue")
+RULE, QUEUE, EVERY = (CONGESTION.index(kind) for kind in ("rule", "queue", "every"))
 
 
 class Costs(NamedTuple):
@@ -140,7 +140,7 @@ def process(
 ) -> tuple[float, bool]:
     """A broker takes up a message; when it has served and matched it, and whether it waited."""
     broker = visit.broker
-    count_load(state, costs, broker, now)
+    count_load(state, costs, broker, now, visit.load)
     if not control:
         state.processed[broker] += 1
         state.arrived[broker] += visit.arrives
@@ -154,18 +154,18 @@ def process(
 
 
 @bare
-def count_load(state: LoopState, costs: Costs, broker: int, now: float) -> None:
+def count_load(state: LoopState, costs: Costs, broker: int, now: float, load: int) -> None:
     """One message more in the window; a new window knows how far the last was over capacity.
 
     Tajuddin (2011), section 6.4.1: for every message above its capacity in the previous time unit,
-    the next message that the broker forwards waits one tick.
+    the next message that the broker forwards waits one tick, or by the appendix each of them.
     """
     window = int(now / costs.unit)
     if window != state.window[broker]:
         last = state.load[broker] if window == state.window[broker] + 1 else 0
         state.held[broker] = max(0.0, last - costs.capacity[broker])
         state.window[broker], state.load[broker] = window, 0
-    state.load[broker] += 1
+    state.load[broker] += load
     state.peak[broker] = max(state.peak[broker], state.load[broker])
 
 
@@ -191,10 +191,12 @@ def send_copies(
     if visit.copies == 0:
         return
     broker = visit.broker
-    held = state.held[broker] if costs.congestion == RULE else 0.0
+    ruled = costs.congestion == RULE or costs.congestion == EVERY
+    held = state.held[broker] if ruled else 0.0
     ready += held
     state.waited[broker] += held
-    state.held[broker] = 0.0
+    if costs.congestion == RULE:
+        state.held[broker] = 0.0
     common = NONE if waited or held > 0.0 else COMMON
     for copy in range(visit.first, visit.first + visit.copies):
         link = ways.visits[copy].link

@@ -7,8 +7,8 @@ from typing import Literal
 
 from fanplan.core.options import Options, option
 
-Congestion = Literal["rule", "queue", "none"]
-CONGESTION: tuple[Congestion, ...] = ("none", "rule", "queue")
+Congestion = Literal["rule", "every", "queue", "none"]
+CONGESTION: tuple[Congestion, ...] = ("none", "rule", "queue", "every")
 """In the order of the numbers that the loop has for them."""
 
 
@@ -16,11 +16,14 @@ CONGESTION: tuple[Congestion, ...] = ("none", "rule", "queue")
 class SimulationParams(Options):
     """Times are in milliseconds, which are the ticks of Tajuddin (2011).
 
-    The rule of congestion is that of section 6.4.1; a queue serves messages one by one in
-    1/capacity.
+    The rule of congestion is that of section 6.4.1, which holds up the next message; ``every`` is
+    that of appendix 8.1.2, which holds up every message of the time unit. A queue serves messages
+    one by one in 1/capacity.
     """
 
-    congestion: Congestion = option("rule", "rule (the thesis'), queue, or none.")
+    congestion: Congestion = option(
+        "rule", "rule (the thesis'), every (its appendix's), queue, or none."
+    )
     latency_ms: float = option(
         100.0, "Latency of a link, if the workload says none of any.", unit="ms", at_least=0
     )

@@ -19,7 +19,13 @@ from fanplan.simulation.legs import PERCENTILES
 from fanplan.simulation.loop import EVENTS, Costs, LoopState, enter_first, loop, still
 from fanplan.simulation.messages import Messages
 from fanplan.simulation.params import CONGESTION, SimulationParams
-from fanplan.simulation.spread import RouteTree, RouteVisits, SimulatedNetwork, spread_routes
+from fanplan.simulation.spread import (
+    RouteTree,
+    RouteVisits,
+    SimulatedNetwork,
+    load_by_matches,
+    spread_routes,
+)
 from fanplan.simulation.tables import RUN_BROKERS, RUN_LINKS
 
 
@@ -115,20 +121,31 @@ class SimulationResult(Counts):
 
 
 def simulate_tree(
-    problem: OverlayProblem, edges: Ints, messages: Messages, params: SimulationParams
+    problem: OverlayProblem,
+    edges: Ints,
+    messages: Messages,
+    params: SimulationParams,
+    matches: Longs | None = None,
 ) -> SimulationResult:
     """What a tree of the problem's brokers does with messages on the problem's routes.
 
-    Same input, same events. Time O(events × log of what is under way), memory O(arrivals + visits).
+    A message is one of a broker's load. With ``matches``, for each destination of the routes, one
+    from elsewhere counts for every subscriber that it matches (Tajuddin 2011, Eq. 6.2). Same input,
+    same events. Time O(events × log of what is under way), memory O(arrivals + visits).
     """
     edges = np.asarray(edges, np.int32).reshape(-1, 2)
     require_spanning(problem, edges)
     one = np.zeros(problem.size, np.int32)
-    return simulate_trees(problem, Trees(edges, (np.arange(len(edges)),), one), messages, params)
+    trees = Trees(edges, (np.arange(len(edges)),), one)
+    return simulate_trees(problem, trees, messages, params, matches)
 
 
 def simulate_trees(
-    problem: OverlayProblem, trees: Trees, messages: Messages, params: SimulationParams
+    problem: OverlayProblem,
+    trees: Trees,
+    messages: Messages,
+    params: SimulationParams,
+    matches: Longs | None = None,
 ) -> SimulationResult:
     """The same of several trees, each with the messages that enter where it is taken."""
     require_capacity(problem)
@@ -137,6 +154,8 @@ def simulate_trees(
     ways = spread_routes(
         network, problem.routes, [RouteTree(member) for member in trees.members], routed
     )
+    if matches is not None:
+        load_by_matches(ways, problem.routes, matches)
     return run_messages(network, ways, problem.capacity, messages, params)
 
 

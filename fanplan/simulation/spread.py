@@ -55,6 +55,7 @@ VISIT = np.dtype(
         ("broker", np.int32),
         ("link", np.int32),
         ("copies", np.int32),
+        ("load", np.int32),
         ("arrives", np.uint8),
         ("matched", np.uint8),
         ("serves", np.uint8),
@@ -69,7 +70,8 @@ class RouteVisits(NamedTuple):
     The copies that a visit causes are the visits ``first`` to ``first + copies - 1``. ``link`` is
     the link by which a visit comes: 2·l from the first end of link l, 2·l + 1 from its second, -1
     at the source. ``arrives``: a subscriber there wants it; ``matched``: it is matched there;
-    ``serves``: it goes on from there to subscribers, which takes no part in the run.
+    ``serves``: it goes on from there to subscribers, which takes no part in the run. ``load`` is
+    what a message counts for in the load of the broker.
     """
 
     starts: Longs
@@ -100,6 +102,21 @@ def spread_routes(
         mine = np.flatnonzero(chosen == number)
         fill_visits(ways, tree, network.links, mine, ends, trees[number].matched_once)
     return ways
+
+
+def load_by_matches(ways: RouteVisits, routes: Routes, matches: Longs) -> None:
+    """Let a message from elsewhere count once for each subscriber that it matches at a broker.
+
+    Tajuddin (2011), Eq. 6.2, where a message that is published locally counts once. ``matches`` is
+    in the order of the destinations of the routes.
+    """
+    size = int(routes.brokers.max(initial=0)) + 1
+    row = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
+    known = row * size + routes.brokers
+    at = np.flatnonzero(ways.visits["arrives"] & (ways.visits["link"] >= 0))
+    route = np.searchsorted(ways.starts, at, side="right") - 1
+    asked = route * size + ways.visits["broker"][at]
+    ways.visits["load"][at] = matches[np.searchsorted(known, asked)]
 
 
 def hang_up(network: SimulatedNetwork, tree: RouteTree) -> Rooted:
@@ -224,6 +241,7 @@ def fill_visits(
             visit.first = free
             visit.arrives = room.wanted[here] == route
             visit.matched = at == begin or not matched_once
+            visit.load = 1
             copy = room.head[here]
             while copy >= 0:
                 there = room.to[copy]

@@ -36,10 +36,10 @@ def simulate(
 ) -> Simulated:
     """Send the traffic of a dataset through the brokers of a stored plan, event by event.
 
-    ``congestion`` is rule (Tajuddin 2011, section 6.4.1), queue or none. ``latency_ms`` is that of
-    a link if the workload says none of any, ``client_ms`` that from a broker to its clients in a
-    plan of all layers. ``times`` are measured where every publication has one, else drawn. Spark
-    starts only if the dataset lacks stages that are needed.
+    ``congestion`` is rule (Tajuddin 2011, section 6.4.1), every, queue or none. ``latency_ms`` is
+    that of a link if the workload says none of any, ``client_ms`` that from a broker to its clients
+    in a plan of all layers. ``times`` are measured where every publication has one, else drawn.
+    Spark starts only if the dataset lacks stages that are needed.
     """
     plan, dataset = plan_at(plan), dataset_at(dataset)
     from fanplan.simulation.params import SimulationParams

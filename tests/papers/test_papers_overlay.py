@@ -67,7 +67,9 @@ def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> No
 def test_every_point_and_statement_is_measured(samples: Samples) -> None:
     for item in TINY.items:
         assert all((p.setting, p.key) in samples for line in item.lines for p in line.points)
-        assert all(judge_statement(item, text, samples).runs == 1 for text in item.statements)
+        assert all(
+            judge_statement(item, text, samples).margins.size == 1 for text in item.statements
+        )
 
 
 def test_worked_examples_are_exact() -> None:
@@ -122,7 +124,9 @@ def test_no_priority_is_the_overlap_tree(samples: Samples) -> None:
     for bias in MIXED:
         for key in (MESSAGES, LATENCY):
             by_alpha = [samples[bias_name(bias), f"hybrid {a:g} {key}"][0] for a in ALPHAS]
-            assert by_alpha[0] == samples[bias_name(bias), f"overlap {key}"]
+            # At a bias of 1 classes share nothing: a link of weight 0 joins them, any one.
+            if bias < 1:
+                assert by_alpha[0] == samples[bias_name(bias), f"overlap {key}"]
             least = samples[bias_name(bias), f"least {key}"]
             assert least == min(by_alpha[1:])
             gain = samples[bias_name(bias), f"improvement {key}"]
@@ -142,7 +146,7 @@ def test_shares_of_degrees_rise_to_all_brokers(samples: Samples) -> None:
 def test_brokers_are_at_least_the_bound_and_ours_are_fewest(samples: Samples) -> None:
     for publishers in SMALL.publishers:
         brokers = {
-            method: samples[clients_name(publishers, 0.75, method), f"{method} brokers"][0]
+            method: samples[clients_name(publishers, 0.75), f"{method} brokers"][0]
             for method in ("gli", "gi", "gig", "baseline", "best", "exact", "bound")
         }
         theirs = min(brokers[method] for method in ("gli", "gi", "gig", "baseline"))
@@ -151,7 +155,7 @@ def test_brokers_are_at_least_the_bound_and_ours_are_fewest(samples: Samples) ->
 
 
 def test_a_sample_depends_on_setting_and_seed_alone() -> None:
-    for name in (bias_name(0.75), clients_name(50, 0.75, "exact")):
+    for name in (bias_name(0.75), clients_name(50, 0.75)):
         setting = next(s for s in TINY.settings if s["name"] == name)
         assert sample_overlay(dict(setting), 1) == sample_overlay(dict(setting), 1)
         assert sample_overlay(dict(setting), 1) != sample_overlay(dict(setting), 2)

@@ -158,7 +158,8 @@ class Plain:
         if here in self.table.destinations(route) and not control:
             self.delays.append(ready - born)
         copies = self.needs(here, before, route)
-        if params.congestion == "rule" and copies and (here, window) not in self.paid:
+        free = params.congestion == "rule" and (here, window) in self.paid
+        if params.congestion in ("rule", "every") and copies and not free:
             self.paid.add((here, window))
             most = self.capacity[here] * params.unit_ms / 1000.0
             held = max(0.0, self.load.get((here, window - 1), 0) - most)
@@ -223,6 +224,26 @@ def test_the_rule_delays_the_next_message_by_what_was_too_much() -> None:
     late = result.delays_ms[result.delays_ms != 100.0]
     assert late.tolist() == [350.0]
     assert (result.waited_ms.tolist(), result.peak.tolist()) == ([250.0, 0.0], [1250, 1200])
+
+
+def test_every_message_of_the_unit_may_be_delayed() -> None:
+    """Appendix 8.1.2: each outgoing message waits a tick for every one too much, not the next."""
+    time = np.concatenate((0.75 * np.arange(1250), [1000.0, 1001.0, 2000.0]))
+    given_ = problem(routes((0, [1])), 2, capacity=1000.0)
+    sent = as_publications(time, on_route_0(len(time)))
+    result = simulate_tree(given_, chain(2), sent, SimulationParams("every"))
+    assert result.delays_ms[result.delays_ms != 100.0].tolist() == [350.0, 350.0]
+    assert result.waited_ms.tolist() == [500.0, 0.0]
+
+
+def test_a_message_may_count_once_for_each_subscriber_that_it_matches() -> None:
+    """Eq. 6.2: not where it is published, and a broker that only forwards counts it once."""
+    given_ = problem(routes((0, [0, 2]), (1, [2])), 3)
+    sent = as_publications(np.zeros(2), np.array([0, 1]))
+    matches = np.array([5, 7, 3])
+    result = simulate_tree(given_, chain(3), sent, SimulationParams("none"), matches)
+    assert result.peak.tolist() == [1, 2, 10]
+    assert result.processed.tolist() == [1, 2, 2]
 
 
 def test_a_queue_serves_one_message_at_a_time() -> None:
@@ -338,7 +359,7 @@ def test_the_tables_and_the_summary_add_up() -> None:
         (lambda p, m: as_publications(m.time_ms - 1, m.route), "negative"),
         (lambda p, m: as_publications(np.zeros(2), m.route), "2 times, 1 routes"),
         (lambda p, m: SimulationParams(cast(Any, "jam")),
-         "'jam' is unknown. Use one of: rule, queue, none"),
+         "'jam' is unknown. Use one of: rule, every, queue, none"),
         (lambda p, m: SimulationParams(unit_ms=0.0, match_ms=-1.0), "(?s)match_ms.*unit_ms"),
     ],
 )  # fmt: skip

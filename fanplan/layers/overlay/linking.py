@@ -120,7 +120,7 @@ def thesis_tree(problem: OverlayProblem, params: OverlayParams, seed: int) -> Tr
     if params.metric == "random":
         return random_tree(problem, seed)
     if params.metric == "hybrid":
-        return hybrid_tree(problem, params.mix)
+        return hybrid_tree(problem, params.mix, params.scale)
     return SIMILAR[params.metric](problem)
 
 
@@ -159,7 +159,7 @@ def start_of(problem: OverlayProblem, folder: PathLike) -> Tree:
 def similarity_of(problem: OverlayProblem, params: OverlayParams) -> scipy.sparse.csr_array:
     """The matrix that links are weighed by."""
     if params.weighed_by == "hybrid":
-        return hybrid_similarity(problem, params.mix)
+        return hybrid_similarity(problem, params.mix, params.scale)
     matrix: scipy.sparse.csr_array = getattr(problem.similarity, params.weighed_by)
     return matrix
 

@@ -16,6 +16,8 @@ Tree = Literal["improved", "overlap", "cover", "hybrid", "interest", "random"]
 Similar = Literal["overlap", "cover", "interest", "hybrid"]
 Ranking = Literal["best", "gli", "gi", "gig", "baseline"]
 LoadKind = Literal["exact", "estimate"]
+InterestKind = Literal["overlap", "cover"]
+Scale = Literal["all", "own"]
 Within = tuple[str, Sequence[str], int]
 
 METRICS: tuple[str, ...] = get_args(Tree)
@@ -77,6 +79,16 @@ class OverlayParams(Options):
         at_most=1,
         shown=f"{ALPHA}",
     )
+    interest: InterestKind = option(
+        "overlap",
+        "With --metric hybrid or interest: count advertisements that subscriptions overlap, or "
+        "only those that they cover.",
+    )
+    scale: Scale = option(
+        "all",
+        "With --metric hybrid: divide interest by the largest of all brokers, or of each "
+        "advertising broker's own.",
+    )
     degree: int | None = option(None, "Most links of a broker.", at_least=1)
     degrees: Mapping[str, int] = option(
         {},
@@ -112,6 +124,11 @@ class OverlayParams(Options):
     def relations(self) -> Iterator[Problem]:
         if self.metric != "hybrid" and self.alpha is not None:
             yield Problem("alpha", "is for the metric hybrid", "Leave one of them out")
+        if self.metric != "hybrid" and self.scale != "all":
+            yield Problem("scale", "is for the metric hybrid", "Leave one of them out")
+        if self.metric not in ("hybrid", "interest") and self.interest != "overlap":
+            what = "is for the metrics hybrid and interest"
+            yield Problem("interest", what, "Leave one of them out")
         yield from self._improved_alone()
         if not self.start and (self.changes is not None or self.change_price):
             what = "there is no older plan to change"
@@ -184,6 +201,9 @@ class AllocateParams(OverlayParams):
         if self.metric == "cover":
             what = "covering is not known of clients that may go anywhere"
             yield Problem("metric", what, "Use another metric")
+        if self.interest == "cover":
+            what = "covering is not known of clients that may go anywhere"
+            yield Problem("interest", what, "Leave it out")
         if self.rates:
             yield Problem("rates", "the load of clients counts rates already", "Leave it out")
         if self.moves is not None and not self.start:

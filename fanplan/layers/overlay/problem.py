@@ -46,6 +46,15 @@ def owner_cover(left: Extents, right: Extents) -> OwnerPairs:
     return _with_owners(found, left, right)
 
 
+def covered_interest(advertisements: Extents, subscriptions: Extents) -> OwnerPairs:
+    """Interest by covering (section 5.3.2): how far subscriptions of j cover advertisements of i.
+
+    What is advertised inside a subscription surely matches it; what only overlaps does not count.
+    """
+    j, i, value = owner_cover(subscriptions, advertisements)
+    return i, j, value
+
+
 def _added(first: OwnerPairs, second: OwnerPairs, shape: tuple[int, int]) -> OwnerPairs:
     """The sums of two tables of pairs."""
     total = (owner_matrix(first, shape) + owner_matrix(second, shape)).tocoo()

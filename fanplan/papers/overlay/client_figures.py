@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fanplan.papers.experiment import (
+    DIFFER,
+    ERRS,
+    OPEN,
     Item,
     PaperLine,
     Point,
@@ -12,14 +15,17 @@ from fanplan.papers.experiment import (
     alike,
     all_below,
     claimed,
+    each_pair,
+    every_below,
+    everywhere,
     pointwise,
     rising,
 )
-from fanplan.papers.overlay.settings import LCF, OverlaySizes, clients_name
+from fanplan.papers.overlay.settings import LCF, RANKINGS, OverlaySizes, clients_name
 from fanplan.papers.overlay.tree_figures import method_line, thesis_label
 
-RANKED = ("gli", "gi", "gig")
-THEIRS = (*RANKED, "baseline")
+RANKED = RANKINGS[:-1]
+THEIRS = RANKINGS
 OURS = ("best", "exact")
 CLIENTS = "clients"
 CAPACITY = 1000.0
@@ -34,7 +40,7 @@ def client_points(sizes: OverlaySizes, key: str) -> MethodPoints:
 
     def points(method: str) -> list[Point]:
         return [
-            Point(clients_name(publishers, LCF, method), f"{method} {key}", 4 * publishers)
+            Point(clients_name(publishers, LCF), f"{method} {key}", 4 * publishers)
             for publishers in sizes.publishers
         ]
 
@@ -67,12 +73,17 @@ def brokers_deployed(sizes: OverlaySizes) -> Item:
         method_curves(points, (*THEIRS, *OURS, "bound")),
         "brokers",
         CLIENTS,
-        "The thesis gives no law of the regions: here centres are uniform and ranges those of "
-        "section 5.4.2. With many clients, some subscribers want more than a broker may take; "
-        "every method gives each of them a broker of its own. “Best” obeys the thesis' estimate "
-        "of load as the others do; with “exact load” a broker counts a message once, however many "
-        "of its clients want it. The bound is for the estimate.",
+        "The content space is that of section 5.4.2: four classes, centres by a Gaussian around "
+        "the means of their class, here with the two attributes of Table 6.2. Its law of rates is "
+        "Zipf's without an exponent: 2 gives the 300 brokers at 2,400 clients. GI and GIg break "
+        "ties at random. “Best” obeys the thesis' estimate of load as the others do; with “exact "
+        "load” a broker counts a message once, however many of its clients want it. The bound is "
+        "for the estimate. By Eq. 6.2 subscribers add nothing to a broker that has all their "
+        "publishers, and the publishers of a class send less than a broker may take: so each class "
+        "fits on one broker. The rankings do not find it, as line 19 of Algorithm 4 wants room for "
+        "the whole impact of a client, without the correction.",
         tuple(broker_statements(sizes, points)),
+        log=True,
     )
 
 
@@ -89,13 +100,13 @@ def broker_statements(sizes: OverlaySizes, points: MethodPoints) -> Iterator[Sta
         "to a slightly fewer set of brokers”: fewer than each of the others there",
         [first],
         others,
-    )
-    yield from claimed(points, (
+    ).if_not(OPEN, "the four differ by 1 %, and GI's count hangs on the order of equal interests.")
+    yield from map(everywhere, claimed(points, (
         ("Ours: best uses at least 5 % fewer brokers than all four at every size",
          ["best"], THEIRS, 0.95),
         ("Ours: with exact load, at most half as many as all four at every size",
          ["exact"], THEIRS, 0.5),
-    ))  # fmt: skip
+    )))  # fmt: skip
 
 
 def messages_and_delay(sizes: OverlaySizes) -> tuple[Item, Item]:
@@ -106,27 +117,32 @@ def messages_and_delay(sizes: OverlaySizes) -> tuple[Item, Item]:
              "The baseline's tree is random too, as nothing of it should know similarity.",
              tuple(ranking_statements(count, "message counts", 0.9))),
         Item("Figure 6.5", "Latency", method_curves(latency), "latency, ms", CLIENTS,
-             "That GIg is best in latency did not come about under any reading tried.",
-             tuple(ranking_statements(latency, "latencies", 1.0))),
+             statements=tuple(ranking_statements(latency, "latencies", 1.0))),
     )  # fmt: skip
+
+
+LONGER = (
+    "GIg sends 42 to 64 % fewer messages than GI, but its latency is 6 % above GI's at 4,000 "
+    "clients, and up to a third at fewer."
+)
 
 
 def ranking_statements(points: MethodPoints, what: str, factor: float) -> Iterator[Statement]:
     yield from claimed(points, (
-        ("“The GLI technique performs better than the baseline approach”: at every size",
+        ("“The GLI technique performs better than the baseline approach”: over the sizes",
          ["gli"], ["baseline"], 1.0),
-        ("“but worse than the GI and GIg techniques”: GLI above GI at every size",
+        ("“but worse than the GI and GIg techniques”: GLI above GI",
          ["gi"], ["gli"], 1.0),
-        ("“but worse than the GI and GIg techniques”: GLI above GIg at every size",
+        ("“but worse than the GI and GIg techniques”: GLI above GIg",
          ["gig"], ["gli"], 1.0),
-        (f"“The GIg technique provides the lowest {what}”: below GI at every size",
-         ["gig"], ["gi"], 1.0),
     ))  # fmt: skip
+    text = f"“The GIg technique provides the lowest {what}”: below GI"
+    yield pointwise(text, points("gig"), points("gi")).if_not(DIFFER, LONGER)
     less = "" if factor == 1 else f"at least {100 * (1 - factor):.0f} % "
     for method in OURS:
         name = thesis_label(method).removesuffix(" (ours)")
         text = f"Ours: {name} is {less}below all four at every size"
-        yield all_below(text, [points(method)], map(points, THEIRS), factor)
+        yield everywhere(all_below(text, [points(method)], map(points, THEIRS), factor))
 
 
 def pure_forwarding(sizes: OverlaySizes) -> Item:
@@ -147,26 +163,33 @@ def pure_forwarding(sizes: OverlaySizes) -> Item:
     )
 
 
+ADDS_UP = (
+    "GLI is the ranking without pairs, whose publishers sit apart from subscribers: more of what "
+    "its brokers process is forwarded only. Of all messages, the busiest brokers count most."
+)
+
+
 def forwarding_statements(points: MethodPoints, name: str) -> Iterator[Statement]:
     yield all_below(
-        f"“The baseline technique … produces a large number of pure forwarding messages”: above "
-        f"the rankings at every size, {name}",
+        "“The baseline technique … produces a large number of pure forwarding messages”: above "
+        f"the rankings, {name}",
         map(points, RANKED),
         [points("baseline")],
     )
-    yield Statement(
-        "“The ranking routines … limit the number of pure forwarding messages to 10–15 %”: at "
-        f"every size, {name}",
-        tuple(
-            pair for m in RANKED for point in points(m) for pair in ((10.0, point), (point, 15.0))
-        ),
-    )
+    for method in RANKED:
+        some = points(method)
+        yield pointwise(
+            "“The ranking routines … limit the number of pure forwarding messages to 10–15 %”: at "
+            f"most 15 % over the sizes, {thesis_label(method)}, {name}",
+            some,
+            [15.0] * len(some),
+        ).if_not(DIFFER, ADDS_UP)
     yield alike(
         "“The percentage of pure forwarding traffic remains constant as the workload increases”: "
         f"first and last size within 25 %, {name}",
         [[points(method)[i] for method in RANKED] for i in (0, -1)],
         1.25,
-    )
+    ).if_not(OPEN, "it is near to constant as a mean over brokers, and grows of all messages.")
 
 
 def peak_load(sizes: OverlaySizes) -> tuple[Item, ...]:
@@ -177,8 +200,8 @@ def peak_load(sizes: OverlaySizes) -> tuple[Item, ...]:
         Item("Figure 6.7a", "Average peak load", method_curves(mean), unit, CLIENTS,
              statements=tuple(peak_statements(mean))),
         Item("Figure 6.7b", "Maximum peak load", method_curves(most), unit, CLIENTS,
-             "With many clients there is a broker that all traffic passes, whatever the method, "
-             "so the maxima are alike.",
+             "A message from elsewhere counts once for each subscriber of a broker that it "
+             "matches, as in Eq. 6.2.",
              tuple(most_statements(most))),
         Item("Figure 6.7c", "Average processing delay", method_curves(delay), "ms", CLIENTS,
              "Per publication and broker that it visits.",
@@ -187,16 +210,16 @@ def peak_load(sizes: OverlaySizes) -> tuple[Item, ...]:
 
 
 def peak_statements(points: MethodPoints) -> Iterator[Statement]:
-    yield Statement(
+    yield each_pair(
         "“The baseline overlay produces an average peak load above the broker capacity threshold "
         "… for a sufficiently large workload”: at the largest",
         ((CAPACITY, points("baseline")[-1]),),
     )
-    yield Statement(
+    yield each_pair(
         "“The overlays produced by our algorithm are able to contain the load”: below capacity at "
         "every size",
         tuple((point, CAPACITY) for method in RANKED for point in points(method)),
-    )
+    ).if_not(DIFFER, "GLI comes to within a few percent of capacity at 4,000 clients.")
     yield pointwise(
         "“As the workload increases, the peak load values level-off”: less than 10 % more at the "
         "largest size than at the one before",
@@ -206,25 +229,37 @@ def peak_statements(points: MethodPoints) -> Iterator[Statement]:
     )
 
 
+RESERVE = (
+    "with 800 clients the busiest broker stays near its capacity, as the load compensation factor "
+    "reserves a quarter and less is forwarded: most overlays have no delay there. With more "
+    "clients all have one."
+)
+
+
 def most_statements(points: MethodPoints) -> Iterator[Statement]:
+    for other in ("gi", "gig"):
+        yield pointwise(
+            "“The maximum peak load for the GLI ranking function is significantly larger than that "
+            f"of the other techniques”: at least 10 % over the sizes, {thesis_label(other)}",
+            points(other),
+            points("gli"),
+            1 / 1.1,
+        ).if_not(DIFFER, "GI's busiest broker is as loaded as GLI's; only that of GIg is less.")
     yield from claimed(points, (
-        ("“The maximum peak load for the GLI ranking function is significantly larger than that of "
-         "the other techniques”: at least 10 % at every size",
-         ["gi", "gig"], ["gli"], 1 / 1.1),
-        ("“The GIg overlay has the lowest maximum peak load”: at every size",
+        ("“The GIg overlay has the lowest maximum peak load”: over the sizes",
          ["gig"], [method for method in THEIRS if method != "gig"], 1.0),
     ))  # fmt: skip
-    yield Statement(
+    yield each_pair(
         "“All maximum peak loads are above the broker capacity threshold”: at every size",
         tuple((CAPACITY, point) for method in THEIRS for point in points(method)),
-    )
+    ).if_not(DIFFER, RESERVE)
 
 
 def delay_statements(points: MethodPoints) -> Iterator[Statement]:
-    yield Statement(
+    yield each_pair(
         "“None of the overlays produce zero processing delays”: at every size",
         tuple((0.0, point) for method in THEIRS for point in points(method)),
-    )
+    ).if_not(DIFFER, RESERVE)
     yield pointwise(
         "“The clustering aspects of our algorithm … are sufficient for significantly reducing "
         "congestion effects”: at least 10 % below the baseline at the largest size",
@@ -243,7 +278,7 @@ def load_compensation(sizes: OverlaySizes) -> tuple[Item, ...]:
     def at(key: str) -> MethodPoints:
         def points(method: str) -> list[Point]:
             return [
-                Point(clients_name(sizes.middle, factor, method), f"{method} {key}", factor)
+                Point(clients_name(sizes.middle, factor), f"{method} {key}", factor)
                 for factor in sizes.factors
             ]
 
@@ -259,23 +294,33 @@ def load_compensation(sizes: OverlaySizes) -> tuple[Item, ...]:
              "is 1.0”, of no ranking in particular. That is the reverse of its own figure and "
              "reason: a higher factor needs fewer brokers. Both numbers are shown as printed.",
              tuple(factor_broker_statements(brokers))),
-        Item("Figure 6.8b", f"Messages, {clients}", method_curves(count),
+        Item("Figure 6.8b", f"Messages, {clients}", method_curves(count, THEIRS),
              "messages per publication", "LCF",
              statements=(falling("“Message count decreases with higher LCF”", count),)),
-        Item("Figure 6.8c", f"Latency, {clients}", method_curves(latency), "latency, ms", "LCF",
+        Item("Figure 6.8c", f"Latency, {clients}", method_curves(latency, THEIRS),
+             "latency, ms", "LCF",
              statements=tuple(factor_latency_statements(sizes, latency))),
-        Item("Figure 6.8d", f"Average peak load, {clients}", method_curves(peak),
+        Item("Figure 6.8d", f"Average peak load, {clients}", method_curves(peak, THEIRS),
              "messages per time unit", "LCF",
              statements=(rising("“A higher LCF results in greater peak loads”: along GLI, GI, GIg",
                                 [peak(method) for method in RANKED]),)),
     )  # fmt: skip
 
 
+REVERSED = (
+    "a higher factor needs fewer brokers, as Figure 6.8a and the same section say; 400 belongs to "
+    "a factor near 0.5."
+)
+
+
 def broker_lines(points: MethodPoints) -> tuple[PaperLine, ...]:
     """The two printed numbers stand at GIg, the thesis' choice."""
     printed = {LCF: 300.0, 1.0: 400.0}
-    gig = [Point(p.setting, p.key, p.x, printed.get(float(p.x))) for p in points("gig")]
-    return tuple(method_line(m, gig if m == "gig" else points(m)) for m in (*THEIRS, *OURS))
+    gig = [
+        Point(p.setting, p.key, p.x, printed.get(float(p.x))).if_not(ERRS, REVERSED)
+        for p in points("gig")
+    ]
+    return tuple(method_line(m, gig if m == "gig" else points(m)) for m in THEIRS)
 
 
 def falling(text: str, points: MethodPoints) -> Statement:
@@ -290,7 +335,13 @@ def factor_broker_statements(points: MethodPoints) -> Iterator[Statement]:
         "“The cost of the overlay increases significantly from … LCF … 0.75 to … 1.0”: as printed",
         [at[LCF]],
         [at[1.0]],
-    )
+    ).if_not(ERRS, REVERSED)
+
+
+HOPS = (
+    "fewer brokers mean fewer hops of 100 ticks, while congestion costs a message less than one "
+    "tick at any factor: so latency falls on to 1.0."
+)
 
 
 def factor_latency_statements(sizes: OverlaySizes, points: MethodPoints) -> Iterator[Statement]:
@@ -298,14 +349,16 @@ def factor_latency_statements(sizes: OverlaySizes, points: MethodPoints) -> Iter
     for method in RANKED:
         own = points(method)
         others = [point for i, point in enumerate(own) if i != chosen]
-        yield pointwise(
+        yield every_below(
             "“The best balance between latency due to overlay hops and congestion is when LCF is "
             f"configured to 0.75”: {thesis_label(method)}",
-            [own[chosen]] * len(others),
+            [own[chosen]],
             others,
-        )
-    yield alike(
-        "“Latencies increase only marginally when LCF is 1.0”: within 10 % of 0.75, GLI, GI, GIg",
-        [[points(m)[last] for m in RANKED], [points(m)[chosen] for m in RANKED]],
+        ).if_not(DIFFER, HOPS)
+    yield all_below(
+        "“Latencies increase only marginally when LCF is 1.0”: at most 10 % above 0.75, mean of "
+        "GLI, GI, GIg",
+        [[points(m)[last] for m in RANKED]],
+        [[points(m)[chosen] for m in RANKED]],
         1.1,
     )

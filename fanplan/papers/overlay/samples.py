@@ -12,7 +12,6 @@ from typing import Any, get_args
 import numpy as np
 
 from fanplan.boxes.extents import Extents, make_extents
-from fanplan.core.stop import never
 from fanplan.layers.overlay.allocation.allocation import (
     Allocation,
     AllocationParams,
@@ -22,8 +21,14 @@ from fanplan.layers.overlay.allocation.allocation import (
 )
 from fanplan.layers.overlay.allocation.best import best_allocation
 from fanplan.layers.overlay.allocation.bound import fewest_brokers
-from fanplan.layers.overlay.allocation.phases import deployed_overlay
-from fanplan.layers.overlay.problem import broker_similarity, client_similarity
+from fanplan.layers.overlay.allocation.phases import deployed_overlay, local_matches
+from fanplan.layers.overlay.problem import (
+    broker_similarity,
+    client_similarity,
+    covered_interest,
+    different_owners,
+    owner_matrix,
+)
 from fanplan.layers.overlay.published.similar import (
     cover_tree,
     hybrid_tree,
@@ -42,7 +47,7 @@ from fanplan.simulation.params import SimulationParams
 from fanplan.simulation.simulate import SimulationResult, simulate_tree
 from fanplan.workload.generators import clients
 from fanplan.workload.generators.draws import names
-from fanplan.workload.generators.population import DrawnPublications, Regions
+from fanplan.workload.generators.population import DrawnPublications, Population, Regions
 
 PUBLISHING = 1_000_000
 """Between the seeds of clients and of their publications, so that runs share none."""
@@ -74,6 +79,9 @@ DEGREES = (1, 2, 3, 4, 6, 8, 16, 32, 64, 128)
 FREE = SimulationParams(congestion="none")
 """Section 5.4.1: links of 100 ticks, and no congestion."""
 
+TREE_QUESTIONS = 100
+"""Questions after which a search of trees stops: 450 brokers are then nearly as good as ever."""
+
 MESSAGES, LATENCY = "messages per arrival", "latency"
 
 
@@ -86,18 +94,53 @@ def simulated_trees(setting: dict[str, Any], seed: int) -> dict[str, float]:
         result |= {f"{name} {key}": value for key, value in tree_metrics(found).items()}
     if setting["alphas"]:
         result |= hybrid_metrics(problem, messages, setting["alphas"])
+        result |= variant_metrics(problem, messages, setting, seed)
     return result
 
 
-def draw_brokers(setting: dict[str, Any], seed: int) -> tuple[OverlayProblem, Messages]:
-    """The workload of section 5.4.2."""
-    params = clients.BrokersParams(
+def variant_metrics(
+    problem: OverlayProblem, messages: Messages, setting: dict[str, Any], seed: int
+) -> dict[str, float]:
+    """Table 5.2 with interest divided by each broker's own maximum, and with cover-based interest.
+
+    Section 5.3.2 leaves the second to future work.
+    """
+    covered = covering_problem(problem, setting, seed)
+    result: dict[str, float] = {}
+    for alpha in setting["variants"]:
+        trees = {"own": hybrid_tree(problem, alpha, "own"), "covered": hybrid_tree(covered, alpha)}
+        for name, tree in trees.items():
+            found = tree_metrics(simulate_tree(problem, tree.edges, messages, FREE))
+            result |= {f"{name} {alpha:g} {key}": found[key] for key in (MESSAGES, LATENCY)}
+    return result
+
+
+def covering_problem(problem: OverlayProblem, setting: dict[str, Any], seed: int) -> OverlayProblem:
+    """The same with interest by covering."""
+    population = draw_population(setting, seed)
+    wanted, offered = population.subscriptions, population.advertisements
+    pairs = covered_interest(extents_of(offered, offered.broker), extents_of(wanted, wanted.broker))
+    interest = owner_matrix(different_owners(pairs), (problem.size, problem.size))
+    return replace(problem, similarity=replace(problem.similarity, interest=interest))
+
+
+def draw_population(setting: dict[str, Any], seed: int) -> Population:
+    """The clients of section 5.4.2."""
+    return clients.populate_brokers(brokers_params(setting), seed)
+
+
+def brokers_params(setting: dict[str, Any]) -> clients.BrokersParams:
+    return clients.BrokersParams(
         brokers=setting["brokers"],
         subscriptions=setting["subscriptions"],
         advertisements=setting["advertisements"],
         bias=setting["bias"],
     )
-    population = clients.populate_brokers(params, seed)
+
+
+def draw_brokers(setting: dict[str, Any], seed: int) -> tuple[OverlayProblem, Messages]:
+    """The workload of section 5.4.2."""
+    params, population = brokers_params(setting), draw_population(setting, seed)
     sent = clients.publications_by_rate(population, setting["publications"], PUBLISHING + seed)
     routes, route = broker_routes(population, sent)
     wanted, offered = population.subscriptions, population.advertisements
@@ -121,9 +164,14 @@ def compared_trees(problem: OverlayProblem, seed: int) -> dict[str, Tree]:
         "overlap": overlap,
         "cover": cover_tree(problem),
         "baseline": random_tree(problem, seed),
-        "improved": improved_tree(problem, ImproveParams(), seed, never).tree,
-        "few links": improved_tree(problem, few, seed, never).tree,
+        "improved": searched_tree(problem, ImproveParams(), seed),
+        "few links": searched_tree(problem, few, seed),
     }
+
+
+def searched_tree(problem: OverlayProblem, params: ImproveParams, seed: int) -> Tree:
+    """Our tree, after a search of the same length on every machine."""
+    return improved_tree(problem, params, seed, QuestionLimit(TREE_QUESTIONS)).tree
 
 
 def tree_metrics(found: SimulationResult) -> dict[str, float]:
@@ -173,8 +221,8 @@ def hybrid_metrics(
 UNITS = 10.0
 """Table 6.2: time units in which publishers send; a second here."""
 
-QUESTIONS = 420
-"""Questions after which our search stops: with 4,000 clients they take a minute."""
+QUESTIONS = 120
+"""Questions after which our search stops: with 4,000 clients they take half a minute."""
 
 CONGESTED = SimulationParams(congestion="rule")
 """Section 6.4.1: links of 100 ticks, and a delay for what exceeds a broker's capacity."""
@@ -256,7 +304,8 @@ def simulated_allocation(
     """An allocation on the overlap tree (section 6.3.2); the baseline knows no similarity."""
     overlay = deployed_overlay(problem, allocation)
     tree = random_tree(overlay, seed) if random else overlap_tree(overlay)
-    return simulate_tree(overlay, tree.edges, messages, CONGESTED)
+    matches = local_matches(problem, allocation)
+    return simulate_tree(overlay, tree.edges, messages, CONGESTED, matches)
 
 
 def allocation_metrics(found: SimulationResult) -> dict[str, float]:

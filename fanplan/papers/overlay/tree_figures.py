@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from fanplan.papers.experiment import (
+    DIFFER,
+    OPEN,
     Item,
     PaperLine,
     Point,
@@ -14,10 +16,11 @@ from fanplan.papers.experiment import (
     all_below,
     claimed,
     every_below,
+    everywhere,
     pointwise,
 )
 from fanplan.papers.overlay.samples import DEGREES, LATENCY, MESSAGES
-from fanplan.papers.overlay.settings import ALPHAS, MIXED, OverlaySizes, bias_name
+from fanplan.papers.overlay.settings import ALPHAS, MIXED, VARIANTS, OverlaySizes, bias_name
 
 LABELS = {
     "improved": "improved (ours)",
@@ -53,6 +56,7 @@ def tree_items(sizes: OverlaySizes) -> tuple[Item, ...]:
 THEIRS = ("overlap", "cover", "baseline")
 OURS = ("improved", "few links")
 BIAS = "bias"
+EACH = "messages per publication"
 SHOWN = MIXED[0]
 """The bias of Figure 5.5b, which the thesis does not tell."""
 
@@ -89,7 +93,10 @@ def two_curves(sizes: OverlaySizes, first: KeyAndNote, second: KeyAndNote) -> tu
 def messages_and_latency(sizes: OverlaySizes) -> tuple[Item, ...]:
     """Message count, in both ways to count, and latency over the bias."""
     title = "Regional subscriptions"
-    count = "Messages on links for each broker that a publication must reach, as in Table 5.2."
+    count = (
+        "Messages on links for each broker that a publication must reach, as in Table 5.2: beside "
+        "the figure, and not judged."
+    )
     each = "Messages on links for each publication, as section 5.4.3 words it."
     delay = "From the source broker to each broker with a matching subscription; links of 100 ms."
     last = (
@@ -97,12 +104,11 @@ def messages_and_latency(sizes: OverlaySizes) -> tuple[Item, ...]:
         "search with no broker of more links than the busiest of the overlap tree."
     )
     return (
-        Item("Figure 5.3a", f"{title}: messages", bias_curves(sizes, MESSAGES),
-             "messages per arrival", BIAS, f"{count} {last}",
-             tuple(count_statements(sizes, MESSAGES))),
-        Item("Figure 5.3a, publications", f"{title}: messages",
-             bias_curves(sizes, "messages per publication"), "messages per publication", BIAS, each,
-             tuple(count_statements(sizes, "messages per publication"))),
+        Item("Figure 5.3a", f"{title}: messages", bias_curves(sizes, EACH),
+             "messages per publication", BIAS, f"{each} {last}",
+             tuple(count_statements(sizes, EACH))),
+        Item("Figure 5.3a, arrivals", f"{title}: messages", bias_curves(sizes, MESSAGES),
+             "messages per arrival", BIAS, count),
         Item("Figure 5.3b", f"{title}: latency", bias_curves(sizes, LATENCY), "latency, ms", BIAS,
              delay, tuple(latency_statements(sizes))),
     )  # fmt: skip
@@ -123,6 +129,13 @@ def count_statements(sizes: OverlaySizes, key: str) -> Iterator[Statement]:
     ))  # fmt: skip
 
 
+BY_ATTACHMENT = (
+    "“randomly connecting the brokers in a tree” is told of no law. A spanning tree of random "
+    "weights, which the appendix names, takes about 1,800 ms; if each broker joins a random "
+    "earlier one, it is about 960 ms, and cover's 1,050 ms is equal to that."
+)
+
+
 def latency_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     yield from common_statements(sizes, LATENCY)
     yield alike(
@@ -130,11 +143,11 @@ def latency_statements(sizes: OverlaySizes) -> Iterator[Statement]:
         "10 %, bias up to 0.5",
         [bias_points(name, LATENCY, low_biases(sizes)) for name in ("cover", "baseline")],
         1.1,
-    )
+    ).if_not(OPEN, BY_ATTACHMENT)
     points = points_over(LATENCY, sizes.biases)
     for method in OURS:
         text = f"Ours: {method} is below all lines of the thesis at every bias"
-        yield all_below(text, [points(method)], map(points, THEIRS))
+        yield everywhere(all_below(text, [points(method)], map(points, THEIRS)))
 
 
 def low_biases(sizes: OverlaySizes) -> list[float]:
@@ -145,12 +158,12 @@ def low_biases(sizes: OverlaySizes) -> list[float]:
 def common_statements(sizes: OverlaySizes, key: str) -> Iterator[Statement]:
     points = points_over(key, sizes.biases)
     for other in ("cover", "baseline"):
-        yield pointwise(
+        yield everywhere(pointwise(
             "“Overlap topologies provide superior performance for both metrics across the entire "
             f"bias range”: below {other} at every bias",
             points("overlap"),
             points(other),
-        )
+        ))  # fmt: skip
     high = [bias for bias in sizes.biases if bias > 0.8]
     yield every_below(
         "“When at least eighty percent … are regionalized, … the cover-based topologies experience "
@@ -182,15 +195,14 @@ def degree_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     points = points_over("degree max", sizes.biases)
     yield from claimed(points, (
         ("“The overlap topology generally produces larger maximum node degrees than the other "
-         "algorithms”: at every bias",
+         "algorithms”: over the biases",
          ["cover", "baseline"], ["overlap"], 1.0),
     ))  # fmt: skip
-    yield pointwise(
-        "“The topologies produced by the cover metric result in lower maximum node degree than "
-        "overlap, but higher maximum node degree than baseline”: at every bias",
-        points("cover") + points("baseline"),
-        points("overlap") + points("cover"),
-    )
+    yield from claimed(points, (
+        ("“The topologies produced by the cover metric result in lower maximum node degree than "
+         "overlap, but higher … than baseline”: above baseline over the biases",
+         ["baseline"], ["cover"], 1.0),
+    ))  # fmt: skip
 
 
 def distribution_statements(shares: dict[str, list[Point]]) -> Iterator[Statement]:
@@ -227,31 +239,42 @@ def load_and_brokers(sizes: OverlaySizes) -> tuple[Item, Item]:
     )  # fmt: skip
 
 
+ALL_PASS = (
+    "publishers sit at a dozen brokers around one third of all, so some broker passes nearly all "
+    "10,000 publications in every tree. What “load distribution” compares is not told; the maximum "
+    "over the average falls as the text says."
+)
+
+
 def load_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     mean, most, ratio = (
         points_over(f"processed {key}", sizes.biases) for key in ("mean", "max", "max/mean")
     )
     yield from claimed(mean, (
-        ("“The overlap topology produces the best average”: at every bias",
+        ("“The overlap topology produces the best average”: over the biases",
          ["overlap"], ["cover", "baseline"], 1.0),
-        ("“The baseline topology has yet a higher average” than cover: at every bias",
+        ("“The baseline topology has yet a higher average” than cover: over the biases",
          ["cover"], ["baseline"], 1.0),
     ))  # fmt: skip
     for name, points in (("maximum", most), ("maximum over average", ratio)):
-        yield from claimed(points, (
-            (f"“The cover topology provides better load distribution”: {name} below that of "
-             "overlap at every bias",
-             ["cover"], ["overlap"], 1.0),
-            (f"“The baseline topology has … better load distribution”: {name} below that of cover "
-             "at every bias",
-             ["baseline"], ["cover"], 1.0),
-        ))  # fmt: skip
+        for text, low, high in (
+            ("“The cover topology provides better load distribution”", "cover", "overlap"),
+            ("“The baseline topology has … better load distribution”", "baseline", "cover"),
+        ):
+            claim = f"{text}: {name} below that of {high} over the biases"
+            yield pointwise(claim, points(low), points(high)).if_not(OPEN, ALL_PASS)
+
+
+WIDE = (
+    "no tree has a lower maximum than the most brokers that want one publication, which at a bias "
+    "of 0.75 is already above the mean of the baseline."
+)
 
 
 def passed_statements(sizes: OverlaySizes) -> Iterator[Statement]:
     yield from claimed(points_over("brokers mean", sizes.biases), (
         ("“The overlap topology limits the number of brokers that process a given message to a "
-         "greater extent than the other topologies”: mean at every bias",
+         "greater extent than the other topologies”: mean over the biases",
          ["overlap"], ["cover", "baseline"], 1.0),
     ))  # fmt: skip
     for bias in MIXED:
@@ -262,7 +285,7 @@ def passed_statements(sizes: OverlaySizes) -> Iterator[Statement]:
             others,
             bias_points("baseline", "brokers mean", [bias]),
             1.1,
-        )
+        ).if_not(DIFFER, WIDE)
 
 
 # ---- Table 5.2: trees that weigh advertisements too
@@ -289,10 +312,12 @@ IMPROVED = {
 
 METRICS = {MESSAGES: "messages", LATENCY: "latency"}
 
-NOT_REPRODUCED = (
-    "Two things did not come about under any reading tried: the published latency of 627 at a bias "
-    "of 1, and the degradation from α = 0.25 on."
+READINGS = (
+    "normalize() divides by the maximum. Of interest that can be the maximum of all, or the own of "
+    "each advertising broker (“own maxima”). “Cover-based I” counts only advertisements that a "
+    "subscription covers, which section 5.3.2 leaves to future work."
 )
+VARIED = {"own": "own maxima", "covered": "cover-based I"}
 
 
 def table_5_2() -> tuple[Item, ...]:
@@ -312,7 +337,7 @@ def by_priority(metric: str, y: str) -> Item:
         tuple(line for bias in MIXED for line in priority_lines(metric, bias)),
         y,
         "α",
-        NOT_REPRODUCED,
+        READINGS,
         tuple(s for bias in MIXED for s in priority_statements(metric, bias)),
     )
 
@@ -324,11 +349,34 @@ def priority_lines(metric: str, bias: float) -> Iterator[PaperLine]:
     yield method_line(
         "hybrid", (priority_point(metric, bias, alpha, cell) for alpha, cell in cells), note
     )
+    for key, label in VARIED.items():
+        points = (Point(setting, f"{key} {a:g} {metric}", a) for a in VARIANTS)
+        yield PaperLine(f"{label}, {note}", tuple(points))
     yield method_line("improved", (Point(setting, f"improved {metric}", a) for a in ALPHAS), note)
 
 
+NORMALISED = (
+    "normalize() is not told. By the maximum of all, interest weighs little and does little harm; "
+    "by the own maxima of brokers, or by cover-based I, it degrades from α = 0.3 on as published, "
+    "though by less."
+)
+LOWER = (
+    "messages are 4 to 7 % fewer here for every small α, while latencies agree; which part of the "
+    "workload makes the difference was not found."
+)
+LEAST = "at a bias of 1 messages are within 2 % of the fewest possible, with every α up to 0.4."
+NEARER = (
+    "at a bias of 1 the tree of each class is nearly a star here, and no rule for ties between "
+    "classes, which have nothing in common, nor any normalisation tried made its paths longer "
+    "than about 500 ms on average."
+)
+
+
 def priority_point(metric: str, bias: float, alpha: float, published: float | None = None) -> Point:
-    return Point(bias_name(bias), f"hybrid {alpha:g} {metric}", alpha, published)
+    point = Point(bias_name(bias), f"hybrid {alpha:g} {metric}", alpha, published)
+    if alpha >= 0.25:
+        return point.if_not(OPEN, NORMALISED)
+    return point.if_not(DIFFER, NEARER if bias == 1 else LOWER)
 
 
 def priority_statements(metric: str, bias: float) -> Iterator[Statement]:
@@ -348,7 +396,7 @@ def priority_statements(metric: str, bias: float) -> Iterator[Statement]:
         (f"Ours: improved is below every α: {note}",
          Point(setting, f"improved {metric}"), [none, *above], 1.0),
     ):  # fmt: skip
-        yield every_below(text, [lower], higher, factor)
+        yield every_below(text, [lower], higher, factor).if_not(OPEN, NORMALISED)
 
 
 def best_priorities() -> Item:
@@ -365,7 +413,7 @@ def best_priorities() -> Item:
                         f"improvement {metric}",
                         METRICS[metric],
                         IMPROVED[metric, bias],
-                    )
+                    ).if_not(*((DIFFER, LEAST) if bias == 1 else (OPEN, NORMALISED)))
                     for metric in (MESSAGES, LATENCY)
                 ),
             )
@@ -379,7 +427,7 @@ def best_priorities() -> Item:
                 f"message latencies than for message count”: b = {bias:g}",
                 [Point(bias_name(bias), f"improvement {MESSAGES}")],
                 [Point(bias_name(bias), f"improvement {LATENCY}")],
-            )
+            ).if_not(OPEN, NORMALISED)
             for bias in MIXED
         ),
     )

@@ -3,9 +3,9 @@
 *brokers*: clients at brokers. Every broker prefers one of a few classes, and so do its clients: a
 bias factor says how many. A class is a topic, and the other attributes are those of all topics.
 
-*clients*: clients that have no broker yet. All share one topic with two attributes. The thesis
-gives the sizes and the rates' law but no law of the regions. Here centres are uniform and ranges
-those of section 5.4.2.
+*clients*: clients that have no broker yet, in the content space of section 5.4.2 with two
+attributes. Table 6.2 has rates by Zipf's law without its exponent: 2 gives the 300 brokers that
+section 6.4.7 has for 2,400 clients, 0.8 about twice as many.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ class BrokersParams(RangedParams):
     bias: float = option(0.75, "chance of a broker that prefers the class", at_least=0, at_most=1)
     centre_sd: float = option(3.0, "how far centres lie from their mean", at_least=0)
     broker_sd: float = option(3.0, "how far publishers lie from a third of the brokers", at_least=0)
+    same_class: bool = option(True, "advertisements prefer the class that subscriptions prefer")
 
     def relations(self) -> Iterator[Problem]:
         if self.advertisements < self.brokers:
@@ -111,7 +112,8 @@ def populate_brokers(params: BrokersParams, seed: int) -> Population:
     means, preferring, subscribing, advertising = streams(seed, 4)
     mean = means.uniform(0.0, params.domain, params.attributes)
     preference = preferring.integers(0, params.classes, params.brokers)
-    advertisements = draw_advertisements(params, advertising, mean, preference)
+    offered = preference if params.same_class else other_classes(params, preferring, preference)
+    advertisements = draw_advertisements(params, advertising, mean, offered)
     rates = with_mean(draw_shares(params, advertisements.broker), params.rate)
     return Population(
         topics=names("class", params.classes),
@@ -145,21 +147,31 @@ def draw_subscriptions(
 def draw_advertisements(
     params: BrokersParams, rng: np.random.Generator, mean: np.ndarray, preference: np.ndarray
 ) -> Regions:
-    """One for each broker, of a class by the bias; the rest as subscriptions, but brokers by a
-    Gaussian around one third of those that qualify.
+    """One for each broker, of any class; the rest as subscriptions, but brokers by a Gaussian
+    around one third of those that qualify.
+
+    "A minimum of one advertisement was assigned to each broker, with the remaining being
+    distributed using the same bias scheme": the first is outside of it.
     """
     count, brokers = params.advertisements, params.brokers
     topic = rng.integers(0, params.classes, count)
     lo, hi = draw_ranges(params, rng, mean, count)
     own = rng.random(count) < params.bias
-    other = (preference + rng.integers(1, max(params.classes, 2), brokers)) % params.classes
-    topic[:brokers] = np.where(own[:brokers], preference, other)
     broker = np.arange(count)
     offset = rng.normal(0.0, params.broker_sd, count)
     for i in range(brokers, count):
         group = qualified_brokers(preference, topic[i], own[i])
         broker[i] = group[near_third(group.size, offset[i])]
     return Regions(topic, lo, hi, broker)
+
+
+def other_classes(
+    params: BrokersParams, rng: np.random.Generator, preference: np.ndarray
+) -> np.ndarray:
+    """For each broker a class that it does not prefer; the same if there is but one."""
+    step = rng.integers(1, max(params.classes, 2), preference.size)
+    result: np.ndarray = (preference + step) % params.classes
+    return result
 
 
 def qualified_brokers(preference: np.ndarray, topic: int, prefers: bool) -> np.ndarray:
@@ -226,38 +238,52 @@ class ClientsParams(RangedParams):
     advertisements: int = option(600, "publishers, with an advertisement each", at_least=1)
     subscriptions_each: int = option(3, "subscriptions per advertisement", at_least=1)
     brokers: int = option(1000, "brokers that may be used", at_least=1)
-    attributes: int = option(2, "attributes of the topic", at_least=1, at_most=16)
+    classes: int = option(4, "number of classes, each a topic", at_least=1)
+    attributes: int = option(2, "attributes beside the class", at_least=1, at_most=16)
+    centre_sd: float = option(3.0, "how far centres lie from their class's mean", at_least=0)
+    equal_capacity: bool = option(True, "capacities are all alike, not from 0 to that number")
     rate_ranks: int = option(10, "the fastest publishers are this many times faster", at_least=1)
-    rate_skew: float = option(0.8, "Zipf exponent of the rates", at_least=0)
+    rate_skew: float = option(2.0, "Zipf exponent of the rates", at_least=0)
 
 
 def generate_clients(params: ClientsParams, seed: int) -> Generated:
     """Clients without brokers, and brokers without clients, as tables; O(clients)."""
     made = populate_clients(params, seed)
-    return as_workload("clients", made, params.capacity, params.message_bytes)
+    return as_workload("clients", made, broker_capacities(params, seed), params.message_bytes)
+
+
+def broker_capacities(params: ClientsParams, seed: int) -> np.ndarray:
+    """Messages per second of each broker: all alike, or uniform up to the largest."""
+    if params.equal_capacity:
+        return np.full(params.brokers, params.capacity)
+    # Drawn from (0, 1]: a broker that can do nothing is none.
+    return params.capacity * (1.0 - np.random.default_rng((seed, 5)).random(params.brokers))
 
 
 def populate_clients(params: ClientsParams, seed: int) -> Population:
     """The clients of a seed as arrays, for those who need no files."""
-    subscribing, advertising, rating = streams(seed, 3)
+    subscribing, advertising, rating, means = streams(seed, 4)
     count = params.advertisements
+    mean = means.uniform(0.0, params.domain, (params.classes, params.attributes))
     rank = 1 + rating.choice(params.rate_ranks, count, p=zipf(params.rate_ranks, params.rate_skew))
     return Population(
-        topics=names("content", 1),
+        topics=names("class", params.classes),
         brokers=names("b", params.brokers),
         domain=params.domain,
-        subscriptions=draw_uniform_regions(params, subscribing, count * params.subscriptions_each),
-        advertisements=draw_uniform_regions(params, advertising, count),
+        subscriptions=draw_clients(params, subscribing, mean, count * params.subscriptions_each),
+        advertisements=draw_clients(params, advertising, mean, count),
         rates=params.rate * rank,
     )
 
 
-def draw_uniform_regions(params: ClientsParams, rng: np.random.Generator, count: int) -> Regions:
-    """Boxes with uniform centres, all attributes restricted."""
-    size = (count, params.attributes)
-    centre = rng.uniform(0.0, params.domain, size)
-    lo, hi = draw_boxes(params, rng, centre, np.ones(size, bool))
-    return Regions(np.zeros(count, np.int64), lo, hi, np.full(count, NO_BROKER))
+def draw_clients(
+    params: ClientsParams, rng: np.random.Generator, mean: np.ndarray, count: int
+) -> Regions:
+    """Boxes around the means of uniform classes, all attributes restricted."""
+    topic = rng.integers(0, params.classes, count)
+    centre = rng.normal(mean[topic], params.centre_sd)
+    lo, hi = draw_boxes(params, rng, centre, np.ones(centre.shape, bool))
+    return Regions(topic, lo, hi, np.full(count, NO_BROKER))
 
 
 def publications_at_pace(population: Population, seconds: float, seed: int) -> DrawnPublications:

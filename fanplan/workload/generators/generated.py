@@ -158,9 +158,10 @@ def _mention(positions: np.ndarray, names: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(positions.astype(np.int32)), names)
 
 
-def generated_brokers(brokers: pa.Array, capacity: float) -> pa.Table:
-    """Brokers that can all do the same, in messages/s."""
-    return pa.table({"broker": brokers, "capacity": pa.array(np.full(len(brokers), capacity))})
+def generated_brokers(brokers: pa.Array, capacity: float | np.ndarray) -> pa.Table:
+    """Brokers with what each or all of them can do, in messages/s."""
+    each = np.broadcast_to(capacity, len(brokers)).astype(np.float64)
+    return pa.table({"broker": brokers, "capacity": pa.array(each)})
 
 
 def generated_links(

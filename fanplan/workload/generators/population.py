@@ -62,7 +62,11 @@ class DrawnPublications:
 
 
 def as_workload(
-    name: str, population: Population, capacity: float, message_bytes: int, cells: int = 10
+    name: str,
+    population: Population,
+    capacity: float | np.ndarray,
+    message_bytes: int,
+    cells: int = 10,
 ) -> Generated:
     """The population as a workload, with so many cells per axis.
 

@@ -33,6 +33,7 @@ from fanplan.layers.groups.protocol.root import Root
     shortcuts=st.booleans(),
     overlap=st.booleans(),
     roots=st.sampled_from([1, 3]),
+    elsewhere=st.booleans(),
 )
 def test_every_publication_arrives_exactly_once(
     seed: int,
@@ -43,8 +44,12 @@ def test_every_publication_arrives_exactly_once(
     shortcuts: bool,
     overlap: bool,
     roots: int,
+    elsewhere: bool,
 ) -> None:
     churn = GroupsChurn(60, seed, 0.4, every, hold, shortcuts, loss=loss)
+    if elsewhere:
+        names = world_of(seed, roots)[0].brokers.to_pylist()
+        churn = replace(churn, coordinator=names[seed % len(names)])
     system = churned(seed, churn, slow, overlap, roots)
     state_is_that_of_standing_groups(system)
     tables_are_what_clients_want(system)
@@ -160,6 +165,28 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert json.dumps(first) == json.dumps(second)
     other = groups_churn(problem, GroupsChurn(100, 4, loss=0.1), choose, cell)
     assert json.dumps(first) != json.dumps(other.summary())
+
+
+def test_a_coordinator_elsewhere_is_told_and_tells_the_root() -> None:
+    """One report per update, and three messages per rebuild; at the root there are none."""
+    problem, _ = world_of(6)
+    assert problem.trees.root.tolist() == [0]
+    at_root, elsewhere = (
+        groups_churn(problem, GroupsChurn(200, 1, 0.5, 10, coordinator=name), choose).summary()
+        for name in ("b0", problem.brokers[len(problem.brokers) - 1].as_py())
+    )
+    kinds = ("reports", "orders", "begun", "ended")
+    assert not any(at_root["control"][kind] for kind in kinds)
+    told = elsewhere["control"]
+    assert told["reports"] == elsewhere["updates"]
+    assert told["orders"] == told["begun"] == told["ended"] == elsewhere["rebuilds"] >= 1
+    assert elsewhere["deliveries"] > 0
+
+
+def test_a_coordinator_that_is_not_there_is_named() -> None:
+    problem, _ = world_of(6)
+    with pytest.raises(InputError, match="coordinator: broker 'x' is not in the tree of 'b0'"):
+        groups_churn(problem, GroupsChurn(coordinator="x"), choose)
 
 
 def test_figures_of_a_run() -> None:

@@ -125,7 +125,7 @@ def publish_ahead_of_the_acceptance() -> None:
     root, begin = system.roots[0], system.links.now
     system.links.at(begin, system.toggle, 0, 2)
     # The same members want the same cell: the group is there already, with a shortcut to broker 2.
-    system.links.at(begin + 10, root.begin_rebuild)
+    system.links.at(begin + 10, system.coordinators[0].begin)
     system.links.at(begin + 20, system.publish, 0)
     system.links.run()
     assert root.carrier == {0: 0}

@@ -56,6 +56,18 @@ def test_trees_of_all_kinds_pass(
     assert pq.read_table(plan / "links.parquet").num_rows == 4
 
 
+@pytest.mark.parametrize("scale", ["all", "own"])
+def test_hybrids_of_both_scales_pass_the_check(
+    dataset: fanplan.Dataset, tmp_path: Path, scale: Any
+) -> None:
+    made = fanplan.overlay(dataset, metric="hybrid", alpha=0.4, scale=scale)
+    assert check_plan(made.save(tmp_path / "plan"), dataset.path).violations == ()
+    other = {"all": "own", "own": "all"}[scale]
+    path = tmp_path / "plan" / "plan.json"
+    path.write_text(path.read_text().replace(f'"scale": "{scale}"', f'"scale": "{other}"'))
+    assert any("weight" in one for one in check_plan(path.parent, dataset.path).violations)
+
+
 @settings(max_examples=30)
 @given(
     st.integers(0, 10**6),
@@ -270,6 +282,8 @@ def test_replanning_stays_near(tmp_path: Path) -> None:
 BAD = {
     "metric": ({"metric": "nearest"}, "metric: 'nearest' is unknown"),
     "alpha": ({"alpha": 0.5}, "alpha: is for the metric hybrid"),
+    "scale": ({"scale": "own"}, "scale: is for the metric hybrid"),
+    "interest": ({"interest": "cover"}, "interest: is for the metrics hybrid and interest"),
     "alpha range": ({"metric": "hybrid", "alpha": 1.5}, "alpha"),
     "trees": ({"trees": 0}, "trees"),
     "degree": ({"degree": 0}, "degree"),

@@ -50,7 +50,7 @@ def test_each_change_helps_and_a_dear_change_is_not_made() -> None:
     assert costs == sorted(costs, reverse=True)
     assert costs[0] > costs[1] > costs[2] > costs[3]
     free = improved_tree(problem, ImproveParams(), 0, never, start)
-    some = improved_tree(problem, ImproveParams(change_price=20.0), 0, never, start)
+    some = improved_tree(problem, ImproveParams(change_price=40.0), 0, never, start)
     none = improved_tree(problem, ImproveParams(change_price=1e6), 0, never, start)
     assert free.changed > some.changed > none.changed == 0
 

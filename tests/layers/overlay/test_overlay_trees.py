@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
-import scipy.sparse
+import scipy.sparse.csgraph
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,11 +14,13 @@ from fanplan.core.errors import InputError
 from fanplan.layers.overlay.published.similar import (
     SIMILAR,
     directed_tree,
+    hybrid_similarity,
     hybrid_tree,
     overlap_tree,
     random_tree,
     symmetric_tree,
 )
+from fanplan.layers.overlay.published.spanning import spanning_tree
 from fanplan.network.brokers import Links, OverlayProblem, Routes, Similarity, no_similarity
 from fanplan.network.trees import Tree
 
@@ -133,6 +135,36 @@ def test_random_tree_spans_and_depends_on_the_seed_alone(size: int, seed: int) -
     tree = random_tree(problem, seed)
     assert is_tree(tree, size)
     assert pairs_of(tree) == pairs_of(random_tree(problem, seed))
+
+
+def test_random_tree_is_the_spanning_tree_of_random_weights() -> None:
+    """It is much deeper than one where each broker joins a random earlier one: √n, not log n."""
+    size, hops, joined = 400, [], []
+    weights = np.random.default_rng(5)
+    a, b = (ends.astype(np.int32) for ends in np.triu_indices(size, 1))
+    for seed in range(20):
+        tree = random_tree(problem_of(size, no_similarity(size)), seed)
+        hops.append(mean_distance(tree.edges, size))
+        joined.append(mean_distance(spanning_tree(a, b, weights.random(len(a)), size).edges, size))
+    assert np.mean(hops) == pytest.approx(np.mean(joined), rel=0.15)
+    assert np.mean(hops) > 15
+
+
+def mean_distance(edges: np.ndarray, size: int) -> float:
+    graph = scipy.sparse.coo_array((np.ones(len(edges)), tuple(edges.T)), (size, size))
+    return float(scipy.sparse.csgraph.shortest_path(graph, directed=False).mean())
+
+
+def test_interest_may_be_divided_by_the_maximum_of_each_broker() -> None:
+    """Broker 0 offers little: by its own maximum its link weighs as much as that of broker 1."""
+    overlap = scipy.sparse.csr_array(np.array([[0, 4, 0], [4, 0, 1], [0, 1, 0.0]]))
+    interest = scipy.sparse.csr_array(np.array([[0, 0, 1], [10, 0, 0], [0, 0, 0.0]]))
+    problem = problem_of(3, Similarity(overlap, overlap, interest))
+    shared, own = (hybrid_similarity(problem, 0.5, scale).toarray() for scale in ("all", "own"))
+    assert (shared[0, 2], shared[1, 0]) == (0.05, 1.0)
+    assert (own[0, 2], own[1, 0]) == (0.5, 1.0)
+    assert pairs_of(hybrid_tree(problem, 0.5)) == [(0, 1), (1, 2)]
+    assert pairs_of(hybrid_tree(problem, 0.5, "own")) == [(0, 1), (0, 2)]
 
 
 def test_links_in_two_parts_are_named() -> None:

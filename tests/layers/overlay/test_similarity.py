@@ -27,7 +27,14 @@ from fanplan.data.ingest.extents import Measure
 from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.data.reader import read_stage
 from fanplan.data.subscription_cells import padded
-from fanplan.layers.overlay.problem import broker_similarity, client_similarity
+from fanplan.layers.overlay.problem import (
+    broker_similarity,
+    client_similarity,
+    covered_interest,
+    different_owners,
+    owner_interest,
+    owner_matrix,
+)
 from fanplan.layers.overlay.stages import routes, similarity
 from fanplan.network.brokers import Routes
 from fanplan.network.dataset import load_clients, load_overlay, read_brokers
@@ -268,6 +275,29 @@ def test_volumes_by_traffic(measured: Derived, tmp_path: Path) -> None:
     found = load_similarity(other)
     assert found["overlap"] == pytest.approx(wanted)
     assert found["cover"].any()
+
+
+def test_interest_by_covering(measured: Derived, tmp_path: Path) -> None:
+    """Section 5.3.2: less than interest by overlap, and nothing where nothing is covered."""
+    other = Derived(measured.session, linked(measured, tmp_path / "other", "similarity"), quiet())
+    similarity.broker_pairs(other, with_cover=False, interest="cover")
+    pairs = covered_interest(
+        of_advertisements(measured, "broker"), of_subscriptions(measured, "broker")
+    )
+    wanted = owner_matrix(different_owners(pairs), (4, 4)).toarray()
+    assert load_similarity(other)["interest"] == pytest.approx(wanted)
+
+
+def test_only_covered_advertisements_count() -> None:
+    """Broker 0 advertises; broker 1 covers that, broker 2 only meets it."""
+    offered = make_extents([0], [0], [0], np.array([[2.0, 2.0]]), np.array([[4.0, 4.0]]))
+    lo, hi = np.array([[1.0, 1.0], [3.0, 3.0]]), np.array([[5.0, 5.0], [9.0, 9.0]])
+    wanted = make_extents([1, 2], [0, 1], [0, 0], lo, hi)
+    i, j, value = covered_interest(offered, wanted)
+    assert [pair for pair, one in zip(zip(i, j, strict=True), value, strict=True) if one] == [
+        (0, 1)
+    ]
+    assert {int(broker) for broker in owner_interest(offered, wanted)[1]} == {1, 2}
 
 
 def load_similarity(source: Derived) -> dict[str, np.ndarray]:

@@ -12,12 +12,15 @@ from typing import NamedTuple
 
 from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.protocol.audit import Audit, Tally
+from fanplan.layers.groups.protocol.coordinator import Coordinator
 from fanplan.layers.groups.protocol.links import OrderedLinks
 from fanplan.layers.groups.protocol.messages import (
     Acceptance,
     Acknowledgement,
+    Begun,
     Completion,
     Confirmation,
+    Ended,
     GroupMessage,
     Message,
     Notification,
@@ -25,6 +28,7 @@ from fanplan.layers.groups.protocol.messages import (
     Publication,
     Removal,
     Reply,
+    Report,
     Update,
 )
 from fanplan.layers.groups.protocol.params import GroupsChurn
@@ -42,13 +46,14 @@ class Surroundings(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Where a broker stands in a tree. The root has NOBODY as its parent."""
+    """Where a broker stands in a tree, and who coordinates. The root has NOBODY as its parent."""
 
     tree: int
     broker: int
     parent: int
     children: tuple[int, ...]
     root: int
+    coordinator: int
 
 
 @dataclass
@@ -79,6 +84,7 @@ class Broker:
         self.leads: dict[int, int] = {}
         self.interest = RouteInterest()
         self.groups: dict[int, Forwarding] = defaultdict(Forwarding)
+        self.coordinator: Coordinator | None = None
         self.updates = 0
         self.asked_ms: deque[float] = deque()
 
@@ -97,8 +103,10 @@ class Broker:
             case Acceptance():
                 self.accept(message)
             case Notification():
-                self.groups[message.group].member = True
-                self.climb(message.group, self.near.broker)
+                self.become_member(message.group)
+            case Report() | Begun() | Ended():
+                assert self.coordinator
+                self.coordinator.receive(message)
             case GroupMessage():
                 self.add_entry(message.group, sender)
                 self.climb(message.group, message.member)
@@ -188,6 +196,19 @@ class Broker:
         self.around.tally.delivered(broker, delay_ms)
 
     # Groups: Zhang & Hu (2005), Figure 6.
+
+    def notify(self, group: int, member: int) -> None:
+        """Tell a member, as the coordinator here does; the root knows by the order."""
+        if member == self.near.root:
+            return
+        if member == self.near.broker:
+            self.become_member(group)
+        else:
+            self.send(member, Notification(group))
+
+    def become_member(self, group: int) -> None:
+        self.groups[group].member = True
+        self.climb(group, self.near.broker)
 
     def add_entry(self, group: int, to: int) -> None:
         if to not in self.groups[group].to:

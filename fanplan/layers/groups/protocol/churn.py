@@ -16,10 +16,11 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.protocol.audit import Audit, Tally
 from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
+from fanplan.layers.groups.protocol.coordinator import Chart, Choose, Coordinator
 from fanplan.layers.groups.protocol.links import OrderedLinks
-from fanplan.layers.groups.protocol.messages import KINDS
+from fanplan.layers.groups.protocol.messages import KINDS, Control, Order
 from fanplan.layers.groups.protocol.params import GroupsChurn
-from fanplan.layers.groups.protocol.root import Chart, Choose, Root
+from fanplan.layers.groups.protocol.root import Root
 from fanplan.network.carried import ratio
 from fanplan.network.trees import children
 
@@ -44,7 +45,7 @@ def groups_churn(
 
 
 class System:
-    """Each tree has brokers of its own, with a coordinator at its root (section 2.4).
+    """Each tree has brokers of its own, and a coordinator (section 2.4).
 
     Route i of the problem is traffic; who wants it changes. ``cell`` has the cell of each route; if
     it is not given, each route is a cell of its own, and groups are exact. ``wants`` are the pairs
@@ -62,6 +63,7 @@ class System:
         self.wants: set[tuple[int, int]] = set()
         self.brokers: dict[tuple[int, int], Broker] = {}
         self.roots: list[Root] = []
+        self.coordinators: list[Coordinator] = []
         for tree in range(len(problem.trees.root)):
             self._plant(tree)
         for place, broker in self.brokers.items():
@@ -82,8 +84,8 @@ class System:
 
     def rebuild(self) -> None:
         """Rebuild the groups of all trees now, and wait until that is done."""
-        for root in self.roots:
-            root.begin_rebuild()
+        for coordinator in self.coordinators:
+            coordinator.begin()
         self.links.run()
 
     def publish(self, route: int) -> None:
@@ -106,17 +108,47 @@ class System:
         return sum(count > 0 for table in tables for count in table.values())
 
     def _plant(self, tree: int) -> None:
-        """The brokers of a tree, its root first."""
+        """The brokers of a tree, its root first, and its coordinator."""
         trees, root = self.problem.trees, int(self.problem.trees.root[tree])
-        parent = trees.parent[tree]
+        parent, chart = trees.parent[tree], self._chart(tree)
         below = children(parent.tolist())
-        for broker in (root, *np.flatnonzero(parent != NONE).tolist()):
-            near = Neighbours(tree, broker, int(parent[broker]), tuple(below.get(broker, ())), root)
+        brokers = (root, *np.flatnonzero(parent != NONE).tolist())
+        coordinator = self._coordinator_of(root, brokers)
+        for broker in brokers:
+            at = (int(parent[broker]), tuple(below.get(broker, ())), root, coordinator)
+            near = Neighbours(tree, broker, *at)
             if broker == root:
-                self.roots.append(Root(near, self.around, self._chart(tree), self.choose))
+                cell = dict(zip(chart.route.tolist(), chart.cell.tolist(), strict=True))
+                self.roots.append(Root(near, self.around, cell))
                 self.brokers[tree, root] = self.roots[-1]
             else:
                 self.brokers[tree, broker] = Broker(near, self.around)
+        self._seat(self.brokers[tree, coordinator], self.roots[-1], chart)
+
+    def _coordinator_of(self, root: int, brokers: tuple[int, ...]) -> int:
+        """The broker that coordinates a tree."""
+        wanted = self.around.churn.coordinator
+        if wanted is None:
+            return root
+        names = self.problem.brokers
+        for broker in brokers:
+            if names[broker].as_py() == wanted:
+                return broker
+        what = f"broker {wanted!r} is not in the tree of {names[root].as_py()!r}"
+        raise InputError(Problem("coordinator", what, "Name a broker that is in all trees"))
+
+    def _seat(self, host: Broker, root: Root, chart: Chart) -> None:
+        """Put a coordinator at a broker; it sends its orders unless the root is there."""
+
+        def tell(message: Control) -> None:
+            if isinstance(message, Order) and host is root:
+                root.ordered(message)
+            else:
+                host.send(root.near.broker, message)
+
+        every = self.around.churn.rebuild_every
+        host.coordinator = Coordinator(chart, self.choose, every, tell, host.notify)
+        self.coordinators.append(host.coordinator)
 
     def _chart(self, tree: int) -> Chart:
         problem, trees = self.problem, self.problem.trees

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+GroupMembers = frozenset[int]
+
 
 class Publication(NamedTuple):
     """The publication that the root sent as number ``number``, of a group or by default routing."""
@@ -15,7 +17,7 @@ class Publication(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A broker wants other traffic, up to the coordinator. ``number`` counts those of a broker."""
+    """A broker wants other traffic, up to the root. ``number`` counts those of a broker."""
 
     broker: int
     number: int
@@ -31,10 +33,37 @@ class Acceptance(NamedTuple):
 
 
 class Confirmation(NamedTuple):
-    """A broker got the acceptance, straight to the coordinator."""
+    """A broker got the acceptance, straight to the root."""
 
     broker: int
     number: int
+
+
+class Report(NamedTuple):
+    """The root accepted an update, to a coordinator elsewhere."""
+
+    update: Update
+
+
+class Order(NamedTuple):
+    """Set groups up, from a coordinator elsewhere to the root, which may hold back publications.
+
+    ``carrier`` has the group of each cell, ``standing`` the members of all groups, of which ``new``
+    are to be set up. It is based on the first ``seen`` updates that the root accepted.
+    """
+
+    seen: int
+    carrier: dict[int, int]
+    standing: dict[int, GroupMembers]
+    new: tuple[int, ...]
+
+
+class Begun(NamedTuple):
+    """The root waits for the members of new groups, so that they may be told."""
+
+
+class Ended(NamedTuple):
+    """The groups of an order are in use."""
 
 
 class Notification(NamedTuple):
@@ -85,7 +114,7 @@ class Removal(NamedTuple):
 
 Control: TypeAlias = (
     Update | Acceptance | Confirmation | Notification | GroupMessage | Acknowledgement | Probe
-    | Reply | Completion | Removal
+    | Reply | Completion | Removal | Report | Order | Begun | Ended
 )  # fmt: skip
 Message: TypeAlias = Publication | Control
 
@@ -100,6 +129,10 @@ KINDS: dict[type, str] = {
     Reply: "replies",
     Completion: "completions",
     Removal: "removals",
+    Report: "reports",
+    Order: "orders",
+    Begun: "begun",
+    Ended: "ended",
 }
 
 OVERHEAD = ("notifications", "group_messages", "probes", "replies")

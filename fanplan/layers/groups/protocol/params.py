@@ -25,7 +25,8 @@ class GroupsChurn:
     A coordinator rebuilds groups after ``rebuild_every`` accepted updates, once started; 0: only
     when told to. Meanwhile the root holds back ``all`` publications, those of cells that are
     ``affected`` because their group changes, or ``none``: old groups serve until new ones are
-    there. ``match_ms`` is spent on each match.
+    there. ``match_ms`` is spent on each match. ``coordinator`` is the name of the broker that
+    coordinates; without one, the root of each tree does.
 
     A message takes from ``latency_ms[0]`` to ``latency_ms[1]``, drawn evenly, on a link or a
     shortcut. ``loss`` is the chance that it, or the receipt for it, gets lost; then it is sent
@@ -42,6 +43,7 @@ class GroupsChurn:
     latency_ms: tuple[float, float] = (1.0, 10.0)
     match_ms: float = 1.0
     loss: float = 0.0
+    coordinator: str | None = None
 
     def __post_init__(self) -> None:
         problems = [*self._events(), *self._rebuilds(), *self._links()]

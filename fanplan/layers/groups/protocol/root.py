@@ -1,33 +1,25 @@
-"""The root of a tree: it puts updates and publications in one order, and coordinates groups."""
+"""The root of a tree: it puts updates and publications in one order, and switches groups."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable
+from collections import deque
 from dataclasses import dataclass, field
 
-import numpy as np
-import pyarrow as pa
-
-from fanplan.core.arrays import Bools, Floats, Ints
-from fanplan.layers.groups.problem.build import MarkedCells, cell_groups
-from fanplan.layers.groups.problem.groups import BrokerTrees, GroupsProblem
 from fanplan.layers.groups.problem.matchers import DEFAULT
 from fanplan.layers.groups.protocol.broker import Broker, Neighbours, Surroundings
 from fanplan.layers.groups.protocol.messages import (
     Acceptance,
+    Begun,
     Confirmation,
+    Control,
+    Ended,
+    GroupMembers,
     Message,
-    Notification,
+    Order,
     Publication,
+    Report,
     Update,
 )
-from fanplan.network.brokers import Routes
-
-Choose = Callable[[GroupsProblem], Bools]
-"""Which groups of a problem are set up."""
-
-GroupMembers = frozenset[int]
 
 
 @dataclass
@@ -55,28 +47,35 @@ class Rebuild:
 class Root(Broker):
     """``carrier`` has the group of each cell, ``standing`` the members of each group.
 
-    Numbers of groups are never used again, so that nothing late can be taken for something new.
+    ``cell`` has the cell of each route. ``touched`` has the cells of updates that the coordinator
+    may not know of yet, by their number.
     """
 
-    def __init__(
-        self, near: Neighbours, around: Surroundings, chart: Chart, choose: Choose
-    ) -> None:
+    def __init__(self, near: Neighbours, around: Surroundings, cell: dict[int, int]) -> None:
         super().__init__(near, around)
-        self.chart, self.choose, self.churn = chart, choose, around.churn
-        self.cell = dict(zip(chart.route.tolist(), chart.cell.tolist(), strict=True))
+        self.cell, self.churn = cell, around.churn
         self.carrier: dict[int, int] = {}
         self.standing: dict[int, GroupMembers] = {}
         self.unconfirmed: set[tuple[int, int]] = set()
         self.rebuild: Rebuild | None = None
         self.held: deque[tuple[float, int]] = deque()
-        self.number = self.changes = self.groups_made = 0
-        self.started = False
+        self.touched: deque[tuple[int, set[int]]] = deque()
+        self.number = self.changes = 0
 
     def receive(self, sender: int, message: Message) -> None:
         if isinstance(message, Confirmation):
             self.confirmed(message)
+        elif isinstance(message, Order):
+            self.ordered(message)
         else:
             super().receive(sender, message)
+
+    def tell(self, message: Control) -> None:
+        """Tell the coordinator: at once if it is here."""
+        if self.coordinator:
+            self.coordinator.receive(message)
+        else:
+            self.send(self.near.coordinator, message)
 
     # Publications.
 
@@ -115,13 +114,14 @@ class Root(Broker):
         """
         self.leads[update.broker] = sender
         self.around.audit.accepted(self.near.tree, update)
-        self.chart.change(update)
-        for route in update.added | update.dropped:
-            self.evict(self.cell[route])
-        self.unconfirmed.add((update.broker, update.number))
+        cells = {self.cell[route] for route in update.added | update.dropped}
+        for cell in cells:
+            self.evict(cell)
         self.changes += 1
+        self.touched.append((self.changes, cells))
+        self.unconfirmed.add((update.broker, update.number))
         self.accept(Acceptance(update, self.number))
-        self.begin_if_due()
+        self.tell(Report(update))
 
     def evict(self, cell: int) -> None:
         self.around.tally.evicted += self.carrier.pop(cell, DEFAULT) != DEFAULT
@@ -138,38 +138,24 @@ class Root(Broker):
             self.rebuild.unconfirmed.discard(done)
             self.end_rebuild()
 
-    # The coordinator (section 3.2).
+    # Rebuilds (section 3.2).
 
-    def begin_if_due(self) -> None:
-        """Rebuild after so many updates; the first time only when told to."""
-        every = self.churn.rebuild_every
-        if self.started and every and self.changes >= every:
-            self.begin_rebuild()
-
-    def begin_rebuild(self) -> None:
-        """Identify groups, and set up those whose members no standing group has."""
-        if self.rebuild:
-            return
-        self.started, self.changes = True, 0
-        number_of = {members: group for group, members in self.standing.items()}
-        carrier, standing, new = {}, {}, []
-        for members, cells in self.chart.chosen(self.choose).items():
-            group = number_of.get(members, DEFAULT)
-            if group == DEFAULT:
-                group, self.groups_made = self.groups_made, self.groups_made + 1
-                new.append(group)
-            standing[group] = members
-            carrier.update(dict.fromkeys(cells, group))
+    def ordered(self, order: Order) -> None:
+        """Begin to set groups up. Cells that the coordinator knew too little of are left out."""
+        while self.touched and self.touched[0][0] <= order.seen:
+            self.touched.popleft()
+        stale = {cell for _, cells in self.touched for cell in cells}
+        carrier = {cell: group for cell, group in order.carrier.items() if cell not in stale}
         affected = {cell for cell, _ in carrier.items() ^ self.carrier.items()}
         self.rebuild = Rebuild(
-            self.around.links.now, carrier, standing, affected, set(self.unconfirmed)
+            self.around.links.now, carrier, order.standing, affected, set(self.unconfirmed)
         )
-        self.around.tally.built += len(new)
-        self.around.tally.kept += len(standing) - len(new)
-        self.set_up(new)
+        self.around.tally.built += len(order.new)
+        self.around.tally.kept += len(order.standing) - len(order.new)
+        self.set_up(order.new)
 
-    def set_up(self, groups: list[int]) -> None:
-        """Tell the members of new groups (Figure 6)."""
+    def set_up(self, groups: tuple[int, ...]) -> None:
+        """Have the members of new groups told, and wait for them."""
         assert self.rebuild
         root = self.near.broker
         self.rebuild.unfinished.update(groups)
@@ -177,8 +163,7 @@ class Root(Broker):
             members = self.rebuild.standing[group]
             self.groups[group].member = root in members
             self.rebuild.unjoined[group] = set(members) - {root}
-            for member in sorted(members - {root}):
-                self.send(member, Notification(group))
+        self.tell(Begun())
         for group in groups:
             self.go_on(group)
         self.end_rebuild()
@@ -220,61 +205,4 @@ class Root(Broker):
             entered_ms, route = self.held.popleft()
             self.around.tally.held_ms.append(self.around.links.now - entered_ms)
             self.release(route, entered_ms)
-        self.begin_if_due()
-
-
-# ---- who wants what (section 3.1.1)
-
-
-@dataclass(eq=False)
-class Chart:
-    """Who wants the traffic that enters at one root, by updates; what is sent is known.
-
-    ``route`` are the numbers of the routes that enter there, ascending, in cells ``cell`` and with
-    so many ``messages``. Brokers mark a cell if they want any route of it: overlap.
-    """
-
-    brokers: pa.Array
-    tree: BrokerTrees
-    route: Ints
-    cell: Ints
-    messages: Floats
-    wants: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-
-    def change(self, update: Update) -> None:
-        for route in update.added:
-            self.wants[route].add(update.broker)
-        for route in update.dropped:
-            self.wants[route].discard(update.broker)
-
-    def chosen(self, choose: Choose) -> dict[GroupMembers, list[int]]:
-        """Groups that are to be set up: the cells of each, by its members."""
-        if not self.messages.any():
-            return {}
-        problem = self.problem()
-        found = {}
-        for group in np.flatnonzero(choose(problem)):
-            members = problem.members[problem.starts[group] : problem.starts[group + 1]]
-            inside = np.unique(self.cell[problem.group == group])
-            found[frozenset(members.tolist())] = inside.tolist()
-        return found
-
-    def problem(self) -> GroupsProblem:
-        """What groups are chosen from now."""
-        wanted = [sorted(self.wants[route]) for route in self.route.tolist()]
-        starts, ends = flat_lists(wanted)
-        source = np.full(len(self.route), self.tree.root[0], np.int32)
-        deliveries = self.messages * np.diff(starts)
-        routes = Routes(source, starts, ends, self.messages, deliveries)
-        _, cell = np.unique(self.cell, return_inverse=True)
-        marks = [set[int]() for _ in range(cell.max(initial=-1) + 1)]
-        for place, brokers in zip(cell, wanted, strict=True):
-            marks[place].update(brokers)
-        cells = MarkedCells(cell.astype(np.int32), *flat_lists([sorted(mark) for mark in marks]))
-        return cell_groups(self.brokers, self.tree, routes, cells)
-
-
-def flat_lists(rows: list[list[int]]) -> tuple[np.ndarray, Ints]:
-    """Lists one after the other, and where each begins."""
-    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-    return starts, np.array([one for row in rows for one in row], np.int32)
+        self.tell(Ended())

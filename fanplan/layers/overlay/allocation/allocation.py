@@ -122,7 +122,11 @@ def ranked_allocation(
 
 
 def ranked_clients(problem: ClientProblem, clients: Clients, ranking: Ranking, seed: int) -> Longs:
-    """All clients once, first to be allocated first. Ties by position, publishers first."""
+    """All clients once, first to be allocated first.
+
+    Equal load impacts go by position. Many interests are equal, namely 1 where all is wanted: by
+    position neighbours would gather at a broker, so these ties are drawn.
+    """
     if ranking == "gli":
         return np.argsort(-clients.impact, kind="stable")
     if ranking == "baseline":
@@ -132,9 +136,11 @@ def ranked_clients(problem: ClientProblem, clients: Clients, ranking: Ranking, s
     subscriber = pairs.col.astype(np.int64) + clients.publishers
     greatest = np.zeros(clients.publishers)
     np.maximum.at(greatest, publisher, value)
+    random = np.random.default_rng((seed, 0))
+    ties, places = random.random(len(value)), random.permutation(clients.publishers)
     # GI ranks pairs by interest; GIg ranks groups by their greatest interest, then inside.
-    groups = (publisher, -greatest[publisher]) if ranking == "gig" else ()
-    order = np.lexsort((subscriber, publisher, -value, *groups))
+    groups = (places[publisher], -greatest[publisher]) if ranking == "gig" else ()
+    order = np.lexsort((ties, -value, *groups))
     listed = np.stack((publisher[order], subscriber[order]), axis=1).ravel()
     # Clients that share nothing with anybody are in no pair; they come last.
     listed = np.concatenate((listed, np.arange(len(clients.impact))))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse.csgraph
 
 from fanplan.core.arrays import NONE, Ints, Longs
 from fanplan.core.errors import InfeasibleError, Problem
@@ -26,6 +27,7 @@ from fanplan.layers.overlay.allocation.allocation import (
     ranked_allocation,
     ranked_clients,
 )
+from fanplan.layers.overlay.allocation.bound import brokers_for
 from fanplan.layers.overlay.allocation.hubs import best_hubs
 from fanplan.layers.overlay.allocation.loads import (
     Loads,
@@ -102,12 +104,50 @@ def best_start(
     problem: ClientProblem, params: AllocationParams, empty: Placing, seed: int, stop: Stop
 ) -> AllocationStart:
     """The start whose brokers cost least, of equal ones that with least exact load."""
-    found = ranked_starts(problem, params, empty, seed)
+    whole = start_of_parts(problem, empty)
+    if whole and proved_best(problem, whole):
+        return whole
+    # Where parts fit as they are, they are the hubs, and no ranking comes near them.
+    found = [whole] if whole else ranked_starts(problem, params, empty, seed)
     for stack in stacks(problem, empty):
-        found += filled_starts(problem, empty, stack, seed, stop)
+        found += filled_starts(problem, empty, stack)
+        found += [] if whole or empty.exact else hub_starts(problem, empty, stack, seed, stop)
     if not found:
         ranked_allocation(problem, "gli", params, seed)
     return min(found, key=lambda s: (problem.cost[s.used].sum(), s.placing.state.exact.sum()))
+
+
+def start_of_parts(problem: ClientProblem, empty: Placing) -> AllocationStart | None:
+    """Clients that hear each other, directly or by others, at one broker; None if that is too much.
+
+    Such a part adds its publishers' rates and no more: all that its subscribers want is there.
+    Parts are packed by first fit, the largest first.
+    """
+    clients = empty.clients
+    count = len(clients.impact)
+    near = scipy.sparse.csr_array(
+        (np.ones(len(clients.near)), clients.near, clients.near_starts), (count, count)
+    )
+    parts, part = scipy.sparse.csgraph.connected_components(near, directed=False)
+    load = np.bincount(part[: clients.publishers], clients.impact[: clients.publishers], parts)
+    stack, home = largest_first(problem), np.empty(parts, np.int32)
+    left = empty.room[stack].copy()
+    for one in np.argsort(-load, kind="stable"):
+        at = int(np.argmax(left >= load[one]))
+        if left[at] < load[one]:
+            return None
+        home[one] = at
+        left[at] -= load[one]
+    return AllocationStart(
+        placed(empty, stack[home[part]].astype(np.int32)), stack[np.unique(home)]
+    )
+
+
+def proved_best(problem: ClientProblem, start: AllocationStart) -> bool:
+    """Whether publishers' rates alone fill as many brokers, all of one cost."""
+    clients, room = start.placing.clients, np.sort(start.placing.room)[::-1]
+    rates = float(clients.impact[: clients.publishers].sum())
+    return bool(np.ptp(problem.cost) == 0) and len(start.used) <= brokers_for(rates, room)
 
 
 def ranked_starts(
@@ -137,22 +177,29 @@ def stacks(problem: ClientProblem, empty: Placing) -> list[Longs]:
     return [large] if np.array_equal(large, cheap) else [large, cheap]
 
 
-def filled_starts(
+def filled_starts(problem: ClientProblem, empty: Placing, stack: Longs) -> list[AllocationStart]:
+    """Brokers of a stack filled by savings, with nobody placed before."""
+    plans = [(empty.state.broker, ranking) for ranking in FILLED]
+    return [one for plan in plans for one in filled_start(problem, empty, stack, *plan)]
+
+
+def hub_starts(
     problem: ClientProblem, empty: Placing, stack: Longs, seed: int, stop: Stop
 ) -> list[AllocationStart]:
-    """Brokers of a stack filled by savings, with nobody placed before or with hubs."""
-    plans = [(empty.state.broker, ranking) for ranking in FILLED]
-    if not empty.exact:
-        hub = best_hubs(empty.clients, empty.room[stack], seed, stop)
-        plans.append((np.append(stack, NONE)[hub].astype(np.int32), "gli"))
-    found = []
-    for broker, ranking in plans:
-        placing = placed(empty, broker)
-        order = ranked_clients(problem, empty.clients, ranking, seed)
-        used = filled_by_savings(placing, order, stack)
-        if (placing.state.broker != NONE).all():
-            found.append(AllocationStart(placing, used))
-    return found
+    """Brokers of a stack filled by savings after hubs were formed."""
+    hub = best_hubs(empty.clients, empty.room[stack], seed, stop)
+    home = np.append(stack, NONE)[hub].astype(np.int32)
+    return filled_start(problem, empty, stack, home, "gli")
+
+
+def filled_start(
+    problem: ClientProblem, empty: Placing, stack: Longs, home: Ints, ranking: Ranking
+) -> list[AllocationStart]:
+    """Those without a home join by savings in the order of a ranking; nothing if not all can."""
+    placing = placed(empty, home)
+    used = filled_by_savings(placing, ranked_clients(problem, empty.clients, ranking, 0), stack)
+    done = (placing.state.broker != NONE).all()
+    return [AllocationStart(placing, used)] if done else []
 
 
 def filled_by_savings(placing: Placing, order: Longs, stack: Longs) -> Longs:

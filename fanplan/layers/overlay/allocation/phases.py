@@ -61,11 +61,23 @@ def off_diagonal(square: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     return scipy.sparse.coo_array(kept, square.shape).tocsr()
 
 
-def routes_between(routes: Routes, sending: Ints, wanting: Ints) -> Routes:
-    """Routes between clients as routes between brokers; not merged, each destination once."""
+def local_matches(problem: ClientProblem, allocation: Allocation) -> Longs:
+    """How many subscribers want it at each destination of the routes between brokers."""
+    home = np.searchsorted(np.sort(allocation.used), allocation.broker)
+    return ends_of(problem.routes, home[len(problem.publishers) :])[1]
+
+
+def ends_of(routes: Routes, wanting: Longs) -> tuple[Longs, Longs]:
+    """Route × brokers + broker of each destination, ascending, and how many subscribers it has."""
     row = np.repeat(np.arange(len(routes)), np.diff(routes.starts))
     size = int(wanting.max(initial=0)) + 1
-    pairs = np.unique(row.astype(np.int64) * size + wanting[routes.brokers])
+    return np.unique(row.astype(np.int64) * size + wanting[routes.brokers], return_counts=True)
+
+
+def routes_between(routes: Routes, sending: Ints, wanting: Ints) -> Routes:
+    """Routes between clients as routes between brokers; not merged, each destination once."""
+    size = int(wanting.max(initial=0)) + 1
+    pairs, _ = ends_of(routes, wanting.astype(np.int64))
     counts = np.bincount(pairs // size, minlength=len(routes))
     return Routes(
         sending[routes.source],

@@ -134,8 +134,14 @@ def metric_matrix(
     if params.weighed_by != "hybrid":
         return interest if params.weighed_by == "interest" else overlap
     alpha = params.mix
-    most = [matrix.max() if matrix.nnz else 0.0 for matrix in (overlap, interest)]
-    return (1 - alpha) * overlap / (most[0] or 1.0) + alpha * interest / (most[1] or 1.0)
+    common, wanted = (matrix.tocoo(copy=True) for matrix in (overlap, interest))
+    common.data /= common.data.max(initial=0.0) or 1.0
+    most = np.full(interest.shape[0], wanted.data.max(initial=0.0))
+    if params.scale == "own":
+        most[:] = 0.0
+        np.maximum.at(most, wanted.row, wanted.data)
+    wanted.data /= np.where(most > 0, most, 1.0)[wanted.row]
+    return (1 - alpha) * common.tocsr() + alpha * wanted.tocsr()
 
 
 def heavier(matrix: scipy.sparse.csr_array, ends: Ints) -> Floats:

@@ -9,8 +9,13 @@ import scipy.sparse
 
 from fanplan.core.arrays import NONE, Floats, Ints
 from fanplan.core.errors import InputError, Problem
-from fanplan.layers.overlay.params import ALPHA
-from fanplan.layers.overlay.published.spanning import branching, connected_parts, spanning_tree
+from fanplan.layers.overlay.params import ALPHA, Scale
+from fanplan.layers.overlay.published.spanning import (
+    branching,
+    connected_parts,
+    spanning_tree,
+    without_cycles,
+)
 from fanplan.network.brokers import OverlayProblem, values_at
 from fanplan.network.trees import Tree, tree_of, tree_of_parents
 
@@ -33,15 +38,27 @@ def interest_tree(problem: OverlayProblem) -> Tree:
     return directed_tree(problem, problem.similarity.interest)
 
 
-def hybrid_tree(problem: OverlayProblem, alpha: float = ALPHA) -> Tree:
+def hybrid_tree(problem: OverlayProblem, alpha: float = ALPHA, scale: Scale = "all") -> Tree:
     """Algorithm 2: the maximum arborescence of the mixed similarity."""
-    return directed_tree(problem, hybrid_similarity(problem, alpha))
+    return directed_tree(problem, hybrid_similarity(problem, alpha, scale))
 
 
-def hybrid_similarity(problem: OverlayProblem, alpha: float = ALPHA) -> scipy.sparse.csr_array:
-    """H = α·I + (1 − α)·C, each divided by its maximum."""
-    mixed = alpha * normalised(problem.similarity.interest)
+def hybrid_similarity(
+    problem: OverlayProblem, alpha: float = ALPHA, scale: Scale = "all"
+) -> scipy.sparse.csr_array:
+    """H = α·I + (1 − α)·C, each divided by its maximum; I also by that of each advertising broker.
+
+    The thesis says normalize() and no more.
+    """
+    divided = normalised if scale == "all" else normalised_rows
+    mixed = alpha * divided(problem.similarity.interest)
     return mixed + (1 - alpha) * normalised(problem.similarity.overlap)
+
+
+def normalised_rows(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Each row divided by its own maximum."""
+    most = matrix.max(axis=1).toarray().ravel()
+    return scipy.sparse.diags_array(1 / np.where(most > 0, most, 1.0)).tocsr() @ matrix
 
 
 def normalised(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
@@ -50,18 +67,25 @@ def normalised(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
 
 
 def random_tree(problem: OverlayProblem, seed: int) -> Tree:
-    """The baseline: in random order, each broker is linked to a random earlier one, all alike.
+    """The baseline: the spanning tree of random weights (appendix 8.1.2, RANDOM).
 
-    With given links: those that close no cycle, taken in random order.
+    Links come in random order, and those that close no cycle are kept: of the given links, or of
+    all pairs. There they are drawn until all brokers are connected, which gives the same law
+    without a weight for every pair. O(n log n) on average.
     """
     random = np.random.default_rng(seed)
     links = problem.links
     if links is not None:
         require_connected(problem)
         return spanning_tree(links.a, links.b, random.random(len(links.a)), problem.size)
-    order = random.permutation(problem.size).astype(np.int32)
-    earlier = (random.random(max(problem.size - 1, 0)) * np.arange(1, problem.size)).astype(int)
-    return tree_of(order[earlier], order[1:])
+    ends = np.empty((2, 0), np.int32)
+    while True:
+        room = np.full(problem.size, problem.size, np.int64)
+        kept = without_cycles(ends[0], ends[1], room)
+        if len(kept) == max(problem.size - 1, 0):
+            return tree_of(*ends[:, kept])
+        more = random.integers(0, problem.size, (2, 4 * problem.size), np.int32)
+        ends = np.concatenate((ends, more), axis=1)
 
 
 def symmetric_tree(problem: OverlayProblem, matrix: scipy.sparse.csr_array) -> Tree:

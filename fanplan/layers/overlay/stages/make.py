@@ -22,7 +22,8 @@ def make_stages(
         similarity.client_pairs(source, measure)
         routes.stage_client_routes(source)
     else:
-        similarity.broker_pairs(source, measure, with_cover=params.metric == "cover")
+        with_cover = params.metric == "cover"
+        similarity.broker_pairs(source, measure, with_cover, params.interest)
         routes.stage_broker_routes(source)
 
 

@@ -26,6 +26,7 @@ from fanplan.data.ingest.extents import (
     subscription_chunks,
 )
 from fanplan.layers.overlay import problem as metrics
+from fanplan.layers.overlay.params import InterestKind
 from fanplan.layers.overlay.stages.tables import (
     CLIENT_INTEREST,
     CLIENT_OVERLAP,
@@ -46,7 +47,12 @@ TOGETHER = 32
 """Chunks of extents that are looked up in one: about a million, some hundred megabytes."""
 
 
-def broker_pairs(source: Derived, measure: Measure = BY_SPACE, with_cover: bool = True) -> None:
+def broker_pairs(
+    source: Derived,
+    measure: Measure = BY_SPACE,
+    with_cover: bool = True,
+    interest: InterestKind = "overlap",
+) -> None:
     """Stage `similarity`: overlap, cover and interest of pairs of brokers that have any.
 
     Covering takes much longer than the others where brokers have many subscriptions; without it
@@ -57,14 +63,16 @@ def broker_pairs(source: Derived, measure: Measure = BY_SPACE, with_cover: bool 
         subscriptions = _of_brokers(source, measure, folder / "subscriptions")
         parts = {"overlap": overlaps_of_owners(source.session(), subscriptions)}
         if with_cover:
-            parts["cover"] = covers_of_owners(source.session(), subscriptions)
+            parts["cover"] = covers_of_owners(source.session(), subscriptions, subscriptions)
         if source.has("advertisements"):
             offers = _offers_of_brokers(source, measure, folder / "advertisements")
-            parts["interest"] = interests_of_owners(source.session(), offers, subscriptions)
+            interests = interests_of_owners if interest == "overlap" else covered_interests
+            parts["interest"] = interests(source.session(), offers, subscriptions)
         apart = {name: rows.filter("i != j") for name, rows in parts.items()}
         return _side_by_side(apart)
 
-    params = [measure.traffic, measure.rates, with_cover]
+    params: list[bool | str] = [measure.traffic, measure.rates, with_cover]
+    params += [] if interest == "overlap" else [interest]
     source.stage(SIMILARITY, params, build)
 
 
@@ -152,15 +160,22 @@ def interests_of_owners(spark: SparkSession, advertised: Chunks, subscribed: Chu
     return _run(spark, _interest_pairs, advertised, subscribed, tasks)
 
 
-def covers_of_owners(spark: SparkSession, chunks: Chunks) -> DataFrame:
+def covered_interests(spark: SparkSession, advertised: Chunks, subscribed: Chunks) -> DataFrame:
+    """Interest by covering (section 5.3.2) of owners: i, j, value."""
+    found = covers_of_owners(spark, subscribed, advertised)
+    return found.select(F.col("j").alias("i"), F.col("i").alias("j"), "value")
+
+
+def covers_of_owners(spark: SparkSession, covering: Chunks, covered: Chunks) -> DataFrame:
     """Covering (Eq. 4.5) of owners: i, j, value.
 
     A task has one chunk of covered extents and very many that may cover them: it meets the same
     sets of covered extents again and again, and merges the volume of each once.
     """
-    numbers = chunks.numbers
+    numbers = covering.numbers
     many = [numbers[n : n + TOGETHER] for n in range(0, len(numbers), TOGETHER)]
-    return _run(spark, _cover_pairs, chunks, chunks, [(q, some) for q in numbers for some in many])
+    tasks = [(q, some) for q in covered.numbers for some in many]
+    return _run(spark, _cover_pairs, covering, covered, tasks)
 
 
 def _run(
