@@ -33,6 +33,9 @@ def papers(
     docs: Annotated[
         Path | None, typer.Option(help="Page whose section on this paper is written anew.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Judge and draw what --out holds; measure nothing.")
+    ] = False,
     replace: options.Replace = False,
     seed: options.Seed = 0,
     json: options.Json = False,
@@ -46,6 +49,9 @@ def papers(
     experiment = load_experiment(name)
     from fanplan.papers.results import (
         RESULTS,
+        SUMMARY,
+        read_samples,
+        require_measured,
         require_plots,
         require_section,
         write_docs,
@@ -54,14 +60,18 @@ def papers(
 
     require_plots()
     folder = out or Path(f"papers-{name}")
-    require_free(folder, RESULTS, replace)
+    require_free(folder, RESULTS, replace or again)
     if docs:
         require_section(docs, name)
+        require_section(docs, SUMMARY)
     study = experiment.quick if quick else experiment.full
-    samples = take_samples(
-        experiment, study, runs or study.runs, seed, engine(master, remote, json)
-    )
-    rows = write_results(experiment, study, samples, folder, replace)
+    if again:
+        samples = read_samples(folder)
+        require_measured(study, samples, folder)
+    else:
+        spark = engine(master, remote, json)
+        samples = take_samples(experiment, study, runs or study.runs, seed, spark)
+    rows = write_results(experiment, study, samples, folder, replace or again)
     if docs:
         write_docs(experiment, study, samples, folder, docs)
     facts = {"paper": experiment.paper, "results": str(folder)}
@@ -89,12 +99,12 @@ def take_samples(
 
 def show_verdicts(study: Study, samples: Samples) -> None:
     """What the paper says, and whether it holds."""
-    from fanplan.papers.experiment import judge_statement
+    from fanplan.papers.experiment import judged
 
-    header = ("item", "statement", "below", "above", "agree", "holds")
-    found = (judge_statement(item, s, samples) for item in study.items for s in item.statements)
+    header = ("item", "statement", "below", "above", "margin, %", "holds")
     rows = [
-        (v.item, v.text, v.lower, v.higher, f"{v.agree} of {v.runs}", "yes" if v.holds else "no")
-        for v in found
+        (found.item, found.text, found.lower, found.higher, 100 * found.margin, found.met)
+        for item in study.items
+        for found in judged(item, samples)
     ]
     show_table("Statements", header, rows)

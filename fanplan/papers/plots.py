@@ -70,6 +70,7 @@ def draw_curves(axes: Any, item: Item, samples: Samples) -> None:
     for line in item.lines:
         means, sds = means_and_deviations(line, samples)
         xs = [float(point.x) for point in line.points]
+        style: dict[str, Any]
         if line.ours:
             style = {"color": OURS, "lw": 2.2, "ls": ("-", "--", ":")[ours % 3], "marker": "o"}
             ours += 1
@@ -78,6 +79,9 @@ def draw_curves(axes: Any, item: Item, samples: Samples) -> None:
             style = {"color": colour, "lw": 1.5, "marker": marker}
             theirs += 1
         axes.errorbar(xs, means, sds, label=line.label, ms=4, elinewidth=0.8, capsize=2, **style)
+        told = [None if point.published is None else (x, point.published)
+                for x, point in zip(xs, line.points, strict=True)]  # fmt: skip
+        mark_published(axes, told, style["color"])
     places = sorted({float(point.x) for line in item.lines for point in line.points})
     if len(places) <= FEW:
         axes.set_xticks(places, [f"{x:g}" for x in places])
@@ -97,7 +101,9 @@ def draw_bars(axes: Any, item: Item, samples: Samples) -> None:
         means, sds = means_and_deviations(line, samples)
         places = [names.index(str(point.x)) + height * (i + 0.5) - 0.4 for point in line.points]
         axes.barh(places, means, 0.9 * height, xerr=sds, label=line.label, color=COLOURS[i])
-        mark_published(axes, line, places)
+        told = [None if point.published is None else (point.published, place)
+                for place, point in zip(places, line.points, strict=True)]  # fmt: skip
+        mark_published(axes, told, "black")
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(False, axis="y")
@@ -105,17 +111,13 @@ def draw_bars(axes: Any, item: Item, samples: Samples) -> None:
     scale_axis(axes.set_xscale, axes.xaxis, item)
 
 
-def mark_published(axes: Any, line: PaperLine, places: list[float]) -> None:
-    """A diamond where a published number would end its bar; one entry in the legend for all."""
-    known = [
-        (point.published, place)
-        for point, place in zip(line.points, places, strict=True)
-        if point.published is not None
-    ]
+def mark_published(axes: Any, places: list[tuple[float, float] | None], colour: str) -> None:
+    """A hollow diamond at each published number; one entry in the legend for all."""
+    known = [place for place in places if place]
     if known:
         first = PUBLISHED not in axes.get_legend_handles_labels()[1]
         label = PUBLISHED if first else None
-        axes.plot(*zip(*known, strict=True), "D", ms=4, mfc="white", mec="black", label=label)
+        axes.plot(*zip(*known, strict=True), "D", ms=4, mfc="white", mec=colour, label=label)
 
 
 def scale_axis(set_scale: Any, axis: Any, item: Item) -> None:

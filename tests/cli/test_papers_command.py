@@ -40,6 +40,12 @@ def test_what_cannot_be_written_is_said_before_anything_is_measured(tmp_path: Pa
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_what_was_not_measured_cannot_be_judged_again(tmp_path: Path) -> None:
+    error = CliRunner().invoke(app, ["hyper", "--again", "--out", str(tmp_path / "x")]).exception
+    assert isinstance(error, InputError)
+    assert "has no samples.parquet. Measure first" in str(error)
+
+
 def test_without_matplotlib_it_is_said_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,4 +61,5 @@ def test_without_matplotlib_it_is_said_how_to_install_it(
 def test_every_listed_paper_can_be_loaded(name: str) -> None:
     experiment = load_experiment(name)
     assert experiment.name == name
+    assert experiment.full.runs >= 5
     assert experiment.full.runs >= experiment.quick.runs >= 1

@@ -57,7 +57,8 @@ def test_every_point_of_a_sampled_setting_is_measured() -> None:
     subject_based = [item for item in TINY.items if item.name.startswith("Figure 6")]
     for item in subject_based:
         assert all(
-            judge_statement(item, statement, found).runs == 1 for statement in item.statements
+            judge_statement(item, statement, found).margins.size == 1
+            for statement in item.statements
         )
     assert len(subject_based) == len(SCENARIOS["subjects"])
 
@@ -98,7 +99,9 @@ def test_only_the_combination_is_said_to_beat_round_robin() -> None:
                 for method, value in (("round-robin", 0.2), ("genetic", 0.2 * ratio))
             }
             only_above = part == "d"
-            assert judge_statement(item, statement, found).holds == (only_above or not better)
+            assert (judge_statement(item, statement, found).margin > 0) == (
+                only_above or not better
+            )
 
 
 def test_advice_holds_if_every_value_outside_the_range_is_worse() -> None:
@@ -107,7 +110,9 @@ def test_advice_holds_if_every_value_outside_the_range_is_worse() -> None:
     setting = item.lines[0].points[0].setting
     for key, worst in (("tournament 0.5", 0.5), ("tournament 1", 0.6)):
         found = {(setting, k): np.array([v]) for k, v in (values | {key: worst}).items()}
-        verdicts = [judge_statement(item, statement, found).holds for statement in item.statements]
+        verdicts = [
+            judge_statement(item, statement, found).margin > 0 for statement in item.statements
+        ]
         assert verdicts == [key == "tournament 0.5"] * 2
 
 

@@ -58,7 +58,7 @@ def test_every_point_is_measured_and_statements_hold(samples: Samples) -> None:
         for line in item.lines:
             assert all(len(samples[point.setting, point.key]) == RUNS for point in line.points)
         for statement in item.statements:
-            assert judge_statement(item, statement, samples).holds, statement.text
+            assert judge_statement(item, statement, samples).margin > 0, statement.text
 
 
 def test_true_saving_is_never_dearer_at_equal_state(samples: Samples) -> None:

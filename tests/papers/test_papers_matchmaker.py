@@ -40,7 +40,7 @@ def samples() -> Samples:
 def test_worked_examples_are_as_published(samples: Samples) -> None:
     rows = [row for item in marked_examples() for row in item_rows("", item, samples)]
     assert len(rows) == 3 + 3 + 8
-    assert all(row.mean == row.published for row in rows)
+    assert all(row.met == "yes" and row.published in (row.mean, None) for row in rows)
 
 
 def test_every_point_is_measured(samples: Samples) -> None:
@@ -59,7 +59,7 @@ def test_what_the_paper_says_of_costs_holds_with_few_networks(samples: Samples) 
     for item in STUDY.items:
         for statement in item.statements:
             if not item.name.startswith("Section") and "cheaper" not in statement.text:
-                assert judge_statement(item, statement, samples).holds, statement.text
+                assert judge_statement(item, statement, samples).margin > 0, statement.text
 
 
 @pytest.mark.parametrize("trees", TREES)

@@ -67,7 +67,9 @@ def test_settings_have_names_of_their_own_and_travel_as_json(study: Study) -> No
 def test_every_point_and_statement_is_measured(samples: Samples) -> None:
     for item in TINY.items:
         assert all((p.setting, p.key) in samples for line in item.lines for p in line.points)
-        assert all(judge_statement(item, text, samples).runs == 1 for text in item.statements)
+        assert all(
+            judge_statement(item, text, samples).margins.size == 1 for text in item.statements
+        )
 
 
 def test_worked_examples_are_exact() -> None:

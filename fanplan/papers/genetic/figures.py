@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from fanplan.papers.experiment import Item, PaperLine, Point, Statement, every_below, pointwise
+from fanplan.papers.experiment import (
+    Item,
+    PaperLine,
+    Point,
+    Statement,
+    each_pair,
+    every_below,
+    pointwise,
+)
 from fanplan.papers.genetic.settings import (
     EXAMPLE,
     FITNESS,
@@ -139,7 +147,7 @@ def method_statements(scenario: Scenario, sizes: GeneticSizes) -> Iterator[State
     slow, quick = (
         Point(scenario.setting(most), f"{method} seconds @ {GROUPS}") for method in GENETIC
     )
-    yield Statement("Ours: genetic-atomic takes less than half the time", ((quick, slow),), 0.5)
+    yield each_pair("Ours: genetic-atomic takes less than half the time", ((quick, slow),), 0.5)
 
 
 def times_round_robin(sizes: GeneticSizes) -> Item:
@@ -191,7 +199,7 @@ def gains_by_groups(sizes: GeneticSizes) -> Item:
     )
     text = f"More groups help genetic more than round-robin, {sizes.most} subscribers"
     title = "Number of groups, content-based, all methods"
-    return Item("Figure 9", title, lines, Y, X, HEAVY, (Statement(text, ((less, more),)),))
+    return Item("Figure 9", title, lines, Y, X, HEAVY, (each_pair(text, ((less, more),)),))
 
 
 def many_subscribers(name: str, kind: str, sizes: GeneticSizes) -> Item:
@@ -201,7 +209,7 @@ def many_subscribers(name: str, kind: str, sizes: GeneticSizes) -> Item:
     a, b = efficiency_points(rich, "genetic", (sizes.most, last))
     text = f"Nearly constant from {sizes.most} to {last} subscribers, within 15 %"
     title = f"Many subscribers, {BASED[kind]}, {rich.caption} g{GROUPS}"
-    return Item(name, title, lines, Y, X, HEAVY, (Statement(text, ((a, b), (b, a)), 1.15),))
+    return Item(name, title, lines, Y, X, HEAVY, (each_pair(text, ((a, b), (b, a)), 1.15),))
 
 
 def numbers_of_subjects(name: str, kind: str, sizes: GeneticSizes) -> Item:
@@ -270,7 +278,7 @@ def enough_iterations(sizes: GeneticSizes) -> Item:
         name,
         "The parts with tournaments and permutation are parts of the iterations made.",
         tuple(
-            Statement(
+            each_pair(
                 f"250 iterations suffice: 500 are less than 3 % better, {kind}",
                 ((own[500], own[250]),),
                 SUFFICIENT,

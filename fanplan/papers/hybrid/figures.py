@@ -10,6 +10,7 @@ from fanplan.papers.experiment import (
     Point,
     Statement,
     all_below,
+    each_pair,
     every_below,
     pointwise,
 )
@@ -189,7 +190,7 @@ def all_second_steps() -> Item:
         reading="Iterative: batches of 1 % of the flows or users, patience 25. "
         "“Almost as good” is read as an excess at most a tenth higher.",
         statements=tuple(
-            Statement(
+            each_pair(
                 f"{text}, {name}",
                 ((Point(f"{kind}, ends", lower), Point(f"{kind}, ends", higher)),),
                 factor,
@@ -338,7 +339,7 @@ def websphere_statements(name: str) -> Iterator[Statement]:
     )
     text = "Heaviest user raises the cost at every share"
     yield every_below(text, [Point(name, "tock")], some["heaviest-user"])
-    yield Statement(
+    yield each_pair(
         "Both greedy steps are at their best below a share of 10 %",
         tuple((Point(name, f"{method} best share"), 10.0) for method in GREEDY),
     )

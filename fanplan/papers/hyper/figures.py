@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fanplan.papers.experiment import Item, PaperLine, Point, Statement
+from fanplan.papers.experiment import Item, PaperLine, Point, Statement, each_pair
 from fanplan.papers.hyper.samples import DEFAULT, HYBRID, RANKS, SCENARIOS, SHARES, SHORT, WAYS
 
 SELECTIVE = SHARES[:2]
@@ -88,7 +88,7 @@ def table_statements(metric: str) -> Iterator[Statement]:
     """What section 5.2 says beyond the cells."""
     if metric == "delay":
         for way in (HYBRID, SHORT):
-            yield Statement(
+            yield each_pair(
                 f"“The ‘zipf-zipf’ distribution experiences the lowest content delivery delay” "
                 f"with 10 % of the groups: {way}",
                 tuple(
@@ -98,7 +98,7 @@ def table_statements(metric: str) -> Iterator[Statement]:
             )
     if metric == "matches":
         point = Point("zipf-zipf", f"{HYBRID} 10 matches")
-        yield Statement(
+        yield each_pair(
             "“Only 10% virtual groups can reduce the matchings by about 80%”: by 75 % or more, "
             "zipf-zipf",
             ((point, Point("zipf-zipf", f"{DEFAULT} 10 matches")),),
@@ -106,7 +106,7 @@ def table_statements(metric: str) -> Iterator[Statement]:
         )
     if metric == "saving":
         for scenario in ("zipf-uni", "zipf-zipf"):
-            yield Statement(
+            yield each_pair(
                 "“The resulted messaging savings … can potentially offset the messaging overhead”: "
                 f"above the overhead with shortcuts, at all shares, {scenario}",
                 tuple(
@@ -211,4 +211,4 @@ def true_saving_cheaper(scenario: str, rank: str) -> Statement:
         for share in SELECTIVE
     )
     text = f"Ours: true saving costs less than {BENEFITS[rank]} with 10 % and with 20 %: {scenario}"
-    return Statement(text, pairs)
+    return each_pair(text, pairs)

@@ -10,7 +10,7 @@ from fanplan.layers.marking.problem.marking import MarkedNetwork, MarkingProblem
 from fanplan.layers.marking.problem.trees import given_problem, source_problem
 from fanplan.layers.marking.search.marking import exact_marking
 from fanplan.network.brokers import Links
-from fanplan.papers.experiment import Item, PaperLine, Point, Statement
+from fanplan.papers.experiment import Item, PaperLine, Point, each_pair
 
 EXAMPLES = "examples"
 
@@ -142,7 +142,7 @@ def item_of_figure_5() -> Item:
         (PaperLine("σ", (first, second)),),
         "descriptors",
         statements=(
-            Statement("“σ(AB) > σ(BC), violating the Monotonicity property”", ((second, first),)),
+            each_pair("“σ(AB) > σ(BC), violating the Monotonicity property”", ((second, first),)),
         ),
     )
 

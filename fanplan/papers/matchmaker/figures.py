@@ -11,6 +11,7 @@ from fanplan.papers.experiment import (
     Point,
     Statement,
     all_below,
+    each_pair,
     every_below,
     pointwise,
 )
@@ -128,7 +129,7 @@ def told_point(trees: str, key: str, floor: bool) -> Point:
 def percentile_statements(trees: str) -> Iterator[Statement]:
     for law, floor in LAWS.items():
         for scheme in BROADCASTS:
-            yield Statement(
+            yield each_pair(
                 "“Both PubE and SubE have 90-th percentiles of the Cost greater than 2000”: "
                 f"{scheme}, {law}",
                 ((2000.0, told_point(trees, f"{scheme}, 90 %", floor)),),
@@ -163,7 +164,7 @@ def ratio_statements(share: Callable[[str, float], Point]) -> Iterator[Statement
         (0.95, 0.5, "“In more than 95% of the samples, MCM can reduce the Cost by at least half”"),
     ):
         for other, words in OTHERS.items():
-            yield Statement(f"{text}: {words}", ((least, share(other, ratio)),))
+            yield each_pair(f"{text}: {words}", ((least, share(other, ratio)),))
 
 
 # ---- Figures 10 and 13: the mean cost with more publishers or subscribers
@@ -206,7 +207,7 @@ def mean_points(
 def growth_statements(sizes: MatchmakerSizes, trees: str, clients: str) -> Iterator[Statement]:
     slow, fast = SLOW[clients]
     each = [*mean_points(sizes, trees, slow, clients, f"mean per {clients}")]
-    yield Statement(
+    yield each_pair(
         f"{SUBLINEAR[clients]}: {slow} costs less for each of them with every step",
         tuple((more, fewer) for fewer, more in pairwise(each)),
     )
@@ -267,12 +268,12 @@ def monotonicity() -> Item:
 
 def violation_statements() -> Iterator[Statement]:
     for kind in ("not monotone", "entangled"):
-        yield Statement(
+        yield each_pair(
             "“Only a small fraction of the randomly generated samples violate the monotonicity "
             f"property”: {VIOLATIONS[kind]}",
             ((violation_share(kind, "networks"), SMALL),),
         )
-        yield Statement(
+        yield each_pair(
             "“Within such samples, only a small fraction of nodes are actually involved”: "
             f"{VIOLATIONS[kind]}",
             ((violation_share(kind, "links"), SMALL),),

@@ -12,6 +12,7 @@ from fanplan.papers.experiment import (
     alike,
     all_below,
     claimed,
+    each_pair,
     pointwise,
     rising,
 )
@@ -154,7 +155,7 @@ def forwarding_statements(points: MethodPoints, name: str) -> Iterator[Statement
         map(points, RANKED),
         [points("baseline")],
     )
-    yield Statement(
+    yield each_pair(
         "“The ranking routines … limit the number of pure forwarding messages to 10–15 %”: at "
         f"every size, {name}",
         tuple(
@@ -187,12 +188,12 @@ def peak_load(sizes: OverlaySizes) -> tuple[Item, ...]:
 
 
 def peak_statements(points: MethodPoints) -> Iterator[Statement]:
-    yield Statement(
+    yield each_pair(
         "“The baseline overlay produces an average peak load above the broker capacity threshold "
         "… for a sufficiently large workload”: at the largest",
         ((CAPACITY, points("baseline")[-1]),),
     )
-    yield Statement(
+    yield each_pair(
         "“The overlays produced by our algorithm are able to contain the load”: below capacity at "
         "every size",
         tuple((point, CAPACITY) for method in RANKED for point in points(method)),
@@ -214,14 +215,14 @@ def most_statements(points: MethodPoints) -> Iterator[Statement]:
         ("“The GIg overlay has the lowest maximum peak load”: at every size",
          ["gig"], [method for method in THEIRS if method != "gig"], 1.0),
     ))  # fmt: skip
-    yield Statement(
+    yield each_pair(
         "“All maximum peak loads are above the broker capacity threshold”: at every size",
         tuple((CAPACITY, point) for method in THEIRS for point in points(method)),
     )
 
 
 def delay_statements(points: MethodPoints) -> Iterator[Statement]:
-    yield Statement(
+    yield each_pair(
         "“None of the overlays produce zero processing delays”: at every size",
         tuple((0.0, point) for method in THEIRS for point in points(method)),
     )
