@@ -73,6 +73,7 @@ SUBJECTS = sorted(TABLE_1)
 WEIGHTS = {subject: 2.0**i for i, subject in enumerate(SUBJECTS)}
 
 SMALL = ContentParams(
+    shared=False,
     subjects=4, categories=2, subscribers=8, subjects_per_subscriber=2, volumes=10,
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=2,
 )  # fmt: skip

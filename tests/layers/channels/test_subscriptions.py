@@ -34,6 +34,7 @@ from fanplan.workload.generators import subjects
 from fanplan.workload.generators.generated import Generated
 
 SMALL = subjects.ContentParams(
+    shared=False,
     subjects=6, categories=2, subscribers=9, subjects_per_subscriber=2, volumes=12,
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=3,
 )  # fmt: skip
