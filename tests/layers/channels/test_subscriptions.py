@@ -188,11 +188,14 @@ def test_a_dataset_of_plain_topics_needs_no_grid(tmp_path: Path) -> None:
         "cover": boxes,
         "topics": pa.table({"topic_id": [0, 1, 2]}),
         "hits": pa.table({"subscription": [20, 10], "hits": [5, 5]}),
+        "subscriptions": pa.table({"subscriber_id": [0, 1, 1], "broker": ["b2", None, "b1"]}),
     }
     for name, table in stages.items():
         (made / name).mkdir()
         pq.write_table(table, made / name / "part-0.parquet")
     problem = load_subscriptions(made)
+    assert problem.place is not None
+    assert sorted(problem.place.tolist()) == [0, 1]
     require_same_interest(problem)
     assert [own.tolist() for own in map(problem.subscribers.__getitem__, (0, 1))] == [[0, 1], [1]]
     # Subscription 21 is not among the hits, so it has none.
