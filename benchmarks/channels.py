@@ -1,6 +1,6 @@
 """Channel planning: kmodes beside the methods of the papers, in one run, with the goals.
 
-    python benchmarks/channels.py [--quick] [--workload NAME ...] [--seeds 1001,1002,1003] [--json FILE]
+    python benchmarks/channels.py [--quick] [--workload NAME ...] [--seeds 1001,1002] [--json FILE]
 
 Excess is in percent over perfect multicast. Seconds are processor seconds, so that other work on
 the machine counts little; numbers are medians over the seeds. Methods of Bickson et al. (2010) get
@@ -159,7 +159,7 @@ def measure(workload: Workload, seed: int) -> Iterator[Run]:
         map, seconds = timed(partial(hybrid, flows, name, k, seed), repeats)
         yield Run(workload.name, name, seed, excess(flows, map), seconds)
     params = KmodesParams(k)
-    plans = {
+    plans: dict[str, Callable[[], ChannelMap]] = {
         "tock, classes": partial(hybrid, classes, "tock", k, seed),
         "kmodes": lambda: kmodes(found_classes(flows), params, seed, never),
         "kmodes, classes": partial(kmodes, classes, params, seed, never),

@@ -124,7 +124,7 @@ def table_1(sizes: HybridSizes) -> Item:
         "random assignment by another name, and supports only that BMD does not improve upon "
         "random on the large system. From random rows it supports only that it does well on the "
         "small one. Statements are judged on rows. Interior point needs too much memory for the "
-        "large system. The merges are those of Adler et al. (2001), named in the paper, not measured.",
+        "large system. The merges are those of Adler et al. (2001), which the paper only names.",
         statements=tuple(first_step_statements(sizes)),
     )
 

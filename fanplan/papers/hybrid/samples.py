@@ -267,8 +267,8 @@ def first_steps(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float
             method, params = told_first_step(name, channels)
             result[f"{name} @ {channels}"] = drawn.measure(method, params).excess
         if setting.get("ours", True):
-            ours = KmodesParams(channels, unicast_limit=0, lone=True, swaps=FEW)
-            result[f"kmodes @ {channels}"] = drawn.measure("kmodes", ours).excess
+            ours = drawn.measure("kmodes", limited(channels, 0.0)).excess
+            result[f"kmodes @ {channels}"] = ours
     return result
 
 
@@ -371,17 +371,14 @@ def kmodes_plans(setting: dict[str, Any], drawn: DrawnTraffic) -> list[Measured]
     sent, wanted = flow.messages.sum(), np.dot(flow.messages, flow.audience_sizes)
     unicast = np.array(setting["kmodes"]) / 100 * wanted
     limits = [*(unicast / (unicast + sent)).tolist(), None]
+    return [drawn.measure("kmodes", limited(setting["channels"], f)) for f in limits]
+
+
+def limited(channels: int, limit: float | None) -> KmodesParams:
+    """Few swaps under a limit of unicast, as these searches are long."""
     # As in the paper all unicast counts, and a channel may have one member.
-    wished = [
-        KmodesParams(setting["channels"], unicast_limit=f, lone=True, **limited_effort(f))
-        for f in limits
-    ]
-    return [drawn.measure("kmodes", params) for params in wished]
-
-
-def limited_effort(limit: float | None) -> dict[str, int]:
-    """Searches under a limit of unicast are long, so those here have few swaps."""
-    return {} if limit is None else {"swaps": FEW}
+    params = KmodesParams(channels, unicast_limit=limit, lone=True)
+    return params if limit is None else replace(params, swaps=FEW)
 
 
 def second_step_ends(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float]:

@@ -33,11 +33,14 @@ from fanplan.layers.channels.search.unicast_limit import keeps_limit
 
 MOST_STEPS = 1.5e8
 """Inner steps that are taken, at 2e8 to 1e9 a second: 9 rows of 8 subscribers on 3 channels."""
+MOST_CELLS = 50_000
+"""Rows × subscribers up to which it is worth finding out how many subscribers differ."""
 
 
 def look_at_all(task: Task) -> Cover | None:
     """The cheapest cover that keeps all limits; None if that is not found out here."""
-    if task.params.start is not None or not decided_by_members(task):
+    large = task.demand.size * task.demand.users > MOST_CELLS
+    if large or task.params.start is not None or not decided_by_members(task):
         return None
     interests, group = told_apart(task)
     size = task.demand.size, len(interests), task.params.channels
