@@ -240,10 +240,11 @@ def growth_of_table_1() -> Item:
     points = {x: time_points(f"times{x}", TIMED[:4]) for x in sizes}
     return Item(
         "Table 1, growth",
-        "Running times when flows (n), users (m) or channels (k) double, Market",
+        "Times when n, m or k double, Market",
         tuple(PaperLine(sizes[x], tuple(own.values())) for x, own in points.items()),
         SECONDS,
-        reading="O(tmnk) is in proportion to each of the three; up to 2.5 times counts as that.",
+        reading="n flows, m users, k channels. O(tmnk) is in proportion to each of the three; up to "
+        "2.5 times counts as that.",
         statements=tuple(
             every_below(
                 f"{method_label(method)} is no slower than in proportion to n, m and k",
