@@ -243,7 +243,7 @@ def growth_of_table_1() -> Item:
         "Times when n, m or k double, Market",
         tuple(PaperLine(sizes[x], tuple(own.values())) for x, own in points.items()),
         SECONDS,
-        reading="n flows, m users, k channels. O(tmnk) is in proportion to each of the three; up to "
+        reading="n flows, m users, k channels. O(tmnk) is in proportion to each; up to "
         "2.5 times counts as that.",
         statements=tuple(
             every_below(
