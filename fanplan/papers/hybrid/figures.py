@@ -123,11 +123,12 @@ def table_1(sizes: HybridSizes) -> Item:
         lines,
         EXCESS,
         reading="The paper does not tell how BMD starts. From random memberships (a channel for "
-        "each flow) nobody wants most of a channel, so Y is empty and nothing ever moves: that is "
-        "random assignment by another name, and supports only that BMD does not improve upon "
-        "random on the large system. From random rows it supports only that it does well on the "
-        "small one. Statements are judged on rows. Interior point needs too much memory for the "
-        "large system. The merges are those of Adler et al. (2001), which the paper only names.",
+        "each flow) hardly anybody wants most of a channel, so Y is all but empty. On the large "
+        "system nothing ever moves: that is random assignment by another name, and supports that "
+        "BMD does not improve upon it there; on the small system it is worse than random. From "
+        "random rows it is better than random on both. Statements are judged on rows. Interior "
+        "point needs too much memory for the large system. The merges are those of Adler et al. "
+        "(2001), which the paper only names.",
         statements=tuple(first_step_statements(sizes)),
     )
 
