@@ -1,11 +1,13 @@
 """Channel planning: kmodes beside the methods of the papers, in one run, with the goals.
 
-    python benchmarks/channels.py [--quick] [--workload NAME ...] [--seeds 0,1,2] [--json FILE]
+    python benchmarks/channels.py [--quick] [--workload NAME ...] [--seeds 1001,1002] [--json FILE]
 
 Excess is in percent over perfect multicast. Seconds are processor seconds, so that other work on
 the machine counts little; numbers are medians over the seeds. Methods of Bickson et al. (2010) get
-flows, as in the paper; kmodes gets audience classes. The case of a million flows runs each method
-in a process of its own, for its memory. What is printed at the end are the goals, met or not.
+flows, as in the paper. kmodes gets the same flows, and the time that it takes to find the classes
+with equal audiences counts as its own; both also run on these classes. The case of a million flows
+runs each method in a process of its own, for its memory. What is printed at the end are the goals,
+met or not. Nothing was tuned on the seeds that are the default here.
 """
 
 from __future__ import annotations
@@ -30,12 +32,13 @@ from fanplan.core.kernels import compiled
 from fanplan.core.ledger import cost
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
-from fanplan.data.build import from_workload
-from fanplan.data.interest import InterestProblem
+from fanplan.data.build import equal_audiences, from_pairs, from_workload
+from fanplan.data.interest import InterestProblem, per_class
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.methods import find_method
+from fanplan.layers.channels.published.exact import ExactParams, exact
 from fanplan.layers.channels.published.genetic.params import AtomicParams, GeneticParams
 from fanplan.layers.channels.published.genetic.plan import genetic, genetic_atomic
 from fanplan.layers.channels.published.genetic.problem import (
@@ -59,14 +62,15 @@ REPEATS = 3
 class Workload:
     """A generated workload and what is asked of kmodes on it, in percent below the peers.
 
-    Nothing is asked against the iterative steps on Random, which is all noise.
+    Nothing is asked against the iterative steps on Random, which is all noise, nor where audiences
+    have nothing in common.
     """
 
     name: str
     kind: str
     channels: int
     sizes: dict[str, Any] = field(default_factory=dict)
-    one_shot: float = 13.0
+    one_shot: float | None = 13.0
     iterative: float | None = 2.0
     multicast: float | None = None
 
@@ -75,12 +79,17 @@ FIGURE_7 = [
     Workload(f"Figure 7, {i}", "market", 50, {"flows": 4000 + 1000 * i, "users": 50 * i})
     for i in range(1, 7)
 ]
+NO_ROLES = {"roles": 79, "roles_per_audience": 8.0, "deviation": 0.0}
+"""Nearly every process for itself."""
 WORKLOADS = [
     Workload("Market", "market", 100, {}, 40, 35, 15),
     Workload("Market, equal activity", "market", 100, {"activity_sigma": 0.0}, 13, 2),
     Workload("Random 3 %", "random", 100, {}, 0, None),
     Workload("WebSphere-like, 50", "websphere", 50, {}, 60, 58, 55),
     Workload("WebSphere-like, 20", "websphere", 20, {}, 60, 58),
+    Workload("Structured, 50", "structured", 50, {}, 60, 58, 55),
+    Workload("Structured, 20", "structured", 20, {}, 60, 58),
+    Workload("No roles, 50", "websphere", 50, NO_ROLES, None, None),
     *FIGURE_7,
 ]
 MOST_TIME = 10.0
@@ -134,19 +143,32 @@ def hybrid(problem: InterestProblem, name: str, channels: int, seed: int) -> Cha
     return method.planner(problem, method.params(channels, **options), seed, never)
 
 
+def found_classes(flows: InterestProblem) -> InterestProblem:
+    """The flows merged by equal audiences, as if nobody had told which are equal."""
+    group = equal_audiences(flows.indptr, flows.audience, np.arange(flows.size))[1]
+    return per_class(replace(flows, classes=group.astype(np.int32)))
+
+
 def measure(workload: Workload, seed: int) -> Iterator[Run]:
-    """All methods on one workload; rows are flows for the papers' methods, classes for kmodes."""
+    """All methods on one workload: on flows, and Tock and kmodes on classes too."""
     kind = load_kind(workload.kind)
-    generated = kind.generate(kind.params(**workload.sizes), seed)
-    flows, classes = from_workload(generated, "flow"), from_workload(generated)
+    flows = from_workload(kind.generate(kind.params(**workload.sizes), seed), "flow")
+    classes, k = found_classes(flows), workload.channels
     for name in ("tock", *ONE_SHOT, *ITERATIVE):
         repeats = 1 if name in ITERATIVE else REPEATS
-        map, seconds = timed(partial(hybrid, flows, name, workload.channels, seed), repeats)
+        map, seconds = timed(partial(hybrid, flows, name, k, seed), repeats)
         yield Run(workload.name, name, seed, excess(flows, map), seconds)
-    limits = {"kmodes": None} | ({} if workload.multicast is None else {"kmodes, multicast": 0.0})
-    for name, limit in limits.items():
-        params = KmodesParams(workload.channels, unicast_limit=limit, lone=limit is not None)
-        map, seconds = timed(partial(kmodes, classes, params, seed, never))
+    params = KmodesParams(k)
+    plans: dict[str, Callable[[], ChannelMap]] = {
+        "tock, classes": partial(hybrid, classes, "tock", k, seed),
+        "kmodes": lambda: kmodes(found_classes(flows), params, seed, never),
+        "kmodes, classes": partial(kmodes, classes, params, seed, never),
+    }
+    if workload.multicast is not None:
+        alone = KmodesParams(k, unicast_limit=0.0, lone=True)
+        plans["kmodes, multicast"] = partial(kmodes, classes, alone, seed, never)
+    for name, plan in plans.items():
+        map, seconds = timed(plan, 1 if name == "kmodes, multicast" else REPEATS)
         yield Run(workload.name, name, seed, excess(classes, map), seconds)
 
 
@@ -165,8 +187,9 @@ def lower_by(ours: float, theirs: float) -> float:
     return 100 * (1 - ours / theirs)
 
 
-def hybrid_goals(workload: Workload, found: dict[str, tuple[float, float]]) -> Iterator[Goal]:
+def hybrid_goals(workload: Workload, runs: list[Run]) -> Iterator[Goal]:
     """kmodes against the best of each family on one workload."""
+    found = medians(runs)[workload.name]
     ours, seconds = found["kmodes"]
     for family, names, least in (
         ("best one-shot", ONE_SHOT, workload.one_shot),
@@ -174,19 +197,55 @@ def hybrid_goals(workload: Workload, found: dict[str, tuple[float, float]]) -> I
     ):
         best = min(names, key=lambda name: found[name][0])
         low = lower_by(ours, found[best][0])
-        if least is not None:
-            name = f"{workload.name}: % below {family} ({best})"
-            yield Goal(name, low, f"≥ {least:g}", low >= least)
-    times = seconds / found["tock"][1]
-    yield Goal(f"{workload.name}: time to Tock's", times, f"≤ {MOST_TIME:g}", times <= MOST_TIME)
+        wanted = "-" if least is None else f"≥ {least:g}"
+        name = f"{workload.name}: % below {family} ({best})"
+        yield Goal(name, low, wanted, least is None or low >= least)
+    for rows in ("", ", classes"):
+        times = found[f"kmodes{rows}"][1] / found[f"tock{rows}"][1]
+        name = f"{workload.name}: time to Tock's{rows or ', flows'}"
+        yield Goal(name, times, f"≤ {MOST_TIME:g}", times <= MOST_TIME)
     share = seconds / found[best][1]
     yield Goal(f"{workload.name}: time to that of {best}", share, "< 1", share < 1)
     if workload.multicast is not None:
-        low = lower_by(found["kmodes, multicast"][0], found["tock"][0])
-        wanted = f"≥ {workload.multicast:g}"
-        yield Goal(
-            f"{workload.name}: % below Tock, no unicast", low, wanted, low >= workload.multicast
-        )
+        yield multicast_goal(workload, workload.multicast, runs)
+
+
+def multicast_goal(workload: Workload, least: float, runs: list[Run]) -> Goal:
+    """Without unicast, kmodes must be so much below Tock on every seed."""
+    own = {(r.method, r.seed): r.value for r in runs if r.workload == workload.name}
+    seeds = sorted({seed for _, seed in own})
+    low = min(lower_by(own["kmodes, multicast", seed], own["tock", seed]) for seed in seeds)
+    name = f"{workload.name}: % below Tock, no unicast, worst seed"
+    return Goal(name, low, f"≥ {least:g}", low >= least)
+
+
+# Tiny problems: the default must be optimal.
+
+TINY = "tiny problems"
+INSTANCES = 1000
+TINY_SIZE = 9, 7, 3
+"""Flows, subscribers and channels."""
+
+
+def tiny_problem(seed: int) -> InterestProblem:
+    """Audiences at random, whole rates from 1 to 19."""
+    flows, users, _ = TINY_SIZE
+    random = np.random.default_rng([22, seed])
+    wanted = random.random((flows, users)) < random.uniform(0.2, 0.7)
+    wanted[np.arange(flows), random.integers(0, users, flows)] = True
+    row, user = np.nonzero(wanted)
+    return from_pairs(row, user, random.integers(1, 20, flows))
+
+
+def measure_tiny(instances: int) -> Goal:
+    """Instances on which the default has another cost than the method exact."""
+    missed, channels = 0, TINY_SIZE[2]
+    for seed in range(instances):
+        problem = tiny_problem(seed)
+        found = kmodes(problem, KmodesParams(channels), seed, never)
+        best = exact(problem, ExactParams(channels), seed, never)
+        missed += excess(problem, found) > excess(problem, best) + 1e-9
+    return Goal(f"{TINY}: of {instances} not optimal", missed, "0", missed == 0)
 
 
 # The genetic scenarios of Guimarães & Rodrigues (2003): efficiency with 16 groups.
@@ -369,8 +428,10 @@ def run(names: list[str], seeds: list[int], large: Large) -> tuple[list[Run], li
             print(f"{name}, seed {seed}", file=sys.stderr)
             runs += job(seed)
     table = medians(runs)
-    goals = [goal for w in chosen for goal in hybrid_goals(w, table[w.name])]
+    goals = [goal for w in chosen for goal in hybrid_goals(w, runs)]
     goals += [g for name in SCENARIOS if name in names for g in genetic_goals(name, table[name])]
+    if TINY in names:
+        goals.append(measure_tiny(INSTANCES if len(seeds) > 1 else INSTANCES // 10))
     if "a million flows" in names:
         found = list(measure_large(large))
         runs += found
@@ -379,11 +440,11 @@ def run(names: list[str], seeds: list[int], large: Large) -> tuple[list[Run], li
 
 
 def main() -> None:
-    every = [*(w.name for w in WORKLOADS), *SCENARIOS, "a million flows"]
+    every = [*(w.name for w in WORKLOADS), *SCENARIOS, TINY, "a million flows"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one seed, few workloads, few flows")
     parser.add_argument("--workload", nargs="+", choices=every, metavar="NAME", default=every)
-    parser.add_argument("--seeds", default="0,1,2", help="seeds, with commas")
+    parser.add_argument("--seeds", default="1001,1002,1003", help="seeds, with commas")
     parser.add_argument("--json", type=Path, help="write runs and goals to this file")
     parser.add_argument("--large", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -393,7 +454,8 @@ def main() -> None:
         return
     names, seeds = options.workload, [int(seed) for seed in options.seeds.split(",")]
     if options.quick:
-        names, seeds = ["WebSphere-like, 20", "Figure 7, 1", "c5p2", "a million flows"], seeds[:1]
+        names = ["WebSphere-like, 20", "Figure 7, 1", "c5p2", TINY, "a million flows"]
+        seeds = seeds[:1]
     runs, goals = run(names, seeds, SMALL if options.quick else Large())
     show(medians(runs), goals)
     if options.json:

@@ -35,7 +35,7 @@ from fanplan.api import Engine
 
 SUBSCRIPTIONS: dict[str, dict[str, Any]] = {
     "market": {"flows": 10_000, "users": 400},
-    "content": {"subscribers": 3_400},
+    "content": {"subscribers": 3_400, "shared": False},
 }
 SIZES = (5_000_000, 20_000_000)
 QUICK = (100_000, 400_000)

@@ -10,6 +10,7 @@ import pytest
 
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
+from fanplan.layers.channels.published.genetic.plan import heavy_subscriptions
 from fanplan.papers.experiment import Item, Point, Study, judge_statement
 from fanplan.papers.genetic import EXPERIMENT, genetic_study
 from fanplan.papers.genetic.samples import (
@@ -17,9 +18,11 @@ from fanplan.papers.genetic.samples import (
     desired,
     draw_scenario,
     notifications,
+    paper_params,
     sample_genetic,
 )
 from fanplan.papers.genetic.settings import (
+    FIGURE_6C,
     GROUPS,
     RICH,
     SCENARIOS,
@@ -60,7 +63,15 @@ def test_every_point_of_a_sampled_setting_is_measured() -> None:
             judge_statement(item, statement, found).margins.size == 1
             for statement in item.statements
         )
-    assert len(subject_based) == len(SCENARIOS["subjects"])
+    # Figure 6c is there for every p that is tried.
+    assert len(subject_based) == len(SCENARIOS["subjects"]) + len(FIGURE_6C) - 1
+
+
+def test_the_content_based_scenario_has_the_papers_number_of_subscriptions() -> None:
+    """About 450 are mapped, however many subscribers there are."""
+    for subscribers in (80, 160):
+        problem = draw_scenario(mapped_setting(RICH["content"], subscribers), 1)
+        assert 390 < len(heavy_subscriptions(problem, paper_params(GROUPS))) < 460
 
 
 def test_tables_1_to_3_are_exact() -> None:

@@ -11,8 +11,10 @@ import pytest
 from fanplan.papers.experiment import Samples, Study, judge_statement
 from fanplan.papers.hybrid import EXPERIMENT, hybrid_study
 from fanplan.papers.hybrid.samples import (
+    BINS,
     FULL,
     SHARES,
+    STILL,
     HybridSizes,
     draw_traffic,
     sample_hybrid,
@@ -26,6 +28,7 @@ SMALL = HybridSizes(
     scales=((200, 20, 5), (240, 30, 5)),
 )
 TINY = hybrid_study(SMALL, 1)
+TIMES = [setting for setting in TINY.settings if setting["task"] == "times"]
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +76,40 @@ def test_unlimited_second_steps_agree_with_the_ends_of_their_curves(samples: Sam
         for method in ("lightest-flow", "heaviest-user", "greedy-flow", "greedy-user"):
             end = samples[f"{kind}, ends", method]
             assert end == pytest.approx(samples[kind, f"{method} best"])
+
+
+def test_both_shares_begin_and_end_alike_and_differ_between(samples: Samples) -> None:
+    """A message to a channel is sent once and delivered often: unicast is more of what is sent."""
+    own = {key: value[0] for (setting, key), value in samples.items() if setting == "market"}
+    for share in (0, 100):
+        assert own[f"lightest-flow sent @ {share}"] == own[f"lightest-flow @ {share}"]
+    assert own["lightest-flow sent @ 20"] > own["lightest-flow @ 20"]
+    assert own["lightest-flow sent best"] == own["lightest-flow best"]
+    assert own["lightest-flow sent best share"] > own["lightest-flow best share"]
+
+
+def test_bmd_from_memberships_is_random_by_another_name(samples: Samples) -> None:
+    at = SMALL.market[2]
+    still, moved, drawn = (
+        samples["table 1, large", f"{name} @ {at}"] for name in (STILL, "bmd", "random")
+    )
+    assert still == pytest.approx(drawn, rel=0.1)
+    assert moved < still
+
+
+def test_topics_of_a_cell_share_audiences_and_every_part_of_a_matrix_counts(
+    samples: Samples,
+) -> None:
+    shared = {kind: samples[f"{kind}, matrix", "shared"][0] for kind in ("market", "websphere")}
+    assert shared["websphere"] > shared["market"]
+    sent = [samples["market, matrix", f"sent @ {i}"][0] for i in range(BINS)]
+    assert sum(sent) == pytest.approx(100.0)
+
+
+def test_times_double_one_size_at_a_time() -> None:
+    base, *doubled = ([s[x] for x in ("flows", "users", "channels")] for s in TIMES[1:])
+    ratios = [[a / b for a, b in zip(own, base, strict=True)] for own in doubled]
+    assert ratios == [[2, 1, 1], [1, 2, 1], [1, 1, 2]]
 
 
 @pytest.mark.parametrize(

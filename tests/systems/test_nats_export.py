@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import run
 from clusters import free_port
+from commands import run
 from delivery_datasets import world_of
 from nats_worlds import designed, needs_nats
 from ready import stages_are_there

@@ -34,8 +34,10 @@ from fanplan.workload.generators.networks import TransitStubParams, TreeGridPara
 from fanplan.workload.generators.plain_topics import (
     MarketParams,
     RandomParams,
+    StructuredParams,
     WebsphereParams,
     draw_pool,
+    draw_roles,
 )
 from fanplan.workload.generators.plain_topics import draw_role_interest as websphere_interest
 from fanplan.workload.generators.subjects import (
@@ -52,6 +54,7 @@ SMALL: dict[str, GeneratorParams] = {
     "market": MarketParams(flows=200, users=20),
     "random": RandomParams(flows=100, users=20),
     "websphere": WebsphereParams(topics=80, processes=12, pool=10),
+    "structured": StructuredParams(topics=80, processes=12, pool=10),
     "subjects": SubjectsParams(subscribers=20),
     "content": ContentParams(subscribers=20),
     "brokers": BrokersParams(brokers=12, subscriptions=80, advertisements=30),
@@ -88,7 +91,7 @@ def test_every_kind_is_registered_by_its_name_with_a_meaning_for_every_option() 
 
 
 def test_unknown_kind_names_the_known_ones() -> None:
-    with pytest.raises(InputError, match="market, random, websphere, subjects, content"):
+    with pytest.raises(InputError, match="market, random, websphere, structured, subjects"):
         load_kind("weather")
 
 
@@ -385,6 +388,13 @@ def test_websphere_without_deviation_has_whole_roles() -> None:
     assert pool.any(axis=1).all()
 
 
+def test_structured_roles_are_of_very_different_size() -> None:
+    params = StructuredParams(processes=20_000)
+    sizes = np.bincount(draw_roles(params, streams(1, 3)[0]), minlength=params.roles)
+    assert stats.chisquare(sizes, params.processes * zipf(20, 1.0)).pvalue > 0.001
+    assert make("structured").description.name == "structured"
+
+
 def test_websphere_table_is_its_matrix() -> None:
     params = WebsphereParams(topics=50, processes=9, pool=5)
     process, topic = interest(make("websphere", params))
@@ -437,6 +447,22 @@ def test_content_subscriptions_per_subject_are_in_range() -> None:
     subscriber, subject = interest(make("content", ContentParams()))
     counts = np.unique(subscriber * 100 + subject, return_counts=True)[1]
     assert set(counts) == {4, 5, 6, 7, 8}
+
+
+def test_content_subscriptions_are_shared_by_all_who_want_a_subject_or_by_nobody() -> None:
+    """About 600 different ones, however many subscribers there are, as the paper needs."""
+    for shared in (True, False):
+        made = make("content", ContentParams(shared=shared))
+        filters = np.array(made.tables["subscriptions"]["filter"].to_pylist())
+        subscriber, subject = interest(made)
+        own = {
+            (who, what): frozenset(filters[(subscriber == who) & (subject == what)])
+            for who, what in {*zip(subscriber, subject, strict=True)}
+        }
+        pools = [{sets for (_, what), sets in own.items() if what == s} for s in range(100)]
+        assert all(len(pool) == 1 for pool in pools) == shared
+        different = sum(len(frozenset().union(*pool)) for pool in pools)
+        assert (560 < different < 640) == shared
 
 
 def test_content_intervals_have_the_radius_asked_for_unless_cut_off() -> None:

@@ -57,6 +57,8 @@ class KmodesParams(MethodParams):
     """Most passes of each Lloyd alternation."""
     swaps: int = 64
     """Most swaps tried in a search; 0 leaves only what Lloyd and single moves find."""
+    exact: bool = True
+    """Whether a problem so small that all plans can be looked at is solved that way."""
     heavy: float = 0.2
     """Part of the rows, by traffic times audience, that swaps look at if there are many rows."""
     multiple: bool = True

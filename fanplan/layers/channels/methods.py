@@ -34,7 +34,12 @@ from fanplan.layers.channels.published.genetic.problem import (
 from fanplan.layers.channels.published.interest_vectors import bmd, two_phase_means
 from fanplan.layers.channels.published.interior_point import interior_point
 from fanplan.layers.channels.published.merge import flow_merge, user_merge
-from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
+from fanplan.layers.channels.published.params import (
+    BmdParams,
+    FirstStepParams,
+    HybridParams,
+    ReverseParams,
+)
 from fanplan.layers.channels.published.plain import (
     all_by_unicast,
     broadcast,
@@ -93,7 +98,7 @@ METHODS: dict[str, Method] = {
             "K-means in two phases, no rates",
             True,
         ),
-        Method("bmd", bmd, FirstStepParams, "flow", "binary matrix decomposition", True),
+        Method("bmd", bmd, BmdParams, "flow", "binary matrix decomposition", True),
         Method(
             "interior-point", interior_point, FirstStepParams, "flow", "relaxed and rounded", True
         ),
@@ -103,7 +108,7 @@ METHODS: dict[str, Method] = {
             "genetic", genetic, GeneticParams, "flow", "subscriptions mapped, evolved", False, True
         ),
         Method("genetic-atomic", genetic_atomic, AtomicParams, "flow", "flows mapped, evolved"),
-        Method("reverse", reverse, HybridParams, "flow", "all unicast, then flows to channels"),
+        Method("reverse", reverse, ReverseParams, "flow", "all unicast, then flows to channels"),
         Method("exact", exact, ExactParams, "class", "the optimum, for tiny problems"),
         Method("unicast", all_by_unicast, UnicastParams, "class", "everything point to point"),
     )

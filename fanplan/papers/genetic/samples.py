@@ -51,6 +51,8 @@ NOTIFICATIONS = 1000
 RECEPTIONS = Weights(w2=1e-6)
 """The paper counts what is received, not what is sent."""
 
+FEW = 8
+"""Swaps of kmodes, whose searches without unicast are long; its default is 64."""
 FITNESS_REPEATS = 200
 SEARCH_SEED = 1000
 """Between the seeds of the searches of one run, so that runs share none."""
@@ -147,7 +149,7 @@ def by_atomic(problem: SubscriptionProblem, groups: int, seed: int) -> ChannelMa
 
 def by_kmodes(problem: SubscriptionProblem, groups: int, seed: int) -> ChannelMap:
     rows, heavy = wanted_of(problem, heavy_subscriptions(problem, paper_params(groups)))
-    limits = KmodesParams(groups, RECEPTIONS, unicast_limit=0.0, lone=True)
+    limits = KmodesParams(groups, RECEPTIONS, unicast_limit=0.0, lone=True, swaps=FEW)
     return map_rest(problem.interest, rows, kmodes(heavy, limits, seed, never))
 
 

@@ -41,6 +41,9 @@ SCENARIOS = {
 }
 """The four parts of Figures 6 and 7."""
 
+FIGURE_6C = {p: Scenario("subjects", 1, p) for p in (2, 3, 4)}
+"""Figure 6c by p, which is not printed."""
+
 RICH = {kind: parts["d"] for kind, parts in SCENARIOS.items()}
 """The scenarios of Figures 8 to 11."""
 
@@ -57,11 +60,19 @@ FITNESS, EXAMPLE = "fitness", "tables 1 to 3"
 VARIED: dict[str, tuple[float, ...]] = {
     "tournament": (0.0, 0.2, 0.4, 0.5, 0.7, 1.0),
     "better": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    "permutation": (0.0, 0.05, 0.2, 0.5, 1.0),
+    "population": (10, 20, 40),
+    "crossover": (0.5, 0.7, 0.9, 1.0),
+    "mutation": (0.05, 0.1, 0.2, 0.5),
+    "elitism": (1, 5, 10),
     "iterations": (125, 250, 500),
 }
-"""Parameters of the search that sections 5.3 and 5.4 speak of, and what is tried."""
+"""Parameters of the search that sections 5.2 to 5.4 speak of, and what is tried."""
 
-SEARCHES = {"subjects": 5, "content": 1}
+COMBINATION = {"population": 20, "crossover": 0.9, "mutation": 0.2, "elitism": 5}
+"""The "good combination" of section 5.2."""
+
+SEARCHES = {"subjects": 5, "content": 3}
 """Searches that a number is the mean of: one alone tells less than two settings differ."""
 
 
@@ -93,7 +104,7 @@ def genetic_settings(sizes: GeneticSizes) -> tuple[dict[str, Any], ...]:
 
 def effort(setting: dict[str, Any]) -> int:
     """Roughly proportional to the time of a sample."""
-    per = 40 if setting.get("kind") == "content" else 1
+    per = 3 if setting.get("kind") == "content" else 1
     maps = len(setting.get("groups", ())) + setting.get("searches", 0)
     result: int = per * setting.get("subscribers", 0) * maps
     return result
@@ -108,6 +119,10 @@ def mapped_settings(sizes: GeneticSizes) -> Iterator[dict[str, Any]]:
                 yield mapped_setting(scenario, n, groups)
         for n in sizes.many:
             yield mapped_setting(rich, n)
+    for scenario in list(FIGURE_6C.values())[1:]:
+        for n in sizes.subscribers:
+            yield mapped_setting(scenario, n)
+    for rich in RICH.values():
         for percent in (10, 5):
             for n in sizes.subscribers:
                 yield mapped_setting(replace(rich, subjects=200, percent=percent), n)

@@ -1,19 +1,20 @@
 """What is sampled: the systems of Bickson et al. (2010), section 5, planned by all methods.
 
 A sample draws a workload and measures the excess over perfect multicast (section 5.1), in percent.
-A share is of the wanted deliveries, in percent.
+A share is of the wanted deliveries, or of the messages sent, in percent.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from fanplan.core.arrays import Floats
-from fanplan.core.ledger import cost
+from fanplan.core.ledger import cost, unicast_fraction
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_workload
@@ -22,20 +23,45 @@ from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.methods import find_method
-from fanplan.layers.channels.published.params import HybridParams
+from fanplan.layers.channels.published.params import (
+    BmdParams,
+    FirstStepParams,
+    HybridParams,
+    ReverseParams,
+    Towards,
+)
 from fanplan.layers.channels.published.second_step.moves import greedy_path, order_path
-from fanplan.layers.channels.published.second_step.moving_pairs import COST, UNICAST, served_by_map
+from fanplan.layers.channels.published.second_step.moving_pairs import (
+    COST,
+    MULTICAST,
+    UNICAST,
+    served_by_map,
+)
 from fanplan.layers.channels.published.second_step.two_step import GREEDY, ORDERS
 from fanplan.workload.generators import load_kind
 
 WEIGHTS = Weights()
 SHARES = (0, 1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)
-"""Percent of the wanted deliveries that go by unicast: the axis of Figures 5, 6, 8 and 9."""
+"""Percent that goes by unicast: the axis of Figures 5, 6, 8 and 9."""
 
 LIMIT = 20
 """The limit of unicast of Figure 7 in percent; the paper does not tell its own."""
 
-FIRST_STEPS = ("random", "tock", "lloyd", "bmd", "interior-point", "flow-merge", "user-merge")
+STILL = "bmd, memberships"
+"""BMD from random memberships, which no round changes."""
+FIRST_STEPS = (
+    *("random", "tock", "lloyd", "bmd", STILL, "interior-point", "flow-merge", "user-merge"),
+)
+TIMED = ("random", "tock", "lloyd", "bmd", "interior-point")
+"""The algorithms of Table 1."""
+REPEATS = 3
+"""Runs of an algorithm, of which the quickest counts."""
+FEW = 8
+"""Swaps of kmodes under a limit of unicast; its default is 64."""
+BINS = 100
+"""Parts of equal size that the flows of Figure 2 are summed up in."""
+RANKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Numbers of most common audiences in Figure 3."""
 BY_ORDER = ("lightest-flow", "heaviest-flow", "lightest-user", "heaviest-user")
 ITERATIVE = tuple(f"{name}-iterative" for name in (*BY_ORDER, "greedy-flow"))
 SECOND_STEPS = (*BY_ORDER, "greedy-flow", "greedy-user", "greedy-pair", *ITERATIVE)
@@ -81,18 +107,33 @@ def hybrid_settings(sizes: HybridSizes) -> tuple[dict[str, Any], ...]:
     equal = {**system("market, equal rate", sizes.market), "equal_rate": True}
     return (
         *first_step_settings(sizes),
+        *time_settings(sizes),
         *({**s, "name": f"{s['name']}, ends", "task": "ends"} for s in (market, websphere)),
         *(
             {**setting, "task": "second steps", "kmodes": targets}
             for setting, targets in (
-                (equal, (0, 5, 10, 20)),
-                (market, (0, 5, 10, 20)),
-                (random, (0, 20, 40)),
-                (websphere, (0, 1, 2, 5)),
+                (equal, (0,)),
+                (market, (0, 10)),
+                (random, (0,)),
+                (websphere, (0, 2)),
             )
         ),
         *scale_settings(sizes),
+        *(
+            {**setting, "name": f"{setting['name']}, matrix", "task": "matrix"}
+            for setting in (market, websphere, random)
+        ),
     )
+
+
+def time_settings(sizes: HybridSizes) -> Iterator[dict[str, Any]]:
+    """Table 1: a half of the large system, each of its sizes doubled in turn, and the small one."""
+    half = tuple(size // 2 for size in sizes.market)
+    yield system("times, small", sizes.small) | {"task": "times", "methods": list(TIMED)}
+    for name, factors in {"": (1, 1, 1), "n": (2, 1, 1), "m": (1, 2, 1), "k": (1, 1, 2)}.items():
+        flows, users, channels = (f * size for f, size in zip(factors, half, strict=True))
+        made = system(f"times, double {name}" if name else "times", (flows, users, channels))
+        yield made | {"task": "times", "methods": list(TIMED[:4])}
 
 
 def system(name: str, size: tuple[int, int, int], workload: str = "market") -> dict[str, Any]:
@@ -105,7 +146,7 @@ def system(name: str, size: tuple[int, int, int], workload: str = "market") -> d
 def scale_settings(sizes: HybridSizes) -> Iterator[dict[str, Any]]:
     """Figure 7: one setting per system, the largest first."""
     for i, size in reversed(list(enumerate(sizes.scales, start=1))):
-        task = {"task": "second steps", "kmodes": (0, 5, LIMIT)}
+        task = {"task": "second steps", "kmodes": (0, LIMIT)}
         yield {**system(f"scale {i}", size), **task}
 
 
@@ -116,6 +157,7 @@ def first_step_settings(sizes: HybridSizes) -> Iterator[dict[str, Any]]:
     for rates in ("equal", "market"):
         setting = system(f"figure 4, {rates} rate", sizes.market)
         setting |= {"equal_rate": rates == "equal", "methods": ["random", "tock", "lloyd"]}
+        setting["ours"] = rates == "market"
         yield setting | task | {"channels": list(sizes.channels)}
     for name, size, methods in (
         ("table 1, large", sizes.market, large),
@@ -133,6 +175,8 @@ def sample_hybrid(setting: dict[str, Any], seed: int) -> dict[str, float]:
         "first steps": first_steps,
         "second steps": second_step_curves,
         "ends": second_step_ends,
+        "times": first_step_times,
+        "matrix": interest_matrix,
     }
     return tasks[setting["task"]](setting, draw_traffic(setting, seed))
 
@@ -144,16 +188,21 @@ class ShareCurve(NamedTuple):
     excess: Floats
 
     def at(self, share: float) -> float:
-        """The excess at a share; beyond its end a curve keeps its last value."""
+        """The excess at a share; beyond its ends a curve keeps its last value."""
         return float(np.interp(share, self.share, self.excess))
 
     def within(self, share: float) -> float:
         """The least excess with at most that share."""
-        return float(self.excess[self.share <= share].min())
+        return float(self.excess[self.share <= share].min(initial=self.excess[0]))
 
     def figures(self, name: str) -> dict[str, float]:
+        """The curve at every share, at its best, and within the limit of Figure 7.
+
+        Of kmodes there are only some plans, so it has the best of them within each share.
+        """
+        at = self.within if name.startswith("kmodes") else self.at
         best = int(np.argmin(self.excess))
-        return {
+        return {f"{name} @ {share}": at(share) for share in SHARES} | {
             f"{name} within": self.within(LIMIT),
             f"{name} best": float(self.excess[best]),
             f"{name} best share": float(self.share[best]),
@@ -175,19 +224,27 @@ class DrawnTraffic:
     def rows(self, method: str) -> InterestProblem:
         return self.classes if find_method(method).rows == "class" else self.flow
 
-    def measure(self, method: str, params: Any, second: str | None = None) -> tuple[float, float]:
-        """Unicast share and excess of a method's plan, both in percent."""
+    def measure(self, method: str, params: Any, second: str | None = None) -> Measured:
         problem = self.rows(method)
         ledger = analytic_ledger(problem, self.plan(method, params, second))
         wanted = float(np.dot(problem.messages, problem.audience_sizes))
         excess = cost(ledger, WEIGHTS) / perfect(problem, WEIGHTS) - 1
-        return 100 * ledger.sent_unicast / wanted, 100 * excess
+        delivered = 100 * ledger.sent_unicast / wanted
+        return Measured(delivered, 100 * unicast_fraction(ledger), 100 * excess)
+
+
+class Measured(NamedTuple):
+    """What a plan sends by unicast, of the wanted deliveries and of what is sent; in percent."""
+
+    delivered: float
+    sent: float
+    excess: float
 
 
 def draw_traffic(setting: dict[str, Any], seed: int) -> DrawnTraffic:
     """The setting's workload (section 5); at equal rate every flow sends one message."""
     kind = load_kind(setting["workload"])
-    names = ("topics", "processes") if kind.name == "websphere" else ("flows", "users")
+    names = ("flows", "users") if kind.name in ("market", "random") else ("topics", "processes")
     sizes = dict(zip(names, (setting["flows"], setting["users"]), strict=True))
     generated = kind.generate(kind.params(**sizes), seed)
     drawn = DrawnTraffic(from_workload(generated, "flow"), from_workload(generated, "class"), seed)
@@ -206,36 +263,85 @@ def first_steps(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float
     """Multicast alone: each method at each number of channels."""
     result = {}
     for channels in setting["channels"]:
-        for method in setting["methods"]:
-            result[f"{method} @ {channels}"] = drawn.measure(method, HybridParams(channels))[1]
-        ours = KmodesParams(channels, unicast_limit=0, lone=True)
-        result[f"kmodes @ {channels}"] = drawn.measure("kmodes", ours)[1]
+        for name in setting["methods"]:
+            method, params = told_first_step(name, channels)
+            result[f"{name} @ {channels}"] = drawn.measure(method, params).excess
+        if setting.get("ours", True):
+            ours = drawn.measure("kmodes", limited(channels, 0.0)).excess
+            result[f"kmodes @ {channels}"] = ours
     return result
 
 
+def told_first_step(name: str, channels: int) -> tuple[str, FirstStepParams]:
+    """The method, and what it is told."""
+    if name == STILL:
+        return "bmd", BmdParams(channels, first="memberships")
+    return name, FirstStepParams(channels)
+
+
+def first_step_times(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float]:
+    """Processor seconds of each algorithm of Table 1, the least of some runs."""
+    return {
+        f"{name} seconds": min(
+            plan_seconds(drawn, name, FirstStepParams(setting["channels"])) for _ in range(REPEATS)
+        )
+        for name in setting["methods"]
+    }
+
+
+def plan_seconds(drawn: DrawnTraffic, method: str, params: FirstStepParams) -> float:
+    begin = time.process_time()
+    drawn.plan(method, params)
+    return time.process_time() - begin
+
+
+def interest_matrix(_setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float]:
+    """Figures 2 and 3: who wants which flows, what they send, and how many audiences are alike."""
+    flow, users = drawn.flow, len(drawn.flow.subscribers)
+    edges = np.linspace(0, flow.size, BINS + 1).astype(np.int64)
+    wanted = np.add.reduceat(flow.audience_sizes, edges[:-1]) / np.diff(edges) / users
+    sent = np.add.reduceat(flow.messages, edges[:-1]) / flow.messages.sum()
+    alike = np.sort(drawn.classes.flows)[::-1]
+    told = np.cumsum(alike)
+    shared = alike[alike > 1].sum()
+    return {
+        **{f"wanted @ {i}": float(100 * value) for i, value in enumerate(wanted)},
+        **{f"sent @ {i}": float(100 * value) for i, value in enumerate(sent)},
+        **{f"alike @ {r}": float(100 * told[min(r, len(told)) - 1] / told[-1]) for r in RANKS},
+        "shared": float(100 * shared / told[-1]),
+    }
+
+
 def second_step_curves(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float]:
-    """Curves over the unicast share after K-means, and kmodes with limits of unicast.
+    """Curves over both unicast shares after K-means, and kmodes with limits of unicast.
 
     A curve has the excess *at* each share; ``within`` is the least up to the limit of Figure 7,
     ``best`` the least of all and ``best share`` where that is.
     """
     params = HybridParams(setting["channels"])
     map = drawn.plan("tock", params)
-    curves = {name: share_curve(drawn.flow, map, name, params) for name in DRAWN}
-    forced = share_curve(drawn.flow, map, "greedy-flow", replace(params, forced=True))
-    result = {"tock": forced.at(0), "unicast": forced.at(100)}
-    for name, curve in {**curves, "greedy-flow forced": forced}.items():
-        result |= {f"{name} @ {share}": curve.at(share) for share in SHARES}
-        result |= curve.figures(name)
-    ours = kmodes_curve(setting, drawn)
-    result |= {f"kmodes @ {share}": ours.within(share) for share in SHARES}
-    return result | ours.figures("kmodes")
+    paths = {name: second_step_path(drawn.flow, map, name, params) for name in DRAWN}
+    forced = second_step_path(drawn.flow, map, "greedy-flow", replace(params, forced=True))
+    result = {"tock": forced[0].excess, "unicast": forced[-1].excess}
+    paths |= {"greedy-flow forced": forced, "kmodes": kmodes_plans(setting, drawn)}
+    for name, path in paths.items():
+        for axis in ("delivered", "sent"):
+            told = name if axis == "delivered" else f"{name} {axis}"
+            result |= curve_over(axis, path).figures(told)
+    return result
 
 
-def share_curve(
+def curve_over(axis: str, path: list[Measured]) -> ShareCurve:
+    """The excess over one of the shares."""
+    ordered = sorted(path, key=lambda own: getattr(own, axis))
+    shares = np.array([getattr(own, axis) for own in ordered])
+    return ShareCurve(shares, np.array([own.excess for own in ordered]))
+
+
+def second_step_path(
     problem: InterestProblem, map: ChannelMap, name: str, params: HybridParams
-) -> ShareCurve:
-    """Bickson et al. 2010, section 4.2: the totals after every move, as share and excess.
+) -> list[Measured]:
+    """Bickson et al. 2010, section 4.2: the totals after every move, as shares and excess.
 
     An order goes on until everything is sent by unicast; a greedy step ends at its best unless
     ``forced``.
@@ -249,13 +355,14 @@ def share_curve(
         items, ranking = ORDERS[name]
         movable = items(problem)
         path = np.concatenate([before[None], order_path(state, movable, ranking(movable), 1.0)])
-    wanted = np.dot(problem.messages, problem.audience_sizes)
-    share = 100 * path[:, UNICAST] / wanted
-    return ShareCurve(share, 100 * (path[:, COST] / perfect(problem, params.weights) - 1))
+    delivered = 100 * path[:, UNICAST] / np.dot(problem.messages, problem.audience_sizes)
+    sent = 100 * path[:, UNICAST] / (path[:, UNICAST] + path[:, MULTICAST])
+    excess = 100 * (path[:, COST] / perfect(problem, params.weights) - 1)
+    return [Measured(*own) for own in np.stack((delivered, sent, excess), axis=1).tolist()]
 
 
-def kmodes_curve(setting: dict[str, Any], drawn: DrawnTraffic) -> ShareCurve:
-    """Plans by kmodes for some limits of unicast and for none, from the least unicast to the most.
+def kmodes_plans(setting: dict[str, Any], drawn: DrawnTraffic) -> list[Measured]:
+    """Plans by kmodes for some limits of unicast and for none.
 
     kmodes limits the share of the messages *sent*. A share of the deliveries is about that one if
     every flow is sent to one channel; what the plan really has is what counts.
@@ -264,20 +371,26 @@ def kmodes_curve(setting: dict[str, Any], drawn: DrawnTraffic) -> ShareCurve:
     sent, wanted = flow.messages.sum(), np.dot(flow.messages, flow.audience_sizes)
     unicast = np.array(setting["kmodes"]) / 100 * wanted
     limits = [*(unicast / (unicast + sent)).tolist(), None]
+    return [drawn.measure("kmodes", limited(setting["channels"], f)) for f in limits]
+
+
+def limited(channels: int, limit: float | None) -> KmodesParams:
+    """Few swaps under a limit of unicast, as these searches are long."""
     # As in the paper all unicast counts, and a channel may have one member.
-    wished = [KmodesParams(setting["channels"], unicast_limit=f, lone=True) for f in limits]
-    found = [drawn.measure("kmodes", params) for params in wished]
-    return ShareCurve(*np.array(sorted(found)).T)
+    params = KmodesParams(channels, unicast_limit=limit, lone=True)
+    return params if limit is None else replace(params, swaps=FEW)
 
 
 def second_step_ends(setting: dict[str, Any], drawn: DrawnTraffic) -> dict[str, float]:
     """Every second step of section 4.2 after K-means and without a limit of unicast."""
     channels = setting["channels"]
-    result = {"tock": drawn.measure("tock", HybridParams(channels))[1]}
+    result = {"tock": drawn.measure("tock", HybridParams(channels)).excess}
     for second in SECOND_STEPS:
         items = len(drawn.flow.subscribers) if "user" in second else drawn.flow.size
         params = HybridParams(channels, batch=max(1, items // 100), patience=25)
-        result[second] = drawn.measure("tock", params, second)[1]
-    result["reverse"] = drawn.measure("reverse", HybridParams(channels))[1]
-    result["kmodes"] = drawn.measure("kmodes", KmodesParams(channels))[1]
+        result[second] = drawn.measure("tock", params, second).excess
+    for towards in get_args(Towards):
+        params = ReverseParams(channels, towards=towards)
+        result[f"reverse, {towards}"] = drawn.measure("reverse", params).excess
+    result["kmodes"] = drawn.measure("kmodes", KmodesParams(channels)).excess
     return result

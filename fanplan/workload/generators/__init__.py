@@ -14,6 +14,7 @@ KINDS = {
     "market": "plain_topics",
     "random": "plain_topics",
     "websphere": "plain_topics",
+    "structured": "plain_topics",
     "subjects": "subjects",
     "content": "subjects",
     "brokers": "clients",

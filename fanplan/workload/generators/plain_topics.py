@@ -1,4 +1,4 @@
-"""Interest in plain topics, after section 5 of Bickson et al.: market, random and WebSphere.
+"""Interest in plain topics, after section 5 of Bickson et al.: market, random and WebSphere twice.
 
 *market*: human portfolios, constants of ours. Topics are symbols in markets of equal size, most
 popular first. A user follows a few markets, chosen by Zipf weight, and in each wants a symbol with
@@ -12,6 +12,9 @@ and all topics have the same rate.
 subscribe by configuration, so many topics have the same audience. A process has a role; an audience
 is a few whole roles, give or take a few processes; a topic takes its audience from a pool, by Zipf
 weight, and some topics are noisy copies. All topics have the same rate.
+
+*structured*: the same with four times the roles, of very different size, and more of them in an
+audience: few audiences are alike, so there is less to be found.
 """
 
 from __future__ import annotations
@@ -159,6 +162,7 @@ class WebsphereParams(GeneratorParams):
     pool: int = option(300, "number of audiences that topics choose from", at_least=1)
     zipf: float = option(1.0, "Zipf exponent of the audiences' weights", at_least=0)
     roles: int = option(5, "number of roles a process may have", at_least=1)
+    role_zipf: float = option(0.0, "Zipf exponent of the roles' sizes; 0: equal", at_least=0)
     roles_per_audience: float = option(2.0, "mean number of roles in an audience", at_least=1)
     deviation: float = option(
         0.05, "chance that a process differs from its role in an audience", at_least=0, at_most=1
@@ -169,11 +173,27 @@ class WebsphereParams(GeneratorParams):
     )
 
 
+@dataclass(frozen=True)
+class StructuredParams(WebsphereParams):
+    """More roles, of different size: constants that come near the recorded figures."""
+
+    roles: int = option(20, "number of roles a process may have", at_least=1)
+    role_zipf: float = option(1.0, "Zipf exponent of the roles' sizes; 0: equal", at_least=0)
+    roles_per_audience: float = option(3.0, "mean number of roles in an audience", at_least=1)
+    deviation: float = option(
+        0.01, "chance that a process differs from its role in an audience", at_least=0, at_most=1
+    )
+    noise: float = option(
+        0.02, "chance that a process changes its mind on a noisy topic", at_least=0, at_most=1
+    )
+
+
 def generate_websphere(params: WebsphereParams, seed: int) -> Generated:
     """A workload like a WebSphere cell; O(topics × processes)."""
     law = even_law(names("t", params.topics), params)
     what, who = np.nonzero(draw_role_interest(params, seed))
-    return subscribed(describe("websphere"), law, names("u", params.processes), (who, what))
+    name = "structured" if isinstance(params, StructuredParams) else "websphere"
+    return subscribed(describe(name), law, names("u", params.processes), (who, what))
 
 
 def draw_role_interest(params: WebsphereParams, seed: int) -> np.ndarray:
@@ -188,11 +208,18 @@ def draw_role_interest(params: WebsphereParams, seed: int) -> np.ndarray:
 
 def draw_pool(params: WebsphereParams, rng: np.random.Generator) -> np.ndarray:
     """The audiences to choose from, pool × processes: whole roles with a few deviations."""
-    role = rng.integers(0, params.roles, params.processes)
+    role = draw_roles(params, rng)
     count = rng.geometric(1 / params.roles_per_audience, params.pool)
     places = rng.permuted(np.tile(np.arange(params.roles), (params.pool, 1)), axis=1)
     pool = (places < count[:, None])[:, role]
     return pool ^ (rng.random(pool.shape) < params.deviation)
+
+
+def draw_roles(params: WebsphereParams, rng: np.random.Generator) -> np.ndarray:
+    """The role of each process."""
+    if params.role_zipf == 0:
+        return rng.integers(0, params.roles, params.processes)
+    return rng.choice(params.roles, params.processes, p=zipf(params.roles, params.role_zipf))
 
 
 MARKET = WorkloadKind(
@@ -203,4 +230,10 @@ RANDOM = WorkloadKind(
 )
 WEBSPHERE = WorkloadKind(
     "websphere", "mechanical interest: many equal audiences", WebsphereParams, generate_websphere
+)
+STRUCTURED = WorkloadKind(
+    "structured",
+    "mechanical interest: many roles of different size",
+    StructuredParams,
+    generate_websphere,
 )

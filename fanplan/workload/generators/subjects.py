@@ -5,7 +5,8 @@ number of different subjects. Rates are log-uniform: the largest is at most 10^p
 
 *content*: subjects and subscribers of the same seed. Each subject's space is a row of atomic
 volumes of different sizes. A subscription takes the volumes within a radius of a random one, cut
-off at the ends of the row.
+off at the ends of the row. All who want a subject issue the same few subscriptions, or each their
+own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fanplan.core.arrays import starts_of
 from fanplan.core.errors import Problem
 from fanplan.core.options import option
 from fanplan.workload.generators.draws import (
@@ -100,6 +102,7 @@ class ContentParams(SubjectsParams):
     radius_max: int = option(20, "largest radius of a subscription, volumes", at_least=0)
     subscriptions_min: int = option(4, "fewest subscriptions to a subject wanted", at_least=1)
     subscriptions_max: int = option(8, "most subscriptions to a subject wanted", at_least=1)
+    shared: bool = option(True, "whether all who want a subject issue the same subscriptions")
     domain: int = option(1_000_000, "positions run from 0 to this", at_least=1, at_most=10**9)
 
     def relations(self) -> Iterator[Problem]:
@@ -129,17 +132,23 @@ def generate_content(params: ContentParams, seed: int) -> Generated:
     law = subject_law(params, seed, (AxisLaw(position),))
     sizes, counts, intervals = streams(seed, 6)[3:]
     pairs = np.stack(draw_subjects(params, seed))
-    spread = counts.integers(
-        params.subscriptions_min, params.subscriptions_max, pairs.shape[1], endpoint=True
-    )
-    who, what = np.repeat(pairs, spread, axis=1)
-    owner = np.repeat(np.arange(pairs.shape[1]), spread)
-    first, last = draw_intervals(params, owner, intervals)
+    # What is drawn once for each owner: a subject, or a subscriber who wants one.
+    owner = pairs[1] if params.shared else np.arange(pairs.shape[1])
+    issued = draw_issued(params, params.subjects if params.shared else len(owner), counts)
+    first, last = draw_intervals(params, np.repeat(np.arange(len(issued)), issued), intervals)
+    each = issued[owner]
+    who, what = np.repeat(pairs, each, axis=1)
+    own = np.repeat(starts_of(issued)[owner] - starts_of(each)[:-1], each) + np.arange(each.sum())
     edges = draw_edges(params, sizes)
-    filters = interval_filters(edges[what, first], edges[what, last + 1], params.domain)
+    filters = interval_filters(edges[what, first[own]], edges[what, last[own] + 1], params.domain)
     # The grid has the subscriptions' own end points; cells are for those who ask for a uniform one.
     description = describe("content", (position,), (params.volumes,), "atomic")
     return subscribed(description, law, names("u", params.subscribers), (who, what), filters)
+
+
+def draw_issued(params: ContentParams, owners: int, rng: np.random.Generator) -> np.ndarray:
+    """How many subscriptions each owner has."""
+    return rng.integers(params.subscriptions_min, params.subscriptions_max, owners, endpoint=True)
 
 
 def draw_edges(params: ContentParams, rng: np.random.Generator) -> np.ndarray:

@@ -73,6 +73,7 @@ SUBJECTS = sorted(TABLE_1)
 WEIGHTS = {subject: 2.0**i for i, subject in enumerate(SUBJECTS)}
 
 SMALL = ContentParams(
+    shared=False,
     subjects=4, categories=2, subscribers=8, subjects_per_subscriber=2, volumes=10,
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=2,
 )  # fmt: skip
@@ -317,6 +318,19 @@ def test_neighbours_share_a_group() -> None:
         assert len(set(map.tolist())) == 3
 
 
+def test_neighbours_by_place_share_a_group_whatever_they_want() -> None:
+    wanted = [{ord(w) - ord("A") for w in users} for _, users in ISLANDS]
+    problem = subject_based(ISLANDS, make_problem(wanted, [1.0] * 13, 6))
+    params = GeneticParams(6, population=9, round_robin=0.5, neighbours=0.5, near="place")
+    with pytest.raises(InputError, match="place"):
+        first_state(problem, params, 0)
+    # The first two islands are in one place, and nobody knows where the third is.
+    problem = replace(problem, place=np.array([0, 0, 0, 0, -1, -1]))
+    genes = first_state(problem, params, 0).genes
+    for map in genes.first(params, np.random.default_rng(0))[5:]:
+        assert len(set(map[0::3].tolist() + map[1::3].tolist())) == 1
+
+
 @unhurried
 @given(st.integers(0, 1000), st.integers(1, 12))
 def test_a_map_by_neighbourhood_is_valid(seed: int, channels: int) -> None:
@@ -557,6 +571,7 @@ def test_atomic_volumes_are_better_than_subscriptions() -> None:
         ({"round_robin": 2.0}, "round_robin"),
         ({"neighbours": -0.5}, "neighbours"),
         ({"neighbours": 0.6}, "neighbours"),
+        ({"near": "town"}, "near"),
         ({"points": 0}, "points"),
         ({"weight": "stones"}, "weight"),
     ],

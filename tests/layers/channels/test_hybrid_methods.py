@@ -20,11 +20,13 @@ from fanplan.data.build import from_pairs, from_workload
 from fanplan.data.interest import InterestProblem, Rows
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.map import ChannelMap, count_overlaps
+from fanplan.layers.channels.methods import find_method
 from fanplan.layers.channels.published.interest_vectors import (
     batch_pass,
     best_members,
     bmd,
     drawn_centroids,
+    drawn_rows,
     move_nearest,
     online_pass,
     two_phase_means,
@@ -45,7 +47,7 @@ from fanplan.layers.channels.published.merge import (
     user_groups,
     user_merge,
 )
-from fanplan.layers.channels.published.params import FirstStepParams, HybridParams
+from fanplan.layers.channels.published.params import BmdParams, FirstStepParams, HybridParams
 from fanplan.layers.channels.published.plain import random_map
 from fanplan.layers.channels.published.second_step.two_step import hybrid
 from fanplan.layers.channels.published.tock import (
@@ -379,11 +381,27 @@ def test_interior_point_is_not_competitive() -> None:
     assert rounded < excess(problem, random_map(problem, params, 0, never))
 
 
-def test_bmd_on_a_large_sparse_system_is_no_better_than_random(human: Any) -> None:
+def test_bmd_moves_only_if_it_starts_from_rows(human: Any) -> None:
     """Section 4.1: nobody wants half of a random channel, so Y is empty and nothing moves."""
-    params = FirstStepParams(20)
-    random = excess(human, random_map(human, params, 0, never))
-    assert math.isclose(excess(human, bmd(human, params, 0, never)), random)
+    random = excess(human, random_map(human, FirstStepParams(20), 0, never))
+    still = excess(human, bmd(human, BmdParams(20, first="memberships"), 0, never))
+    assert math.isclose(still, random)
+    assert excess(human, bmd(human, BmdParams(20), 0, never)) < 0.8 * random
+
+
+def test_bmd_starts_with_the_audiences_of_different_rows() -> None:
+    problem = drawn_problem(3, flows=20, users=8)
+    drawn = drawn_rows(problem, 4, np.random.default_rng(1))
+    rows = np.random.default_rng(1).permutation(problem.size)[:4]
+    assert np.array_equal(drawn.T, interest(problem)[rows])
+
+
+@pytest.mark.parametrize(
+    ("method", "options"), [("bmd", {"first": "users"}), ("reverse", {"towards": "lloyd"})]
+)
+def test_unknown_readings_are_refused_with_the_known_ones(method: str, options: Any) -> None:
+    with pytest.raises(InputError, match=r"rows or memberships|any or tock"):
+        find_method(method).params(2, **options)
 
 
 def second(problem: InterestProblem, name: str, **options: Any) -> float:

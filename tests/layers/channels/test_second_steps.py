@@ -19,7 +19,7 @@ from fanplan.core.stop import Stop, never
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.map import ChannelMap, map_pairs
-from fanplan.layers.channels.published.params import HybridParams
+from fanplan.layers.channels.published.params import HybridParams, ReverseParams
 from fanplan.layers.channels.published.plain import all_by_unicast, random_map
 from fanplan.layers.channels.published.second_step.moves import (
     greedy_path,
@@ -38,7 +38,12 @@ from fanplan.layers.channels.published.second_step.moving_pairs import (
     served_map,
     user_items,
 )
-from fanplan.layers.channels.published.second_step.reverse import all_unicast, gather_rows, reverse
+from fanplan.layers.channels.published.second_step.reverse import (
+    ANY,
+    all_unicast,
+    gather_rows,
+    reverse,
+)
 from fanplan.layers.channels.published.second_step.two_step import (
     MOVES,
     SECOND_STEPS,
@@ -289,7 +294,8 @@ def test_a_row_that_nobody_gets_by_channel_leaves_it() -> None:
 @given(seeds, weights, st.integers(1, 4))
 def test_reverse_takes_the_best_flow_each_time(seed: int, w: Weights, channels: int) -> None:
     problem = drawn_problem(seed)
-    state = all_unicast(problem, HybridParams(channels, w))
+    anywhere = np.full(problem.size, ANY, dtype=np.int32)
+    state = all_unicast(problem, ReverseParams(channels, w), anywhere)
     while True:
         place = state.channel.copy()
         best = best_rise(problem, w, channels, place)
@@ -300,7 +306,7 @@ def test_reverse_takes_the_best_flow_each_time(seed: int, w: Weights, channels: 
         change -= placed_cost(problem, w, channels, place)
         assert math.isclose(change, best, rel_tol=1e-9, abs_tol=1e-8)
     assert best > -1e-8
-    map = reverse(problem, HybridParams(channels, w), seed, never)
+    map = reverse(problem, ReverseParams(channels, w), seed, never)
     assert math.isclose(assert_serves(problem, map, w), state.totals[COST], rel_tol=1e-9)
 
 
@@ -328,7 +334,7 @@ def best_rise(problem: InterestProblem, w: Weights, channels: int, place: Any) -
 @given(seeds, st.floats(0, 1))
 def test_reverse_goes_on_until_the_limit_is_met(seed: int, limit: float) -> None:
     problem = drawn_problem(seed)
-    map = reverse(problem, HybridParams(2, unicast_limit=limit), seed, lambda cost: True)
+    map = reverse(problem, ReverseParams(2, unicast_limit=limit), seed, lambda cost: True)
     assert_serves(problem, map, Weights())
     assert unicast_fraction(analytic_ledger(problem, map)) <= limit + 1e-12
 
@@ -337,10 +343,28 @@ def test_reverse_goes_on_until_the_limit_is_met(seed: int, limit: float) -> None
 @given(seeds, weights)
 def test_reverse_is_no_dearer_than_unicast(seed: int, w: Weights) -> None:
     problem = drawn_problem(seed)
-    params = HybridParams(2, w)
+    params = ReverseParams(2, w)
     all_unicast = cost(analytic_ledger(problem, all_by_unicast(problem, params, 0, never)), w)
     map = reverse(problem, params, seed, never)
     assert cost(analytic_ledger(problem, map), w) <= all_unicast * (1 + 1e-12)
+
+
+@few
+@given(seeds, weights)
+def test_reverse_towards_tock_uses_the_channels_of_k_means_alone(seed: int, w: Weights) -> None:
+    problem = drawn_problem(seed)
+    params = ReverseParams(3, w, towards="tock")
+    map = reverse(problem, params, seed, never)
+    given = tock(problem, params, seed, never).assigned.right
+    assert np.array_equal(map.assigned.right, given[map.assigned.left])
+    place = np.full(problem.size, -1)
+    place[map.assigned.left] = map.assigned.right
+    least = placed_cost(problem, w, 3, place)
+    assert math.isclose(assert_serves(problem, map, w), least, rel_tol=1e-9)
+    for row in np.flatnonzero(place < 0):
+        tried = place.copy()
+        tried[row] = given[row]
+        assert placed_cost(problem, w, 3, tried) >= least * (1 - 1e-9)
 
 
 def test_stop_keeps_what_was_moved() -> None:

@@ -34,6 +34,7 @@ from fanplan.workload.generators import subjects
 from fanplan.workload.generators.generated import Generated
 
 SMALL = subjects.ContentParams(
+    shared=False,
     subjects=6, categories=2, subscribers=9, subjects_per_subscriber=2, volumes=12,
     radius_min=1, radius_max=3, subscriptions_min=1, subscriptions_max=3,
 )  # fmt: skip
@@ -186,12 +187,15 @@ def test_a_dataset_of_plain_topics_needs_no_grid(tmp_path: Path) -> None:
         "cover": boxes,
         "topics": pa.table({"topic_id": [0, 1, 2]}),
         "hits": pa.table({"subscription": [20, 10], "hits": [5, 5]}),
+        "subscriptions": pa.table({"subscriber_id": [0, 1, 1], "broker": ["b2", None, "b1"]}),
     }
     for name, table in stages.items():
         (made / name).mkdir()
         pq.write_table(table, made / name / "part-0.parquet")
     seal_dataset(made)
     problem = load_subscriptions(made)
+    assert problem.place is not None
+    assert sorted(problem.place.tolist()) == [0, 1]
     require_same_interest(problem)
     assert [own.tolist() for own in map(problem.subscribers.__getitem__, (0, 1))] == [[0, 1], [1]]
     # Subscription 21 is not among the hits, so it has none.

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import Floats, Longs
+from fanplan.core.arrays import Bytes, Floats, Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
+from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import ChannelMap, map_pairs
 from fanplan.layers.channels.method_params import MethodParams
 
 MOST_STEPS = 3e9
 """Inner steps that are still tried: some seconds."""
+MOST_SUBSCRIBERS = 20
+"""Different subscribers from which even the sets of them are too many."""
 
 
 @dataclass(frozen=True)
@@ -35,81 +39,136 @@ class ExactParams(MethodParams):
     """Whether a row may go to several channels, as in Eq. 1."""
 
 
+class Choice(NamedTuple):
+    """What members are chosen for: rows by the bits of their audiences, and what is allowed."""
+
+    audiences: Longs
+    rates: Floats
+    unicast: Floats
+    """Per row what a message costs for each of its audience that no channel serves."""
+    counts: Longs
+    """How many subscribers each set of different ones stands for."""
+    limits: Longs
+    """Per different subscriber the most channels to join."""
+    least: int
+    """The fewest members of a channel."""
+    w1: float
+    w2: float
+    multiple: bool
+
+
 def exact(problem: InterestProblem, params: ExactParams, _seed: int, _stop: Stop) -> ChannelMap:
     """The cheapest map of all; the search is short and does not ask ``stop``."""
     interests, group = different_subscribers(problem)
-    used = min(params.channels, problem.size)
-    require_tiny(problem, len(interests), used)
-    audiences = (interests.T.astype(np.int64) << np.arange(len(interests))).sum(axis=1)
-    weight = np.bincount(group[group >= 0], minlength=len(interests)).astype(np.int64)
-    counts = subset_counts(weight)
-    w = params.weights
-    unicast = math.inf if params.multicast_only else w.unicast
-    prices = np.array([w.w1, w.w2, unicast])
+    require_tiny(problem, len(interests), params.channels)
+    w, used = params.weights, used_channels(problem.size, len(interests), params.channels)
+    choice = Choice(
+        audience_bits(interests),
+        problem.messages,
+        np.full(problem.size, math.inf if params.multicast_only else w.unicast),
+        subset_counts(group, len(interests)),
+        np.full(len(interests), used),
+        1,
+        w.w1,
+        w.w2,
+        params.multiple,
+    )
     best = np.zeros(used, dtype=np.int64)
-    enumerate_members(audiences, problem.messages, counts, prices, params.multiple, best)
-    return exact_map(problem, params, best, audiences, counts, prices, group)
+    enumerate_members(choice, best)
+    return exact_map(problem, params.channels, choice, best, group)
 
 
-def different_subscribers(problem: InterestProblem) -> tuple[np.ndarray, Longs]:
-    """The different interests, one row each, and each subscriber's; −1 for who wants nothing."""
+def interest_matrix(problem: InterestProblem) -> Bytes:
+    """Subscribers × rows: who wants what."""
     matrix = np.zeros((len(problem.subscribers), problem.size), dtype=np.uint8)
     rows = np.repeat(np.arange(problem.size), problem.audience_sizes)
     matrix[problem.audience, rows] = 1
+    return matrix
+
+
+def different_subscribers(
+    problem: InterestProblem, limits: Longs | None = None
+) -> tuple[Bytes, Longs]:
+    """The different interests, one row each, and each subscriber's; −1 for who wants nothing.
+
+    Subscribers with different limits differ too.
+    """
+    matrix = interest_matrix(problem)
     wants = matrix.any(axis=1)
     group = np.full(len(matrix), -1)
-    interests, group[wants] = np.unique(matrix[wants], axis=0, return_inverse=True)
-    return interests, group
+    told = np.zeros(len(matrix), dtype=np.int64) if limits is None else limits
+    keys = np.column_stack((matrix, told))[wants]
+    _, first, group[wants] = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return matrix[wants][first], group
 
 
 def require_tiny(problem: InterestProblem, subscribers: int, channels: int) -> None:
     """The number of ways to choose members must be small enough."""
-    ways = math.comb(2**subscribers - 1, channels) if subscribers < 40 else math.inf
-    if ways * 2 ** (channels - 1) * problem.size <= MOST_STEPS:
+    if steps(problem.size, subscribers, channels) <= MOST_STEPS:
         return
     what = f"{subscribers} different subscribers on {channels} channels are too many to enumerate"
     raise InputError(Problem("exact", what, "Use the method kmodes, or a smaller instance"))
 
 
-def subset_counts(weight: Longs) -> Longs:
+def used_channels(rows: int, subscribers: int, channels: int) -> int:
+    """Channels that may be of use: one for each row, and each set of members once."""
+    return int(min(channels, rows, 2**subscribers - 1))
+
+
+def steps(rows: int, subscribers: int, channels: int) -> float:
+    """Inner steps of the enumeration."""
+    if subscribers >= MOST_SUBSCRIBERS:
+        return math.inf
+    used = used_channels(rows, subscribers, channels)
+    ways = sum(math.comb(2**subscribers - 1, depth) << depth for depth in range(1, used + 1))
+    return ways * rows / 2
+
+
+def audience_bits(interests: Bytes) -> Longs:
+    """Who of the different subscribers wants each row, as a number."""
+    bits: Longs = (interests.T.astype(np.int64) << np.arange(len(interests))).sum(axis=1)
+    return bits
+
+
+def subset_counts(group: Longs, groups: int) -> Longs:
     """How many subscribers each set of different ones stands for."""
-    sets = np.arange(1 << len(weight))
-    inside = sets[:, None] >> np.arange(len(weight)) & 1
+    weight = np.bincount(group[group >= 0], minlength=groups)
+    inside = np.arange(1 << groups)[:, None] >> np.arange(groups) & 1
     result: Longs = (inside * weight).sum(axis=1).astype(np.int64)
     return result
 
 
 @compiled
-def enumerate_members(
-    audiences: Longs, rates: Floats, counts: Longs, prices: Floats, multiple: bool, best: Longs
-) -> float:
-    """Put the best members of all channels into ``best``; what they cost.
+def enumerate_members(choice: Choice, best: Longs) -> float:
+    """Put the best members of all channels into ``best``; what they cost, infinite if none do.
 
     Channels are walked in ascending order of their members as a number; ``row_cost[d]`` is what
     each row costs with the first d channels.
     """
-    channels, rows = len(best), len(audiences)
+    channels, rows = len(best), len(choice.audiences)
     chosen = np.zeros(channels + 1, dtype=np.int64)
     union = np.zeros(1 << channels, dtype=np.int64)
     price = np.zeros(1 << channels)
     row_cost = np.empty((channels + 1, rows))
     for row in range(rows):
-        row_cost[0, row] = subset_cost(audiences[row], 0, 0.0, counts, prices)
-    least = weighted(rates, row_cost[0])
+        row_cost[0, row] = subset_cost(choice, row, 0, 0.0)
+    least = weighted(choice.rates, row_cost[0])
     depth = 1
     while depth > 0:
         chosen[depth] += 1
-        if chosen[depth] >= len(counts):
+        members = chosen[depth]
+        if members >= len(choice.counts):
             depth -= 1
             continue
-        add_channel(depth, chosen[depth], counts, prices, multiple, union, price)
+        if choice.counts[members] < choice.least or not may_join(choice, chosen[: depth + 1]):
+            continue
+        add_channel(choice, depth, members, union, price)
         for row in range(rows):
             cheapest = row_cost[depth - 1, row]
             for s in range(1 << (depth - 1), 1 << depth):
-                here = subset_cost(audiences[row], union[s], price[s], counts, prices)
-                cheapest = min(cheapest, here)
+                cheapest = min(cheapest, subset_cost(choice, row, union[s], price[s]))
             row_cost[depth, row] = cheapest
-        total = weighted(rates, row_cost[depth])
+        total = weighted(choice.rates, row_cost[depth])
         if total < least:
             least = total
             best[:] = 0
@@ -121,29 +180,33 @@ def enumerate_members(
 
 
 @compiled
-def add_channel(
-    depth: int,
-    members: int,
-    counts: Longs,
-    prices: Floats,
-    multiple: bool,
-    union: Longs,
-    price: Floats,
-) -> None:
+def may_join(choice: Choice, chosen: Longs) -> bool:
+    """Whether everybody may be on so many channels as the chosen ones have them on."""
+    for subscriber in range(len(choice.limits)):
+        joined = 0
+        for members in chosen:
+            joined += members >> subscriber & 1
+        if joined > choice.limits[subscriber]:
+            return False
+    return True
+
+
+@compiled
+def add_channel(choice: Choice, depth: int, members: int, union: Longs, price: Floats) -> None:
     """Extend the subsets of the first channels by those that have the new one."""
     half = 1 << (depth - 1)
     for s in range(half):
         union[half + s] = union[s] | members
-        price[half + s] = price[s] + prices[1] + prices[0] * counts[members]
-        if s > 0 and not multiple:
+        price[half + s] = price[s] + choice.w2 + choice.w1 * choice.counts[members]
+        if s > 0 and not choice.multiple:
             price[half + s] = np.inf
 
 
 @compiled
-def subset_cost(audience: int, union: int, price: float, counts: Longs, prices: Floats) -> float:
+def subset_cost(choice: Choice, row: int, union: int, price: float) -> float:
     """What a message costs on channels with this union of members and this price."""
-    missing = counts[audience & ~union]
-    return price + prices[2] * missing if missing else price
+    missing = choice.counts[choice.audiences[row] & ~union]
+    return price + choice.unicast[row] * missing if missing else price
 
 
 @compiled
@@ -156,46 +219,36 @@ def weighted(rates: Floats, costs: Floats) -> float:
 
 
 def exact_map(
-    problem: InterestProblem,
-    params: ExactParams,
-    best: Longs,
-    audiences: Longs,
-    counts: Longs,
-    prices: Floats,
-    group: Longs,
+    problem: InterestProblem, channels: int, choice: Choice, best: Longs, group: Longs
 ) -> ChannelMap:
     """The map with these members: for each row the cheapest subset of the channels."""
-    joins = (best[:, None] >> np.maximum(group, 0) & 1) * (group >= 0)
-    needed = np.zeros_like(joins)
-    assigned, unicast = [], []
-    for row in range(problem.size):
-        subset = cheapest_subset(int(audiences[row]), best, counts, prices, params.multiple)
-        assigned += [(row, channel) for channel in subset]
-        served = np.asarray(joins[list(subset)].any(axis=0))
-        audience = problem.audience[problem.indptr[row] : problem.indptr[row + 1]]
-        unicast += [(row, user) for user in audience if not served[user]]
-        for channel in subset:
-            needed[channel, audience] = 1
-    return ChannelMap(
-        params.channels,
-        map_pairs(*zip(*assigned, strict=True)) if assigned else map_pairs([], []),
-        # Where rows have no traffic, members that get nothing they want cost nothing either.
-        map_pairs(*np.nonzero(joins * needed)),
-        map_pairs(*zip(*unicast, strict=True)) if unicast else map_pairs([], []),
-    )
+    joins, on = joined_by(best, group), cheapest_subsets(choice, best)
+    # Where rows have no traffic, members that get nothing they want cost nothing either.
+    needed = (on.T.astype(np.int64) @ interest_matrix(problem).T) > 0
+    members = map_pairs(*np.nonzero(joins.T * needed))
+    return completed(problem, channels, map_pairs(*np.nonzero(on)), members)
 
 
-def cheapest_subset(
-    audience: int, members: Longs, counts: Longs, prices: Floats, multiple: bool
-) -> tuple[int, ...]:
-    """The channels on which a row costs least; the fewest among equals."""
-    best: tuple[int, ...] = ()
-    least = subset_cost(audience, 0, 0.0, counts, prices)
-    for s in range(1, 1 << len(members)):
-        subset = tuple(j for j in range(len(members)) if s >> j & 1)
-        union = int(np.bitwise_or.reduce(members[list(subset)]))
-        price = sum(prices[1] + prices[0] * counts[members[j]] for j in subset)
-        here = subset_cost(audience, union, price, counts, prices)
-        if here < least and (multiple or len(subset) == 1):
-            best, least = subset, here
-    return best
+def joined_by(best: Longs, group: Longs) -> Bytes:
+    """Subscribers × channels: who has joined, from the members as numbers."""
+    joins = (best >> np.maximum(group, 0)[:, None] & 1) * (group >= 0)[:, None]
+    return joins.astype(np.uint8)
+
+
+@compiled
+def cheapest_subsets(choice: Choice, best: Longs) -> Bytes:
+    """Rows × channels: the channels on which each row costs least; unicast among equals."""
+    union = np.zeros(1 << len(best), dtype=np.int64)
+    price = np.zeros(1 << len(best))
+    for j in range(len(best)):
+        add_channel(choice, j + 1, best[j], union, price)
+    on = np.zeros((len(choice.audiences), len(best)), dtype=np.uint8)
+    for row in range(len(on)):
+        subset, least = 0, subset_cost(choice, row, 0, 0.0)
+        for s in range(1, len(union)):
+            here = subset_cost(choice, row, union[s], price[s])
+            if here < least:
+                subset, least = s, here
+        for j in range(len(best)):
+            on[row, j] = subset >> j & 1
+    return on

@@ -17,7 +17,7 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import map_cost
 from fanplan.layers.channels.map import ChannelMap, count_overlaps, one_channel_per_row
 from fanplan.layers.channels.method_params import require_enough_flows
-from fanplan.layers.channels.published.params import FirstStepParams
+from fanplan.layers.channels.published.params import BmdParams, FirstStepParams
 from fanplan.layers.channels.published.tock import NOWHERE
 
 
@@ -183,20 +183,31 @@ def added_squares(distance: float, count: int, weight: int) -> float:
 def bmd(problem: InterestProblem, params: FirstStepParams, seed: int, stop: Stop) -> ChannelMap:
     """Li (2005) as in Bickson et al. (2010), section 4.1: least ‖XY − W‖², X and Y in turn.
 
-    Starts from a random X with one channel per flow; rates play no part. The product may miss
-    interested subscribers, so in the end everyone joins the channels of what they want.
-    Time O(t · pairs · channels).
+    Starts from random rows as Y, or from a random X with one channel per flow (``first``); rates
+    play no part. The product may miss interested subscribers, so in the end everyone joins the
+    channels of what they want. Time O(t · pairs · channels).
     """
     require_enough_flows(problem, params.channels)
-    generator = np.random.default_rng(seed)
-    channel = generator.integers(params.channels, size=problem.size, dtype=np.int32)
+    random, channels = np.random.default_rng(seed), params.channels
+    by_rows = not isinstance(params, BmdParams) or params.first == "rows"
+    channel = random.integers(channels, size=problem.size, dtype=np.int32)
+    joined = drawn_rows(problem, channels, random) if by_rows else None
     for _ in range(params.iterations):
-        joined = best_members(problem, channel, params.channels)
+        joined = best_members(problem, channel, channels) if joined is None else joined
         moved = move_nearest(problem.indptr, problem.audience, joined, channel)
-        map = one_channel_per_row(problem, channel, params.channels)
+        map = one_channel_per_row(problem, channel, channels)
         if moved == 0 or stop(map_cost(problem, map, params.weights)):
             break
+        joined = None
     return map
+
+
+def drawn_rows(problem: InterestProblem, channels: int, random: np.random.Generator) -> Bytes:
+    """Audiences of different rows as members, subscriber × channel; none if rows are too few."""
+    joined = np.zeros((len(problem.subscribers), channels), dtype=np.uint8)
+    for channel, row in enumerate(random.permutation(problem.size)[:channels]):
+        joined[problem.audience[problem.indptr[row] : problem.indptr[row + 1]], channel] = 1
+    return joined
 
 
 def best_members(problem: InterestProblem, channel: Ints, channels: int) -> Bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.channels.method_params import MethodParams
@@ -17,6 +18,25 @@ class FirstStepParams(MethodParams):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_at_least_one("iterations", self.iterations)
+
+
+BmdFirst = Literal["rows", "memberships"]
+Towards = Literal["any", "tock"]
+
+
+@dataclass(frozen=True)
+class BmdParams(FirstStepParams):
+    """``first`` is what is drawn before the first round of BMD, which the paper does not tell.
+
+    *rows*: members, who are the audiences of some flows. *memberships*: a channel for each flow; on
+    sparse interest nobody wants most of a channel, so it has no members and nothing ever moves.
+    """
+
+    first: BmdFirst = "rows"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_of("first", self.first, get_args(BmdFirst))
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,25 @@ class HybridParams(FirstStepParams):
         if not 0 <= self.unicast_limit <= 1:
             what = f"{self.unicast_limit} is not a share of the messages sent"
             raise InputError(Problem("unicast limit", what, "Use a number from 0 to 1"))
+
+
+@dataclass(frozen=True)
+class ReverseParams(HybridParams):
+    """``towards`` is where the reverse framework may move a flow, which the paper does not tell.
+
+    *any*: to whichever channel is cheapest then. *tock*: to the one that K-means gives it.
+    """
+
+    towards: Towards = "any"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_one_of("towards", self.towards, get_args(Towards))
+
+
+def require_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InputError(Problem(name, f"{value!r} is not known", f"Use {' or '.join(known)}"))
 
 
 def require_at_least_one(name: str, value: int) -> None:

@@ -10,6 +10,7 @@ Read in this order:
 - ``ruled/``: what limits need. ``obey`` makes any cover keep them, or tells why none does;
   ``clusters`` groups users whom unicast must not serve; ``exchange`` and ``flips`` improve on that.
 - ``task``, ``solve``: a problem as demand and rules, and one cover for it from all these parts.
+- ``tiny``: the optimum of a problem so small that all plans can be looked at.
 - ``unicast_limit``, ``replan``, ``kmodes``: limits on unicast and on changes, and the planner.
 
 The methods of papers are in ``channels/published``; kmodes takes some of their maps as starts.

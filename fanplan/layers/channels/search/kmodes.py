@@ -2,6 +2,7 @@
 
 Hybrid channelization (Bickson et al., 2010, section 3.2) with one channel per row is weighted
 k-modes on the audiences with unicast as one more, free centre; see docs/decisions/0010-kmodes.md.
+A problem so small that all plans can be looked at is solved that way, see ``tiny``.
 The maps of that paper under the same limits are starts too, so that no limit leads to a worse plan
 than theirs for the same rows and seed.
 """
@@ -34,6 +35,7 @@ from fanplan.layers.channels.search.ruled.obey import (
 from fanplan.layers.channels.search.ruled.together import all_together, lone_channels
 from fanplan.layers.channels.search.solve import Solver, unknown_cost
 from fanplan.layers.channels.search.task import Task, make_task
+from fanplan.layers.channels.search.tiny import look_at_all
 from fanplan.layers.channels.search.unicast_limit import (
     cheapest_within,
     filled_up,
@@ -54,6 +56,10 @@ KEPT = 3
 def kmodes(problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop) -> ChannelMap:
     """The best map found in ``starts`` searches that keeps all limits, or InfeasibleError."""
     task, stop = make_task(problem, params), Lowest(stop)
+    optimum = look_at_all(task) if params.exact else None
+    if optimum is not None:
+        stop(task.cost(optimum))
+        return task.map(optimum)
     papers = Papers(task, seed, stop) if limits_unicast(params) else None
     best = plan_once(task, np.random.default_rng([seed, 0]), stop, CANDIDATES, papers)
     for start in range(1, params.starts):

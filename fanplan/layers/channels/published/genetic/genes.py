@@ -6,8 +6,8 @@ member does not want. An atomic volume is sent on every channel with a gene that
 rows of bits.
 
 First maps may go by the neighbourhood of subscribers (section 4). The paper means geography, which
-decides on what is subscribed to (section 5.3). A dataset does not say where a subscriber is, so
-neighbours are here those who want the same traffic.
+decides on what is subscribed to (section 5.3). Where subscribers have brokers, neighbours may be
+those in the same place; otherwise they are those who want the same traffic.
 
 Atomic volumes: each goes to one channel, and a child settles before it is judged. With one channel
 per volume C_g(map) is members × weight − what is wanted, and what a move changes is known at once.
@@ -76,6 +76,8 @@ class SubscriptionGenes(NamedTuple):
     starts: Longs
     words: Longs
     masks: Words
+    place: Longs
+    """Where each subscriber is, −1 if that is not known; empty if nobody's place is."""
 
     @property
     def unit(self) -> float:
@@ -87,7 +89,10 @@ class SubscriptionGenes(NamedTuple):
         made = first_population(self.subject, channels, others + 1, params.round_robin, rng)
         begin = 1 + round(params.round_robin * others)
         for map in made[begin : begin + round(params.neighbours * others)]:
-            map[:] = neighbour_map(self, channels, rng)
+            by_place = params.near == "place"
+            map[:] = (
+                place_map(self, channels, rng) if by_place else neighbour_map(self, channels, rng)
+            )
         return made
 
     def evaluate(
@@ -109,6 +114,7 @@ def subscription_genes(
         bits_of_lists(interest.indptr, interest.audience, users),
         weight,
         *word_masks(covered.starts, covered.values),
+        np.empty(0, dtype=np.int64) if problem.place is None else problem.place,
     )
 
 
@@ -126,6 +132,17 @@ def first_population(
         turn = np.arange(len(names)) if k == 1 else rng.permutation(len(names))
         made[k] = (turn % channels)[of]
     return made
+
+
+def place_map(genes: SubscriptionGenes, channels: int, rng: Generator) -> Ints:
+    """Each gene to the channel of the places where most of its members are.
+
+    Places are dealt to channels in an order drawn at random; who has none gets any channel.
+    """
+    turn = rng.permutation(int(genes.place.max(initial=-1)) + 1) % channels
+    anywhere = rng.integers(channels, size=len(genes.place))
+    home = np.where(genes.place >= 0, turn[np.maximum(genes.place, 0)], anywhere)
+    return most_members(genes.members, home, channels)
 
 
 def neighbour_map(genes: SubscriptionGenes, channels: int, rng: Generator) -> Ints:

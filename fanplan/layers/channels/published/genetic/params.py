@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.layers.channels.method_params import MethodParams
 from fanplan.layers.channels.published.genetic.weight import Kind, Unit
 
+Near = Literal["wants", "place"]
 SHARES = ("crossover", "mutation", "tournament", "better", "permutation", "mask", "improvement")
 
 
@@ -81,6 +83,8 @@ class GeneticParams(EvolutionParams):
     """Part of the first maps, but for the flooding one, that deal out subjects; others random."""
     neighbours: float = 0.0
     """Part of the first maps, but for the flooding one, by the neighbourhood of subscribers."""
+    near: Near = "wants"
+    """Neighbours are those who want the same, or whose brokers are in the same place."""
     probability: Kind = "hits"
     """Notification probability by volume or by hits."""
     sample: int = 100
@@ -96,6 +100,8 @@ class GeneticParams(EvolutionParams):
         if self.round_robin + self.neighbours > 1:
             what = f"{self.neighbours} and round_robin {self.round_robin} are more than all maps"
             yield Problem("neighbours", what, "Give two shares of at most 1 together")
+        if self.near not in get_args(Near):
+            yield Problem("near", f"{self.near!r} is not known", "Use wants or place")
         if self.probability not in ("volume", "hits"):
             what = f"{self.probability!r} is not known"
             yield Problem("probability", what, "Use volume or hits")

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import Stop
 from fanplan.data.build import from_pairs
 from fanplan.data.interest import InterestProblem
@@ -41,6 +42,9 @@ def first_state(
 ) -> Generation:
     """Where an island's search over the heavy subscriptions starts."""
     require_enough_flows(problem.interest, params.channels)
+    if params.near == "place" and problem.place is None:
+        what = "subscriptions have no brokers, so nobody's place is known"
+        raise InputError(Problem("near", what, "Use near=wants, or give subscriptions a broker"))
     chosen = heavy_subscriptions(problem, params)
     weight = row_weight(problem, params.probability, params.sample, params.weight)
     return start(subscription_genes(problem, chosen, weight), params, seed, island)

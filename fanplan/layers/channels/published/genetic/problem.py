@@ -26,6 +26,7 @@ from fanplan.data.subscription_cells import (
     read_hits,
     read_traffic_cells,
 )
+from fanplan.network.dataset import multicast_domains
 from fanplan.workload.generators.generated import Generated
 from fanplan.workload.selector import compile_selector
 from fanplan.workload.space import Space
@@ -69,6 +70,7 @@ class SubscriptionProblem:
     are flows. ``hits`` counts the publications it asked for, 0 if none were counted. Per row:
     ``row_topic``, ``row_volume``. Per topic, over the window: ``topic_messages`` in its whole space
     of ``topic_volume``, and ``root_hits`` in the smallest box that holds all subscriptions to it.
+    ``place`` says where each subscriber is, −1 if that is not known; None if nobody's place is.
     """
 
     topic: Ints
@@ -84,6 +86,7 @@ class SubscriptionProblem:
     topic_messages: Floats
     topic_volume: Floats
     root_hits: Floats
+    place: Longs | None = None
 
     @property
     def size(self) -> int:
@@ -110,7 +113,26 @@ def load_subscriptions(dataset: Path) -> SubscriptionProblem:
     width = max(manifest.dimensions, 1)
     regions, cover = (read_boxes(dataset, stage, width) for stage in ("regions", manifest.boxes))
     hits = read_hits(dataset, regions) if manifest.rates == "measured" else None
-    return assemble(regions, cover, cells, hits, interest, wanted)
+    made = assemble(regions, cover, cells, hits, interest, wanted)
+    return replace(made, place=read_places(dataset, len(interest.subscribers)))
+
+
+def read_places(dataset: Path, subscribers: int) -> Longs | None:
+    """Where each subscriber is: the multicast domain of its broker, or the broker if it has none.
+
+    Of a subscriber with several brokers, that of the last subscription counts.
+    """
+    table = read_stage(dataset, "subscriptions", ("subscriber_id", "broker"))
+    known = table.filter(pc.is_valid(table["broker"]))
+    if not len(known):
+        return None
+    brokers = pc.unique(known["broker"].combine_chunks())
+    domain, names = multicast_domains(dataset, brokers)
+    own = np.where(domain >= 0, domain, len(names) + np.arange(len(brokers)))
+    place = np.full(subscribers, -1)
+    at = pc.index_in(known["broker"].combine_chunks(), brokers).to_numpy()
+    place[known["subscriber_id"].to_numpy()] = np.unique(own, return_inverse=True)[1][at]
+    return place
 
 
 def assemble(

@@ -11,7 +11,7 @@ from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.map import ChannelMap, map_pairs
-from fanplan.layers.channels.published.params import HybridParams
+from fanplan.layers.channels.published.params import HybridParams, ReverseParams
 from fanplan.layers.channels.published.second_step.moving_pairs import (
     BY_UNICAST,
     COST,
@@ -19,7 +19,9 @@ from fanplan.layers.channels.published.second_step.moving_pairs import (
     UNICAST,
     user_items,
 )
+from fanplan.layers.channels.published.tock import tock
 
+ANY = -1
 ROUNDS = 20
 """How often ``stop`` is asked while all rows move."""
 
@@ -51,6 +53,8 @@ class Gathering(NamedTuple):
     """Row × channel: how many of the row's audience are not members."""
     sizes: Longs
     loads: Floats
+    only: Ints
+    """The one channel that each row may go to, or ``ANY``."""
     best: Ints
     """The channel on which each row is cheapest, as far as is known."""
     change: Floats
@@ -59,13 +63,16 @@ class Gathering(NamedTuple):
     """``COST`` of Eq. 1, messages sent by ``MULTICAST`` and by ``UNICAST``."""
 
 
-def reverse(problem: InterestProblem, params: HybridParams, _seed: int, stop: Stop) -> ChannelMap:
+def reverse(problem: InterestProblem, params: ReverseParams, seed: int, stop: Stop) -> ChannelMap:
     """Section 4: start from T = W and greedily move the flow that lowers the cost most.
 
     Ends when no move lowers the cost and the unicast share is within the limit, which holds even
     when ``stop`` asks to end before. A channel may stay empty. Time O(rows² + pairs · channels).
     """
-    state = all_unicast(problem, params)
+    only = np.full(problem.size, ANY, dtype=np.int32)
+    if params.towards == "tock":
+        only = tock(problem, params, seed, stop).assigned.right
+    state = all_unicast(problem, params, only)
     limit, moves = params.unicast_limit, problem.size // ROUNDS + 1
     while gather_rows(state, limit, moves) == moves:
         if stop(float(state.totals[COST])) and unicast_share(state) <= limit:
@@ -81,7 +88,7 @@ def reverse(problem: InterestProblem, params: HybridParams, _seed: int, stop: St
     )
 
 
-def all_unicast(problem: InterestProblem, params: HybridParams) -> Gathering:
+def all_unicast(problem: InterestProblem, params: HybridParams, only: Ints) -> Gathering:
     """T = W and empty channels."""
     users, weights = user_items(problem), params.weights
     row = np.repeat(np.arange(problem.size, dtype=np.int32), problem.audience_sizes)
@@ -102,7 +109,8 @@ def all_unicast(problem: InterestProblem, params: HybridParams) -> Gathering:
         missing=np.repeat(sizes.astype(np.int32)[:, None], params.channels, axis=1),
         sizes=np.zeros(params.channels, dtype=np.int64),
         loads=np.zeros(params.channels),
-        best=np.zeros(problem.size, dtype=np.int32),
+        only=only,
+        best=np.maximum(only, 0),
         change=problem.messages * alone,
         totals=np.array([weights.unicast * sent, 0.0, sent]),
     )
@@ -151,11 +159,16 @@ def row_change(state: Gathering, row: Position, channel: int) -> float:
 
 
 @compiled
+def may_go(state: Gathering, row: Position, channel: int) -> bool:
+    return bool(state.only[row] == ANY or state.only[row] == channel)
+
+
+@compiled
 def find_best_channel(state: Gathering, row: Position) -> None:
     """Find the channel on which a row is cheapest; ties go to the first. O(channels)."""
     state.change[row] = np.inf
     for j in range(len(state.sizes)):
-        change = row_change(state, row, j)
+        change = row_change(state, row, j) if may_go(state, row, j) else np.inf
         if change < state.change[row]:
             state.best[row], state.change[row] = j, change
 
@@ -178,7 +191,7 @@ def put_on_best(state: Gathering, row: Position) -> None:
             for other in state.wanted[state.wants[h] : state.wants[h + 1]]:
                 state.missing[other, j] -= 1
     for other in range(len(state.channel)):
-        if state.channel[other] == BY_UNICAST:
+        if state.channel[other] == BY_UNICAST and may_go(state, other, j):
             change = row_change(state, other, j)
             if change < state.change[other]:
                 state.best[other], state.change[other] = j, change
