@@ -258,7 +258,8 @@ def building(options: argparse.Namespace) -> None:
 def trees(options: argparse.Namespace) -> None:
     print("| bias | tree | link messages | ratio | delay, hops | processor seconds |")
     print("| --- | --- | --- | --- | --- | --- |")
-    small = {"brokers": 60, "subscriptions": 600, "advertisements": 200} if options.quick else {}
+    few: dict[str, Any] = {"brokers": 60, "subscriptions": 600, "advertisements": 200}
+    small = few if options.quick else {}
     for bias in BIASES:
         params = clients.BrokersParams(bias=bias, **small)
         runs = [tree_runs(params, seed) for seed in range(options.seeds)]

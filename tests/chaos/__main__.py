@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from clusters import QUICK_CONF, cluster
 
@@ -89,14 +90,14 @@ def executor() -> int | None:
 
 def determinism(folder: Path, seed: int) -> Iterator[Part]:
     workload = folder / "workload"
-    size = {"sites": 2, "users": 30, "flows": 24, "publications": 5000}
+    size: dict[str, Any] = {"sites": 2, "users": 30, "flows": 24, "publications": 5000}
     fanplan.generate("enterprise", workload, seed=seed, engine=fanplan.Engine(), **size)
     with cluster(folder / "cluster") as master:
         yield same.attack_same(folder, workload, same.worlds(master, QUICK_CONF))
 
 
 def soaked(folder: Path, seed: int) -> Iterator[Part]:
-    size = {"sites": 2, "users": 20, "flows": 12, "publications": 1000}
+    size: dict[str, Any] = {"sites": 2, "users": 20, "flows": 12, "publications": 1000}
     fanplan.generate("enterprise", folder / "workload", seed=seed, **size)
     dataset = fanplan.ingest(folder / "workload", folder / "dataset")
     yield soak.attack_soak(folder, dataset, DESIGNS)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import fanplan
 from chaos.count import Part
@@ -73,7 +74,7 @@ def plan_cases(where: tuple[str, ...]) -> list[Case]:
 
 def prepare(folder: Path, engine: fanplan.Engine) -> None:
     """What the commands read, and an older state of each folder that they write."""
-    size = {"sites": 2, "users": 30, "flows": 24, "publications": 3000}
+    size: dict[str, Any] = {"sites": 2, "users": 30, "flows": 24, "publications": 3000}
     for name, seed in (("older", 1), ("newer", 2)):
         fanplan.generate("enterprise", folder / name, seed=seed, engine=engine, **size)
     dataset = fanplan.ingest(folder / "older", folder / "dataset", engine=engine)

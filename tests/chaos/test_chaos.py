@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clusters import QUICK_CONF
@@ -18,7 +19,7 @@ from chaos.runs import Run, digest
 from chaos.selectors import attack_selectors, matches, sqlite
 
 HERE = fanplan.Engine("local[2]")
-SIZE = {"sites": 2, "users": 16, "flows": 12, "publications": 600}
+SIZE: dict[str, Any] = {"sites": 2, "users": 16, "flows": 12, "publications": 600}
 
 
 @pytest.fixture(scope="module")

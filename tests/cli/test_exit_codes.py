@@ -17,9 +17,9 @@ from typing import Any
 
 import psutil
 import pytest
+from clusters import QUICK_JVM
 from commands import answer
 from commands import run as run_here
-from conftest import QUICK_JVM
 from pyspark.sql import SparkSession
 
 from fanplan.cli import app

@@ -20,6 +20,7 @@ from system_worlds import SPACE
 import fanplan
 from fanplan.cli.ask import understood
 from fanplan.core.errors import CheckError, InputError
+from fanplan.data.frames import FrameKind
 from fanplan.verbs.ask import QUESTIONS, Questions
 
 SECONDS = 10.0
@@ -168,9 +169,14 @@ def test_wrong_names_get_the_nearest_right_one(tmp_path: Path) -> None:
 
 def test_frames_are_of_the_kind_that_is_asked_for(tmp_path: Path) -> None:
     _, plan, questions = asked(tmp_path, 0)
-    for kind, type_ in (("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("arrow", pa.Table)):
+    kinds: dict[FrameKind, type] = {
+        "pandas": pd.DataFrame,
+        "polars": pl.DataFrame,
+        "arrow": pa.Table,
+    }
+    for kind, type_ in kinds.items():
         assert isinstance(replace(questions, kind=kind).bottlenecks(), type_)
-        assert isinstance(fanplan.open_plan(plan).frame("flows", kind), type_)  # type: ignore[arg-type]
+        assert isinstance(fanplan.open_plan(plan).frame("flows", kind), type_)
     opened = fanplan.open_plan(plan)
     assert "flows" in opened.tables
     assert list(opened["flows"].columns)[:2] == ["flow", "topic"]

@@ -28,7 +28,7 @@ def no_waiting(patch: Patch) -> None:
     """The root uses new groups at once, holding nothing back."""
     begin = Root.set_up
 
-    def hasty(root: Root, groups: list[int]) -> None:
+    def hasty(root: Root, groups: tuple[int, ...]) -> None:
         assert root.rebuild
         root.carrier = dict(root.rebuild.carrier)
         begin(root, groups)
