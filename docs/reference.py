@@ -41,6 +41,7 @@ VERBS = {
     ),
     "Plans": (
         "design", "channels", "overlay", "allocate", "groups", "mark", "Made", "curve", "Curve",
+        "open_plan", "Plan", "Questions",
     ),
     "Proof": (
         "check", "replan", "sign", "new_key",

@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -203,6 +204,9 @@ def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
     os.environ["JAVA_HOME"] = str(java_home())
     if local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        # A JVM that ends in the middle of a message to it is told in a sentence, not by a thread.
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
     named = {"spark.master": master or "local[*]", "spark.app.name": "fanplan"}
     jvm.launch(settings | named, folder)
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")

@@ -100,7 +100,7 @@ def soaked(folder: Path, seed: int) -> Iterator[Part]:
     size: dict[str, Any] = {"sites": 2, "users": 20, "flows": 12, "publications": 1000}
     fanplan.generate("enterprise", folder / "workload", seed=seed, **size)
     dataset = fanplan.ingest(folder / "workload", folder / "dataset")
-    yield soak.attack_soak(folder, dataset, DESIGNS)
+    yield soak.attack_soak(folder, dataset, DESIGNS, fanplan.Engine())
 
 
 ATTACKS = {

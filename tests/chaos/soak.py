@@ -13,14 +13,17 @@ GROWTH = 1.05
 """Memory may be so many times what it was at first: what allocators keep differs a little."""
 
 
-def attack_soak(folder: Path, dataset: fanplan.Dataset, designs: int) -> Part:
+def attack_soak(
+    folder: Path, dataset: fanplan.Dataset, designs: int, engine: fanplan.Engine
+) -> Part:
     """Design, save and check over and over; the first quarter may fill caches."""
     part = Part("soak")
     marks = []
     for number in range(designs):
         out = folder / "plan"
-        fanplan.design(dataset, channels=3 + number % 5, seed=number).save(out, replace=number > 0)
-        result = fanplan.check(out, dataset)
+        made = fanplan.design(dataset, channels=3 + number % 5, seed=number, engine=engine)
+        made.save(out, replace=number > 0)
+        result = fanplan.check(out, dataset, engine=engine)
         part.hold(result.ok, f"design {number} does not hold: {result.violations}")
         if number in (designs // 4, designs - 1):
             gc.collect()

@@ -65,7 +65,7 @@ def test_determinism(workload: Path, tmp_path: Path) -> None:
 
 def test_soak(spark: SparkSession, workload: Path, tmp_path: Path) -> None:
     dataset = fanplan.ingest(workload, tmp_path / "dataset", engine=HERE)
-    part = soak.attack_soak(tmp_path, dataset, 8)
+    part = soak.attack_soak(tmp_path, dataset, 8, HERE)
     assert [text for text in part.failures if "memory" not in text] == []
 
 

@@ -211,7 +211,7 @@ def test_a_plan_that_could_not_be_written(
         assert "cannot be written (Not a directory)" in capsys.readouterr().err
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=7))
-    assert run(command, made[0], *words, "--out", tmp_path / "plan") == 2
+    assert run(command, made[0], *words, "--out", tmp_path / "plan") == 3
     assert "7 bytes are free there, but about" in capsys.readouterr().err
 
 
@@ -230,7 +230,7 @@ def test_a_plan_takes_the_room_of_its_rows(
     monkeypatch.setattr(planning, "run_one", searched)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=rows - 1))
-    assert run("design", made[0], "--channels", 2, "--out", tmp_path / "plan") == 2
+    assert run("design", made[0], "--channels", 2, "--out", tmp_path / "plan") == 3
     assert "are free there" in capsys.readouterr().err
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=rows))
     with pytest.raises(AssertionError, match="it searched"):
@@ -277,7 +277,7 @@ def test_a_workload_is_not_drawn_where_it_cannot_be_written(
     words = ("generate", "enterprise", "--users", 50)
     assert run(*words, "--out", tmp_path / "file" / "w") == 2
     assert "cannot be written" in capsys.readouterr().err
-    assert run(*words, "--publications", 10**15, "--out", tmp_path / "w") == 2
+    assert run(*words, "--publications", 10**15, "--out", tmp_path / "w") == 3
     assert "are needed" in capsys.readouterr().err
 
 

@@ -49,7 +49,8 @@ def look_at_all(task: Task) -> Cover | None:
     choice, best = choices(task, interests, group), np.zeros(used_channels(*size), dtype=np.int64)
     if math.isinf(enumerate_members(choice, best)):
         return None
-    cover = without_lone_members(task, chosen_cover(task, choice, best, group))
+    chosen = chosen_cover(task, choice, best, group)
+    cover = None if chosen is None else without_lone_members(task, chosen)
     if cover is None or np.any(channel_traffic(task.demand, cover) > task.rules.cap):
         return None
     return cover if keeps_limit(task, cover) else None
@@ -93,10 +94,11 @@ def choices(task: Task, interests: Bytes, group: Longs) -> Choice:
     )
 
 
-def chosen_cover(task: Task, choice: Choice, best: Longs, group: Longs) -> Cover:
+def chosen_cover(task: Task, choice: Choice, best: Longs, group: Longs) -> Cover | None:
     """The cover with these members; rows without traffic use a channel only if they must.
 
-    Members who want nothing there have joined for nothing, unless they keep somebody company.
+    Members who want nothing there have joined for nothing. None if they were there to keep somebody
+    company: a channel for one subscriber by another name, which nobody would set up.
     """
     on = np.zeros((task.demand.size, task.params.channels), dtype=np.uint8)
     members = np.zeros((task.demand.users, task.params.channels), dtype=np.uint8)
@@ -105,5 +107,6 @@ def chosen_cover(task: Task, choice: Choice, best: Longs, group: Longs) -> Cover
     members[:, : len(best)] = joined_by(best, group)
     members *= on.any(axis=0)
     wanting = members * (interest_matrix(task.problem).astype(np.int64) @ on > 0)
-    enough = wanting.sum(axis=0, dtype=np.int64) >= choice.least
-    return cover_of_table(np.where(enough, wanting, members).astype(np.uint8), on)
+    if np.any(on.any(axis=0) & (wanting.sum(axis=0, dtype=np.int64) < choice.least)):
+        return None
+    return cover_of_table(wanting.astype(np.uint8), on)

@@ -278,7 +278,7 @@ def check_figures(record: OverlayRecord, truth: Truth, links: pa.Table, findings
     counted = {"bound": fewest_on_links(truth), "weight": float(links["weight"].to_numpy().sum())}
     for name, value in counted.items():
         require_close(f"plan.json: overlay.{name}", getattr(record, name), value, value, findings)
-    unit = "hops" if truth.latency is None else "ms"
+    unit = "ms" if truth.timed else "hops"
     if record.latency != unit:
         findings.violate("plan.json: overlay.latency", 1, [f"it is in {unit}"])
 

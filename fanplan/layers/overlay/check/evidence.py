@@ -31,7 +31,7 @@ class Truth:
     """Brokers of the plan by name, and what the dataset says of them, in their positions.
 
     ``load`` is what the plan states. ``latency`` and ``bandwidth`` are of the given links, None if
-    any two brokers may be linked.
+    any two brokers may be linked; ``timed``: the latency of some is known.
     """
 
     brokers: pa.Array
@@ -42,6 +42,7 @@ class Truth:
     latency: dict[Pair, float] | None
     bandwidth: dict[Pair, float] | None
     seconds: float
+    timed: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -75,6 +76,7 @@ def given_truth(plan: StoredPlan, table: pa.Table, dataset: Path, findings: Find
         lambda ends: heavier(matrix, ends),
         *link_facts(problem.links),
         problem.seconds,
+        problem.timed,
     )
 
 
@@ -107,14 +109,16 @@ def allocated_truth(
         "plan.json: overlay.allocation.bound", record.allocation.bound, proved, 0.0, findings
     )
     check_client_loads(plan, table, problem, brokers, capacity, sending, wanting, findings)
+    links = read_links(dataset, brokers)
     return Truth(
         brokers,
         capacity,
         stated_loads(table, brokers, "load"),
         between_brokers(problem.routes, sending, wanting),
         lambda ends: client_weights(plan, problem, len(used), sending, wanting, ends),
-        *link_facts(read_links(dataset, brokers)),
+        *link_facts(links),
         problem.seconds,
+        links is not None and links.timed,
     )
 
 
