@@ -64,7 +64,7 @@ def commands(workload: Path, master: str) -> list[list[str]]:
         ["ingest", str(workload), "--out", "dataset", *where],
         plan("channels", "--channels", "5"),
         plan("channels-restarts", "--channels", "5", "--restarts", "4"),
-        plan("channels-tock", "--channels", "5", "--method", "tock+greedy-flow"),
+        plan("channels-tock", "--channels", "5", "--method", "tock"),
         plan("overlay"),
         plan("allocate"),
         plan("groups"),

@@ -161,7 +161,7 @@ def test_wrong_names_get_the_nearest_right_one(tmp_path: Path) -> None:
         (lambda: questions.receivers("t1", {"price": 1.0}), "value"),
         (lambda: questions.unwanted("topic"), "Use subscriber or channel"),  # type: ignore[arg-type]
         (lambda: questions.if_traffic("t1", -1.0), "Give 0 or more"),
-        (lambda: questions.without(broker="b77"), "Did you mean 'b"),
+        (lambda: questions.without(broker="b77"), r"there is no 'b77'. There are 6"),
     ):
         with pytest.raises(InputError, match=words):
             call()  # type: ignore[no-untyped-call]
