@@ -115,7 +115,7 @@ CASES = (
     Case(
         "clients to allocate",
         "clients",
-        {"advertisements": 200, "brokers": 300, "capacity": 100.0},
+        {"advertisements": 200, "brokers": 400, "capacity": 100.0},
         20_000,
         ANYWHERE | {"channels": 10, "entries": 200},
     ),
