@@ -1,6 +1,6 @@
 """Overlays: similarity, building of trees, improved trees and allocation, in one run.
 
-    python benchmarks/overlay.py [--quick] [--only similarity building trees allocation]
+    python benchmarks/overlay.py [--quick] [--only similarity building trees limited allocation]
         [--sizes 10000 …] [--cover MOST] [--peers MOST] [--brokers N] [--seeds 3]
 
 Workloads are those of Tajuddin (2011): generator `brokers` (section 5.4.2) and `clients` (section
@@ -48,7 +48,7 @@ from fanplan.layers.overlay.published.similar import (
     random_tree,
 )
 from fanplan.layers.overlay.search.improve import improved_tree
-from fanplan.layers.overlay.search.judge import ImproveParams
+from fanplan.layers.overlay.search.judge import ImproveParams, TreeLimits
 from fanplan.layers.overlay.stages.similarity import (
     covers_of_owners,
     interests_of_owners,
@@ -62,13 +62,14 @@ from fanplan.workload.generators import clients
 from fanplan.workload.generators.draws import names
 from fanplan.workload.generators.population import Regions
 
-SECTIONS = ("similarity", "building", "trees", "allocation")
+SECTIONS = ("similarity", "building", "trees", "limited", "allocation")
 BIASES = (0.0, 0.25, 0.5, 0.75, 0.8, 0.9, 1.0)
 THESIS = ("overlap", "cover", "hybrid")
 """Trees of the thesis that ours is measured against; it does not test interest alone."""
 PUBLICATIONS, SECONDS = 10_000, 10.0
 NUMPY_MOST = 10_000
 NEIGHBOURS = 50
+NEAR, LINKS = 38, 20
 """Similar brokers of each broker when trees of very many are built."""
 
 
@@ -292,6 +293,45 @@ def tree_runs(params: clients.BrokersParams, seed: int) -> dict[str, tuple[Overl
     return found
 
 
+def near_routes(size: int, seed: int) -> OverlayProblem:
+    """Two routes a broker: from anywhere to some 19 that are near each other in a hidden row."""
+    random = np.random.default_rng(seed)
+    row, count = random.permutation(size), 2 * size
+    first = random.integers(0, size - NEAR, count)
+    wanted = random.random((count, NEAR)) < 0.5
+    source = random.integers(0, size, count).astype(np.int32)
+    route, step = np.nonzero(wanted)
+    target = row[first[route] + step].astype(np.int32)
+    starts = np.searchsorted(route, np.arange(count + 1)).astype(np.int64)
+    target = target[np.lexsort((target, route))]
+    routes = Routes(source, starts, target, np.ones(count), np.diff(starts).astype(float))
+    none = scipy.sparse.csr_array((size, size))
+    return with_brokers(names("b", size), routes, Similarity(none, none, none))
+
+
+def limited(options: argparse.Namespace) -> None:
+    """Trees without a limit of links, where a star is best, and with one."""
+    print("| brokers | links each | messages per arrival | hops | processor seconds |")
+    print("| --- | --- | --- | --- | --- |")
+    for most in (None, LINKS):
+        for size in (450, 1000 if options.quick else 10_000):
+            problem = (
+                broker_problem(clients.BrokersParams(bias=0.75), 0)
+                if size == 450
+                else near_routes(size, 0)
+            )
+            params = ImproveParams(limits=TreeLimits(degree=most))
+            made, seconds = in_processor_time(
+                lambda problem=problem, params=params: improved_tree(problem, params, 0, never)  # type: ignore[misc]
+            )
+            ledger = overlay_ledger(made.tree.edges, 1.0, problem.routes)
+            print(
+                f"| {size:,} | {most or 'any'} | {ledger.link_messages / ledger.arrivals:.3f} | "
+                f"{ledger.delay_mean:.1f} | {seconds:.0f} |",
+                flush=True,
+            )
+
+
 # ---- allocation
 
 
@@ -377,7 +417,7 @@ def main() -> None:
     if options.quick:
         options.sizes, options.brokers, options.clients = [2000], 100, [800]
         options.seeds, options.tree_brokers = 1, 1000
-    sections = {f.__name__: f for f in (similarity, building, trees, allocation)}
+    sections = {f.__name__: f for f in (similarity, building, trees, limited, allocation)}
     for name in options.only:
         print(f"\n## {name}\n")
         sections[name](options)
