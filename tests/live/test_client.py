@@ -17,7 +17,7 @@ from delivery_datasets import PUBLISHERS, World, world_of
 from ready import stages_are_there
 from system_worlds import design
 
-from fanplan.core.errors import InputError
+from fanplan.core.errors import InputError, MachineError
 from fanplan.live import Publisher, Subscriber
 from fanplan.live.multicast.plan import HOSTS
 from fanplan.live.nats.agent import Agent
@@ -103,7 +103,7 @@ def free_port(near: int, brokers: list[str]) -> int:
     for first in range(min(near, 50_000), 60_000, 40):
         try:
             return free_servers(brokers, first)[0].client
-        except InputError:
+        except MachineError:
             continue
     raise AssertionError("no free ports")
 
