@@ -59,6 +59,9 @@ RAW = (
     b"\xed\xa0\x80",
 )
 
+AROUND = "".join(map(chr, range(33)))
+"""What may stand around a number: spaces and control characters."""
+
 Row = dict[str, Any]
 Place = tuple[str, int]
 """A file in the workload and a line."""
@@ -122,9 +125,9 @@ def compare(part: Part, flows: pa.Table, kept: list[Row]) -> None:
 
 def whole_number(value: Any) -> int:
     """A number of bytes as a row has it: text, a number, or none."""
-    if value is None or str(value).strip() == "":
+    text = "" if value is None else str(value).strip(AROUND)
+    if not text:
         return 0
-    text = str(value)
     return int(text) if text.lstrip("+-").isdigit() else int(float(text))
 
 
