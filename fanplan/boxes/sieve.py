@@ -31,6 +31,7 @@ LINES = 1024
 """Lines of a block, about; that is 128 bytes for a box."""
 
 MOST_BUCKETS = 256
+FIRST_BUCKETS = 32
 SAMPLE = 4096
 """Boxes from whose end points the quantiles are taken."""
 
@@ -163,7 +164,11 @@ def _lay_buckets(lo: Floats, hi: Floats, bounds: Longs, sizes: Ints) -> tuple[Fl
 
 @compiled
 def _choose_buckets(lo: Floats, hi: Floats, ends: Floats, starts: Longs, buckets: Ints) -> None:
-    """Double the buckets of the axis that spares most tests, while it is worth its lines."""
+    """Give buckets to the axis where a line spares most tests, while it is worth it.
+
+    Buckets are doubled. The first ones of an axis may be many: two spare nothing where boxes span
+    half of it.
+    """
     size = len(starts) - 1
     step = max(1, len(lo) // TRIED)
     extents, left = np.ones((len(lo[::step]), size)), np.ones(len(lo[::step]))
@@ -174,28 +179,38 @@ def _choose_buckets(lo: Floats, hi: Floats, ends: Floats, starts: Longs, buckets
             extents[s, axis] = (np.searchsorted(own, hi[s * step, axis]) - low) / (len(own) - 1)
     room = min(LINES, 2 * len(lo))
     while True:
-        chosen, most = -1, 0.0
+        chosen, then, most = -1, 0, 0.0
         for axis in range(size):
             gaps, now = starts[axis + 1] - starts[axis] - 1, buckets[axis]
-            more = min(2 * now, gaps, MOST_BUCKETS)
-            if more == now or more - now > room:
-                continue
-            spared = 0.0
-            for s in range(len(extents)):
-                before = _reached(extents[s, axis], now, gaps)
-                spared += left[s] * (1.0 - _reached(extents[s, axis], more, gaps) / before)
-            spared /= len(extents)
-            if spared > max(most, WORTH_A_LINE if now == 1 else WORTH_A_BUCKET):
-                chosen, most = axis, spared
+            more = now
+            while more < min(gaps, MOST_BUCKETS, FIRST_BUCKETS if now == 1 else 2 * now):
+                more = min(2 * more, gaps, MOST_BUCKETS)
+                lines = more - (now if now > 1 else 0)
+                if lines > room:
+                    break
+                spared = _spared(extents[:, axis], left, now, more, gaps)
+                worth = spared > (WORTH_A_LINE if now == 1 else WORTH_A_BUCKET)
+                if worth and spared / lines > most:
+                    chosen, then, most = axis, more, spared / lines
         if chosen < 0:
             return
         gaps, now = starts[chosen + 1] - starts[chosen] - 1, buckets[chosen]
-        buckets[chosen] = min(2 * now, gaps, MOST_BUCKETS)
-        room -= buckets[chosen] - (now if now > 1 else 0)
+        buckets[chosen] = then
+        room -= then - (now if now > 1 else 0)
         for s in range(len(extents)):
-            left[s] *= _reached(extents[s, chosen], buckets[chosen], gaps) / _reached(
+            left[s] *= _reached(extents[s, chosen], then, gaps) / _reached(
                 extents[s, chosen], now, gaps
             )
+
+
+@compiled
+def _spared(extent: Floats, left: Floats, now: int, more: int, gaps: int) -> float:
+    """Share of the boxes that must no longer be tested if an axis has more buckets."""
+    spared = 0.0
+    for s in range(len(extent)):
+        before = _reached(extent[s], now, gaps)
+        spared += left[s] * (1.0 - _reached(extent[s], more, gaps) / before)
+    return spared / len(extent)
 
 
 @compiled

@@ -6,14 +6,14 @@ import os
 import sys
 import tempfile
 import traceback
-from signal import SIGINT
+from signal import SIGINT, SIGTERM
 
 import typer
 
 from fanplan.cli.show import say, show_json
 from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
 from fanplan.core.failures import in_words, spark_gone
-from fanplan.core.stop import Terminated
+from fanplan.core.stop import Heard, Terminated
 
 TRACEBACK = "FANPLAN_TRACEBACK"
 """Set this in the environment to see the stack trace of a failure."""
@@ -50,6 +50,8 @@ def told(error: BaseException) -> FanplanError:
             return StoppedError(int(str(error.code)), "by a request to end")
         case typer.TyperException():
             return usage(error)
+    if Heard.signal is not None and not isinstance(error, FanplanError):
+        return told(Terminated() if Heard.signal == SIGTERM else KeyboardInterrupt())
     jvm = sys.modules.get("fanplan.data.jvm")
     if not isinstance(error, FanplanError) and jvm is not None and not jvm.alive():
         # What Python meets then may be anything.

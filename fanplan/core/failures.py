@@ -46,9 +46,10 @@ SPARK_SAYS = (
     (r"Too many open files", errno.EMFILE),
 )
 GONE = (
-    r"Answer from Java side is empty|Connection refused|Connection reset|error while (?:sending|"
-    r"receiving)|SparkContext was shut down|cannot be called on a stopped|Broken pipe|"
-    r"Python worker exited unexpectedly|network error|An error occurred while calling \S+$"
+    r"(?i)Answer from Java side is empty|Connection refused|Connection reset|"
+    r"error while (?:sending|receiving)|SparkContext was shut down|cannot be called on a stopped|"
+    r"Broken pipe|Python worker exited unexpectedly|network error|"
+    r"An error occurred while calling \S+$"
 )
 
 

@@ -66,6 +66,12 @@ def terminate(_number: int, _frame: FrameType | None) -> None:
     raise Terminated
 
 
+class Heard:
+    """The signal that ended Spark's work. Raised in a finaliser it would be lost without this."""
+
+    signal: int | None = None
+
+
 @contextmanager
 def ended_by_term() -> Iterator[None]:
     """Within the block a request to end is raised; only the main thread can hear one."""

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,13 +34,14 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.owned import claim, release
-from fanplan.core.stop import Terminated, terminate
+from fanplan.core.stop import Heard, Terminated, terminate
 from fanplan.core.version import PACKAGE
 from fanplan.data import jvm
 from fanplan.data.java import java_home
 
 EXTRA = "FANPLAN_SPARK_CONF"
 REACH_SECONDS = 10
+GLANCE, SETTLE_SECONDS = 0.02, 30
 MASTERS = ("local", "spark://", "k8s://", "yarn")
 CONNECT = ("grpc", "grpc_status", "google.rpc", "zstandard")
 
@@ -169,6 +171,15 @@ def stop() -> None:
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
         release(old.folder)
         _on_signals(old.handlers)
+
+
+def settle() -> None:
+    """Wait until no job runs: a query may be done before those that it turned out not to need."""
+    if _running is None or hasattr(_running.spark, "is_stopped"):
+        return
+    tracker, end = _running.spark.sparkContext.statusTracker(), time.monotonic() + SETTLE_SECONDS
+    while tracker.getActiveJobsIds() and time.monotonic() < end:
+        time.sleep(GLANCE)
 
 
 def kill() -> None:
@@ -396,6 +407,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     """
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("py4j."):
+            Heard.signal = number
             jvm.kill()
             break
         frame = frame.f_back

@@ -31,6 +31,8 @@ HITS = {
 
 A terminal sends Ctrl-C to the whole group of processes. A cluster replaces executors.
 """
+SEARCHES = ("design", "channels")
+"""Commands that keep the best plan so far at the first Ctrl-C."""
 IN_A_ROW = 4
 """Kills of a command before it may run to its end."""
 
@@ -113,7 +115,7 @@ def attack_case(
     executors: Callable[[], int | None],
 ) -> Part:
     part = Part(f"kills of {case.name}")
-    old = state(folder, case)
+    fine = {state(folder, case)}
     saved = folder.parent / "saved"
     if case.out:
         shutil.copytree(folder / case.out, saved)
@@ -122,6 +124,7 @@ def attack_case(
     code, told = finish(Run(case.words, folder, environment))
     seconds = time.monotonic() - began
     new = state(folder, case)
+    fine.add(new)
     part.hold(code == 0, f"undisturbed it ended with {code}: {told[-300:]}", 0)
     hits = [hit for hit in HITS if hit[0] in case.hit]
     for number in range(kills):
@@ -130,7 +133,9 @@ def attack_case(
         hit = hits[(number + draw.randrange(2)) % len(hits)]
         run = Run(case.words, folder, environment)
         wrong = struck(run, hit, draw.uniform(0, seconds), executors)
-        if state(folder, case) not in (old, new):
+        if hit[1] == INT and case.name in SEARCHES and sound_plan(folder, case, environment):
+            fine.add(state(folder, case))
+        if state(folder, case) not in fine:
             wrong.append(f"{case.out} is neither the old nor the new")
         part.hold(not wrong, f"{hit[0]}, {hit[1].name}: {'; '.join(wrong)}")
         part.notes[f"{hit[1].name} {hit[0]}"] += 1
@@ -138,6 +143,11 @@ def attack_case(
             ended_well(part, folder, case, environment, new, known)
     shutil.rmtree(saved, ignore_errors=True)
     return part
+
+
+def sound_plan(folder: Path, case: Case, environment: dict[str, str]) -> bool:
+    """Whether what lies there is a whole plan, checked."""
+    return finish(Run(("check", str(case.out), "dataset"), folder, environment))[0] == 0
 
 
 def state(folder: Path, case: Case) -> str | None:
@@ -171,10 +181,12 @@ def struck(
             if pid is not None and run.process.poll() is None:
                 os.killpg(pid, sent) if part == "group" else os.kill(pid, sent)
         code = run.ended()
-        wrong = [] if code in (HITS[hit], 0) else [f"it ended with {code}"]
+        told = run.errors.read_text("utf-8", "replace")
+        # Before the interpreter is up, a signal ends it by itself: to a shell that is the same.
+        early = code == -sent and not told
+        wrong = [] if early or code in (HITS[hit], 0) else [f"it ended with {code}"]
         if left := run.await_alone():
             wrong.append(f"still running: {', '.join(words[:80] for words in left)}")
-        told = run.errors.read_text("utf-8", "replace")
         if "Traceback" in told or "Exception" in told:
             wrong.append(f"it said: {told[-400:]}")
         return wrong
@@ -201,3 +213,6 @@ def ended_well(
         part.failures.append(f"after the kills {case.out} is another")
     if left:
         part.failures.append(f"left behind: {', '.join(sorted(left))}")
+        for name in left:
+            path = folder / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -20,12 +20,15 @@ import pytest
 from clusters import QUICK_JVM
 from commands import answer
 from commands import run as run_here
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from fanplan.cli import app
+from fanplan.cli.failed import told
 from fanplan.core.errors import InputError, MachineError
 from fanplan.core.failures import in_words
 from fanplan.core.owned import sweep
+from fanplan.core.stop import Heard
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 SECONDS = 180
@@ -199,6 +202,17 @@ def test_what_python_and_the_kernel_raise_is_told_apart() -> None:
         assert isinstance(in_words(OSError(code, "x", "file")), InputError)
     assert isinstance(in_words(MemoryError()), MachineError)
     assert in_words(KeyError("x")) is None
+    assert isinstance(in_words(Py4JNetworkError("Error while sending or receiving")), MachineError)
+
+
+def test_a_signal_that_got_lost_in_a_finaliser_is_still_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = Py4JNetworkError("Answer from Java side is empty")
+    assert told(broken).exit_code == 3
+    for number in (signal.SIGINT, signal.SIGTERM):
+        monkeypatch.setattr(Heard, "signal", number)
+        assert told(broken).exit_code == 128 + number
 
 
 # ---- stopped, at any moment

@@ -26,6 +26,7 @@ from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cells import GridRef, with_cells
 from fanplan.data.ingest.exact import Selectors, with_signatures
 from fanplan.data.reader import Manifest, read_manifest, verified
+from fanplan.data.spark import settle
 
 
 def grid_of(dataset: Path, manifest: Manifest) -> GridRef:
@@ -95,6 +96,7 @@ class Derived:
             folder.mkdir()
             try:
                 yield folder
+                settle()
             finally:
                 remove(folder)
 
