@@ -19,7 +19,7 @@ import fanplan
 from fanplan.core.errors import InputError
 from fanplan.live import Publisher, Subscriber
 from fanplan.live.nats.plan import load_plan
-from fanplan.systems.nats.config import file_of
+from fanplan.live.nats.config import file_of
 from fanplan.systems.nats.servers import server_program
 
 pytestmark = needs_nats

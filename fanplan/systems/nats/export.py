@@ -7,10 +7,11 @@ from pathlib import Path
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.live.entry import read_entry, save_entry
+from fanplan.live.nats.config import file_of, pid_file_of
 from fanplan.live.nats.plan import FILE, NatsPlan, Server
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.nats.config import file_of, write_configs
+from fanplan.systems.nats.config import write_configs
 from fanplan.systems.nats.enact import enacted
 from fanplan.systems.nats.servers import HOST
 from fanplan.systems.params import ExportParams
@@ -29,7 +30,7 @@ def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, fo
     made.save(folder)
     save_entry(read_entry(dataset), folder)
     (folder / SERVERS).mkdir()
-    write_configs(made, ways, folder / SERVERS)
+    write_configs(made, folder / SERVERS)
     (folder / "README.md").write_text(page(made, ways, lacks(plan)), encoding="utf-8")
 
 
@@ -75,10 +76,11 @@ Epoch `{plan.epoch}`, {len(plan.servers)} servers, {len(ways.edges)} trees of le
 ## Start
 
 ```
-nats-server -c {SERVERS}/{file_of(plan.servers[0])}
+nats-server -c {SERVERS}/{file_of(plan.servers[0])} -P {SERVERS}/{pid_file_of(plan.servers[0])}
 ```
 
-and so on for every file, in any order. Hosts and ports are in these files and in `{FILE}`: change
+and so on for every file, in any order. `-P` leaves the number of the process, which a switch to
+another plan needs (docs/systems.md). Hosts and ports are in these files and in `{FILE}`: change
 them in both. The password of all accounts is the epoch; change it the same way.
 
 {told}
