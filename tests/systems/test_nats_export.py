@@ -70,7 +70,7 @@ def test_an_agent_runs_by_itself(export: Path) -> None:
     words = (sys.executable, "-m", "fanplan.live.nats", str(export), "nobody")
     said = subprocess.run(words, capture_output=True, text=True, check=False)
     assert said.returncode == 2
-    assert "broker 'nobody': needs no agent. These do: b" in said.stderr
+    assert "broker 'nobody': is not in the plan. Name one of b" in said.stderr
 
 
 def test_who_is_not_in_the_plan_is_told_so(export: Path) -> None:

@@ -105,6 +105,12 @@ class NatsPlan:
         """The user of an account in this plan; trees have accounts of that name too."""
         return f"{account}_{self.epoch}"
 
+    def accounts_at(self, entry: int) -> list[str]:
+        """The accounts that publishers at an entry send in; that of unknown flows is the first."""
+        first = self.default.get(entry, self.accounts[0])
+        others = {a for to in self.publish.get(entry, {}).values() for a, _ in to} - {first}
+        return [first, *sorted(others)]
+
     def address(self, broker: int, account: str) -> Address:
         server = self.servers[broker]
         return Address(server.host, server.client, self.user(account), self.password)
@@ -130,7 +136,9 @@ def load_plan(folder: Path) -> NatsPlan:
             default={int(entry): account for entry, account in told["default"].items()},
             listens={who: heard(rows) for who, rows in told["listens"].items()},
             agents={int(broker): agent_of(agent) for broker, agent in told["agents"].items()},
-            remotes={int(b): tuple((a, int(to)) for a, to in r) for b, r in told["remotes"].items()},
+            remotes={
+                int(b): tuple((a, int(to)) for a, to in r) for b, r in told["remotes"].items()
+            },
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"is no export for NATS ({error})"
