@@ -36,7 +36,8 @@ remedy, and an `exit_code`: 2 for `InputError`, 3 for `MachineError` (disk, memo
 """
 VERBS = {
     "Data": (
-        "generate", "ingest", "quarantine", "open_dataset", "as_dataset", "Dataset", "Quarantine",
+        "generate", "observe_nats", "observe_pcap", "observe_graphml",
+        "ingest", "quarantine", "open_dataset", "as_dataset", "Dataset", "Quarantine",
         "Engine",
     ),
     "Plans": (
@@ -58,6 +59,7 @@ ANSWERS = {
     "fanplan.layers.marking.replayed": ("ReplayedMarks",),
     "fanplan.layers.delivery.replayed": ("ReplayedDelivery",),
     "fanplan.systems.trial": ("Tried", "Row"),
+    "fanplan.systems.observed.tables": ("Observed",),
     "fanplan.verbs.compare": ("Comparison",),
     "fanplan.verbs.diff": ("Diff",),
     "fanplan.verbs.drift": ("Verdict",),

@@ -72,9 +72,13 @@ def moved(draw: Random, world: World, count: int) -> World:
     return replace(world, homes=homes, sent=tuple(sent))
 
 
-def exported(folder: Path, world: World, port: int, **options: Any) -> Path:
-    """The export of a design for a world."""
+def exported(folder: Path, world: World, port: int, seed: int = 0, **options: Any) -> Path:
+    """The export of a design for a world; with a seed its trees are drawn."""
     dataset = fanplan.open_dataset(write_world(folder / "dataset", world, **SPACE))
+    if seed:
+        # Trees that have nothing in common, so that links move.
+        trees = fanplan.overlay(dataset, metric="random", seed=seed).save(folder / "trees")
+        options |= {"fixed": {"overlay": trees}}
     plan = load_plan(fanplan.design(dataset, **options).save(folder / "plan"))
     out = folder / "export"
     out.mkdir()
@@ -116,6 +120,8 @@ class Applications:
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
 
+    before: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
     async def publish(self, name: str, draw: Random, pause: float = 0.002) -> None:
         """Until it is cancelled: a few publications, and a pause."""
         topics = sorted({want[1] for want in self.world.wants} & {s[2] for s in self.world.sent})
@@ -124,7 +130,9 @@ class Applications:
             for _ in range(draw.randint(1, 4)):
                 topic, value = draw.choice(topics), round(draw.uniform(0, 100), 3)
                 own.append((topic, value))
-                await publisher.send(topic, {"value": value}, f"{name} {len(own) - 1}".encode())
+                await publisher.send(
+                    topic, {"value": value}, f"{name} {self.before[name] + len(own) - 1}".encode()
+                )
             await asyncio.sleep(pause)
 
     def wanted(self, who: str, name: str) -> list[int]:
@@ -164,6 +172,13 @@ class Applications:
     def delivered(self) -> int:
         return sum(len(own) for of in self.got.values() for own in of.values())
 
+    def forget(self) -> None:
+        """What was sent until now was for practice."""
+        for name, own in self.sent.items():
+            self.before[name] += len(own)
+            own.clear()
+        self.got.clear()
+
     async def arrived(self, seconds: float = 20.0) -> None:
         """Until nothing is missed, or nothing has come for a while."""
         for publisher in self.publishers.values():
@@ -200,7 +215,8 @@ async def applications(
 def taker(found: Applications, who: str) -> Callable[[Message], None]:
     def take(message: Message) -> None:
         name, number = message.payload.decode().split()
-        found.got[who][name].append(int(number))
+        if (n := int(number) - found.before[name]) >= 0:
+            found.got[who][name].append(n)
 
     return take
 

@@ -16,6 +16,7 @@ from fanplan.cli import (
     churn,
     export,
     generate,
+    observe,
     options,
     papers,
     quarantined,
@@ -44,6 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(generate.app, name="generate")
+app.add_typer(observe.app, name="observe")
 
 
 def _version(asked: bool) -> None:

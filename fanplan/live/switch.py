@@ -44,6 +44,6 @@ def switch(
     own = Path(servers).absolute() if servers is not None else servers_of(old)
     plans = load_plan(old), load_plan(new)
     with locked(own / "switch"):
-        record = read_record(new, plans[0].epoch, plans[1].epoch, own)
+        record = read_record(new, old, (plans[0].epoch, plans[1].epoch), own)
         operator = Operator(*plans, record, timeout, progress or quiet())
         return asyncio.run(operator.run())

@@ -15,10 +15,10 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fanplan.core.errors import FanplanError, MachineError, Problem
+from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
 from fanplan.core.progress import Progress
 from fanplan.live.entry import load_entry
 from fanplan.live.message import PROBE, Header, Message, encode
@@ -86,17 +86,17 @@ class Operator:
         if await self.in_force():
             return self.report(applied=False)
         try:
-            starts = await self.running.starts()
-            return await self.steps(starts)
+            return await self.steps(self.record.starts or await self.running.starts())
         finally:
             await self.silence()
 
     async def in_force(self) -> bool:
         """Whether the new plan is the only one already."""
-        if self.record.phase not in (LEAVING, DONE) or await self.running.accepts(self.old):
-            if self.record.phase == DONE:
-                self.record = self.record.at(JOINING)  # It was left again since.
+        if await self.running.accepts(self.old):
             return False
+        if not await self.running.accepts(self.new):
+            what = "is not in force, and neither is the new plan"
+            raise InputError(Problem(f"plan {self.old.epoch}", what, "Name the export that is"))
         await self.running.reload([self.new])
         self.record = self.record.at(DONE)
         return True
@@ -115,10 +115,11 @@ class Operator:
             await self.stage("prepare", self.tell("prepare", folder=str(self.record.folder)))
         if self.record.phase == CUTTING:
             await self.stage("cut", self.cut())
-        disturbed = await self.disturbed_since(starts)
+        now = await self.running.starts()
+        disturbed = tuple(sorted(name for name in now if now[name] != starts.get(name, now[name])))
         if disturbed:
             await self.stage("again", self.repair())
-        self.record = self.record.at(LEAVING)
+        self.record = replace(self.record, starts=now).at(LEAVING)
         await self.stage("leave", self.tell("leave"))
         await self.stage("unlink", self.running.reload([self.new]))
         self.record = self.record.at(DONE)
@@ -144,9 +145,9 @@ class Operator:
         await self.running.reload([self.old, self.new])
         await self.running.linked(self.new)
         await self.open_mouths(self.new)
+        await self.see_clients()
 
     async def prepare(self) -> None:
-        await self.see_clients()
         self.require_clients()
         deadline = time.monotonic() + self.timeout
         while True:
@@ -216,13 +217,15 @@ class Operator:
     @asynccontextmanager
     async def entries(self) -> AsyncIterator[dict[tuple[int, str], Connection]]:
         """Connections at all entries in all accounts of the new plan."""
-        made = {
-            (entry, account): Connection(self.new.address(entry, account), "switch")
-            for entry in {*self.new.entries.values(), *self.new.publish}
+        places = [
+            (entry, account)
+            for entry in sorted({*self.new.entries.values(), *self.new.publish})
             for account in self.new.accounts
-        }
+        ]
+        made: dict[tuple[int, str], Connection] = {}
         try:
-            await asyncio.gather(*(one.open() for one in made.values()))
+            for place in places:
+                made[place] = await self.opened(self.new, *place)
             yield made
         finally:
             for one in made.values():
@@ -303,13 +306,6 @@ class Operator:
             await asyncio.sleep(0.05)
         return left
 
-    async def disturbed_since(self, starts: dict[str, str]) -> tuple[str, ...]:
-        """Brokers whose servers were started anew since."""
-        now = await self.running.starts()
-        return tuple(
-            sorted(name for name, start in now.items() if start != starts.get(name, start))
-        )
-
     async def repair(self) -> None:
         """After a failure: wait until all is well, and let durable publishers send again."""
         await self.running.linked(self.new)
@@ -366,19 +362,35 @@ class Operator:
             self._heard.set()
 
     async def open_mouths(self, plan: NatsPlan) -> None:
-        """A connection to every server that takes it; those of the new plan stay to the end."""
-        for server in plan.servers:
-            mouth = Connection(plan.address(plan.number[server.broker], LOCAL), "switch")
+        """A connection to every server; those of the new plan stay to the end."""
+        for number, server in enumerate(plan.servers):
+            try:
+                mouth = await self.opened(plan, number, LOCAL, patient=plan is self.new)
+            except MachineError:
+                if plan is self.new:
+                    raise
+                continue  # It has left the old plan already.
             mouth.on_message = self.listen
             mouth.subscribe(SAID)
-            try:
-                await mouth.open(self.timeout)
-            except (OSError, TimeoutError):
-                await mouth.close()
-                continue
+            await mouth.flush()
             if (before := self._mouths.get(server.broker)) is not None:
                 await before.close()
             self._mouths[server.broker] = mouth
+
+    async def opened(
+        self, plan: NatsPlan, broker: int, account: str, patient: bool = True
+    ) -> Connection:
+        """A connection to a server; one that is away is waited for."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                return await Connection(plan.address(broker, account), "switch").open()
+            except (OSError, TimeoutError) as error:
+                if not patient or time.monotonic() > deadline:
+                    where = f"broker {plan.servers[broker].broker!r}"
+                    what = f"its server does not answer ({error or 'no answer'})"
+                    raise MachineError(Problem(where, what, "Start it, and try again")) from error
+            await asyncio.sleep(REPEAT_SECONDS)
 
     async def silence(self) -> None:
         for mouth in self._mouths.values():

@@ -46,27 +46,42 @@ class SwitchReport:
 
 @dataclass(frozen=True)
 class Record:
-    """Where a switch is. ``servers`` is the folder that the servers run with."""
+    """Where a switch is. ``servers`` is the folder that the servers run with.
+
+    ``starts`` says when each server was started, as far as durable publishers know: one that was
+    started since has lost messages.
+    """
 
     folder: Path
     servers: Path
     old: str
     new: str
     phase: str = JOINING
+    starts: dict[str, str] = field(default_factory=dict)
 
     def at(self, phase: str) -> Record:
         """The same one step on, safe on the disk."""
-        told = {"old": self.old, "new": self.new, "phase": phase, "servers": str(self.servers)}
+        told: dict[str, Any] = {
+            "old": self.old,
+            "new": self.new,
+            "phase": phase,
+            "servers": str(self.servers),
+        }
+        told["starts"] = self.starts
         write_whole(self.folder / RECORD, json.dumps(told, indent=1) + "\n")
         return replace(self, phase=phase)
 
 
-def read_record(folder: Path, old: str, new: str, servers: Path) -> Record:
-    """The record of this switch; a new one if there is none, or that of another."""
+def read_record(folder: Path, before: Path, epochs: tuple[str, str], servers: Path) -> Record:
+    """The record of this switch; a new one if there is none, or that of another.
+
+    ``before`` is the old export, with the record of how its plan came into force.
+    """
     told = stored(folder)
-    same = told.get("old") == old and told.get("new") == new
-    phase = told.get("phase", JOINING) if same else JOINING
-    return Record(folder, servers, old, new, phase)
+    same = (told.get("old"), told.get("new")) == epochs and told.get("phase") != DONE
+    if same:
+        return Record(folder, servers, *epochs, told["phase"], told.get("starts", {}))
+    return Record(folder, servers, *epochs, starts=stored(before).get("starts", {}))
 
 
 def servers_of(folder: Path) -> Path:

@@ -105,8 +105,11 @@ class Servers:
         with log, undisturbed():
             self.running[broker] = started(
                 [
-                    self.program, "-c", str(self.folder / file_of(server)),
-                    "-P", str(self.folder.absolute() / pid_file_of(server)),
+                    self.program,
+                    "-c",
+                    str(self.folder / file_of(server)),
+                    "-P",
+                    str(self.folder.absolute() / pid_file_of(server)),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

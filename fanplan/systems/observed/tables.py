@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,12 @@ import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem
 
-PUBLICATIONS = pa.schema(
-    [
-        ("time", pa.float64()),
-        ("publisher", pa.string()),
-        ("topic", pa.string()),
-        ("bytes", pa.int64()),
-    ]
-)
+COMMON = {
+    "time": pa.float64(),
+    "publisher": pa.string(),
+    "topic": pa.string(),
+    "bytes": pa.int64(),
+}
 BATCH = 1 << 16
 Row = tuple[Any, ...]
 
@@ -64,28 +63,23 @@ class Writer:
             pyarrow.csv.write_csv(table, self.folder / f"{name}.csv")
             self.counts[name] = len(table)
 
-    def publications(self, rows: Iterable[Row]) -> None:
-        """Write (time, publisher, topic, bytes), some at a time."""
+    def publications(
+        self, rows: Iterable[Row], attributes: Mapping[str, pa.DataType] | None = None
+    ) -> None:
+        """Write (time, publisher, topic, bytes) and values of attributes, some at a time."""
+        schema = pa.schema({**COMMON, **(attributes or {})})
         with ExitStack() as stack:
             writer: pq.ParquetWriter | None = None
-            some: list[Row] = []
-            for row in rows:
-                some.append(row)
-                if len(some) >= BATCH:
-                    writer = writer or stack.enter_context(self._parquet())
-                    self._put(writer, some)
-                    some = []
-            if some:
-                writer = writer or stack.enter_context(self._parquet())
-                self._put(writer, some)
-
-    def _parquet(self) -> pq.ParquetWriter:
-        return pq.ParquetWriter(self.folder / "publications.parquet", PUBLICATIONS)
-
-    def _put(self, writer: pq.ParquetWriter, rows: list[Row]) -> None:
-        columns = [*map(list, zip(*rows, strict=True))]
-        writer.write_table(pa.table(columns, schema=PUBLICATIONS))
-        self.counts["publications"] = self.counts.get("publications", 0) + len(rows)
+            while some := [*islice(rows := iter(rows), BATCH)]:
+                if writer is None:
+                    path = self.folder / "publications.parquet"
+                    writer = stack.enter_context(pq.ParquetWriter(path, schema))
+                columns = [
+                    pa.array(own, each.type)
+                    for own, each in zip(zip(*some, strict=True), schema, strict=True)
+                ]
+                writer.write_table(pa.table(columns, schema=schema))
+                self.counts["publications"] = self.counts.get("publications", 0) + len(some)
 
 
 def nothing(where: str, what: str, remedy: str) -> InputError:
