@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -88,7 +89,8 @@ def exported(folder: Path, world: World, port: int, seed: int = 0, **options: An
 
 def free_port(count: int) -> int:
     """The first of enough ports in a row that nobody uses."""
-    for first in range(21_000, 60_000, 200):
+    # Runs beside this one begin elsewhere.
+    for first in range(21_000 + 200 * (os.getpid() % 100), 60_000, 200):
         with suppress(FanplanError):
             return free_servers([str(n) for n in range(count)], first)[0].client
     raise AssertionError("no free ports")
@@ -237,3 +239,23 @@ async def traffic(found: Applications, seed: int = 0, pause: float = 0.002) -> A
         for each in ended:
             if not isinstance(each, asyncio.CancelledError):
                 raise AssertionError("a publisher ended") from each
+
+
+async def links_there(running: Servers, export: Path) -> None:
+    """Until the links of a plan are there."""
+    links = sum(map(len, load_nats(export).remotes.values()))
+    while sum(len(running.ask(b, "leafz").get("leafs") or ()) for b in running.running) < 2 * links:
+        await asyncio.sleep(0.05)
+
+
+async def first_ones(found: Applications) -> None:
+    """Until what is published reaches everybody; only what is published later counts."""
+    for _ in range(20):
+        async with traffic(found):
+            await asyncio.sleep(0.3)
+        await found.arrived(0.5)
+        reached = not found.missed()
+        found.forget()
+        if reached:
+            return
+    raise AssertionError("not everybody is reached")
