@@ -48,7 +48,7 @@ VERBS = {
         "check", "replan", "sign", "new_key",
         "replay", "replay_marks", "simulate", "churn", "Simulated", "Churned",
     ),
-    "Systems": ("export", "Exported", "trial"),
+    "Systems": ("export", "Exported", "trial", "switch"),
     "Change": ("compare", "diff", "apply_check"),
     "Report": ("report", "Report"),
 }  # fmt: skip
@@ -59,6 +59,7 @@ ANSWERS = {
     "fanplan.layers.marking.replayed": ("ReplayedMarks",),
     "fanplan.layers.delivery.replayed": ("ReplayedDelivery",),
     "fanplan.systems.trial": ("Tried", "Row"),
+    "fanplan.live.switch": ("SwitchReport",),
     "fanplan.systems.observed.tables": ("Observed",),
     "fanplan.verbs.compare": ("Comparison",),
     "fanplan.verbs.diff": ("Diff",),

@@ -45,6 +45,7 @@ __all__ = [
     "report",
     "sign",
     "simulate",
+    "switch",
     "trial",
 ]
 

@@ -39,6 +39,7 @@ from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
 from fanplan.verbs.sign import new_key, sign
 from fanplan.verbs.simulate import simulate
+from fanplan.verbs.switch import switch
 from fanplan.verbs.trial import trial
 
 allocate = planner("allocate")
@@ -90,5 +91,6 @@ __all__ = [
     "report",
     "sign",
     "simulate",
+    "switch",
     "trial",
 ]

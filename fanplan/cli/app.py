@@ -23,6 +23,7 @@ from fanplan.cli import (
     report,
     sign,
     simulate,
+    switch,
     trial,
 )
 from fanplan.cli.failed import show_error
@@ -102,6 +103,7 @@ app.command("simulate")(with_signature(simulate.simulate, simulate.SimulateOptio
 app.command("churn")(with_signature(churn.churn, churn.ChurnOptions))
 app.command("export")(with_signature(export.export, ExportParams))
 app.command("trial")(with_signature(trial.trial, TrialParams))
+app.command("switch")(switch.switch)
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)

@@ -51,7 +51,9 @@ class Publishing:
     def __init__(self, entry: Entry, outgoing: Outgoing, durable: bool = False) -> None:
         self._pending = Pending()
         self._scheduled = False
-        self._number = 0
+        # Microseconds, so that one that is started again begins where it never was: subscribers
+        # take a number that they know for a copy.
+        self._number = time.time_ns() // 1000
         self._kept: deque[Kept] | None = deque() if durable else None
         self._kept_bytes = 0
         self.sent = self.unknown = self.unwanted = self.dropped = 0

@@ -44,7 +44,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A message as the application sees it. ``sequence`` counts the publications of its source."""
+    """A message as the application sees it.
+
+    ``sequence`` counts the publications of its source, from any number on.
+    """
 
     message: Message
     topics: Topics
@@ -253,21 +256,27 @@ class Subscribed:
         """What is between two plans, if it is."""
         return self._handover
 
-    async def join(self, reading: Reading, needed: dict[str | int, int]) -> None:
-        """Listen to the next plan too."""
+    async def join(self, reading: Reading | None, needed: dict[str | int, int]) -> None:
+        """Listen to the next plan too, if that has this subscriber."""
         (old,) = self._readings
-        self._readings[reading.epoch] = reading
         self._handover = Handover(old, needed)
-        await reading.incoming.open(self.take)
+        if reading is not None:
+            self._readings[reading.epoch] = reading
+            await reading.incoming.open(self.take)
 
     async def leave(self) -> None:
-        """The next plan is the only one: whoever did not end the old one will not."""
+        """The next plan is the only one: whoever did not end the old one will not.
+
+        A subscriber that it does not have gets what has come, and then the end.
+        """
         if (handover := self._handover) is not None:
             old, self._handover = self._readings[handover.old], None
             for source, messages in handover.held.items():
                 for each in messages:
                     self._accept(self._readings[each.header.epoch], source, each)
             await self._only(old)
+            self._closed = self._closed or not self._readings
+            self._awake()
 
     async def abandon(self) -> None:
         """Stay with the plan that is."""

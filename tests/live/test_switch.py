@@ -26,6 +26,7 @@ from switching import (
 )
 
 from fanplan.core.errors import InputError, MachineError
+from fanplan.live import Publisher
 from fanplan.live.message import ENDED, PROBE, Header, Message
 from fanplan.live.nats.follow import AgentFollower
 from fanplan.live.nats.operator import Operator
@@ -159,6 +160,11 @@ def test_who_ended_is_passed_over_and_told(versions: Versions, running: Servers)
             found.publishers.pop("p1")
             async with traffic(found):
                 report = await switched(one, two, timeout=4.0)
+            await found.arrived()
+            nothing_is_wrong(found)
+            # Started again it is heard, though it counts its publications anew.
+            async with Publisher(two, "p1") as found.publishers["p1"], traffic(found):
+                await asyncio.sleep(0.5)
             await found.arrived()
             nothing_is_wrong(found)
             return report

@@ -95,8 +95,8 @@ class Follower:
             said = {"id": self.id, "kind": self.kind, "name": self.name, "did": told["do"]}
             said |= {"turn": told.get("turn", 0), "step": told["new"]} | answer
             # The answer to the last command cannot go where the old plan listens any more.
-            way = ear if ear in self._ears.values() else next(iter(self._ears.values()))
-            way.publish(SAID.encode(), json.dumps(said).encode())
+            for way in [ear] if ear in self._ears.values() else [*self._ears.values()][:1]:
+                way.publish(SAID.encode(), json.dumps(said).encode())
 
     async def _do(self, told: Told) -> Told:
         if self.plan.epoch == told["new"]:
@@ -218,9 +218,11 @@ class SubscriberFollower(Follower):
         return next((each.broker for each in plan.listens.get(self.name, ())), 0)
 
     async def prepare(self, folder: Path, plan: NatsPlan) -> None:
-        tables = await asyncio.to_thread(load_entry, folder)
-        incoming = NatsIncoming(plan, self.name)
-        reading = Reading(tables, self.name, bytes.fromhex(plan.epoch), incoming)
+        reading = None
+        if self.name in plan.listens:
+            tables = await asyncio.to_thread(load_entry, folder)
+            incoming = NatsIncoming(plan, self.name)
+            reading = Reading(tables, self.name, bytes.fromhex(plan.epoch), incoming)
         reach, entries = Reach(self.plan), self.plan.entries
         ends = {entry: reach.ends(entry, self.name) for entry in {*entries.values()}}
         await self.client.join(reading, {who: ends[entry] for who, entry in entries.items()})
@@ -252,7 +254,7 @@ class AgentFollower(Follower):
         self._agents: dict[str, Agent] = {}
 
     def place(self, plan: NatsPlan) -> int:
-        return plan.number[self.name]
+        return plan.number.get(self.name, 0)
 
     async def open(self) -> None:
         await self.prepare(Path(), self.plan)
