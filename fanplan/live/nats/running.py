@@ -50,7 +50,7 @@ class Running:
             at = old.number.get(server.broker)
             if at is not None and old.servers[at] != server:
                 what = "has other ports or another host in the new export"
-                remedy = "Export with the --port of the old one, for the same brokers"
+                remedy = "Export it with --like and the old one"
                 raise InputError(Problem(f"broker {server.broker!r}", what, remedy))
         for server in self.servers:
             if not self.process(server):
