@@ -111,8 +111,8 @@ class Reading:
 class Handover:
     """From one plan to the next: a source's messages of the next wait until it ended the old one.
 
-    ``needed`` has the end markers that come of each source. ``probes`` are the numbers of probes
-    that came on ways of the next.
+    ``needed`` has the end markers that come of each source, ``came`` those that did, by turn.
+    ``probes`` are the numbers of probes that came on ways of the next.
     """
 
     def __init__(self, old: bytes, needed: dict[str | int, int]) -> None:
@@ -120,7 +120,7 @@ class Handover:
         self.ended = {source for source, markers in needed.items() if not markers}
         self.held: dict[str | int, list[Message]] = {}
         self.probes: list[int] = []
-        self._came: Counter[tuple[str | int, int]] = Counter()
+        self.came: Counter[tuple[str | int, int]] = Counter()
 
     def holds(self, source: str | int, message: Message) -> bool:
         """Whether a message has to wait; then it does."""
@@ -134,8 +134,8 @@ class Handover:
 
         Markers are sent in turns, as some may be lost: all of one turn have to come.
         """
-        self._came[source, turn] += 1
-        if source in self.ended or self._came[source, turn] < self.needed.get(source, 0):
+        self.came[source, turn] += 1
+        if source in self.ended or self.came[source, turn] < self.needed.get(source, 0):
             return []
         self.ended.add(source)
         return self.held.pop(source, [])

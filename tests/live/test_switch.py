@@ -32,7 +32,7 @@ from fanplan.live.nats.follow import AgentFollower
 from fanplan.live.nats.operator import Operator
 from fanplan.live.nats.plan import load_plan
 from fanplan.live.nats.record import RECORD, servers_of
-from fanplan.live.subscriber import Handover
+from fanplan.live.subscriber import Handover, Subscribed
 from fanplan.live.switch import SwitchReport, switch
 from fanplan.systems.nats.servers import Servers
 
@@ -92,9 +92,23 @@ def nothing_is_wrong(found: Applications) -> None:
 
 
 def test_links_homes_and_channels_move_while_messages_flow(
-    versions: Versions, running: Servers
+    versions: Versions, running: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    leave, ended = Subscribed.leave, []
+
+    async def watched(self: Subscribed) -> None:
+        if self.handover is not None:
+            ended.append(self.handover)
+        await leave(self)
+
+    monkeypatch.setattr(Subscribed, "leave", watched)
     reports = asyncio.run(moving(versions, running))
+    assert len(ended) == 2 * PEOPLE
+    for handover in ended:
+        # Of a turn just as many end markers come as the plan tells, and never more.
+        for source, needed in handover.needed.items():
+            turns = [count for (own, _), count in handover.came.items() if own == source]
+            assert max(turns, default=0) == needed
     assert all(report.applied and not report.passed for report in reports)
     assert sum(report.links_added for report in reports) > 0
     assert sum(report.homes_moved for report in reports) > 0
