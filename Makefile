@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Two processes: one has the embedded Spark and takes all tests on it, the other file by file.
 SHARED := -n 2 --no-loadscope-reorder
 
-.PHONY: help setup browser systems demo picture test check chaos format bench papers docs lock clean
+.PHONY: help setup browser systems demo picture test check chaos soak format bench papers docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -37,6 +37,9 @@ check: browser systems ## what must hold before a change goes in: style, types, 
 
 chaos: systems ## attack everything, count what is survived, write docs/chaos.md
 	@PYTHONPATH=tests $(BIN)/python -m chaos --docs docs/chaos.md
+
+soak: systems ## change plans on a real network while messages flow, write docs/switching.md
+	@PYTHONPATH=tests $(BIN)/python tests/soak.py --docs docs/switching.md
 
 format: $(STAMP) ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix

@@ -98,6 +98,7 @@ def write_export(folder: Path, tables: EntryTables, server: Server) -> None:
         default={0: "tree0"},
         listens={"s000": (Listening(0, "tree0", f"fp.{EPOCH}.>"),)},
         agents={},
+        remotes={},
     )
     plan.save(folder)
     save_entry(tables, folder)

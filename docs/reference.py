@@ -36,7 +36,8 @@ remedy, and an `exit_code`: 2 for `InputError`, 3 for `MachineError` (disk, memo
 """
 VERBS = {
     "Data": (
-        "generate", "ingest", "quarantine", "open_dataset", "as_dataset", "Dataset", "Quarantine",
+        "generate", "observe_nats", "observe_pcap", "observe_graphml",
+        "ingest", "quarantine", "open_dataset", "as_dataset", "Dataset", "Quarantine",
         "Engine",
     ),
     "Plans": (
@@ -47,7 +48,7 @@ VERBS = {
         "check", "replan", "sign", "new_key",
         "replay", "replay_marks", "simulate", "churn", "Simulated", "Churned",
     ),
-    "Systems": ("export", "Exported", "trial"),
+    "Systems": ("export", "Exported", "trial", "switch"),
     "Change": ("compare", "diff", "apply_check"),
     "Report": ("report", "Report"),
 }  # fmt: skip
@@ -58,6 +59,8 @@ ANSWERS = {
     "fanplan.layers.marking.replayed": ("ReplayedMarks",),
     "fanplan.layers.delivery.replayed": ("ReplayedDelivery",),
     "fanplan.systems.trial": ("Tried", "Row"),
+    "fanplan.live.switch": ("SwitchReport",),
+    "fanplan.systems.observed.tables": ("Observed",),
     "fanplan.verbs.compare": ("Comparison",),
     "fanplan.verbs.diff": ("Diff",),
     "fanplan.verbs.drift": ("Verdict",),

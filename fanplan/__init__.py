@@ -32,6 +32,9 @@ __all__ = [
     "ingest",
     "mark",
     "new_key",
+    "observe_graphml",
+    "observe_nats",
+    "observe_pcap",
     "open_dataset",
     "open_plan",
     "overlay",
@@ -42,6 +45,7 @@ __all__ = [
     "report",
     "sign",
     "simulate",
+    "switch",
     "trial",
 ]
 

@@ -31,6 +31,7 @@ from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest
 from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
 from fanplan.verbs.export import Exported, export
+from fanplan.verbs.observe import observe_graphml, observe_nats, observe_pcap
 from fanplan.verbs.plan import Made, planner
 from fanplan.verbs.plans import Plan, open_plan
 from fanplan.verbs.quarantine import quarantine
@@ -38,6 +39,7 @@ from fanplan.verbs.replay import replay
 from fanplan.verbs.report import Report, report
 from fanplan.verbs.sign import new_key, sign
 from fanplan.verbs.simulate import simulate
+from fanplan.verbs.switch import switch
 from fanplan.verbs.trial import trial
 
 allocate = planner("allocate")
@@ -76,6 +78,9 @@ __all__ = [
     "ingest",
     "mark",
     "new_key",
+    "observe_graphml",
+    "observe_nats",
+    "observe_pcap",
     "open_dataset",
     "open_plan",
     "overlay",
@@ -86,5 +91,6 @@ __all__ = [
     "report",
     "sign",
     "simulate",
+    "switch",
     "trial",
 ]

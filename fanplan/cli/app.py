@@ -16,12 +16,14 @@ from fanplan.cli import (
     churn,
     export,
     generate,
+    observe,
     options,
     papers,
     quarantined,
     report,
     sign,
     simulate,
+    switch,
     trial,
 )
 from fanplan.cli.failed import show_error
@@ -44,6 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(generate.app, name="generate")
+app.add_typer(observe.app, name="observe")
 
 
 def _version(asked: bool) -> None:
@@ -100,6 +103,7 @@ app.command("simulate")(with_signature(simulate.simulate, simulate.SimulateOptio
 app.command("churn")(with_signature(churn.churn, churn.ChurnOptions))
 app.command("export")(with_signature(export.export, ExportParams))
 app.command("trial")(with_signature(trial.trial, TrialParams))
+app.command("switch")(switch.switch)
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)

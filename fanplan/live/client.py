@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.live.entry import EXPORT_AGAIN, Entry, load_entry
@@ -21,11 +21,30 @@ TRANSPORTS = {
 
 
 class Publisher(Publishing):
-    """``async with Publisher(export, name) as p: await p.send(topic, attributes, payload)``."""
+    """``async with Publisher(export, name) as p: await p.send(topic, attributes, payload)``.
 
-    def __init__(self, export: PathLike, name: str) -> None:
+    It follows switches to other plans. With ``durable`` it keeps what it sent until a switch, and
+    sends it again if a server failed meanwhile.
+    """
+
+    def __init__(self, export: PathLike, name: str, durable: bool = False) -> None:
         folder = Path(export)
-        super().__init__(Entry(load_entry(folder)), transport(folder).outgoing(folder, name))
+        system = transport(folder)
+        super().__init__(Entry(load_entry(folder)), system.outgoing(folder, name), durable)
+        self._following = system.following(folder, name, self)
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        try:
+            await self._following.open()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *told: object) -> None:
+        await self._following.close()
+        await super().__aexit__(*told)
 
 
 class Subscriber(Subscribed):
@@ -33,8 +52,23 @@ class Subscriber(Subscribed):
 
     def __init__(self, export: PathLike, name: str) -> None:
         folder = Path(export)
-        epoch, incoming = transport(folder).incoming(folder, name)
+        system = transport(folder)
+        epoch, incoming = system.incoming(folder, name)
         super().__init__(load_entry(folder), name, epoch, incoming)
+        self._following = system.following(folder, name, self)
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        try:
+            await self._following.open()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def close(self) -> None:
+        await self._following.close()
+        await super().close()
 
 
 def transport(folder: Path) -> Any:

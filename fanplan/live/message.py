@@ -20,6 +20,9 @@ MOST_TOPIC_BYTES = (1 << 16) - 1
 NO_CHANNEL = -1
 REDELIVERED = -2
 """In place of a channel: sent again after a failure, so that it may come twice."""
+ENDED, PROBE = -4, -5
+"""In place of a flow: the last message of a source in an epoch; a trial whether an epoch's ways
+lead everywhere. The number is then a turn, or that of a probe."""
 CHANNEL_AT = 12
 """Where the channel stands in a message."""
 

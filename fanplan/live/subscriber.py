@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from fanplan.live.entry import EntryTables, Selectors
-from fanplan.live.message import Message, decode
+from fanplan.live.message import ENDED, PROBE, REDELIVERED, Message, decode
 from fanplan.live.points import Topics, Value
 from fanplan.live.transport import Incoming
 
@@ -25,9 +25,9 @@ class Counts:
 
     ``wanted`` were handed on. ``unwanted`` came though no selector holds, ``twice`` are further
     copies of wanted ones. ``gaps`` were missing when a later one of their source and channel came,
-    ``out_of_order`` came after a later one of their source. ``stale`` belong to another plan,
-    ``foreign`` are no messages at all, ``dropped`` found no room. ``channels`` has all copies by
-    channel, −1 for unicast.
+    ``out_of_order`` came after a later one of their source; not so those that were sent ``again``
+    after a failure. ``stale`` belong to another plan, ``foreign`` are no messages at all,
+    ``dropped`` found no room. ``channels`` has all copies by channel, −1 for unicast.
     """
 
     wanted: int = 0
@@ -35,6 +35,7 @@ class Counts:
     twice: int = 0
     gaps: int = 0
     out_of_order: int = 0
+    again: int = 0
     stale: int = 0
     foreign: int = 0
     dropped: int = 0
@@ -43,7 +44,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A message as the application sees it. ``sequence`` counts the publications of its source."""
+    """A message as the application sees it.
+
+    ``sequence`` counts the publications of its source, from any number on.
+    """
 
     message: Message
     topics: Topics
@@ -89,6 +93,54 @@ class Seen:
         return False
 
 
+class Reading:
+    """What messages of one plan mean to a subscriber.
+
+    ``sources`` are publishers by number; where a plan does not tell them the number is the name.
+    """
+
+    def __init__(self, tables: EntryTables, name: str, epoch: bytes, incoming: Incoming) -> None:
+        self.topics, self.wants = tables.topics, Selectors(tables, name).wants
+        self.epoch, self.incoming = epoch, incoming
+        self.sources = incoming.sources
+
+    def source(self, number: int) -> str | int:
+        return self.sources[number] if number < len(self.sources) else number
+
+
+class Handover:
+    """From one plan to the next: a source's messages of the next wait until it ended the old one.
+
+    ``needed`` has the end markers that come of each source, ``came`` those that did, by turn.
+    ``probes`` are the numbers of probes that came on ways of the next.
+    """
+
+    def __init__(self, old: bytes, needed: dict[str | int, int]) -> None:
+        self.old, self.needed = old, needed
+        self.ended = {source for source, markers in needed.items() if not markers}
+        self.held: dict[str | int, list[Message]] = {}
+        self.probes: list[int] = []
+        self.came: Counter[tuple[str | int, int]] = Counter()
+
+    def holds(self, source: str | int, message: Message) -> bool:
+        """Whether a message has to wait; then it does."""
+        if source not in self.needed or source in self.ended:
+            return False
+        self.held.setdefault(source, []).append(message)
+        return True
+
+    def marker(self, source: str | int, turn: int) -> list[Message]:
+        """Take note of an end marker; what need not wait any longer.
+
+        Markers are sent in turns, as some may be lost: all of one turn have to come.
+        """
+        self.came[source, turn] += 1
+        if source in self.ended or self.came[source, turn] < self.needed.get(source, 0):
+            return []
+        self.ended.add(source)
+        return self.held.pop(source, [])
+
+
 class Subscribed:
     """Receives what one subscriber asked for: ``async for message in subscriber``.
 
@@ -104,17 +156,18 @@ class Subscribed:
         deliver: Callable[[Message], None] | None = None,
     ) -> None:
         self.name, self.counts = name, Counts()
-        self._topics, self._selectors = tables.topics, Selectors(tables, name)
-        self._epoch, self._incoming = epoch, incoming
-        self._deliver = deliver or self._wait
-        self._seen: dict[int, Seen] = {}
+        self._readings = {epoch: Reading(tables, name, epoch, incoming)}
+        self._handover: Handover | None = None
+        self._deliver = deliver
+        self._seen: dict[str | int, Seen] = {}
         self._next: dict[tuple[int, int], int] = {}
-        self._waiting: deque[Message] = deque()
+        self._waiting: deque[Delivered] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._closed = False
 
     async def __aenter__(self) -> Self:
-        await self._incoming.open(self.take)
+        for reading in self._readings.values():
+            await reading.incoming.open(self.take)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -124,7 +177,8 @@ class Subscribed:
         """Receive no more; who iterates gets what has come, and then the end."""
         self._closed = True
         self._awake()
-        await self._incoming.close()
+        for reading in [*self._readings.values()]:
+            await reading.incoming.close()
 
     def __aiter__(self) -> Self:
         return self
@@ -135,7 +189,7 @@ class Subscribed:
                 raise StopAsyncIteration
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
-        return Delivered(self._waiting.popleft(), self._topics)
+        return self._waiting.popleft()
 
     def take(self, data: bytes) -> None:
         """Count what arrived, and hand it on if it is wanted and new."""
@@ -144,26 +198,96 @@ class Subscribed:
             counts.foreign += 1
             return
         header = message.header
-        if header.epoch != self._epoch:
+        reading = self._readings.get(header.epoch)
+        if reading is None:
             counts.stale += 1
+            return
+        source, handover = reading.source(header.source), self._handover
+        if header.flow <= ENDED:
+            self._told(handover, source, message)
             return
         counts.channels[header.channel] += 1
         self._follow(header.source, header.channel, header.sequence)
-        if not self._selectors.wants(message.topic, message.x):
+        if not reading.wants(message.topic, message.x):
             counts.unwanted += 1
+        elif not (
+            handover is not None
+            and header.epoch != handover.old
+            and header.channel != REDELIVERED
+            and handover.holds(source, message)
+        ):
+            self._accept(reading, source, message)
+
+    def _told(self, handover: Handover | None, source: str | int, message: Message) -> None:
+        """A probe, or an end marker."""
+        header = message.header
+        if handover is None or (header.flow == PROBE) == (header.epoch == handover.old):
             return
-        seen = self._seen.get(header.source)
+        if header.flow == PROBE:
+            handover.probes.append(header.number)
+            return
+        for free in handover.marker(source, header.number):
+            self._accept(self._readings[free.header.epoch], source, free)
+
+    def _accept(self, reading: Reading, source: str | int, message: Message) -> None:
+        """Hand on a wanted message if it is new."""
+        counts, number = self.counts, message.header.number
+        again = message.header.channel == REDELIVERED
+        seen = self._seen.get(source)
         if seen is None:
-            seen = self._seen[header.source] = Seen()
-        if seen.again(header.number):
-            counts.twice += 1
+            seen = self._seen[source] = Seen()
+        if seen.again(number):
+            counts.twice += not again
             return
-        if header.number < seen.last:
-            counts.out_of_order += 1
-        else:
-            seen.last = header.number
+        counts.again += again
+        if not again:
+            counts.out_of_order += number < seen.last
+            seen.last = max(seen.last, number)
         counts.wanted += 1
-        self._deliver(message)
+        if self._deliver is not None:
+            self._deliver(message)
+        else:
+            self._wait(Delivered(message, reading.topics))
+
+    # ---- from plan to plan
+
+    @property
+    def handover(self) -> Handover | None:
+        """What is between two plans, if it is."""
+        return self._handover
+
+    async def join(self, reading: Reading | None, needed: dict[str | int, int]) -> None:
+        """Listen to the next plan too, if that has this subscriber."""
+        (old,) = self._readings
+        self._handover = Handover(old, needed)
+        if reading is not None:
+            self._readings[reading.epoch] = reading
+            await reading.incoming.open(self.take)
+
+    async def leave(self) -> None:
+        """The next plan is the only one: whoever did not end the old one will not.
+
+        A subscriber that it does not have gets what has come, and then the end.
+        """
+        if (handover := self._handover) is not None:
+            old, self._handover = self._readings[handover.old], None
+            for source, messages in handover.held.items():
+                for each in messages:
+                    self._accept(self._readings[each.header.epoch], source, each)
+            await self._only(old)
+            self._closed = self._closed or not self._readings
+            self._awake()
+
+    async def abandon(self) -> None:
+        """Stay with the plan that is."""
+        if (handover := self._handover) is not None:
+            self._handover = None
+            await self._only(*(r for e, r in self._readings.items() if e != handover.old))
+
+    async def _only(self, *others: Reading) -> None:
+        for reading in others:
+            del self._readings[reading.epoch]
+            await reading.incoming.close()
 
     def _follow(self, source: int, channel: int, sequence: int) -> None:
         """Gaps in the sequence of a source on a channel, from the first that came."""
@@ -173,11 +297,11 @@ class Subscribed:
             self.counts.gaps += sequence - expected
             self._next[key] = sequence + 1
 
-    def _wait(self, message: Message) -> None:
+    def _wait(self, delivered: Delivered) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self.counts.dropped += 1
             return
-        self._waiting.append(message)
+        self._waiting.append(delivered)
         self._awake()
 
     def _awake(self) -> None:

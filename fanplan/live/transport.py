@@ -30,7 +30,7 @@ class Batch:
     """Publications that are sent together, as arrays.
 
     That at position i has the payload ``payload[starts[i]:starts[i + 1]]``; who wants it is known
-    only if it has no flow.
+    only if it has no flow. ``again``: they were sent before, and may come twice.
     """
 
     topics: Topics
@@ -42,6 +42,7 @@ class Batch:
     starts: Longs
     sent_ns: int
     audiences: Mapping[int, tuple[int, ...]]
+    again: bool = False
 
     def __len__(self) -> int:
         return len(self.flow)
@@ -78,8 +79,18 @@ class Outgoing(Protocol):
     async def close(self) -> None: ...
 
 
+class Following(Protocol):
+    """What tells a client of other plans."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 class Incoming(Protocol):
-    """Where a subscriber receives."""
+    """Where a subscriber receives. ``sources`` are publishers by number, if the plan tells."""
+
+    sources: tuple[str, ...]
 
     async def open(self, take: Take) -> None: ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from fanplan.core.errors import Problem
 from fanplan.core.options import Options, option
@@ -21,6 +22,11 @@ class ExportParams(Options):
         "Port of channels and unicast; on NATS the first of three for each broker.",
         at_least=1,
         at_most=60_000,
+    )
+    like: Path | str | None = option(
+        None,
+        "On NATS: keep hosts and ports that brokers have in this export, to switch from it.",
+        metavar="EXPORT",
     )
 
 

@@ -18,9 +18,11 @@ from ready import stages_are_there
 import fanplan
 from fanplan.core.errors import InputError
 from fanplan.live import Publisher, Subscriber
+from fanplan.live.nats.config import file_of
 from fanplan.live.nats.plan import load_plan
-from fanplan.systems.nats.config import file_of
+from fanplan.systems.nats.export import servers_of
 from fanplan.systems.nats.servers import server_program
+from fanplan.systems.params import ExportParams
 
 pytestmark = needs_nats
 WORLD = world_of(1, sent=60)
@@ -70,7 +72,7 @@ def test_an_agent_runs_by_itself(export: Path) -> None:
     words = (sys.executable, "-m", "fanplan.live.nats", str(export), "nobody")
     said = subprocess.run(words, capture_output=True, text=True, check=False)
     assert said.returncode == 2
-    assert "broker 'nobody': needs no agent. These do: b" in said.stderr
+    assert "broker 'nobody': is not in the plan. Name one of b" in said.stderr
 
 
 def test_who_is_not_in_the_plan_is_told_so(export: Path) -> None:
@@ -78,3 +80,13 @@ def test_who_is_not_in_the_plan_is_told_so(export: Path) -> None:
         Publisher(export, "nobody")
     with pytest.raises(InputError, match="subscriber 'nobody': is not in the plan"):
         Subscriber(export, "nobody")
+
+
+def test_brokers_keep_their_ports_in_a_later_export(export: Path) -> None:
+    known = load_plan(export).servers
+    given = ExportParams(port=7000, like=export)
+    names = ["new", *(server.broker for server in reversed(known[1:]))]
+    first, *rest = servers_of(names, given)
+    assert rest == [*reversed(known[1:])]
+    assert first.client > max(server.monitor for server in known)
+    assert [s.client for s in servers_of(["x", "y"], ExportParams(port=7000))] == [7000, 7003]

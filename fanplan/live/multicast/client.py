@@ -22,6 +22,18 @@ def incoming(folder: Path, name: str) -> tuple[bytes, Receiver]:
     return plan.epoch, Receiver(plan, name, partial(receiving_socket, interface=own))
 
 
+def following(_: Path, __: str, ___: object) -> Staying:
+    return Staying()
+
+
+class Staying:
+    """Clients of multicast stay with their plan: groups have no servers that could tell of one."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 def is_address(host: str) -> bool:
     """Whether a host is given by its address, not by a name."""
     try:

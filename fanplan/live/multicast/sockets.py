@@ -158,6 +158,8 @@ class Sender:
 class Receiver:
     """Receives what a subscriber's groups and its own address get."""
 
+    sources: tuple[str, ...] = ()
+
     def __init__(
         self,
         plan: MulticastPlan,

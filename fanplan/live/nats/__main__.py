@@ -1,4 +1,7 @@
-"""``python -m fanplan.live.nats EXPORT BROKER``: the agent of a broker, until it is stopped."""
+"""``python -m fanplan.live.nats EXPORT BROKER``: the agent of a broker, until it is stopped.
+
+It follows switches to other plans; where a plan needs no agent it waits for one that does.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,23 @@ from contextlib import suppress
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.live.nats.agent import Agent
+from fanplan.live.nats.follow import AgentFollower
 from fanplan.live.nats.plan import load_plan
 
 
 async def run(folder: Path, broker: str) -> None:
     plan = load_plan(folder)
-    numbers = [n for n in plan.agents if plan.servers[n].broker == broker]
-    if not numbers:
-        known = ", ".join(plan.servers[n].broker for n in plan.agents) or "none"
-        raise InputError(Problem(f"broker {broker!r}", "needs no agent", f"These do: {known}"))
-    agent = await Agent(plan, numbers[0]).open()
-    print(f"The agent of {broker} is at work.", flush=True)
+    if broker not in plan.number:
+        raise InputError(
+            Problem(
+                f"broker {broker!r}", "is not in the plan", f"Name one of {', '.join(plan.number)}"
+            )
+        )
+    agent = AgentFollower(plan, broker)
     try:
+        await agent.open()
+        needed = "is at work" if plan.number[broker] in plan.agents else "has nothing to do yet"
+        print(f"The agent of {broker} {needed}.", flush=True)
         await asyncio.Event().wait()
     finally:
         await agent.close()

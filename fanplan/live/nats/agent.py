@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from fanplan.live.names import token
-from fanplan.live.nats.plan import LOCAL, NatsPlan
+from fanplan.live.nats.plan import END, LOCAL, NatsPlan
 from fanplan.live.nats.wire import Connection
 
 
@@ -36,6 +36,9 @@ class Agent:
             for way, flows in self.own.channels.items()
             for flow, names in flows.items()
         }
+        for way, flows in self.own.channels.items():
+            # All channels are sent to on one connection: one end marker is enough for all.
+            self._channels[way.encode(), END.encode()] = [b"c"] if flows else []
 
     def _connection(self, broker: int, account: str, name: str) -> Connection:
         return Connection(self.plan.address(broker, account), name)

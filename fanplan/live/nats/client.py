@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-
-from fanplan.core.errors import InputError, Problem
-from fanplan.live.entry import DEFAULT as NO_FLOW_KNOWN
-from fanplan.live.entry import EntryTables, load_entry
-from fanplan.live.names import subject
-from fanplan.live.nats.frames import fixed_part, framed, heads_of, texts
-from fanplan.live.nats.plan import DEFAULT, NO_FLOW, NatsPlan, load_plan
-from fanplan.live.nats.wire import Connection, Refused
-from fanplan.live.transport import Batch, Take
+from fanplan.live.entry import load_entry
+from fanplan.live.nats.ends import NatsIncoming, NatsOutgoing
+from fanplan.live.nats.follow import Follower, PublisherFollower, SubscriberFollower
+from fanplan.live.nats.plan import load_plan
+from fanplan.live.publisher import Publishing
+from fanplan.live.subscriber import Subscribed
 
 
 def outgoing(folder: Path, name: str) -> NatsOutgoing:
@@ -28,110 +21,8 @@ def incoming(folder: Path, name: str) -> tuple[bytes, NatsIncoming]:
     return bytes.fromhex(plan.epoch), NatsIncoming(plan, name)
 
 
-async def opened(connections: Sequence[Connection]) -> None:
-    """Open all; an error in the words of a server or of the machine."""
-    try:
-        await asyncio.gather(*(one.open() for one in connections))
-    except (OSError, TimeoutError) as error:
-        where = f"{connections[0].address.host}:{connections[0].address.port}"
-        what = f"no connection ({error or 'no answer'})"
-        raise InputError(Problem(where, what, "Start the servers of the export")) from error
-
-
-class NatsOutgoing:
-    """A publisher at its broker: it sends each flow on the subjects that the plan names."""
-
-    def __init__(self, plan: NatsPlan, name: str, tables: EntryTables) -> None:
-        if name not in plan.entries:
-            remedy = "Name one of the plan's publishers"
-            raise InputError(Problem(f"publisher {name!r}", "is not in the plan", remedy))
-        self.plan, self.entry = plan, plan.entries[name]
-        self._source = sorted(plan.entries).index(name)
-        self._epoch = bytes.fromhex(plan.epoch)
-        self._targets = plan.publish.get(self.entry, {})
-        self._flows, self._axes = tables.flows, tables.dimensions
-        self._topics = texts([topic.encode() for topic in tables.topics.names])
-        accounts = {account for targets in self._targets.values() for account, _ in targets}
-        accounts.add(self._default_account)
-        self._to = [
-            (
-                Connection(plan.address(self.entry, account), f"publisher {name}"),
-                heads_of(self._heads(account, tables)),
-            )
-            for account in sorted(accounts)
-        ]
-
-    @property
-    def _default_account(self) -> str:
-        return self.plan.default.get(self.entry, self.plan.accounts[0])
-
-    def _heads(self, account: str, tables: EntryTables) -> list[list[bytes]]:
-        """Where each flow goes in an account; then each topic, for what has no flow."""
-        words = [subject(topic, tables.syntax) for topic in tables.topics.names]
-        prefix, topic = f"PUB {self.plan.prefix}", tables.places[:, 0].tolist()
-        flows = [
-            [
-                f"{prefix}.{way}.{flow}.{words[topic[flow]]}".encode()
-                for own, way in self._targets.get(flow, ())
-                if own == account
-            ]
-            for flow in range(tables.flows)
-        ]
-        here = account == self._default_account
-        default = [[f"{prefix}.{DEFAULT}.{NO_FLOW}.{w}".encode()] if here else [] for w in words]
-        return flows + default
-
-    async def open(self) -> None:
-        await opened([connection for connection, _ in self._to])
-
-    def known(self) -> set[int]:
-        return {*self._targets}
-
-    def send(self, batch: Batch) -> None:
-        """Frame all for each connection, and hand them over as one."""
-        rows = np.where(batch.flow == NO_FLOW_KNOWN, self._flows + batch.topic, batch.flow)
-        fixed = fixed_part(self._epoch, self._source, batch.sent_ns)
-        for connection, heads in self._to:
-            frames = framed(batch, rows, heads, self._topics, self._axes, fixed)
-            if frames:
-                connection.write_batch(frames, len(batch))
-
-    async def drained(self) -> None:
-        for connection, _ in self._to:
-            await connection.drained()
-
-    async def flushed(self) -> None:
-        """A server that is away gets what waits for it when it is back."""
-        for connection, _ in self._to:
-            if connection.up:
-                with suppress(Refused):
-                    await connection.flush()
-
-    async def close(self) -> None:
-        await self.flushed()
-        for connection, _ in self._to:
-            await connection.close()
-
-
-class NatsIncoming:
-    """A subscriber with a connection to each server that sends to it."""
-
-    def __init__(self, plan: NatsPlan, name: str) -> None:
-        if name not in plan.listens:
-            remedy = "Name one of the plan's subscribers"
-            raise InputError(Problem(f"subscriber {name!r}", "is not in the plan", remedy))
-        self._from: dict[tuple[int, str], Connection] = {}
-        for each in plan.listens[name]:
-            at = (each.broker, each.account)
-            if at not in self._from:
-                self._from[at] = Connection(plan.address(*at), f"subscriber {name}")
-            self._from[at].subscribe(each.subject)
-
-    async def open(self, take: Take) -> None:
-        for one in self._from.values():
-            one.on_message = lambda _sid, _subject, content: take(content)
-        await opened([*self._from.values()])
-
-    async def close(self) -> None:
-        for one in self._from.values():
-            await one.close()
+def following(folder: Path, name: str, client: Publishing | Subscribed) -> Follower:
+    plan = load_plan(folder)
+    if isinstance(client, Publishing):
+        return PublisherFollower(plan, name, client)
+    return SubscriberFollower(plan, name, client)

@@ -57,9 +57,9 @@ def heads_of(lists: Sequence[Sequence[bytes]]) -> Heads:
     return Heads(starts_of([len(own) for own in lists]), texts([h for own in lists for h in own]))
 
 
-def fixed_part(epoch: bytes, source: int, sent_ns: int) -> Bytes:
+def fixed_part(epoch: bytes, source: int, sent_ns: int, channel: int = NO_CHANNEL) -> Bytes:
     """The fixed part of a message, but for what differs from one to the next."""
-    packed = FIXED.pack(MAGIC, 0, epoch, 0, NO_CHANNEL, source, 0, 0, 0, sent_ns)
+    packed = FIXED.pack(MAGIC, 0, epoch, 0, channel, source, 0, 0, 0, sent_ns)
     return np.frombuffer(packed, np.uint8)
 
 

@@ -3,13 +3,15 @@
 An export has it as ``nats.json``. A subject is ``fp.<epoch>.<way>.<flow>.<topic>``: the topic comes
 last, so that wildcards of users still work. A way is a number, ``c`` and a channel, ``d`` for what
 goes directly, or ``x`` for flows that the plan does not know. Each tree of links is an account, and
-``local`` is one more that does not leave its server.
+``local`` is one more that does not leave its server. ``fp.<epoch>.<way>.end.<source>`` says that a
+publisher sends no more in this epoch.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ FILE = "nats.json"
 LOCAL = "local"
 DIRECT, DEFAULT = "d", "x"
 NO_FLOW = "-"
+END = "end"
+"""In place of a flow: the marker of a publisher that goes on with another plan."""
 EXPORT_AGAIN = "Write the export again with `fanplan export`"
 
 Target = tuple[str, str]
@@ -63,7 +67,8 @@ class NatsPlan:
     """All that clients and agents need. ``publish[entry][flow]`` has the targets of a flow there.
 
     ``entries`` are the brokers of publishers, ``listens`` what each subscriber listens to.
-    ``default`` are the accounts that unknown flows are sent in, by entry.
+    ``default`` are the accounts that unknown flows are sent in, by entry. ``remotes`` are the
+    accounts and brokers that a broker's server connects to by leafnodes.
     """
 
     epoch: str
@@ -75,14 +80,40 @@ class NatsPlan:
     default: dict[int, str]
     listens: dict[str, tuple[Listening, ...]]
     agents: dict[int, AgentPlan]
+    remotes: dict[int, tuple[tuple[str, int], ...]]
 
     @property
     def prefix(self) -> str:
         return f"fp.{self.epoch}"
 
+    @property
+    def trees(self) -> tuple[str, ...]:
+        """The accounts of trees."""
+        return tuple(account for account in self.accounts if account != LOCAL)
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each broker."""
+        return {server.broker: number for number, server in enumerate(self.servers)}
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """Publishers by the number that their messages have."""
+        return tuple(sorted(self.entries))
+
+    def user(self, account: str) -> str:
+        """The user of an account in this plan; trees have accounts of that name too."""
+        return f"{account}_{self.epoch}"
+
+    def accounts_at(self, entry: int) -> list[str]:
+        """The accounts that publishers at an entry send in; that of unknown flows is the first."""
+        first = self.default.get(entry, self.accounts[0])
+        others = {a for to in self.publish.get(entry, {}).values() for a, _ in to} - {first}
+        return [first, *sorted(others)]
+
     def address(self, broker: int, account: str) -> Address:
         server = self.servers[broker]
-        return Address(server.host, server.client, account, self.password)
+        return Address(server.host, server.client, self.user(account), self.password)
 
     def save(self, folder: Path) -> None:
         (folder / FILE).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
@@ -105,6 +136,9 @@ def load_plan(folder: Path) -> NatsPlan:
             default={int(entry): account for entry, account in told["default"].items()},
             listens={who: heard(rows) for who, rows in told["listens"].items()},
             agents={int(broker): agent_of(agent) for broker, agent in told["agents"].items()},
+            remotes={
+                int(b): tuple((a, int(to)) for a, to in r) for b, r in told["remotes"].items()
+            },
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"is no export for NATS ({error})"

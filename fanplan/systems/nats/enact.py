@@ -30,6 +30,7 @@ from fanplan.live.nats.plan import (
     Server,
     Target,
 )
+from fanplan.network.trees import hang
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.ways import SHORTCUT, Hops, LastHops, Ways
 
@@ -187,7 +188,19 @@ def enacted(plan: StoredPlan, dataset: Path, ways: Ways, servers: tuple[Server, 
         default=trees,
         listens=listens,
         agents=own.agents(),
+        remotes=remotes_of(ways),
     )
+
+
+def remotes_of(ways: Ways) -> dict[int, tuple[tuple[str, int], ...]]:
+    """Each link of each tree, from the end that is farther from the first broker."""
+    found: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for number, edges in enumerate(ways.edges):
+        if len(edges):
+            tree = hang(edges, int(edges.min()), len(ways.brokers))
+            for broker in tree.order[1:].tolist():
+                found[broker].append((tree_account(number), int(tree.parent[broker])))
+    return {broker: tuple(heads) for broker, heads in sorted(found.items())}
 
 
 def default_listening(dataset: Path, ways: Ways, prefix: str) -> dict[str, tuple[Listening, ...]]:

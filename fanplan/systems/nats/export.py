@@ -7,10 +7,11 @@ from pathlib import Path
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.live.entry import read_entry, save_entry
-from fanplan.live.nats.plan import FILE, NatsPlan, Server
+from fanplan.live.nats.config import file_of, pid_file_of
+from fanplan.live.nats.plan import FILE, NatsPlan, Server, load_plan
 from fanplan.plan.section import SectionRecord
 from fanplan.plan.stored import StoredPlan
-from fanplan.systems.nats.config import file_of, write_configs
+from fanplan.systems.nats.config import write_configs
 from fanplan.systems.nats.enact import enacted
 from fanplan.systems.nats.servers import HOST
 from fanplan.systems.params import ExportParams
@@ -21,16 +22,23 @@ SERVERS = "servers"
 
 def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, folder: Path) -> None:
     """Write all that a user of the plan needs into a folder."""
-    servers = tuple(
-        Server(broker, HOST, *range(params.port + 3 * at, params.port + 3 * at + 3))
-        for at, broker in enumerate(ways.brokers)
-    )
-    made = enacted(plan, dataset, ways, servers)
+    made = enacted(plan, dataset, ways, servers_of(ways.brokers, params))
     made.save(folder)
     save_entry(read_entry(dataset), folder)
     (folder / SERVERS).mkdir()
-    write_configs(made, ways, folder / SERVERS)
+    write_configs(made, folder / SERVERS)
     (folder / "README.md").write_text(page(made, ways, lacks(plan)), encoding="utf-8")
+
+
+def servers_of(brokers: list[str], params: ExportParams) -> tuple[Server, ...]:
+    """A server for each broker: as another export has it, or on the next ports."""
+    known = () if params.like is None else load_plan(Path(params.like)).servers
+    by_name = {server.broker: server for server in known}
+    first = max([params.port, *(max(s.client, s.leafnodes, s.monitor) + 1 for s in known)])
+    new = [broker for broker in brokers if broker not in by_name]
+    for at, broker in enumerate(new):
+        by_name[broker] = Server(broker, HOST, *range(first + 3 * at, first + 3 * at + 3))
+    return tuple(by_name[broker] for broker in brokers)
 
 
 def lacks(plan: StoredPlan) -> tuple[str, ...]:
@@ -75,10 +83,11 @@ Epoch `{plan.epoch}`, {len(plan.servers)} servers, {len(ways.edges)} trees of le
 ## Start
 
 ```
-nats-server -c {SERVERS}/{file_of(plan.servers[0])}
+nats-server -c {SERVERS}/{file_of(plan.servers[0])} -P {SERVERS}/{pid_file_of(plan.servers[0])}
 ```
 
-and so on for every file, in any order. Hosts and ports are in these files and in `{FILE}`: change
+and so on for every file, in any order. `-P` leaves the number of the process, which a switch to
+another plan needs (docs/systems.md). Hosts and ports are in these files and in `{FILE}`: change
 them in both. The password of all accounts is the epoch; change it the same way.
 
 {told}

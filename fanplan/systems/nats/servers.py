@@ -18,8 +18,8 @@ from typing import Any
 
 from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.owned import started, undisturbed
+from fanplan.live.nats.config import file_of, pid_file_of
 from fanplan.live.nats.plan import Server
-from fanplan.systems.nats.config import file_of
 from fanplan.systems.processes import process_state
 
 HOST = "127.0.0.1"
@@ -104,7 +104,13 @@ class Servers:
         log = (self.folder / f"{file_of(server)}.log").open("ab")
         with log, undisturbed():
             self.running[broker] = started(
-                [self.program, "-c", str(self.folder / file_of(server))],
+                [
+                    self.program,
+                    "-c",
+                    str(self.folder / file_of(server)),
+                    "-P",
+                    str(self.folder.absolute() / pid_file_of(server)),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

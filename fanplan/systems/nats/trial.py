@@ -57,7 +57,7 @@ def run_trial(
     made = enacted(plan, dataset, ways, servers)
     require_room(len(servers), connections_of(made))
     with ended_by_term(), scratch("trial") as folder:
-        write_configs(made, ways, folder, folder / "streams" if params.durable else None)
+        write_configs(made, folder, folder / "streams" if params.durable else None)
         running = Servers(servers, folder, program)
         try:
             with progress.stage(f"start {len(servers)} servers"):

@@ -1,0 +1,283 @@
+"""Clients that go from plan to plan: what each does when an operator says so.
+
+Every client listens in the account `local` of one server. Commands are repeated until they are
+answered, so each may come twice: then it is only answered again. They are
+
+``prepare``: connect as the next plan says, beside the old one;
+``probed``: tell the probes that came on ways of the next plan;
+``cut``: publish by the next plan from now on, and end the old one by markers;
+``settle``: tell whether the end markers of these publishers have all come;
+``again``: publish once more what was kept;
+``leave``: close all connections of the old plan; or ``abandon``: those of the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fanplan.core.errors import FanplanError
+from fanplan.live.entry import Entry, load_entry
+from fanplan.live.names import token
+from fanplan.live.nats.agent import Agent
+from fanplan.live.nats.ends import NatsIncoming, NatsOutgoing, opened
+from fanplan.live.nats.plan import LOCAL, NatsPlan, load_plan
+from fanplan.live.nats.reach import Reach
+from fanplan.live.nats.wire import Connection
+from fanplan.live.publisher import Publishing
+from fanplan.live.subscriber import Reading, Subscribed
+
+DO, SAID = "fp-switch.do", "fp-switch.said"
+SIGN = "fanplan"
+"""Connections on which clients listen to commands have it in front of their names."""
+PUBLISHER, SUBSCRIBER, AGENT = "publisher", "subscriber", "agent"
+
+Told = dict[str, Any]
+
+
+class Follower:
+    """One client's ear for commands."""
+
+    kind = ""
+
+    def __init__(self, plan: NatsPlan, name: str) -> None:
+        self.plan, self.name, self.id = plan, name, secrets.token_hex(4)
+        self.next: NatsPlan | None = None
+        self._ears: dict[str, Connection] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._doing: set[asyncio.Task[None]] = set()
+
+    def place(self, plan: NatsPlan) -> int:
+        """The broker at whose server it listens to commands."""
+        raise NotImplementedError
+
+    async def open(self) -> None:
+        await self._listen(self.plan)
+
+    async def _listen(self, plan: NatsPlan) -> None:
+        name = f"{SIGN} {self.kind} {self.id} {token(self.name)}"
+        ear = Connection(plan.address(self.place(plan), LOCAL), name)
+        ear.on_message = partial(self._hear, ear)
+        ear.subscribe(DO)
+        await opened([ear])
+        self._ears[plan.epoch] = ear
+
+    async def _deafen(self, plan: NatsPlan) -> None:
+        if (ear := self._ears.pop(plan.epoch, None)) is not None:
+            await ear.close()
+
+    async def close(self) -> None:
+        for task in self._doing:
+            task.cancel()
+        for ear in self._ears.values():
+            await ear.close()
+
+    # ---- commands
+
+    def _hear(self, ear: Connection, _: int, __: bytes, content: bytes) -> None:
+        told = json.loads(content)
+        if self.plan.epoch in (told["old"], told["new"]):
+            task = asyncio.get_running_loop().create_task(self._obey(ear, told))
+            self._doing.add(task)
+            task.add_done_callback(self._doing.discard)
+
+    async def _obey(self, ear: Connection, told: Told) -> None:
+        async with self._one_at_a_time:
+            try:
+                answer = await self._do(told)
+            except (FanplanError, OSError, TimeoutError) as error:
+                answer = {"error": str(error) or "no answer"}
+            said = {"id": self.id, "kind": self.kind, "name": self.name, "did": told["do"]}
+            said |= {"turn": told.get("turn", 0), "step": told["new"]} | answer
+            # The answer to the last command cannot go where the old plan listens any more.
+            for way in [ear] if ear in self._ears.values() else [*self._ears.values()][:1]:
+                way.publish(SAID.encode(), json.dumps(said).encode())
+
+    async def _do(self, told: Told) -> Told:
+        if self.plan.epoch == told["new"]:
+            # It has left the old plan already.
+            return await self.again() if told["do"] == "again" else {}
+        if told["do"] == "prepare":
+            return await self._prepare(Path(told["folder"]))
+        if self.next is None:
+            return {} if told["do"] == "abandon" else {"error": "is not prepared"}
+        if told["do"] == "abandon":
+            await self.abandon()
+            await self._deafen(self.next)
+            self.next = None
+        elif told["do"] == "leave":
+            await self.leave()
+            old, self.plan, self.next = self.plan, self.next, None
+            await self._deafen(old)
+        elif told["do"] == "again":
+            return await self.again()
+        else:
+            return await self.do(told)
+        return {}
+
+    async def _prepare(self, folder: Path) -> Told:
+        if self.next is None:
+            plan = await asyncio.to_thread(load_plan, folder)
+            try:
+                await self.prepare(folder, plan)
+                await self._listen(plan)
+            except BaseException:
+                await self.abandon()
+                raise
+            self.next = plan
+        return {}
+
+    # ---- what kinds of clients do in their own way
+
+    async def prepare(self, folder: Path, plan: NatsPlan) -> None:
+        raise NotImplementedError
+
+    async def do(self, _: Told) -> Told:
+        """Other commands; those that are not for this kind are as good as done."""
+        return {}
+
+    async def again(self) -> Told:
+        return {}
+
+    async def leave(self) -> None:
+        raise NotImplementedError
+
+    async def abandon(self) -> None:
+        raise NotImplementedError
+
+
+class PublisherFollower(Follower):
+    """A publisher's. ``_old`` is where it sent before it was cut over."""
+
+    kind = PUBLISHER
+
+    def __init__(self, plan: NatsPlan, name: str, client: Publishing) -> None:
+        super().__init__(plan, name)
+        self.client = client
+        self._ready: tuple[Entry, NatsOutgoing] | None = None
+        self._old: NatsOutgoing | None = None
+        self._first = 0
+
+    def place(self, plan: NatsPlan) -> int:
+        return plan.entries[self.name]
+
+    async def prepare(self, folder: Path, plan: NatsPlan) -> None:
+        entry, outgoing = await asyncio.to_thread(self._made, folder, plan)
+        self._ready = entry, outgoing
+        await outgoing.open()
+
+    def _made(self, folder: Path, plan: NatsPlan) -> tuple[Entry, NatsOutgoing]:
+        tables = load_entry(folder)
+        return Entry(tables), NatsOutgoing(plan, self.name, tables)
+
+    async def do(self, told: Told) -> Told:
+        if told["do"] != "cut" or self._ready is None:
+            return {}
+        if self._old is None:
+            self._old, self._first = self.client.cut(*self._ready)
+        self._old.end(told["turn"])
+        await self._old.drained()
+        return {} if self._old.up else {"error": "a server is away"}
+
+    async def again(self) -> Told:
+        return {"sent": await self.client.send_again()}
+
+    async def close(self) -> None:
+        await super().close()
+        await self.abandon()
+        if self._old is not None:
+            await self._old.close()
+
+    async def leave(self) -> None:
+        self.client.arrived(self._first)
+        if self._old is not None:
+            await self._old.close()
+        self._old = self._ready = None
+
+    async def abandon(self) -> None:
+        if self._ready is not None and self._old is None:
+            await self._ready[1].close()
+            self._ready = None
+
+
+class SubscriberFollower(Follower):
+    """A subscriber's. Who is not in the next plan stays until the old one has ended."""
+
+    kind = SUBSCRIBER
+
+    def __init__(self, plan: NatsPlan, name: str, client: Subscribed) -> None:
+        super().__init__(plan, name)
+        self.client = client
+
+    def place(self, plan: NatsPlan) -> int:
+        return next((each.broker for each in plan.listens.get(self.name, ())), 0)
+
+    async def prepare(self, folder: Path, plan: NatsPlan) -> None:
+        reading = None
+        if self.name in plan.listens:
+            tables = await asyncio.to_thread(load_entry, folder)
+            incoming = NatsIncoming(plan, self.name)
+            reading = Reading(tables, self.name, bytes.fromhex(plan.epoch), incoming)
+        reach, entries = Reach(self.plan), self.plan.entries
+        ends = {entry: reach.ends(entry, self.name) for entry in {*entries.values()}}
+        await self.client.join(reading, {who: ends[entry] for who, entry in entries.items()})
+
+    async def do(self, told: Told) -> Told:
+        handover = self.client.handover
+        if handover is None:
+            return {}
+        if told["do"] == "probed":
+            handover.probes = [number for number in handover.probes if number >= told["first"]]
+            return {"probes": handover.probes}
+        left = {*told.get("sources", ())} - handover.ended
+        return {"left": len(left)}
+
+    async def leave(self) -> None:
+        await self.client.leave()
+
+    async def abandon(self) -> None:
+        await self.client.abandon()
+
+
+class AgentFollower(Follower):
+    """An agent's; a broker that needs none in a plan has one that waits for another plan."""
+
+    kind = AGENT
+
+    def __init__(self, plan: NatsPlan, broker: str) -> None:
+        super().__init__(plan, broker)
+        self._agents: dict[str, Agent] = {}
+
+    def place(self, plan: NatsPlan) -> int:
+        return plan.number.get(self.name, 0)
+
+    async def open(self) -> None:
+        await self.prepare(Path(), self.plan)
+        await super().open()
+
+    async def prepare(self, _: Path, plan: NatsPlan) -> None:
+        if (broker := plan.number.get(self.name, -1)) in plan.agents:
+            self._agents[plan.epoch] = Agent(plan, broker)
+            await self._agents[plan.epoch].open()
+
+    async def leave(self) -> None:
+        await self._end(self.plan.epoch)
+
+    async def abandon(self) -> None:
+        for epoch in [epoch for epoch in self._agents if epoch != self.plan.epoch]:
+            await self._end(epoch)
+
+    async def _end(self, epoch: str) -> None:
+        if (agent := self._agents.pop(epoch, None)) is not None:
+            with suppress(OSError):
+                await agent.close()
+
+    async def close(self) -> None:
+        await super().close()
+        for epoch in [*self._agents]:
+            await self._end(epoch)

@@ -1,0 +1,1 @@
+"""Running systems as workloads: what is there, who wants what, what is sent."""

@@ -1,0 +1,69 @@
+"""Observe: a running system, a capture or a topology as the tables of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import WORKLOAD, whole_folder
+from fanplan.data.dataset import PathLike
+
+if TYPE_CHECKING:
+    from fanplan.systems.observed.tables import Observed, Writer
+
+
+def observe_nats(
+    monitors: Sequence[str], out: PathLike, *, replace: bool = False, **options: Any
+) -> Observed:
+    """Write who subscribes to what in a NATS network, its servers, links and traffic.
+
+    ``monitors`` are addresses of its servers' monitors. Options are the fields of
+    `fanplan.systems.observed.params.ObserveParams`.
+    """
+    from fanplan.systems.observed.nats import observe_nats
+    from fanplan.systems.observed.params import ObserveParams
+
+    given = ObserveParams.given(options)
+    export = Path(given.export) if given.export is not None else None
+    return written(
+        "nats",
+        out,
+        replace,
+        lambda writer: observe_nats([*monitors], writer, given.seconds, given.tap, export),
+        monitors,
+    )
+
+
+def observe_pcap(files: Sequence[PathLike], out: PathLike, *, replace: bool = False) -> Observed:
+    """Write the memberships and datagrams of IP multicast that captures have, pcap or pcapng."""
+    from fanplan.systems.observed.pcap import observe_pcap
+
+    paths = [Path(file) for file in files]
+    return written("pcap", out, replace, lambda writer: observe_pcap(paths, writer), files)
+
+
+def observe_graphml(file: PathLike, out: PathLike, *, replace: bool = False) -> Observed:
+    """Write the brokers and links of a topology in GraphML."""
+    from fanplan.systems.observed.graphml import observe_graphml
+
+    return written("graphml", out, replace, lambda w: observe_graphml(Path(file), w), [file])
+
+
+def written(
+    source: str,
+    out: PathLike,
+    replace: bool,
+    observe: Callable[[Writer], tuple[str, ...]],
+    given: Sequence[object],
+) -> Observed:
+    """A workload that appears whole or not at all."""
+    from fanplan.systems.observed.tables import Observed, Writer
+
+    if not given:
+        raise InputError(Problem(source, "nothing is named to look at", "Name at least one"))
+    with whole_folder(Path(out), WORKLOAD, replace) as folder:
+        writer = Writer(folder)
+        notes = observe(writer)
+    return Observed(Path(out), source, writer.counts, notes)

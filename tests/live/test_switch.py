@@ -1,0 +1,229 @@
+"""Applications go from plan to plan while messages flow: none is missed, none comes twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from nats_worlds import needs_nats
+from ready import stages_are_there
+from switching import (
+    Applications,
+    applications,
+    brokers,
+    exported,
+    first_ones,
+    free_port,
+    links_there,
+    moved,
+    served,
+    traffic,
+    world_of,
+)
+
+from fanplan.core.errors import InputError, MachineError
+from fanplan.live import Publisher
+from fanplan.live.message import ENDED, PROBE, Header, Message
+from fanplan.live.nats.follow import AgentFollower
+from fanplan.live.nats.operator import Operator
+from fanplan.live.nats.plan import load_plan
+from fanplan.live.nats.record import RECORD, servers_of
+from fanplan.live.subscriber import Handover, Subscribed
+from fanplan.live.switch import SwitchReport, switch
+from fanplan.systems.nats.servers import Servers
+
+pytestmark = needs_nats
+
+BROKERS, PEOPLE = 6, 14
+
+
+class Versions:
+    """Exports of one interest, with other homes, links and channels each."""
+
+    def __init__(self, folder: Path) -> None:
+        with stages_are_there(), brokers(BROKERS, 3) as self.publishers:
+            draw, port = Random(3), free_port(BROKERS)
+            world = world_of(draw, BROKERS, PEOPLE, self.publishers)
+            self.exports = []
+            for version in range(3):
+                self.exports.append(
+                    exported(
+                        folder / f"v{version}", world, port, version + 1, channels=2 + version % 2
+                    )
+                )
+                world = moved(draw, world, BROKERS)
+            self.world = world
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
+    return Versions(tmp_path_factory.mktemp("versions"))
+
+
+@pytest.fixture
+def running(versions: Versions) -> Iterator[Servers]:
+    for export in versions.exports:
+        (export / RECORD).unlink(missing_ok=True)
+    write_first(versions)
+    with served(versions.exports[0]) as found:
+        yield found
+
+
+def write_first(versions: Versions) -> None:
+    """The files of servers as the first export had them."""
+    from fanplan.systems.nats.config import write_configs
+
+    write_configs(load_plan(versions.exports[0]), versions.exports[0] / "servers")
+
+
+async def switched(old: Path, new: Path, **options: float) -> SwitchReport:
+    return await asyncio.to_thread(switch, old, new, **options)
+
+
+def nothing_is_wrong(found: Applications) -> None:
+    assert found.delivered > 0
+    assert found.missed() == found.twice() == found.out_of_order() == 0
+    for subscriber in found.subscribers.values():
+        assert subscriber.counts.stale == subscriber.counts.foreign == 0
+
+
+def test_links_homes_and_channels_move_while_messages_flow(
+    versions: Versions, running: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave, ended = Subscribed.leave, []
+
+    async def watched(self: Subscribed) -> None:
+        if self.handover is not None:
+            ended.append(self.handover)
+        await leave(self)
+
+    monkeypatch.setattr(Subscribed, "leave", watched)
+    reports = asyncio.run(moving(versions, running))
+    assert len(ended) == 2 * PEOPLE
+    for handover in ended:
+        # Of a turn just as many end markers come as the plan tells, and never more.
+        for source, needed in handover.needed.items():
+            turns = [count for (own, _), count in handover.came.items() if own == source]
+            assert max(turns, default=0) == needed
+    assert all(report.applied and not report.passed for report in reports)
+    assert sum(report.links_added for report in reports) > 0
+    assert sum(report.homes_moved for report in reports) > 0
+    assert servers_of(versions.exports[2]) == versions.exports[0] / "servers"
+    text = (versions.exports[0] / "servers" / "b1.conf").read_text()
+    assert load_plan(versions.exports[0]).epoch not in text
+
+
+async def moving(versions: Versions, running: Servers) -> list[SwitchReport]:
+    await links_there(running, versions.exports[0])
+    one, two, three = versions.exports
+    async with applications(one, versions.world, versions.publishers) as found:
+        await first_ones(found)
+        async with traffic(found):
+            reports = [await switched(one, two), await switched(two, three)]
+            again = await switched(two, three)
+            assert not again.applied
+        await found.arrived()
+        nothing_is_wrong(found)
+        with pytest.raises(InputError, match="is not in force, and neither is the new plan"):
+            await switched(one, two)
+    return reports
+
+
+@pytest.mark.parametrize("broken", ["cut", "leave"])
+def test_an_operator_that_was_ended_goes_on_where_it_was(
+    broken: str, versions: Versions, running: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = Operator.tell
+
+    async def ends(self: Operator, do: str, *more: object, **told: object) -> None:
+        await tell(self, do, *more, **told)  # type: ignore[arg-type]
+        if do == broken:
+            raise SystemExit  # As if the process had ended right after it was obeyed.
+
+    async def interrupted() -> None:
+        await links_there(running, versions.exports[0])
+        one, two, _ = versions.exports
+        async with applications(one, versions.world, versions.publishers) as found:
+            await first_ones(found)
+            async with traffic(found):
+                with monkeypatch.context() as patch:
+                    patch.setattr(Operator, "tell", ends)
+                    with pytest.raises(SystemExit):
+                        await switched(one, two)
+                assert json.loads((two / RECORD).read_text())["phase"] in ("cutting", "leaving")
+                assert (await switched(one, two)).applied
+            await found.arrived()
+            nothing_is_wrong(found)
+
+    asyncio.run(interrupted())
+
+
+def test_who_ended_is_passed_over_and_told(versions: Versions, running: Servers) -> None:
+    async def passing() -> SwitchReport:
+        await links_there(running, versions.exports[0])
+        one, two, _ = versions.exports
+        async with applications(one, versions.world, versions.publishers) as found:
+            await first_ones(found)
+            # It hears commands, and does not answer any more.
+            silent = found.publishers["p1"]._following
+            silent._do = asyncio.Event().wait  # type: ignore[method-assign, assignment]
+            found.publishers.pop("p1")
+            async with traffic(found):
+                report = await switched(one, two, timeout=4.0)
+            await found.arrived()
+            nothing_is_wrong(found)
+            # Started again it is heard, though it counts its publications anew.
+            async with Publisher(two, "p1") as found.publishers["p1"], traffic(found):
+                await asyncio.sleep(0.5)
+            await found.arrived()
+            nothing_is_wrong(found)
+            return report
+
+    assert asyncio.run(passing()).passed == ("publisher p1",)
+
+
+def test_a_plan_that_cannot_be_reached_leaves_the_old_one_in_force(
+    versions: Versions, running: Servers
+) -> None:
+    async def refused() -> None:
+        one, two, three = versions.exports
+        await links_there(running, one)
+        async with applications(one, versions.world, versions.publishers) as found:
+            plan = load_plan(two)
+            broker = plan.servers[next(iter(plan.agents))].broker
+            await found.agents[broker].close()
+            with pytest.raises(MachineError, match="needs an agent in the new plan"):
+                await switched(one, two)
+            with pytest.raises(InputError, match="is no export for NATS"):
+                await switched(one, three.parent)
+            await AgentFollower(load_plan(one), broker).open()
+            await first_ones(found)
+        for server in plan.servers:
+            text = (one / "servers" / f"{server.broker}.conf").read_text()
+            assert plan.epoch not in text
+            assert load_plan(one).epoch in text
+
+    asyncio.run(refused())
+
+
+# ---- what waits in between
+
+
+def message(number: int, flow: int = 0) -> Message:
+    return Message(Header(b"next", flow, 0, number), "t", (), b"")
+
+
+def test_messages_wait_until_all_markers_of_one_turn_have_come() -> None:
+    handover = Handover(b"old.", {"p": 2, "q": 0})
+    assert not handover.holds("q", message(0))
+    assert not handover.holds("new one", message(0))
+    assert handover.holds("p", message(1))
+    assert handover.marker("p", 1) == []
+    assert handover.marker("p", 2) == []
+    assert handover.marker("p", 2) == [message(1)]
+    assert not handover.holds("p", message(2))
+    assert ENDED != PROBE

@@ -1,0 +1,230 @@
+"""Plan after plan on a real NATS network while messages flow; the table of docs/switching.md.
+
+    PYTHONPATH=tests python tests/soak.py [--changes 20] [--docs docs/switching.md]
+
+Every plan has other homes, links and channels. After each change the network comes to rest and what
+servers count on every link is held against the plan. Then the same again, with a server killed in
+the middle of a change, without and with durable publishers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+from delivery_datasets import World
+from ready import stages_are_there
+from switching import (
+    Applications,
+    applications,
+    brokers,
+    exported,
+    first_ones,
+    free_port,
+    links_there,
+    moved,
+    served,
+    traffic,
+    world_of,
+)
+
+from fanplan.layers.registry import load_plan
+from fanplan.live.nats.plan import load_plan as load_nats
+from fanplan.live.switch import SwitchReport, switch
+from fanplan.systems.nats.counters import at_rest, since
+from fanplan.systems.nats.run import predicted_figures
+from fanplan.systems.nats.servers import Servers
+from fanplan.systems.traffic import read_traffic
+from fanplan.systems.ways import Figures
+
+BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
+DOWN_SECONDS = 0.6
+
+
+@dataclass
+class Version:
+    """A plan of the soak."""
+
+    world: World
+    export: Path
+
+    def predicted(self) -> Figures:
+        """What its publications cause on links."""
+        plan, dataset = load_plan(self.export.parent / "plan"), self.export.parent / "dataset"
+        return links(predicted_figures(read_traffic(plan, dataset), plan))
+
+
+@dataclass
+class Result:
+    """What a soak found. ``links`` has how many directed links were as predicted, of how many."""
+
+    name: str
+    servers: int
+    reports: list[SwitchReport] = field(default_factory=list)
+    links: list[tuple[int, int]] = field(default_factory=list)
+    channels: int = 0
+    messages: int = 0
+    deliveries: int = 0
+    missed: int = 0
+    twice: int = 0
+    out_of_order: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+    def row(self) -> str:
+        agree, of = (
+            (sum(column) for column in zip(*self.links, strict=True)) if self.links else (0, 0)
+        )
+        moved = sum(r.links_added + r.links_removed for r in self.reports)
+        again = sum(r.sent_again for r in self.reports)
+        worst = max(self.seconds)
+        typical = sorted(self.seconds)[len(self.seconds) // 2]
+        cells = (
+            self.name, self.servers, len(self.reports), moved,
+            sum(r.homes_moved for r in self.reports), self.channels, f"{self.messages:,}",
+            f"{self.deliveries:,}", self.missed, self.twice, self.out_of_order, f"{again:,}",
+            f"{agree:,} of {of:,}" if of else "", f"{typical:.1f}, {worst:.1f}",
+        )  # fmt: skip
+        return "| " + " | ".join(map(str, cells)) + " |"
+
+
+COLUMNS = (
+    "run", "servers", "plan changes", "links moved", "homes moved", "memberships of channels moved",
+    "published", "delivered", "missed", "twice", "out of order", "sent again", "links as predicted",
+    "seconds, median and most",
+)  # fmt: skip
+HEAD = f"| {' | '.join(COLUMNS)} |\n{'| --- ' * len(COLUMNS)}|\n"
+
+
+def links(figures: Figures) -> Figures:
+    return {key: count for key, count in figures.items() if key[0] == "link" and count}
+
+
+def memberships(export: Path) -> set[tuple[str, str, str]]:
+    """Who listens to which channel where."""
+    plan = load_nats(export)
+    return {
+        (who, each.subject.split(".")[2], plan.servers[each.broker].broker)
+        for who, heard in plan.listens.items()
+        for each in heard
+        if each.subject.split(".")[2].startswith("c")
+    }
+
+
+async def send_all(found: Applications, version: Version) -> None:
+    """The publications that the plan was made from, each by its own publisher."""
+    for _, name, topic, _, value in version.world.sent:
+        own = found.sent[name]
+        own.append((topic, value))
+        number = found.before[name] + len(own) - 1
+        await found.publishers[name].send(topic, {"value": value}, f"{name} {number}".encode())
+    await found.arrived()
+
+
+async def measured(found: Applications, version: Version, running: Servers) -> tuple[int, int]:
+    """How many directed links carry what is predicted, of all that carry or should carry any."""
+    before = await asyncio.to_thread(at_rest, running, 10.0, time.sleep)
+    await send_all(found, version)
+    after = await asyncio.to_thread(at_rest, running, 10.0, time.sleep)
+    got, said = links(since(after, before)), version.predicted()
+    keys = {*got, *said}
+    return sum(got.get(key, 0) == said.get(key, 0) for key in keys), len(keys)
+
+
+async def soaked(
+    name: str, versions: list[Version], publishers: list[str], running: Servers, kill: int = 0,
+    durable: bool = False,
+) -> Result:  # fmt: skip
+    """Change from plan to plan; with ``kill`` a server ends in the middle of every so many."""
+    result, draw = Result(name, len(running.servers)), Random(len(versions))
+    first = versions[0]
+    await links_there(running, first.export)
+    async with applications(first.export, first.world, publishers, durable) as found:
+        await first_ones(found)
+        for at, (old, new) in enumerate(pairwise(versions)):
+            struck = bool(kill) and at % kill == kill // 2
+            async with traffic(found, at):
+                await asyncio.sleep(0.2)
+                began = time.monotonic()
+                changing = asyncio.create_task(asyncio.to_thread(switch, old.export, new.export))
+                if struck:
+                    await strike(running, draw)
+                result.reports.append(await changing)
+                result.seconds.append(time.monotonic() - began)
+                await asyncio.sleep(0.2)
+            await found.arrived(1.0 if kill else 20.0)
+            result.channels += len(memberships(old.export) ^ memberships(new.export))
+            if not kill:
+                result.links.append(await measured(found, new, running))
+            print(at, result.reports[-1], result.links[-1:], found.missed(), flush=True)
+        result.messages = sum(map(len, found.sent.values()))
+        result.deliveries, result.missed = found.delivered, found.missed()
+        result.twice, result.out_of_order = found.twice(), found.out_of_order()
+    return result
+
+
+async def strike(running: Servers, draw: Random) -> None:
+    """End a server as a power cut would, and start it again."""
+    await asyncio.sleep(draw.uniform(0.1, 1.5))
+    broker = draw.randrange(len(running.servers))
+    await asyncio.to_thread(running.kill, broker)
+    await asyncio.sleep(DOWN_SECONDS)
+    running.start(broker)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--changes", type=int, default=20)
+    parser.add_argument("--brokers", type=int, default=12)
+    parser.add_argument("--people", type=int, default=40)
+    parser.add_argument("--docs", type=Path)
+    given = parser.parse_args()
+    with (
+        stages_are_there(),
+        brokers(given.brokers, 4) as names,
+        tempfile.TemporaryDirectory() as tmp,
+    ):
+        draw, port, versions = Random(7), free_port(given.brokers), []
+        world = world_of(draw, given.brokers, given.people, names)
+        for number in range(given.changes + 1):
+            folder = Path(tmp) / f"v{number}"
+            versions.append(
+                Version(world, exported(folder, world, port, number + 1, channels=2 + number % 3))
+            )
+            world = moved(draw, world, given.brokers)
+        table = HEAD
+        few = versions[: max(given.changes // 3, 2) + 1]
+        for name, some, kill, durable in (
+            ("undisturbed", versions, 0, False),
+            ("a server killed in every second change", few, 2, False),
+            ("the same, durable", few, 2, True),
+        ):
+            restored(versions[0], versions)
+            with served(versions[0].export) as running:
+                result = asyncio.run(soaked(name, some, names, running, kill, durable))
+            table += result.row() + "\n"
+            print(result.row(), flush=True)
+    if given.docs is not None:
+        text = given.docs.read_text(encoding="utf-8")
+        head, rest = text.split(BEGIN)
+        _, tail = rest.split(END)
+        given.docs.write_text(f"{head}{BEGIN}\n{table}{END}{tail}", encoding="utf-8")
+
+
+def restored(first: Version, versions: list[Version]) -> None:
+    """Everything as exports had it: no records, and the files of servers of the first plan."""
+    from fanplan.live.nats.record import RECORD
+    from fanplan.systems.nats.config import write_configs
+
+    for version in versions:
+        (version.export / RECORD).unlink(missing_ok=True)
+    write_configs(load_nats(first.export), first.export / "servers")
+
+
+if __name__ == "__main__":
+    main()
