@@ -40,7 +40,7 @@ VERBS = {
         "Engine",
     ),
     "Plans": (
-        "design", "channels", "overlay", "allocate", "groups", "mark", "Made", "curve", "Curve",
+        "design", "channels", "overlay", "allocate", "groups", "mark", "mesh", "Made", "curve", "Curve",
         "open_plan", "Plan", "Questions",
     ),
     "Proof": (
@@ -145,6 +145,7 @@ OPTION_PAGES = {
     "allocate": "allocation",
     "groups": "groups",
     "mark": "marking",
+    "mesh": "mesh",
     "design": "design",
 }
 """Commands by the pages that have their options."""

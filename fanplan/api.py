@@ -45,6 +45,7 @@ channels = planner("channels")
 design = planner("design")
 groups = planner("groups")
 mark = planner("mark")
+mesh = planner("mesh")
 overlay = planner("overlay")
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "groups",
     "ingest",
     "mark",
+    "mesh",
     "new_key",
     "open_dataset",
     "open_plan",
