@@ -25,7 +25,7 @@ class MeshParams(Options):
         "best; or greedy (merge), flat (lowest degrees) or separate (a row for each topic).",
     )
     aim: Aim = option(
-        "links", "With --method best: fewest links, or lowest most links of a subscriber."
+        "links", "With --method best: fewest links in all, or for the subscriber with most."
     )
     degree: int | None = option(None, "With --method best: most links of a subscriber.", at_least=1)
     connect: Connect = option(
