@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import re
 import textwrap
@@ -41,7 +42,7 @@ VERBS = {
         "Engine",
     ),
     "Plans": (
-        "design", "channels", "overlay", "allocate", "groups", "mark", "Made", "curve", "Curve",
+        "design", "channels", "overlay", "allocate", "groups", "mark", "mesh", "Made", "curve", "Curve",
         "open_plan", "Plan", "Questions",
     ),
     "Proof": (
@@ -148,6 +149,7 @@ OPTION_PAGES = {
     "allocate": "allocation",
     "groups": "groups",
     "mark": "marking",
+    "mesh": "mesh",
     "design": "design",
 }
 """Commands by the pages that have their options."""
@@ -220,9 +222,11 @@ def with_stages(text: str) -> str:
 
 
 def layer_stages(name: str) -> tuple[Table, ...]:
-    """The stages that a layer makes when it first needs them."""
-    module = importlib.import_module(f"fanplan.layers.{name}.stages.tables")
-    return getattr(module, "STAGES", ())
+    """The stages that a layer makes when it first needs them; some need none."""
+    place = f"fanplan.layers.{name}"
+    if importlib.util.find_spec(f"{place}.stages") is None:
+        return ()
+    return getattr(importlib.import_module(f"{place}.stages.tables"), "STAGES", ())
 
 
 def stage_row(table: Table) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ channels = planner("channels")
 design = planner("design")
 groups = planner("groups")
 mark = planner("mark")
+mesh = planner("mesh")
 overlay = planner("overlay")
 
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "groups",
     "ingest",
     "mark",
+    "mesh",
     "new_key",
     "observe_graphml",
     "observe_nats",

@@ -21,7 +21,7 @@ from typing import TypeAlias
 PACKAGE = "fanplan"
 # Where layers are known by their names.
 REGISTRY = (f"{PACKAGE}.layers", f"{PACKAGE}.layers.registry")
-LAYERS = ("channels", "overlay", "groups", "marking", "delivery")
+LAYERS = ("channels", "overlay", "groups", "marking", "delivery", "mesh")
 
 # Words in the name of a module that say which layer it is about, wherever it lies.
 ABOUT = {
@@ -30,6 +30,7 @@ ABOUT = {
     "groups": {"group", "groups"},
     "marking": {"mark", "marking"},
     "delivery": {"delivery", "design", "designs"},
+    "mesh": {"mesh"},
 }
 
 # Layers that a layer builds on: it may read their sections of a plan.
@@ -39,6 +40,7 @@ BELOW = {
     "groups": {"overlay"},
     "marking": {"overlay"},
     "delivery": {"channels", "overlay", "groups", "marking"},
+    "mesh": set[str](),
 }
 
 # What a stored plan is called where its sections are read: plan.delivery, plan.record.delivery.

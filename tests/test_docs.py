@@ -82,7 +82,7 @@ def test_the_tutorial_says_what_happens(
         run_console(block, capsys) if kind == "console" else run_python(block)
 
 
-@pytest.mark.parametrize("pages", ["overlay simulation", "allocation", "groups", "marking"])
+@pytest.mark.parametrize("pages", ["overlay simulation", "allocation", "groups", "marking", "mesh"])
 def test_commands_on_the_pages_of_layers_say_what_they_show(
     pages: str, spark: SparkSession, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from fanplan.core.options import Command
 
-LAYERS = ("channels", "overlay", "groups", "marking", "delivery")
+LAYERS = ("channels", "overlay", "groups", "marking", "delivery", "mesh")
 """By the names of their folders and of their sections in plan.json."""
 
 

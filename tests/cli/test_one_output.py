@@ -24,6 +24,7 @@ COMMANDS = {
     "allocate": ("allocate", "{dataset}"),
     "groups": ("groups", "{dataset}"),
     "mark": ("mark", "{dataset}", "--trees", "per-source"),
+    "mesh": ("mesh", "{dataset}"),
     "design": ("design", "{dataset}", "--channels", "3"),
     "simulate": ("simulate", "{overlay}", "{dataset}"),
     "report": ("report", "{plan}", "--workload", "{dataset}"),

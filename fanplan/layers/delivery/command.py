@@ -51,7 +51,7 @@ from fanplan.layers.delivery.steps import (
 from fanplan.layers.marking.command import mark_tree
 from fanplan.layers.overlay.command import plan_allocation
 from fanplan.layers.overlay.linking import plan_overlay
-from fanplan.layers.overlay.params import AllocateParams, OverlayParams
+from fanplan.layers.overlay.params import OverlayParams
 from fanplan.plan.made import Job, Planned
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Designing(DesignNeeds):
         with self.job.watch.part(TREES) as watch:
             job = replace(self.job, watch=watch)
             if self.allocates:
-                made = plan_allocation(job, AllocateParams())
+                made = plan_allocation(job, self.allocating)
             else:
                 made = plan_overlay(job, OverlayParams())
         section: OverlaySection = made.section

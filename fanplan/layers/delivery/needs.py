@@ -58,6 +58,11 @@ class DesignNeeds:
         return distinct(self.dataset.path, "subscriptions", "broker") == {None}
 
     @property
+    def allocating(self) -> AllocateParams:
+        """What is asked of an allocation."""
+        return AllocateParams(ranking=self.asked.ranking, publishers=self.asked.publishers)
+
+    @property
     def marks(self) -> bool:
         """Whether links are to be marked, if the overlay allows it."""
         wished = MARKING not in self.asked.without and MARKING not in self.fixed
@@ -65,6 +70,9 @@ class DesignNeeds:
 
     def require_network(self, brokers: pa.Array) -> None:
         """Links that join the brokers, and a broker for everybody, unless these are planned."""
+        if self.asked.placing and not self.allocates:
+            what = "clients are at brokers that the workload gives"
+            raise InputError(Problem(self.asked.placing, what, "Leave it out"))
         links = read_links(self.dataset.path, brokers)
         if links is not None and not self.allocates and OVERLAY not in self.fixed:
             require_brokers_joined(links, brokers)
@@ -105,7 +113,7 @@ class DesignNeeds:
         """All that Spark makes for any layer; and what only that shows must be right."""
         dataset, engine = self.dataset, self.job.engine
         if OVERLAY not in self.fixed:
-            params = AllocateParams() if self.allocates else OverlayParams()
+            params = self.allocating if self.allocates else OverlayParams()
             make_stages(dataset, params, engine, self.allocates)
         make_senders(dataset, engine)
         if self.marks:

@@ -16,6 +16,8 @@ OPTIONAL = (OVERLAY, CHANNELS, GROUPS, DIRECT, MARKING)
 """What can be left out: the layers that a design binds, and sending past the brokers."""
 
 Reach = Literal["site", "everywhere"]
+Ranking = Literal["best", "gli", "gi", "gig", "baseline", "cram"]
+Publishers = Literal["ranked", "cut"]
 Fixed = Mapping[str, Path | str]
 """Plans by the layer that is taken from them."""
 
@@ -50,6 +52,12 @@ class DesignParams(Options):
     multicast: Reach | None = option(
         None, "How far multicast reaches: site (or multicast_domain) or everywhere.", shown="site"
     )
+    ranking: Ranking = option(
+        "best", "Where clients have no brokers: how they are allocated, as in allocate."
+    )
+    publishers: Publishers = option(
+        "ranked", "Where clients have no brokers: where publishers are, as in allocate."
+    )
     without: Sequence[str] = option(
         (),
         "What to leave out: some of overlay,channels,groups,direct,marking.",
@@ -82,6 +90,8 @@ class DesignParams(Options):
             if amount and (layer in self.without or layer in self.fixed):
                 what = f"{amount} are given, but {layer} are left out or fixed"
                 yield Problem(name, what, "Give one of both")
+        if self.placing and (OVERLAY in self.without or OVERLAY in self.fixed):
+            yield Problem(self.placing, "the overlay is left out or fixed", "Give one of both")
         brokers = [name for name in (GROUPS, MARKING, OVERLAY) if name in self.fixed]
         if OVERLAY in self.without and brokers:
             what = f"{brokers[0]} cannot be fixed without an overlay"
@@ -89,6 +99,13 @@ class DesignParams(Options):
         elif brokers and OVERLAY not in self.fixed:
             what = f"{brokers[0]} cannot be fixed without the trees of the same plan"
             yield Problem("fixed", what, "Fix its overlay, too")
+
+    @property
+    def placing(self) -> str:
+        """The option that says how clients are allocated; empty if none is given."""
+        if self.ranking != "best":
+            return "ranking"
+        return "publishers" if self.publishers != "ranked" else ""
 
     @property
     def direct(self) -> bool:

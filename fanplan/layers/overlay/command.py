@@ -27,7 +27,9 @@ from fanplan.layers.overlay.allocation.bound import (
     require_enough,
     require_fitting,
 )
+from fanplan.layers.overlay.allocation.cram import cram_allocation
 from fanplan.layers.overlay.allocation.phases import Deployed, deployed, deployed_overlay, stable
+from fanplan.layers.overlay.allocation.publishers import cut_messages
 from fanplan.layers.overlay.linking import (
     ChosenTrees,
     limits_of,
@@ -108,8 +110,14 @@ class Allocating:
     asked: AllocateParams
 
     def once(self, params: AllocationParams) -> Allocated:
-        """Allocate, then link."""
-        allocation = self.allocated(params)
+        """Allocate, then link; and move publishers if that was asked for."""
+        made = self.linked(params, self.allocated(params))
+        if self.asked.publishers == "ranked":
+            return made
+        return cut_messages(self.problem, made, self.linked, params)
+
+    def linked(self, params: AllocationParams, allocation: Allocation) -> Allocated:
+        """Link the brokers of an allocation."""
         overlay = deployed_overlay(self.problem, allocation)
         overlay = replace(overlay, links=read_links(self.job.dataset.path, overlay.brokers))
         clients = client_table(self.problem, allocation)
@@ -119,6 +127,8 @@ class Allocating:
 
     def allocated(self, params: AllocationParams) -> Allocation:
         seed, start = self.job.seed, self.asked.start
+        if self.asked.ranking == "cram":
+            return cram_allocation(self.problem, self.asked.closeness or "ios", params)
         if self.asked.ranking != "best":
             return ranked_allocation(self.problem, self.asked.ranking, params, seed)
         before = homes_before(self.problem, start) if start else None
@@ -203,7 +213,11 @@ def compare_rankings(
     rows = []
     for ranking in rankings:
         try:
-            found = ranked_allocation(problem, cast("Ranking", ranking), params, seed)
+            found = (
+                cram_allocation(problem, "ios", params)
+                if ranking == "cram"
+                else ranked_allocation(problem, cast("Ranking", ranking), params, seed)
+            )
         except InfeasibleError:
             continue
         tree = (lambda o: random_tree(o, seed)) if ranking == "baseline" else overlap_tree

@@ -14,7 +14,9 @@ from fanplan.core.prices import Prices, price, priced
 
 Tree = Literal["improved", "overlap", "cover", "hybrid", "interest", "random"]
 Similar = Literal["overlap", "cover", "interest", "hybrid"]
-Ranking = Literal["best", "gli", "gi", "gig", "baseline"]
+Ranking = Literal["best", "gli", "gi", "gig", "baseline", "cram"]
+Closeness = Literal["intersect", "xor", "ios", "iou"]
+Publishers = Literal["ranked", "cut"]
 LoadKind = Literal["exact", "estimate"]
 InterestKind = Literal["overlap", "cover"]
 Scale = Literal["all", "own"]
@@ -22,6 +24,7 @@ Within = tuple[str, Sequence[str], int]
 
 METRICS: tuple[str, ...] = get_args(Tree)
 RANKINGS: tuple[str, ...] = get_args(Ranking)
+CLOSENESS: tuple[str, ...] = get_args(Closeness)
 
 HOP_MS = 100.0
 """What a hop is in milliseconds where delays are weighed (Tajuddin 2011, section 5.4.2)."""
@@ -176,7 +179,14 @@ class OverlayParams(Options):
 class AllocateParams(OverlayParams):
     """How clients are placed, and how the brokers that have some are linked."""
 
-    ranking: Ranking = option("best", "best, or the thesis' gli, gi, gig or baseline.")
+    ranking: Ranking = option("best", "best, cram, or the thesis' gli, gi, gig or baseline.")
+    closeness: Closeness | None = option(
+        None, "With --ranking cram: how profiles are compared.", shown="`ios`"
+    )
+    publishers: Publishers = option(
+        "ranked",
+        "Where publishers are: as the ranking has it, or where most messages are cut on the tree.",
+    )
     lcf: float | None = option(
         None,
         "Largest share of a broker's capacity that its clients may use.",
@@ -212,6 +222,11 @@ class AllocateParams(OverlayParams):
         if self.start and self.ranking != "best":
             what = f"the ranking {self.ranking} always allocates afresh"
             yield Problem("start", what, "Use the ranking best")
+        if self.closeness and self.ranking != "cram":
+            yield Problem("closeness", "is for the ranking cram", "Leave one of them out")
+        if self.publishers == "cut" and (self.trees > 1 or self.start):
+            what = "publishers are moved on one tree, and clients afresh"
+            yield Problem("publishers", what, "Leave out trees, or the plan to start from")
         if self.stable and self.trees > 1:
             what = "phases are repeated with one tree"
             yield Problem("trees", what, "Leave out one of stable and trees")

@@ -316,3 +316,27 @@ def test_what_was_edited_does_not_hold(
     said = capsys.readouterr().out
     assert "delivery.parts.forwarding" in said
     assert "a member is in another domain" in said
+
+
+def test_how_clients_are_allocated_is_for_those_without_brokers(
+    enterprise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, told in (
+        (("--ranking", "cram"), "--ranking: clients are at brokers that the workload gives"),
+        (("--publishers", "cut", "--without", "overlay"), "--publishers: the overlay is left out"),
+    ):
+        assert run("design", enterprise, *words, "--out", tmp_path / "plan", *HERE) == 2
+        assert told in capsys.readouterr().err
+
+
+def test_clients_are_allocated_as_asked(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd = ("--advertisements", 10, "--brokers", 12, "--capacity", 40, "--publications", 300)
+    assert run("generate", "clients", *crowd, "--out", tmp_path / "crowd", *HERE) == 0
+    assert run("ingest", tmp_path / "crowd", "--out", tmp_path / "dataset", *HERE) == 0
+    words = ("--ranking", "cram", "--publishers", "cut", "--out", tmp_path / "plan", *HERE)
+    assert run("design", tmp_path / "dataset", *words) == 0
+    asked = json.loads((tmp_path / "plan" / "plan.json").read_text())["overlay"]["params"]
+    assert (asked["ranking"], asked["publishers"]) == ("cram", "cut")
+    assert run("check", tmp_path / "plan", tmp_path / "dataset") == 0

@@ -67,7 +67,25 @@ def test_allocate_answers_how_many_brokers(
     assert not (tmp_path / "few").exists()
 
 
+def test_cram_and_publishers_where_messages_are_cut(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "plan"
+    words = ("--ranking", "cram", "--closeness", "iou", "--lcf", 0.5)
+    code, told = answer(capsys, "allocate", dataset, "--out", out, *words, "--compare", "cram,gli")
+    assert (code, told["ranking"]) == (0, "cram")
+    assert [row["ranking"] for row in told["compared"]] == ["cram", "gli"]
+    assert run("check", out, dataset) == 0
+    capsys.readouterr()
+    _, cut = answer(
+        capsys, "allocate", dataset, "--out", tmp_path / "cut", *words, "--publishers", "cut"
+    )
+    assert cut["link_messages"] <= told["link_messages"]
+    assert run("check", tmp_path / "cut", dataset) == 0
+
+
 WRONG = {
+    "closeness": (("allocate", "--closeness", "ios"), "--closeness: is for the ranking cram"),
     "metric": (("overlay", "--metric", "near"), "--metric: 'near' is unknown"),
     "within": (("overlay", "--within", "p0"), "--within: 'p0' is not understood"),
     "within whom": (("overlay", "--within", "p0=3"), "--within: 'p0=3' is not understood"),

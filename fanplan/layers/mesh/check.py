@@ -1,0 +1,121 @@
+"""The check of a mesh: links are walked in each topic, and counted again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+
+from fanplan.core.arrays import Longs
+from fanplan.layers.mesh.bound import mesh_bound
+from fanplan.layers.mesh.problem import MeshProblem, load_mesh
+from fanplan.layers.mesh.record import MeshRecord
+from fanplan.plan.axis import Axis
+from fanplan.plan.findings import EXAMPLES, Findings, Missed, require_close, require_proved
+from fanplan.plan.stored import StoredPlan
+
+
+class Ends(NamedTuple):
+    """Links whose ends are known, as positions of subscribers."""
+
+    a: Longs
+    b: Longs
+
+
+def check_mesh(plan: StoredPlan, dataset: Path, findings: Findings) -> Missed:
+    """Each topic is connected by links between those who want it, and figures are as stated."""
+    record = plan.section(MeshRecord)
+    problem = load_mesh(dataset, record.params.connect)
+    rows = plan.read("mesh_links", ("a", "b", "topics"))
+    ends = known_ends(problem, rows, findings)
+    missed = apart_in_topics(problem, ends)
+    findings.violate(
+        "mesh: subscribers apart from others that want the same",
+        missed.count,
+        [f"{subscriber} in {topic}" for topic, subscriber in missed.first],
+    )
+    check_figures(record, problem, ends, findings)
+    return missed
+
+
+def known_ends(problem: MeshProblem, rows: pa.Table, findings: Findings) -> Ends:
+    """The ends of links; each link is there once, between two that have a topic in common."""
+    a, b = (Axis(end, problem.subscribers).number(rows).astype(np.int64) for end in ("a", "b"))
+    names = [
+        f"{one}–{other}" for one, other in zip(*map(to_list, (rows["a"], rows["b"])), strict=True)
+    ]
+    known = (a >= 0) & (b >= 0)
+    violate_some(findings, "mesh: links of unknown subscribers", ~known, names)
+    violate_some(findings, "mesh: links not in the order of names", known & (a >= b), names)
+    _, first = np.unique(a * problem.nodes + b, return_index=True)
+    again = known.copy()
+    again[first] = False
+    violate_some(findings, "mesh: links that are there twice", again, names)
+    common = np.zeros(len(rows), np.int64)
+    common[known] = problem.common(a[known], b[known])
+    violate_some(findings, "mesh: links that join nothing", known & (common == 0), names)
+    wrong = known & (common != rows["topics"].to_numpy())
+    violate_some(findings, "mesh: wrong numbers of common topics", wrong, names)
+    return Ends(a[known], b[known])
+
+
+def to_list(column: pa.ChunkedArray) -> list[str]:
+    names: list[str] = column.to_pylist()
+    return names
+
+
+def violate_some(findings: Findings, what: str, wrong: np.ndarray, names: list[str]) -> None:
+    at = np.flatnonzero(wrong)
+    findings.violate(what, len(at), [names[i] for i in at[:EXAMPLES]])
+
+
+def apart_in_topics(problem: MeshProblem, ends: Ends) -> Missed:
+    """Subscribers outside the largest connected part of a topic that they want."""
+    wants, matrix = problem.wants, problem.matrix
+    both = (matrix[ends.a] * matrix[ends.b]).tocoo()
+    topic = np.repeat(np.arange(len(problem.topics)), problem.sizes)
+    keys = topic * problem.nodes + wants.node
+    one, other = (
+        np.searchsorted(keys, both.col.astype(np.int64) * problem.nodes + end[both.row])
+        for end in ends
+    )
+    size = len(keys)
+    graph = scipy.sparse.coo_array((np.ones(len(one)), (one, other)), (size, size))
+    count, part = connected_components(graph, directed=False)
+    sizes = np.bincount(part, minlength=count)
+    # The largest part of each topic, of equal ones that of the first by name.
+    order = np.lexsort((np.arange(size), -sizes[part], topic))
+    largest = part[order[np.searchsorted(topic[order], topic)]]
+    away = np.flatnonzero(part != largest)
+    first = [
+        (problem.topics[topic[seat]], problem.subscribers[int(wants.node[seat])].as_py())
+        for seat in away[:EXAMPLES].tolist()
+    ]
+    return Missed(len(away), tuple(first))
+
+
+def check_figures(record: MeshRecord, problem: MeshProblem, ends: Ends, findings: Findings) -> None:
+    """Counts, degrees, the limit that was asked for, and the bounds."""
+    degree = np.bincount(np.concatenate(ends), minlength=problem.nodes)
+    nodes, bound = int((np.diff(problem.wants.at) > 0).sum()), mesh_bound(problem.wants)
+    own = {
+        "nodes": nodes,
+        "topics": len(problem.topics),
+        "wants": int(problem.sizes.sum()),
+        "links": len(ends.a),
+        "separate": int((problem.sizes - 1).sum()),
+        "degree_max": int(degree.max(initial=0)),
+        "degree_mean": float(degree.sum() / nodes) if nodes else 0.0,
+    }
+    for name, counted in own.items():
+        require_close(f"mesh: {name}", getattr(record, name), counted, counted, findings)
+    require_proved("mesh: bound", record.bound, bound.links, findings)
+    require_proved("mesh: degree_bound", record.degree_bound, bound.degree, findings)
+    most = record.params.degree
+    over = np.flatnonzero(degree > most) if most is not None else np.empty(0, np.int64)
+    names = [problem.subscribers[int(node)].as_py() for node in over[:EXAMPLES]]
+    findings.violate(f"mesh: subscribers with more than {most} links", len(over), names)
