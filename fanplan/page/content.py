@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Any, Literal
 
 from markupsafe import Markup
@@ -64,13 +65,11 @@ class Listing:
 
     @cached_property
     def times(self) -> list[str | None]:
-        """In which time each column counts messages, if it does."""
-        return [
-            rate_time(row[i] for row in self.rows[:MOST_ROWS] if is_number(row[i]))
-            if name.endswith(A_SECOND)
-            else None
-            for i, name in enumerate(self.header)
-        ]
+        """In which time columns count messages: those that do in the same, to be compared."""
+        counting = [name.endswith(A_SECOND) for name in self.header]
+        rows = self.rows[:MOST_ROWS]
+        time = rate_time(v for row in rows for v in compress(row, counting) if is_number(v))
+        return [time if counts else None for counts in counting]
 
     @property
     def titles(self) -> list[str]:

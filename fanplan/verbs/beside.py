@@ -75,7 +75,8 @@ def changes_section(
         header = (kind, *(f"{word}, messages/s" for word in ("before", "after", "change")))
         table = (*header, "change %", "what to do")
         own = [one.row for one in rows]
-        listings.append(Listing(f"{name}-{kind}s", of, table, own, opens={kind: kind}))
+        title = f"{kind.capitalize()}s: what changes, and what to do"
+        listings.append(Listing(f"{name}-{kind}s", title, table, own, opens={kind: kind}))
     lead = CHANGES_LEAD.format(*words)
     title = "Before and after" + (f": {words[0]} and {words[1]}" if name != "changes" else "")
     return Section(name, title, lead, (), pictures, listings, plan=plan)

@@ -96,21 +96,34 @@ function named(plan, kind, number) {
   return more ? [link, element("span", { class: "note" }, ` ${more}`)] : [link];
 }
 
-function tableOf(plan, list) {
-  const heading = [list.kind, ...list.columns.map(([column]) => column)];
-  const numeric = (unit, values) => unit || values.every((one) => one === null || typeof one === "number");
-  const right = list.columns.map(([, unit, values]) => numeric(unit, values));
-  const body = element("tbody");
-  const fill = (rows) => body.append(...rows.map(([item, at]) => element("tr", {},
-    element("td", {}, ...named(plan, list.kind, item)),
+const numeric = ([, unit, values]) => unit || values.every((one) => one === null || typeof one === "number");
+// A row of a table; where it would have many columns, the name with all that is said of it below.
+function cellRow(plan, list, right, [item, at]) {
+  return element("tr", {}, element("td", {}, ...named(plan, list.kind, item)),
     ...list.columns.map(([, unit, values], i) => element(
-      "td", right[i] ? { class: "number" } : {}, written(values[at], unit))))));
-  fill(list.rows.slice(0, SHOWN));
-  const head = element("tr", {}, ...heading.map((column, i) => element(
-    "th", { scope: "col", ...(right[i - 1] ? { class: "number" } : {}) }, column)));
+      "td", right[i] ? { class: "number" } : {}, written(values[at], unit))));
+}
+function wordRow(plan, list, [item, at]) {
+  const said = list.columns.map(([column, unit, values]) => element("span", {},
+    element("b", {}, column), ` ${written(values[at], unit)}`));
+  return element("li", {}, ...named(plan, list.kind, item), element("div", { class: "said" }, ...said));
+}
+function rowsOf(plan, list) {
+  if (list.columns.length > 2) {
+    const rows = element("ul", { class: "rows", tabindex: "0", "aria-label": list.title });
+    return [rows, (some) => rows.append(...some.map((row) => wordRow(plan, list, row)))];
+  }
+  const right = list.columns.map(numeric), body = element("tbody");
+  const head = element("tr", {}, ...[list.kind, ...list.columns.map(([column]) => column)].map(
+    (column, i) => element("th", { scope: "col", ...(right[i - 1] ? { class: "number" } : {}) }, column)));
   const table = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": list.title },
     element("table", {}, element("thead", {}, head), body));
-  const parts = [element("h3", {}, `${list.title} (${list.total.toLocaleString("en")})`), table];
+  return [table, (some) => body.append(...some.map((row) => cellRow(plan, list, right, row)))];
+}
+function tableOf(plan, list) {
+  const [rows, fill] = rowsOf(plan, list);
+  fill(list.rows.slice(0, SHOWN));
+  const parts = [element("h3", {}, `${list.title} (${list.total.toLocaleString("en")})`), rows];
   if (list.rows.length > SHOWN) {
     const more = element("button", { type: "button" }, `Show all ${list.rows.length.toLocaleString("en")}`);
     more.addEventListener("click", () => { fill(list.rows.slice(SHOWN)); more.remove(); });
