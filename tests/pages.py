@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from playwright.sync_api import Browser, Locator, Page, Request, sync_playwright
 
@@ -26,7 +26,7 @@ SIZED = """svg => [...svg.querySelectorAll("rect, circle, path, line, text")].fi
 """How many parts of a drawing can be seen."""
 
 OVERLAPPING = """svg => {
-  const boxes = [...svg.querySelectorAll("text:not(.name)")]
+  const boxes = [...svg.querySelectorAll("text:not(.late)")]
     .map(text => [text.textContent, text.getBoundingClientRect()]);
   const { left, right } = svg.getBoundingClientRect();
   const cut = boxes.filter(([, box]) => box.left < left - 1 || box.right > right + 1);
@@ -35,7 +35,49 @@ OVERLAPPING = """svg => {
   const over = boxes.filter(([, a], i) => boxes.some(([, b], j) => j > i && meet(a, b)));
   return [...cut, ...over].map(([words]) => words);
 }"""
-"""Words of a drawing that are cut off, or that lie over others; names of brokers apart."""
+"""Words of a drawing that are cut off, or that lie over others."""
+
+FAINT = """() => {
+  const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0.99) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const one of document.querySelectorAll("main *, header *, nav *, #panel *")) {
+    const own = [...one.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !one.getClientRects().length || one.closest("option")) continue;
+    const style = getComputedStyle(one);
+    const ink = parse(one.closest("svg") ? style.fill : style.color);
+    const [a, b] = [light(ink), light(ground(one))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(`${one.tagName} ${one.textContent.slice(0, 30)}`);
+  }
+  return found;
+}"""
+"""Words with less contrast than 4.5 to 1."""
+
+NAMELESS = """() => [
+  ...[...document.querySelectorAll("svg")].filter(one => !one.getAttribute("aria-label")),
+  ...[...document.querySelectorAll("img")].filter(one => !one.alt),
+  ...[...document.querySelectorAll("button, a, input")].filter(
+    one => !(one.textContent.trim() || one.getAttribute("aria-label"))),
+].map(one => one.outerHTML.slice(0, 80))"""
+"""What cannot be read out."""
+
+CUT = """() => [...document.querySelectorAll("main *, header *, nav *, #panel *")].filter(one => {
+  const moves = one.closest(".scroll, svg, .matrix-scroll, [hidden], .skip");
+  if (moves || !one.getClientRects().length) return false;
+  const { left, right } = one.getBoundingClientRect();
+  return left < -1 || right > innerWidth + 1 || one.scrollWidth > one.clientWidth + 1
+    && getComputedStyle(one).overflowX === "hidden" && !one.matches(".picture");
+}).map(one => one.outerHTML.slice(0, 80))"""
+"""What is cut off at the side of the screen; tables can be moved."""
 
 GROUND = "getComputedStyle(document.body).backgroundColor"
 
@@ -61,13 +103,20 @@ def started(program: str) -> Iterator[Browser]:
 
 @contextmanager
 def opened(
-    browser: Browser, report: Path, width: int = 1280, theme: Literal["light", "dark"] = "light"
+    browser: Browser,
+    report: Path,
+    width: int = 1280,
+    theme: Literal["light", "dark"] = "light",
+    **wishes: Any,
 ) -> Iterator[Opened]:
-    """The page as it is first seen."""
-    context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
+    """The page as it is first seen, once it can be clicked."""
+    seen: Any = {"color_scheme": theme, "viewport": {"width": width, "height": 900}}
+    context = browser.new_context(**seen, **wishes)
     found = Opened(context.new_page())
     watch(found, report)
     found.page.goto(report.as_uri())
+    if wishes.get("java_script_enabled", True):
+        found.page.wait_for_selector("html[data-ready]", state="attached")
     yield found
     context.close()
 

@@ -26,6 +26,12 @@ HOSTILE = "<script>alert('a')</script>\"&"
 
 BROKERS = 7
 
+SPOTS = {
+    "lat": [51.5, 48.9, 40.7, 41.9, 52.5, None, 34.1],
+    "lon": [-0.1, 2.4, -74.0, -87.6, 13.4, None, -118.2],
+}
+"""Where brokers are that have sites; one is nowhere."""
+
 
 @dataclass(frozen=True)
 class ReportWorld:
@@ -68,7 +74,10 @@ def write_report_dataset(folder: Path, sites: Sequence[str | None] | None = None
     if sites:
         path = folder / "brokers" / "part.parquet"
         brokers = pq.read_table(path).drop_columns("site")
-        pq.write_table(brokers.append_column("site", pa.array(sites, pa.string())), path)
+        brokers = brokers.append_column("site", pa.array(sites, pa.string()))
+        for name, values in SPOTS.items():
+            brokers = brokers.append_column(name, pa.array(values, pa.float64()))
+        pq.write_table(brokers, path)
     counts = {f"{raw}{name}": random.integers(1, 9, BROKERS) for raw in ("", "raw_")
               for name in ("published", "subscribed")}  # fmt: skip
     write_stage(folder, "descriptors", {"broker": [f"b{i}" for i in range(BROKERS)]} | counts)

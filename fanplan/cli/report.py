@@ -46,6 +46,7 @@ def report(
     trial: Trials = None,
     replace: options.Replace = False,
     lost_limit: options.LostLimit = None,
+    key: options.Key = None,
     json: options.Json = False,
     master: options.Master = None,
     remote: options.Remote = None,
@@ -62,6 +63,7 @@ def report(
             trials=trial or (),
             replace=replace,
             lost_limit=lost_limit,
+            key=key,
             engine=engine(master, remote, json),
         )
     if json:

@@ -249,21 +249,40 @@ def heads_of(classes: pa.RecordBatch) -> Longs:
 def wanted_words(dataset: Path) -> pa.ChunkedArray:
     """Descriptions of all flows that somebody wants, in stored order."""
     words = load_words(dataset)
-    return pa.chunked_array(map(words.describe, wanted_batches(dataset, words)), pa.string())
+    return pa.chunked_array(
+        map(words.describe, wanted_batches(dataset, words.columns)), pa.string()
+    )
 
 
 def words_at(dataset: Path, numbers: Longs) -> list[str]:
     """Descriptions of the wanted flows at these positions, which ascend."""
-    words, start, found = load_words(dataset), 0, []
-    for batch in wanted_batches(dataset, words):
+    words = load_words(dataset)
+    return at_positions(dataset, words.columns, words.describe, numbers)
+
+
+def ranges_at(dataset: Path, numbers: Longs) -> list[str]:
+    """The same without who wants them."""
+    words = load_regions(dataset, read_manifest(dataset).matched)
+    columns = ("audience_class", *words.columns)
+    return at_positions(dataset, columns, words.describe, numbers)
+
+
+def at_positions(
+    dataset: Path,
+    columns: tuple[str, ...],
+    describe: Callable[[pa.RecordBatch], pa.Array],
+    numbers: Longs,
+) -> list[str]:
+    start, found = 0, list[str]()
+    for batch in wanted_batches(dataset, columns):
         here = numbers[(numbers >= start) & (numbers < start + len(batch))] - start
-        found += words.describe(batch.take(pa.array(here))).to_pylist()
+        found += describe(batch.take(pa.array(here))).to_pylist()
         start += len(batch)
     return found
 
 
-def wanted_batches(dataset: Path, words: FlowWords) -> Iterator[pa.RecordBatch]:
-    for batch in stage_batches(dataset, "flows", words.columns, BATCH_ROWS):
+def wanted_batches(dataset: Path, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    for batch in stage_batches(dataset, "flows", columns, BATCH_ROWS):
         yield batch.filter(pc.greater_equal(batch["audience_class"], 0))
 
 

@@ -347,3 +347,14 @@ def broker_places(dataset: Path) -> pa.Table:
     if "brokers" not in read_manifest(dataset).stages:
         return pa.table({name: pa.array([], pa.string()) for name in columns})
     return read_stage(dataset, "brokers", columns)
+
+
+def broker_spots(dataset: Path) -> dict[str, tuple[float, float]]:
+    """Latitude and longitude of the brokers that have both."""
+    if "brokers" not in read_manifest(dataset).stages:
+        return {}
+    table = read_stage(dataset, "brokers")
+    if not {"lat", "lon"} <= set(table.column_names):
+        return {}
+    rows = zip(*(table[name].to_pylist() for name in ("broker", "lat", "lon")), strict=True)
+    return {broker: (lat, lon) for broker, lat, lon in rows if lat is not None and lon is not None}

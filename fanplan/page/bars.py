@@ -9,11 +9,15 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from fanplan.page.content import Picture
-from fanplan.page.numbers import number, percent
+from fanplan.page.numbers import TIMES, number, percent, rate, rate_time
 from fanplan.page.saving import Saving
 from fanplan.page.svg import drawing, line, tag, text
 
 WIDTH, ROW, BAR = 420.0, 46.0, 20.0
+LETTER = 8.0
+"""At most so wide is a letter of small text, on average."""
+THIN, KNOB = 36.0, 5.5
+SPELT = {"s": "second", "min": "minute", "h": "hour", "day": "day"}
 MOST_BARS = 16
 """Bars of a picture; the tables have all."""
 
@@ -74,10 +78,51 @@ def stack_parts(
     return drawings
 
 
-# ---- a waterfall: the naive cost, what each step saves of it, and what is left
+# ---- before and after: a line between two dots
 
-LETTER = 8.0
-"""At most so wide is a letter of small text, on average."""
+
+def dumbbells(
+    name: str, title: str, rows: Sequence[tuple[str, float, float]], words: tuple[str, str]
+) -> Picture:
+    """(name, before, after) of what changes most; ``words`` say what before and after are."""
+    shown = rows[:MOST_BARS]
+    time = rate_time(value for row in shown for value in row[1:])
+    most = max((value for row in shown for value in row[1:]), default=0.0) or 1.0
+    parts = [
+        part for i, row in enumerate(shown) for part in dumbbell(row, i * THIN, most, time, words)
+    ]
+    caption = f"Messages per {SPELT[time]}: " + (
+        f"the {MOST_BARS} that change most of {number(len(rows))}."
+        if len(rows) > MOST_BARS
+        else "those that change most come first."
+    )
+    legend = [("naive", words[0]), ("chosen", words[1])]
+    height = THIN * len(shown) + 4
+    label = f"{title}, {words[0]} and {words[1]}"
+    return Picture(name, title, drawing(WIDTH, height, label, *parts), caption, legend)
+
+
+def dumbbell(
+    row: tuple[str, float, float], top: float, most: float, time: str, words: tuple[str, str]
+) -> list[Markup]:
+    name, before, after = row
+    scale, long = (WIDTH - 2 * KNOB) / most, TIMES[time]
+    figures = f"{number(before * long)} → {number(after * long)}"
+    tip = f"{name}\n{words[0]}: {rate(before)}\n{words[1]}: {rate(after)}"
+    room = int((WIDTH - LETTER * len(figures)) / LETTER)
+    shown = name if len(name) <= room else f"{name[: room - 1]}…"
+    ends = KNOB + before * scale, KNOB + after * scale
+    y, kind = top + 26, "less" if after < before else "more" if after > before else ""
+    return [
+        text(0, top + 15, shown, "label"),
+        text(WIDTH, top + 15, figures, "figure", "end"),
+        line(ends[0], y, ends[1], y, f"dumb {kind}".strip()),
+        tag("circle", cx=ends[0], cy=y, r=KNOB - 1, class_="knob", data_tip=tip),
+        tag("circle", cx=ends[1], cy=y, r=KNOB, class_="knob after", data_tip=tip, tabindex=0),
+    ]
+
+
+# ---- a waterfall: the naive cost, what each step saves of it, and what is left
 
 
 class Bar(NamedTuple):

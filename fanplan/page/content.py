@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress
 from typing import Any, Literal
 
 from markupsafe import Markup
 
-from fanplan.page.numbers import MINUS, number
+from fanplan.page.numbers import MINUS, TIMES, number, rate_time
 
 MOST_ROWS = 2000
 """Rows of a table on the page; a browser stays quick with so many."""
+
+FEW_ROWS = 10
+"""Rows that are found without searching."""
+
+A_SECOND = "messages/s"
+"""How the title of a column of rates ends; they are written in a time that fits them."""
 
 SHORT = 12
 """Letters that need no room of their own in a table."""
@@ -40,6 +48,7 @@ class Listing:
     """A table that can be sorted and searched. Numbers stand to the right.
 
     If columns are ``mixed``, their numbers count different things, and each has its own digits.
+    ``opens`` has the kind of thing that a column names, which a click opens.
     """
 
     name: str
@@ -48,6 +57,31 @@ class Listing:
     rows: Sequence[Sequence[Any]]
     caption: str = ""
     mixed: bool = False
+    opens: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def searched(self) -> bool:
+        return len(self.rows) > FEW_ROWS
+
+    @cached_property
+    def times(self) -> list[str | None]:
+        """In which time columns count messages: those that do in the same, to be compared."""
+        counting = [name.endswith(A_SECOND) for name in self.header]
+        rows = self.rows[:MOST_ROWS]
+        time = rate_time(v for row in rows for v in compress(row, counting) if is_number(v))
+        return [time if counts else None for counts in counting]
+
+    @property
+    def titles(self) -> list[str]:
+        """The header, with the times in which messages are counted."""
+        return [
+            name if time is None else f"{name[: -len(A_SECOND)]}messages/{time}"
+            for name, time in zip(self.header, self.times, strict=True)
+        ]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [self.opens.get(name, "") for name in self.header]
 
     @property
     def shown(self) -> list[list[tuple[Any, str]]]:
@@ -55,11 +89,15 @@ class Listing:
         rows = self.rows[:MOST_ROWS]
         if self.mixed:
             return [[(value, number(value)) for value in row] for row in rows]
+        scales = [TIMES[time or "s"] for time in self.times]
         digits = [
-            1 if name.endswith("%") else digits_of([row[i] for row in rows])
-            for i, name in enumerate(self.header)
+            1 if name.endswith("%") else digits_of([scaled(row[i], scale) for row in rows])
+            for i, (name, scale) in enumerate(zip(self.header, scales, strict=True))
         ]
-        return [[(v, written(v, d)) for v, d in zip(row, digits, strict=True)] for row in rows]
+        return [
+            [(v, written(scaled(v, s), d)) for v, s, d in zip(row, scales, digits, strict=True)]
+            for row in rows
+        ]
 
     @property
     def left_out(self) -> int:
@@ -95,6 +133,16 @@ class Section:
     pictures: Sequence[Picture] = ()
     listings: Sequence[Listing] = ()
     notes: Sequence[str] = field(default_factory=tuple)
+    plan: int = 0
+    """The plan that it is about, by its place on the page: whose things open on a click."""
+
+    @property
+    def parts(self) -> list[Picture | Listing]:
+        return [*self.pictures, *self.listings]
+
+
+def scaled(value: Any, factor: float) -> Any:
+    return value * factor if factor != 1 and is_number(value) else value
 
 
 def is_number(value: Any) -> bool:

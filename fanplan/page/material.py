@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fanplan.page.content import Picture, Section
+from fanplan.page.details import Shelf
 from fanplan.page.saving import Saving
 from fanplan.plan.stored import StoredPlan
 
@@ -43,8 +44,22 @@ class ToldLayer:
 
 
 @dataclass(frozen=True)
+class Now:
+    """What each thing of a kind gets under a plan, messages a second, and what is to be done there.
+
+    ``naive`` is what it gets if every message goes everywhere.
+    """
+
+    kind: str
+    names: Sequence[str]
+    rates: Sequence[float]
+    naive: float
+    actions: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Told:
-    """What a layer has to tell: what it saves, and its section.
+    """What a layer has to tell: what it saves, its section, and what opens on a click.
 
     Pictures in ``beside`` belong to the saving.
     """
@@ -52,6 +67,8 @@ class Told:
     saving: Saving
     section: Section
     beside: Sequence[Picture] = ()
+    shelves: Sequence[Shelf] = ()
+    now: Sequence[Now] = ()
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -13,8 +14,12 @@ from fanplan.network.trees import Near, breadth_first, near_of
 from fanplan.page.svg import attribute, drawing, tag, text
 
 WIDTH, MARGIN = 720.0, 36.0
-MOST_NAMES = 60
-"""Brokers whose names are written, and which the tab key visits; with more only hovering does."""
+MOST_NAMES = 400
+"""Brokers whose names are written where there is room, the largest first."""
+MOST_STOPS = 60
+"""Brokers that the tab key visits; with more, tables are quicker."""
+LETTER, LINE = 6.9, 13.0
+"""Width and height of a letter in a name, at most."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +44,48 @@ class DrawnLink:
     bent: bool = False
 
 
-def network(label: str, nodes: Sequence[DrawnBroker], edges: Sequence[DrawnLink]) -> Markup:
-    """Rings around the middle; areas of brokers and widths of links grow with their figures."""
+def link_name(a: str, b: str) -> str:
+    """Both directions of a link share its name."""
+    return " – ".join(sorted((a, b)))
+
+
+def network(
+    label: str,
+    nodes: Sequence[DrawnBroker],
+    edges: Sequence[DrawnLink],
+    ground: Ground | None = None,
+) -> Markup:
+    """Brokers and links: areas of brokers and widths of links grow with their figures.
+
+    They stand on rings around the middle, or where ``ground`` has them.
+    """
     ends = np.array([(edge.start, edge.end) for edge in edges], np.int64).reshape(-1, 2)
-    places, height = fitted(radial(ends, len(nodes)))
+    if ground is None:
+        places, height = fitted(radial(ends, len(nodes)))
+        beneath = Markup("")
+    else:
+        places, height, beneath = ground
     # The more brokers, the finer everything is drawn.
     fineness = np.sqrt(max(len(nodes), 1))
     widest, largest = min(7.0, 90.0 / fineness), min(15.0, 190.0 / fineness)
     widths = scaled([edge.width for edge in edges], widest / 9, widest)
     radii = scaled([np.sqrt(node.size) for node in nodes], largest / 4, largest)
-    links = [link_path(edge, places, radii, w) for edge, w in zip(edges, widths, strict=True)]
-    few = len(nodes) <= MOST_NAMES
+    links = [
+        link_path(edge, nodes, places, radii, w) for edge, w in zip(edges, widths, strict=True)
+    ]
+    few = len(nodes) <= MOST_STOPS
     brokers = [broker_circle(n, p, r, few) for n, p, r in zip(nodes, places, radii, strict=True)]
-    names = broker_names(nodes, places, radii) if few else []
-    groups = (tag("g", *links), tag("g", *brokers), tag("g", *names, class_="names"))
-    return drawing(WIDTH, height, label, *groups, class_="network")
+    names = broker_names(nodes, places, radii, height)
+    groups = (beneath, tag("g", *links), tag("g", *brokers), tag("g", *names, class_="names"))
+    return drawing(WIDTH, height, label, *groups, class_="network", role="group")
+
+
+class Ground(NamedTuple):
+    """Where brokers are drawn, how high the drawing is, and what lies beneath them."""
+
+    places: Floats
+    height: float
+    beneath: Markup
 
 
 def fitted(places: Floats) -> tuple[Floats, float]:
@@ -72,7 +104,9 @@ def scaled(values: Sequence[float], low: float, high: float) -> Floats:
     return low + (high - low) * given / most if most > 0 else np.full(len(given), low)
 
 
-def link_path(edge: DrawnLink, places: Floats, radii: Floats, width: float) -> Markup:
+def link_path(
+    edge: DrawnLink, nodes: Sequence[DrawnBroker], places: Floats, radii: Floats, width: float
+) -> Markup:
     """A straight link, or a bow with an arrow at the rim of the broker where it ends."""
     a, b = places[edge.start], places[edge.end]
     name = f"link {edge.class_}".strip()
@@ -85,7 +119,8 @@ def link_path(edge: DrawnLink, places: Floats, radii: Floats, width: float) -> M
             arrow(bend, rim, width, edge.class_),
         )
     link = tag("path", d=way, class_=name, stroke_width=float(width))
-    return tag("g", link, head, data_tip=edge.tip)
+    named = link_name(nodes[edge.start].name, nodes[edge.end].name)
+    return tag("g", link, head, data_tip=edge.tip, data_kind="link", data_name=named)
 
 
 def bow(a: Floats, b: Floats, radius: float) -> tuple[Floats, Floats]:
@@ -115,14 +150,42 @@ def broker_circle(node: DrawnBroker, place: Floats, radius: float, few: bool) ->
     x, y = map(float, place)
     name = f"broker {node.class_}".strip()
     told = {"class_": name, "stroke_width": min(1.5, radius / 3), "data_tip": node.tip}
+    told |= {"data_kind": "broker", "data_name": node.name}
     return tag("circle", cx=x, cy=y, r=float(radius), tabindex=0 if few else None, **told)
 
 
-def broker_names(nodes: Sequence[DrawnBroker], places: Floats, radii: Floats) -> list[Markup]:
-    return [
-        text(float(x), float(y - radius - 4), node.name, "name", "middle")
-        for node, (x, y), radius in zip(nodes, places, radii, strict=True)
-    ]
+def broker_names(
+    nodes: Sequence[DrawnBroker], places: Floats, radii: Floats, height: float
+) -> list[Markup]:
+    """Names beside their brokers, the largest first, and none over another.
+
+    A name without room is written as well, and seen once somebody looks closer.
+    """
+    order = sorted(range(len(nodes)), key=lambda i: (-radii[i], nodes[i].name))[:MOST_NAMES]
+    taken, found = np.empty((0, 4)), []
+    for i in order:
+        x, y, box = name_place(nodes[i].name, places[i], float(radii[i]), taken, height)
+        fits = box is not None
+        taken = np.vstack((taken, box)) if fits else taken
+        found.append(text(x, y, nodes[i].name, "name" if fits else "name late", "middle"))
+    return found
+
+
+def name_place(
+    name: str, place: Floats, radius: float, taken: Floats, height: float
+) -> tuple[float, float, Floats | None]:
+    """The first free place for a name: above its broker, below, to the right or to the left."""
+    half, beside = LETTER * len(name) / 2, LETTER * len(name) / 2 + radius + 4
+    around = ((0, -radius - 4), (0, radius + LINE), (beside, 4), (-beside, 4))
+    for dx, dy in around:
+        x, y = float(place[0] + dx), float(place[1] + dy)
+        box = np.array((x - half, y - LINE + 3, x + half, y + 3))
+        inside = box[0] >= 0 and box[2] <= WIDTH and box[1] >= 0 and box[3] <= height
+        apart = (taken[:, 0] >= box[2]) | (taken[:, 2] <= box[0])
+        apart |= (taken[:, 1] >= box[3]) | (taken[:, 3] <= box[1])
+        if inside and apart.all():
+            return x, y, box
+    return float(place[0]), float(place[1] - radius - 4), None
 
 
 # ---- where brokers are drawn: rings around the middle, subtrees side by side

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 MINUS = "−"
@@ -38,6 +39,27 @@ def percent(value: float) -> str:
     shown = 100 * value
     digits = 0 if abs(shown) >= 10 or shown.is_integer() else 1 if abs(shown) >= 0.1 else 2
     return f"{shown:.{digits}f} %".replace("-", MINUS)
+
+
+TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0, "day": 86400.0}
+"""Times in which messages are counted, in seconds."""
+LEAST_COUNT = 0.5
+"""As many messages, or more, are counted in a time that fits them."""
+
+
+def rate_time(rates: Iterable[float]) -> str:
+    """The shortest time in which the middle one of some rates, messages a second, is no crumb."""
+    known = sorted(abs(rate) for rate in rates if rate)
+    typical = known[len(known) // 2] if known else 1.0
+    return next((t for t, long in TIMES.items() if typical * long >= LEAST_COUNT), "day")
+
+
+def rate(value: float | None) -> str:
+    """Messages a second as messages in a time that fits."""
+    if value is None:
+        return number(value)
+    time = rate_time([value])
+    return f"{number(value * TIMES[time])} messages/{time}"
 
 
 def ticks(most: float, wished: int = 5) -> list[float]:

@@ -24,11 +24,16 @@ def attribute(value: Any) -> Any:
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
 
 
-def drawing(width: float, height: float, label: str, *children: Any, class_: str = "") -> Markup:
-    """A drawing that takes the width of its place; ``label`` is read to who cannot see it."""
+def drawing(
+    width: float, height: float, label: str, *children: Any, class_: str = "", role: str = "img"
+) -> Markup:
+    """A drawing that takes the width of its place; ``label`` is read to who cannot see it.
+
+    The role "group" lets what is in it be read as well.
+    """
     box = f"0 0 {attribute(float(width))} {attribute(float(height))}"
     name = f"drawing {class_}".strip()
-    return tag("svg", *children, viewBox=box, role="img", aria_label=label, class_=name)
+    return tag("svg", *children, viewBox=box, role=role, aria_label=label, class_=name)
 
 
 def text(x: float, y: float, words: str, class_: str = "", anchor: str | None = None) -> Markup:

@@ -28,6 +28,7 @@ from fanplan.layers.delivery.fixed import map_of
 from fanplan.live.entry import DEFAULT, Entry, read_entry
 from fanplan.live.points import Attributes
 from fanplan.network.dataset import read_link_table
+from fanplan.page.network import link_name
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.systems.published import published_batches
 from fanplan.systems.traffic import entering
@@ -405,11 +406,6 @@ def beside(mine: pa.Table, other: pa.Table, keys: tuple[str, ...], word: str = "
             )
             joined = joined.append_column(f"{name}_change", change)
     return joined.sort_by(order)
-
-
-def link_name(a: str, b: str) -> str:
-    """Both directions of a link share its name."""
-    return " – ".join(sorted((a, b)))
 
 
 # ---- ways

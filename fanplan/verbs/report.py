@@ -20,15 +20,20 @@ from fanplan.layers.layer import Curves, Layer
 from fanplan.layers.registry import all_layers, bounds_of, layers_of, load_plan
 from fanplan.page.bars import waterfall
 from fanplan.page.content import Section
-from fanplan.page.material import CurvePoint, Material, Told, ToldLayer
+from fanplan.page.details import packed, plan_things
+from fanplan.page.material import CurvePoint, Material, Now, Told, ToldLayer
 from fanplan.page.numbers import number
 from fanplan.page.saving import Saving
 from fanplan.page.sections import glossary_section, inputs_section, origin_section, savings_section
+from fanplan.plan.signature import unsigned
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.report import read_trial, trial_section
+from fanplan.verbs.beside import change_sections, compared_section
 from fanplan.verbs.check import check
+from fanplan.verbs.compare import names_of
 from fanplan.verbs.datasets import dataset_of_plan
 from fanplan.verbs.given import AnyDataset, AnyPlan, plan_at
+from fanplan.verbs.passing import passing_shelves
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ def report(
     trials: Sequence[PathLike] = (),
     replace: bool = False,
     lost_limit: float | None = None,
+    key: PathLike | None = None,
     engine: Engine = EMBEDDED,
 ) -> Report:
     """Write a page about plans of one dataset: whole, unedited and checked ones only.
@@ -68,13 +74,16 @@ def report(
     ``curve`` plans for other numbers of channels too; None does so where the workload is given.
     ``trials`` are folders of trials of these plans, which the page then shows.
     Spark starts only for a workload folder, or if the dataset lacks stages of a plan.
-    ``lost_limit`` is that of `ingest`.
+    ``lost_limit`` is that of `ingest`. With the public ``key`` of whoever approved them, all plans
+    must be signed with it.
     """
     from fanplan.core.folder import REPORT, claimed
     from fanplan.page.material import Material
 
     several = isinstance(plans, Sequence) and not isinstance(plans, str)
     stored = open_plans(plans if several else [plans])  # type: ignore[arg-type,list-item]
+    for plan in stored if key is not None else ():
+        require_signed(plan, Path(key or ""))
     if curve and workload is None:
         what = "other numbers of channels cannot be planned without the workload"
         raise InputError(Problem("curve", what, "Name the workload, or leave it out"))
@@ -117,6 +126,12 @@ def require_unedited(plan: StoredPlan) -> None:
         were = "was" if len(names) == 1 else "were"
         what = f"{', '.join(names)} {were} edited after the check (hash differs)"
         raise InputError(Problem(str(plan.folder), what, "Write the plan again"))
+
+
+def require_signed(plan: StoredPlan, key: Path) -> None:
+    why = unsigned(plan.folder, key)
+    if why:
+        raise CheckError(f"{plan.folder} is not reported: signature: {why}")
 
 
 @contextmanager
@@ -175,13 +190,45 @@ def write_report(
     first = [own for planned, layer, own in layers if leads(planned, layer)]
     savings = [own.saving for own in first]
     sections = [section_of(*parts) for parts in layers]
-    sections = [savings_section(first), *trials, *sections, *others(material)]
+    compared = [compared_section(material.plans)] if len(material.plans) > 1 else []
+    changed = change_sections(material.plans, told_now(material, layers))
+    sections = [savings_section(first), *compared, *changed, *trials, *sections, *others(material)]
     with whole_folder(out, REPORT, over) as folder:
-        page = render(title_of(material), plan_names(material), savings, sections)
+        things = packed_things(material, layers)
+        page = render(title_of(material), plan_names(material), savings, sections, things)
         (folder / "index.html").write_text(page, encoding="utf-8")
         figures = {"savings": [saving.json() for saving in savings]}
         (folder / "report.json").write_text(json.dumps(figures, indent=2) + "\n")
     return savings
+
+
+Layers = Sequence[tuple[ToldLayer, Layer, Told]]
+"""Every layer of every plan, with what it has to tell."""
+
+
+def told_now(material: Material, layers: Layers) -> dict[int, list[Now]]:
+    """By plan what its layers say of brokers and subscribers."""
+    found: dict[int, list[Now]] = {}
+    for planned, _, told in layers:
+        found.setdefault(place_of(material, planned.plan), []).extend(told.now)
+    return found
+
+
+def packed_things(material: Material, layers: Layers) -> str:
+    """What opens on a click, of every plan."""
+    found = []
+    for plan, name in zip(material.plans, names_of(material.plans), strict=True):
+        shelves = [
+            one for planned, _, told in layers if planned.plan is plan for one in told.shelves
+        ]
+        if material.dataset is not None:
+            shelves += passing_shelves(plan, material.dataset)
+        found.append((name, plan_things(shelves)))
+    return packed(found)
+
+
+def place_of(material: Material, plan: StoredPlan) -> int:
+    return next(i for i, one in enumerate(material.plans) if one is plan)
 
 
 def told_layer(planned: ToldLayer, layer: Layer) -> Told:
@@ -195,7 +242,7 @@ def leads(planned: ToldLayer, layer: Layer) -> bool:
 
 def section_of(planned: ToldLayer, layer: Layer, told: Told) -> Section:
     """The section of a layer, with what it saves by itself if it has no headline for that."""
-    section = told.section
+    section = replace(told.section, plan=place_of(planned.material, planned.plan))
     if leads(planned, layer) or not layer.own_unit:
         return section
     return replace(section, pictures=[waterfall(told.saving), *section.pictures])
@@ -231,7 +278,9 @@ def plan_names(material: Material) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{len(names)} plans"
 
 
-def render(title: str, plans: str, savings: list[Saving], sections: list[Section]) -> str:
+def render(
+    title: str, plans: str, savings: list[Saving], sections: list[Section], things: str = ""
+) -> str:
     environment = Environment(
         loader=PackageLoader("fanplan.page"),
         autoescape=True,
@@ -241,4 +290,5 @@ def render(title: str, plans: str, savings: list[Saving], sections: list[Section
     )
     environment.filters["number"] = number
     page = environment.get_template("page.html")
-    return page.render(title=title, plans=plans, savings=savings, sections=sections)
+    told = {"title": title, "plans": plans, "savings": savings, "sections": sections}
+    return page.render(told, things=things)

@@ -89,6 +89,12 @@ BROKERS = Table(
             "site", "string", "where it stands; multicast reaches all of a site", default="none"
         ),
         Column("multicast_domain", "string", "who shares multicast with it", default="its site"),
+        Column(
+            "lat", "number", "where it is, for maps", unit="degrees", at_least=-90.0, at_most=90.0
+        ),
+        Column(
+            "lon", "number", "where it is, for maps", unit="degrees", at_least=-180.0, at_most=180.0
+        ),
     ),
     key=("broker",),
 )

@@ -12,7 +12,8 @@ from pages import Opened, cells, empty_pictures, opened, pictures, started, swit
 from playwright.sync_api import Browser
 
 PICTURES = [
-    *("waterfall-delivery", "delivery-parts", "delivery-people", "delivery-brokers"),
+    *("waterfall-delivery", "delivery-parts", "changes-subscribers-drawn", "changes-brokers-drawn"),
+    *("delivery-people", "delivery-brokers"),
     *("waterfall-channels", "channels-curve", "channels-before", "channels-after"),
     *("overlay-tree", "overlay-load", "overlay-delay"),
     *("waterfall-groups", "groups-benefit", "marking-network"),
@@ -67,7 +68,9 @@ def test_audience_classes_are_sorted(seen: Opened) -> None:
 def test_a_broker_tells_its_figures(seen: Opened) -> None:
     seen.page.locator("#overlay-tree circle").first.hover()
     said = seen.page.locator("#tip").inner_text()
-    assert re.match(r"b\d+, site\d\nload [\d.,]+ of [\d,]+ messages/s\nwithout channels", said)
+    assert re.match(
+        r"b\d+, site\d\nload [\d.,]+ messages/\w+ of [\d,]+ messages/s\nwithout channels", said
+    )
     assert re.search(r"\d+ multicast channels inside site\d$", said)
 
 

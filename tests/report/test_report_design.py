@@ -71,7 +71,7 @@ def test_all_layers_have_one_headline(
     assert saving["least"] == record.bound
     text = made.page.read_text()
     order = ("savings", "delivery", "channels", "overlay", "groups", "marking", "input")
-    places = [text.index(f'<section id="{name}">') for name in order]
+    places = [text.index(f'<section id="{name}" data-plan=') for name in order]
     assert places == sorted(places)
     assert "saved by multicast channels" in text
     assert 'data-tip="this plan: 3 channels' in text, "the curve has the plan marked"

@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fanplan.core.arrays import listed_by
 from fanplan.layers.groups.params import EntryBudget, Threshold, Top
 from fanplan.layers.groups.record import GroupsRecord
 from fanplan.page.charts import MOST_POINTS, ChartLine, Frame, chart, chart_lines
 from fanplan.page.content import Listing, Picture, Section
+from fanplan.page.details import Fact, Related, Shelf
 from fanplan.page.material import Told, ToldLayer
+from fanplan.page.network import link_name
 from fanplan.page.numbers import number, percent, ticks
 from fanplan.page.saving import Saving, Step
+from fanplan.plan.stored import StoredPlan
 
 LEAD = (
     "Which messages are matched only once, where they enter, and then forwarded by the number of "
@@ -30,6 +34,9 @@ FIGURES = {
 """Figures of the ledger in words."""
 COLUMNS = ("group", "root", "members", "messages", "unwanted", "entries", "control", "benefit")
 
+MOST_GROUPS = 1000
+"""Groups that open on a click: the best."""
+
 
 def tell_groups(planned: ToldLayer) -> Told:
     plan, record = planned.plan, planned.plan.section(GroupsRecord)
@@ -43,10 +50,53 @@ def tell_groups(planned: ToldLayer) -> Told:
         [benefit_picture(planned.name, benefit)] if np.any(benefit > 0) else [],
         [
             figure_listing(planned.name, record),
-            Listing(f"{planned.name}-groups", "Groups", COLUMNS, groups),
+            Listing(
+                f"{planned.name}-groups",
+                "Groups",
+                COLUMNS,
+                groups,
+                opens={"group": "group", "root": "broker"},
+            ),
         ],
     )
-    return Told(groups_saving(planned, record), section)
+    return Told(groups_saving(planned, record), section, shelves=[group_shelf(plan, groups)])
+
+
+def group_shelf(plan: StoredPlan, groups: list[tuple[Any, ...]]) -> Shelf:
+    """The best groups with the brokers they are sent to, and the links they use."""
+    shown = groups[:MOST_GROUPS]
+    names, seconds = [str(row[0]) for row in shown], plan.record.input.seconds
+    of = dict(zip(COLUMNS, zip(*shown, strict=True), strict=True)) if shown else {}
+    facts = [Fact("where it enters", of.get("root", ()))]
+    facts += [
+        Fact(words, [value / seconds for value in of.get(column, ())], "rate")
+        for column, words in (("messages", "sent"), ("unwanted", "unwanted"))
+    ]
+    facts += [Fact(column, of.get(column, ())) for column in ("entries", "control", "benefit")]
+    members = plan.read("group_members", ("group", "broker")).to_pylist()
+    used = [
+        (row["group"], link_name(row["from_broker"], row["to_broker"]))
+        for table in ("group_links", "shortcuts")
+        for row in plan.read(table, ("group", "from_broker", "to_broker")).to_pylist()
+    ]
+    sent_to = [(row["group"], row["broker"]) for row in members]
+    about = ("Brokers it is sent to", "broker", "Groups"), ("Links", "link", "Groups on it")
+    related = [
+        group_related(names, title, kind, back, pairs)
+        for (title, kind, back), pairs in zip(about, (sent_to, used), strict=True)
+    ]
+    return Shelf("group", names, facts, related)
+
+
+def group_related(
+    names: list[str], title: str, kind: str, back: str, pairs: list[tuple[int, str]]
+) -> Related:
+    """What belongs to each group, by name."""
+    own = [(group, name) for group, name in pairs if group < len(names)]
+    known = {name: i for i, name in enumerate(dict.fromkeys(name for _, name in own))}
+    group, item = np.array([(g, known[n]) for g, n in own], np.int64).reshape(-1, 2).T
+    starts, order = listed_by(group, len(names))
+    return Related(title, kind, list(known), starts, item[order], back=back)
 
 
 def groups_saving(planned: ToldLayer, record: GroupsRecord) -> Saving:

@@ -8,8 +8,9 @@ from typing import Any
 from fanplan.data.reader import read_stage
 from fanplan.layers.marking.record import MarkingRecord
 from fanplan.page.content import Listing, Picture, Section
+from fanplan.page.details import Fact, Shelf
 from fanplan.page.material import Told, ToldLayer
-from fanplan.page.network import DrawnBroker, DrawnLink, network
+from fanplan.page.network import DrawnBroker, DrawnLink, link_name, network
 from fanplan.page.numbers import number
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
@@ -31,7 +32,17 @@ def tell_marking(planned: ToldLayer) -> Told:
         [network_picture(planned.name, marks, planned.material.dataset, record.params.raw)],
         [mark_listing(planned.name, marks)],
     )
-    return Told(marking_saving(planned, record), section)
+    return Told(marking_saving(planned, record), section, shelves=[mark_shelf(marks)])
+
+
+def mark_shelf(marks: list[dict[str, Any]]) -> Shelf:
+    """What travels on each link, in either direction."""
+    told: dict[str, list[str]] = {}
+    for row in marks:
+        about = f"{WORDS[row['mark']]}, {number(row['descriptors'])} descriptors"
+        words = f"{row['from_node']} → {row['to_node']}: {about}"
+        told.setdefault(link_name(row["from_node"], row["to_node"]), []).append(words)
+    return Shelf("link", list(told), [Fact("marks", ["\n".join(lines) for lines in told.values()])])
 
 
 def marking_saving(planned: ToldLayer, record: MarkingRecord) -> Saving:
@@ -81,7 +92,8 @@ def mark_listing(name: str, marks: list[dict[str, Any]]) -> Listing:
     columns = ("from_node", "to_node", "mark", "descriptors", "sigma", "tau", "cost")
     header = ("from", "to", "mark", "descriptors", "as p-link", "as s-link", "cost")
     rows = [tuple(row[column] for column in columns) for row in marks]
-    return Listing(f"{name}-marks", "Links", header, sorted(rows, key=lambda row: -row[6]))
+    rows, opens = sorted(rows, key=lambda row: -row[6]), dict.fromkeys(("from", "to"), "broker")
+    return Listing(f"{name}-marks", "Links", header, rows, opens=opens)
 
 
 def network_picture(
@@ -100,7 +112,7 @@ def network_picture(
         "The marked network",
         content,
         "Each direction of a link is marked on its own; arrows point downstream. "
-        "Wider links carry more descriptors. Hover for figures.",
+        "Wider links carry more descriptors. Click for more.",
         [
             ("link p", "p-link: advertisements"),
             ("link s", "s-link: subscriptions"),

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import NONE, Floats
+from fanplan.core.arrays import NONE, Floats, Longs, listed_by
 from fanplan.data.links import HOP
 from fanplan.layers.overlay.bound import OverlayBound, Passages, arriving
 from fanplan.layers.overlay.published.similar import random_tree
@@ -20,14 +20,16 @@ from fanplan.layers.overlay.record import OverlayRecord
 from fanplan.layers.overlay.simulated import read_overlay
 from fanplan.network.brokers import OverlayProblem
 from fanplan.network.carried import OverlayLedger, ratio, trees_ledger
-from fanplan.network.dataset import multicast_domains
+from fanplan.network.dataset import broker_spots, multicast_domains
 from fanplan.network.latency import Timing
 from fanplan.network.trees import Trees, breadth_first, distances, near_of, one_tree
 from fanplan.page.charts import ChartLine, Frame, chart, chart_lines, share_steps
 from fanplan.page.content import Listing, Picture, Section
-from fanplan.page.material import NEEDS_DATASET, Told, ToldLayer
-from fanplan.page.network import DrawnBroker, DrawnLink, network
-from fanplan.page.numbers import number, percent, ticks
+from fanplan.page.details import Fact, Related, Shelf
+from fanplan.page.map import ground_of
+from fanplan.page.material import NEEDS_DATASET, Now, Told, ToldLayer
+from fanplan.page.network import DrawnBroker, DrawnLink, Ground, link_name, network
+from fanplan.page.numbers import TIMES, number, percent, rate, rate_time, ticks
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.legs import DelayCounts, delay_counts
@@ -60,11 +62,15 @@ COLUMNS = {
 """Columns of the table of brokers; those that no broker has are left out."""
 
 
+MOST_NAMED = 6
+"""Neighbours that an action names."""
+
+
 COLOURS = 8
 """Sites that are told apart; with more, colours come again."""
 
 
-CAPTION = "Brokers are as large as their load, links as wide as their traffic. Hover for figures."
+CAPTION = "Brokers are as large as their load, links as wide as their traffic. Click for more."
 
 
 LEFT = "Load and traffic are what channels leave to brokers. "
@@ -80,11 +86,82 @@ def tell_overlay(planned: ToldLayer, bound: OverlayBound | None) -> Told:
         planned.title,
         LEAD,
         overlay_facts(record),
-        [tree_picture(name, plan, brokers, links, bound), *spread_pictures(planned, found)],
+        [
+            tree_picture(name, plan, brokers, links, bound),
+            *map_pictures(planned, brokers, links, bound),
+            *spread_pictures(planned, found),
+        ],
         [broker_listing(name, brokers), link_listing(name, links)],
         section_notes(found, bound),
     )
-    return Told(overlay_saving(planned, record, found.random if found else None), section)
+    saving = overlay_saving(planned, record, found.random if found else None)
+    now = brokers_now(record, brokers, links, plan.record.input.seconds)
+    return Told(saving, section, shelves=overlay_shelves(plan, brokers, links), now=[now])
+
+
+def brokers_now(
+    record: OverlayRecord,
+    brokers: list[dict[str, Any]],
+    links: list[dict[str, Any]],
+    seconds: float,
+) -> Now:
+    """What brokers process, and what each is linked with."""
+    near: dict[str, list[str]] = {}
+    for link in links:
+        near.setdefault(link["a"], []).append(link["b"])
+        near.setdefault(link["b"], []).append(link["a"])
+    names, actions = [row["broker"] for row in brokers], []
+    for row in brokers:
+        others = sorted(near.get(row["broker"], ()))
+        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        linked = f"link to {', '.join(others[:MOST_NAMED])}{more}" if others else ""
+        clients = f"serve {number(row['clients'])} clients" if row["clients"] else ""
+        actions.append("; ".join(filter(None, (linked, clients))))
+    everything = record.ledger["publications"] / seconds
+    return Now("broker", names, [drawn_load(row) for row in brokers], everything, actions)
+
+
+def overlay_shelves(
+    plan: StoredPlan, brokers: list[dict[str, Any]], links: list[dict[str, Any]]
+) -> list[Shelf]:
+    """Brokers with their links and clients, and links."""
+    names = [row["broker"] for row in brokers]
+    linked = [link_name(link["a"], link["b"]) for link in links]
+    ends = [(link[end], i) for i, link in enumerate(links) for end in ("a", "b")]
+    clients = plan.read("clients", ("client", "role", "broker")).sort_by("client").to_pylist()
+    at = {role: [row for row in clients if row["role"] == role] for role in CLIENTS}
+    related = [Related("Links", "link", linked, *by_name(names, ends), back="Between")]
+    for role, title in CLIENTS.items():
+        known = list(dict.fromkeys(row["client"] for row in at[role]))
+        number = {name: i for i, name in enumerate(known)}
+        own = by_name(names, [(row["broker"], number[row["client"]]) for row in at[role]])
+        related.append(Related(title, role, known, *own, back="At broker"))
+    rates = {"left": "load", "load": "load without channels"}
+    rates = rates if any("left" in row for row in brokers) else {"load": "load"}
+    facts = [
+        Fact("multicast domain", [row.get("site") for row in brokers]),
+        *(Fact(words, [row[key] for row in brokers], "rate") for key, words in rates.items()),
+        Fact("capacity", [row["capacity"] for row in brokers], "rate"),
+        Fact("links", [row["links"] for row in brokers]),
+        Fact("clients", [row["clients"] for row in brokers]),
+    ]
+    carried = {"left": "carries", "rate": "without channels"}
+    carried = carried if any("left" in link for link in links) else {"rate": "carries"}
+    about = [Fact(words, [x[key] for x in links], "rate") for key, words in carried.items()]
+    return [Shelf("broker", names, facts, related), Shelf("link", linked, about)]
+
+
+def by_name(names: list[str], pairs: list[tuple[str, int]]) -> tuple[Longs, Longs]:
+    """Numbers by the name that they are paired with: where those of each name start, and all."""
+    at = {name: i for i, name in enumerate(names)}
+    known = [(at[name], number) for name, number in pairs if name in at]
+    key, numbers = np.array(known, np.int64).reshape(-1, 2).T
+    starts, order = listed_by(key, len(names))
+    return starts, numbers[order]
+
+
+CLIENTS = {"subscriber": "Subscribers here", "publisher": "Publishers here"}
+"""Roles of clients, and what a broker calls them."""
 
 
 def section_notes(found: Spreads | None, bound: OverlayBound | None) -> tuple[str, ...]:
@@ -181,6 +258,7 @@ def broker_listing(name: str, brokers: list[dict[str, Any]]) -> Listing:
         "Brokers",
         [COLUMNS[key] for key in known],
         [tuple(row.get(key) for key in known) for row in rows],
+        opens={"broker": "broker"},
     )
 
 
@@ -189,11 +267,13 @@ def used(row: dict[str, Any]) -> float | None:
 
 
 def link_listing(name: str, links: list[dict[str, Any]]) -> Listing:
-    known = {"a": "broker", "b": "broker", "rate": "messages/s"}
+    known = {"link": "link", "rate": "messages/s"}
     known |= {"left": COLUMNS["left"]} if any("left" in link for link in links) else {}
     known |= {"weight": "similarity"}
-    rows = [tuple(link[key] for key in known) for link in links]
-    return Listing(f"{name}-links", "Links", list(known.values()), rows)
+    named = [link | {"link": link_name(link["a"], link["b"])} for link in links]
+    rows = [tuple(link[key] for key in known) for link in named]
+    header, opens = list(known.values()), {"link": "link"}
+    return Listing(f"{name}-links", "Links", header, rows, opens=opens)
 
 
 def spread_pictures(planned: ToldLayer, found: Spreads | None) -> list[Picture]:
@@ -206,13 +286,16 @@ def spread_pictures(planned: ToldLayer, found: Spreads | None) -> list[Picture]:
         known = {"planned": found.left, "alone": own, "naive": found.random}
     else:
         known = {"planned": replace(found.own, words="this plan"), "naive": found.random}
-    loads = {class_: (one.load, np.ones(len(one.load))) for class_, one in known.items()}
+    time = rate_time(found.own.load.tolist())
+    loads = {
+        class_: (one.load * TIMES[time], np.ones(len(one.load))) for class_, one in known.items()
+    }
     delays = {class_: (one.delay, one.arrivals) for class_, one in known.items()}
     legend = [(class_, one.words) for class_, one in known.items()]
     what = "deliveries" if found.left else "arrivals"
     return [
         shares_chart(
-            f"{name}-load", "Load of brokers", "load, messages/s", "brokers", loads, legend
+            f"{name}-load", "Load of brokers", f"load, messages/{time}", "brokers", loads, legend
         ),
         shares_chart(f"{name}-delay", f"Delay of {what}", f"delay, {unit}", what, delays, legend),
     ]
@@ -246,20 +329,59 @@ def tree_picture(
     bound: OverlayBound | None,
 ) -> Picture:
     """The network of brokers and links, as `broker_rows` and `link_rows` tell them."""
+    trees = plan.section(OverlayRecord).trees
+    title = "The tree" if trees == 1 else f"The links of {trees} trees"
+    return drawn_brokers(f"{name}-tree", title, brokers, links, bound)
+
+
+def map_pictures(
+    planned: ToldLayer,
+    brokers: list[dict[str, Any]],
+    links: list[dict[str, Any]],
+    bound: OverlayBound | None,
+) -> list[Picture]:
+    """The brokers where they are, and the links between them; nothing if no two places are known.
+
+    Brokers without a place are not on the map.
+    """
+    dataset = planned.material.dataset
+    spots = {} if dataset is None else broker_spots(dataset)
+    there = [row for row in brokers if row["broker"] in spots]
+    if len({spots[row["broker"]] for row in there}) < 2:
+        return []
+    rows = sorted(there, key=lambda row: row["broker"])
+    ground = ground_of(*zip(*(spots[row["broker"]] for row in rows), strict=True))
+    between = [link for link in links if link["a"] in spots and link["b"] in spots]
+    picture = drawn_brokers(f"{planned.name}-map", "The map", rows, between, bound, ground)
+    lost = len(brokers) - len(there)
+    missing = f" {lost} of {len(brokers)} brokers have no place." if lost else ""
+    return [replace(picture, caption=f"{picture.caption} Outlines of land are coarse.{missing}")]
+
+
+def drawn_brokers(
+    name: str,
+    title: str,
+    brokers: list[dict[str, Any]],
+    links: list[dict[str, Any]],
+    bound: OverlayBound | None,
+    ground: Ground | None = None,
+) -> Picture:
+    """Brokers by name; with a ground, which has their places in that order."""
     rows = sorted(brokers, key=lambda row: row["broker"])
     at = {row["broker"]: i for i, row in enumerate(rows)}
     sites = sorted({row["site"] for row in rows if row.get("site")})
     site = {row["broker"]: site_class(row.get("site"), sites) for row in rows}
-    inside, trees = bound.channels_inside() if bound else {}, plan.section(OverlayRecord).trees
+    inside = bound.channels_inside() if bound else {}
     content = network(
-        f"{len(rows)} brokers and {len(links)} links",
+        f"{title}: {len(rows)} brokers and {len(links)} links",
         [DrawnBroker(r["broker"], drawn_load(r), tip(r, inside), class_of(r, site)) for r in rows],
         [drawn_link(at, link, site) for link in links],
+        ground,
     )
     over = [("broker over", "over its capacity")] if any(map(overloaded, rows)) else []
     return Picture(
-        f"{name}-tree",
-        "The tree" if trees == 1 else f"The links of {trees} trees",
+        name,
+        title,
         content,
         f"{LEFT if bound and 'left' in rows[0] else ''}{CAPTION}",
         [
@@ -299,11 +421,11 @@ def drawn_load(row: dict[str, Any]) -> float:
 
 
 def tip(row: dict[str, Any], inside: Mapping[str, int]) -> str:
-    limit = f" of {number(row['capacity'])}" if row["capacity"] else ""
+    limit = f" of {rate(row['capacity'])}" if row["capacity"] else ""
     lines = [row["broker"] + (f", {row['site']}" if row.get("site") else "")]
-    lines.append(f"load {number(drawn_load(row))}{limit} messages/s")
+    lines.append(f"load {rate(drawn_load(row))}{limit}")
     if "left" in row:
-        lines.append(f"without channels {number(row['load'])} messages/s")
+        lines.append(f"without channels {rate(row['load'])}")
     lines.append(f"{row['links']} links, {number(row['clients'])} clients")
     if row.get("site") in inside:
         lines.append(f"{inside[row['site']]} multicast channels inside {row['site']}")
@@ -315,8 +437,8 @@ def drawn_link(at: dict[str, int], link: dict[str, Any], site: dict[str, str]) -
     start, end = link["a"], link["b"]
     class_ = site[start] if site[start] == site[end] else ""
     carried = link.get("left", link["rate"])
-    more = f"\nwithout channels {number(link['rate'])} messages/s" if "left" in link else ""
-    told = f"{start} – {end}\n{number(carried)} messages/s{more}"
+    more = f"\nwithout channels {rate(link['rate'])}" if "left" in link else ""
+    told = f"{start} – {end}\n{rate(carried)}{more}"
     return DrawnLink(at[start], at[end], carried, told, class_)
 
 

@@ -56,7 +56,7 @@ function search(listing, words) {
 all(".listing").forEach((listing) => {
   all("th", listing).forEach((heading, column) => heading.addEventListener(
     "click", () => sortBy(listing.querySelector("table"), column, heading)));
-  listing.querySelector("input").addEventListener(
+  listing.querySelector("input")?.addEventListener(
     "input", (event) => search(listing, event.target.value));
 });
 
@@ -81,6 +81,21 @@ document.addEventListener("focusin", (event) => {
   show(target, right, bottom);
 });
 document.addEventListener("focusout", () => { tip.hidden = true; });
+// A finger cannot hover: what it touches tells its figures until something else is touched.
+document.addEventListener("click", (event) => {
+  const target = tipped(event);
+  if (target) show(target, event.clientX, event.clientY); else tip.hidden = true;
+});
+
+// Contents are open beside a wide page, and closed above a narrow one.
+const contents = document.getElementById("contents");
+const wide = matchMedia("(min-width: 75rem)");
+const arrange = () => { contents.open = wide.matches; };
+arrange();
+wide.addEventListener("change", arrange);
+contents.addEventListener("click", (event) => {
+  if (event.target.closest("a") && !wide.matches) contents.open = false;
+});
 
 // A network can be looked at closer, and moved when it is.
 function box(svg) { return svg.viewBox.baseVal; }
@@ -92,6 +107,20 @@ function zoom(svg, factor) {
   svg.setAttribute("viewBox", share === 1 ? whole.box : `${x} ${y} ${width} ${height}`);
   svg.style.touchAction = share < 1 ? "none" : "";
   svg.style.cursor = share < 1 ? "grab" : "";
+  declutter(svg);
+}
+// Names are seen where they have room, those of large brokers first; closer there is more of it.
+function declutter(svg) {
+  const whole = svg.getBoundingClientRect(), taken = [];
+  for (const name of all(".name", svg)) {
+    name.classList.remove("late");
+    const own = name.getBoundingClientRect();
+    const inside = own.left >= whole.left && own.right <= whole.right
+      && own.top >= whole.top && own.bottom <= whole.bottom;
+    const free = inside && taken.every((other) => own.right < other.left || other.right < own.left
+      || own.bottom < other.top || other.bottom < own.top);
+    if (free) taken.push(own); else name.classList.add("late");
+  }
 }
 function drag(svg, event) {
   const b = box(svg);
@@ -103,8 +132,18 @@ function drag(svg, event) {
 all("svg.network").forEach((svg) => {
   svg.whole = { box: svg.getAttribute("viewBox"), width: box(svg).width, height: box(svg).height };
   svg.addEventListener("pointermove", (event) => drag(svg, event));
+  svg.addEventListener("pointerup", () => declutter(svg));
+  new ResizeObserver(() => declutter(svg)).observe(svg);
   all("[data-zoom]", svg.closest("figure")).forEach((one) => one.addEventListener(
     "click", () => zoom(svg, one.dataset.zoom)));
+});
+
+all(".matrix-box").forEach((box) => {
+  let width = 1;
+  all("[data-zoom]", box.closest("figure")).forEach((one) => one.addEventListener("click", () => {
+    width = one.dataset.zoom === "all" ? 1 : Math.min(16, Math.max(1, width / Number(one.dataset.zoom)));
+    box.style.width = `${100 * width}%`;
+  }));
 });
 
 // Pictures can be saved. A drawing takes its colours from the page's style, so they are written in.
@@ -145,7 +184,7 @@ function saveDrawing(svg, name, kind) {
 }
 all("[data-save]").forEach((one) => one.addEventListener("click", () => {
   const figure = one.closest("figure");
-  const svg = figure.querySelector("svg");
+  const svg = figure.dataset.kind === "svg" && figure.querySelector("svg");
   if (svg) saveDrawing(svg, figure.id, one.dataset.save);
   else download(figure.querySelector("img").src, `${figure.id}.png`);
 }));

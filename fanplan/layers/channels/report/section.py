@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fanplan.core.arrays import Floats, places_among
 from fanplan.core.ledger import Ledger, unicast_cost
 from fanplan.data.described import titled
 from fanplan.layers.channels.bound import ChannelsBound
@@ -21,8 +22,10 @@ from fanplan.layers.channels.check.evidence import (
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.channels.report.curve import CurveWords, Level, curve_picture
 from fanplan.layers.channels.report.matrix import audience_pairs, matrix_pictures
+from fanplan.layers.channels.report.things import ChannelThings, Wanted
 from fanplan.page.content import Listing, Picture, Section
-from fanplan.page.material import NEEDS_DATASET, CurvePoint, Told, ToldLayer
+from fanplan.page.details import Shelf
+from fanplan.page.material import NEEDS_DATASET, CurvePoint, Now, Told, ToldLayer
 from fanplan.page.numbers import percent
 from fanplan.page.saving import Saving, Step
 from fanplan.plan.axis import Axis, whole
@@ -40,6 +43,7 @@ LEAD = (
 def tell_channels(planned: ToldLayer, bound: ChannelsBound | None) -> Told:
     record, dataset = planned.plan.section(ChannelsRecord), planned.material.dataset
     pictures, notes = curve_pictures(planned, record, bound)
+    sites, shelves, now = bound.sites() if bound else None, list[Shelf](), list[Now]()
     if dataset is None:
         listing = plain_listing(planned.name, planned.plan)
         notes.append(NEEDS_DATASET.format("the interest matrix, and what is wanted on channels"))
@@ -48,8 +52,11 @@ def tell_channels(planned: ToldLayer, bound: ChannelsBound | None) -> Told:
         decisions = read_decisions(planned.plan, truth, Findings())
         pictures += matrix_pictures(planned.name, truth, decisions)
         listing = channel_listing(planned.name, truth, decisions)
+        rates = truth.messages / truth.manifest.seconds
+        wanted = wanted_pairs(truth, decisions, rates)
+        things = ChannelThings(dataset, record, truth, decisions, wanted, sites)
+        shelves, now = things.shelves(), [things.now()]
     listing = with_heaviest(listing, planned.plan)
-    sites = bound.sites() if bound else None
     if sites is not None:
         listing = with_sites(listing, sites)
     section = Section(
@@ -61,7 +68,7 @@ def tell_channels(planned: ToldLayer, bound: ChannelsBound | None) -> Told:
         [listing],
         tuple(notes),
     )
-    return Told(channel_saving(planned, record), section)
+    return Told(channel_saving(planned, record), section, shelves=shelves, now=now)
 
 
 def channel_saving(planned: ToldLayer, record: ChannelsRecord) -> Saving:
@@ -180,6 +187,7 @@ def plain_listing(name: str, plan: StoredPlan) -> Listing:
         "Channels",
         ("channel", "flows", "members", "sent, messages/s"),
         sorted(rows, key=lambda row: -row[3]),
+        opens={"channel": "channel"},
     )
 
 
@@ -191,7 +199,8 @@ def channel_listing(name: str, truth: ChannelTruth, decisions: Decisions) -> Lis
     count = np.bincount(flows.right, minlength=channels)
     sent = np.bincount(flows.right, rates[flows.left], channels)
     members = np.diff(decisions.members.starts)
-    wanted = wanted_rates(truth, decisions, rates, channels)
+    pairs = wanted_pairs(truth, decisions, rates)
+    wanted = np.bincount(pairs.channel, pairs.rate, channels)
     unwanted = np.maximum(sent * members - wanted, 0.0)
     received = np.maximum(sent * members, 1e-300)
     columns = (count, members, sent, wanted, unwanted, np.round(100 * unwanted / received, 1))
@@ -205,28 +214,25 @@ def channel_listing(name: str, truth: ChannelTruth, decisions: Decisions) -> Lis
         ),
         sorted(rows, key=lambda row: -row[3]),
         "Sent counts a message once; wanted and unwanted count it at each member.",
+        opens={"channel": "channel"},
     )
 
 
-def wanted_rates(
-    truth: ChannelTruth, decisions: Decisions, rates: np.ndarray, channels: int
-) -> np.ndarray:
-    """Messages per second that members of each channel want.
-
-    A second copy is not wanted: with several channels per flow the first that brings it counts.
-    """
+def wanted_pairs(truth: ChannelTruth, decisions: Decisions, rates: Floats) -> Wanted:
+    """What each member wants of each of its channels."""
     people = max(len(truth.subscribers), 1)
     members = decisions.members.sides()
     joined = members.left * people + members.right
     pairs = audience_pairs(truth)
     served = np.zeros(len(pairs.left), bool)
-    total = np.zeros(channels)
+    total = np.zeros(len(joined))
     starts = decisions.channels.starts
     for turn in range(int(np.diff(starts).max(initial=0))):
         has = starts[:-1][pairs.left] + turn < starts[1:][pairs.left]
         left = np.flatnonzero(has & ~served)
         channel = decisions.channels.right[starts[pairs.left[left]] + turn].astype(np.int64)
-        brought = np.isin(channel * people + pairs.right[left], joined)
-        served[left[brought]] = True
-        total += np.bincount(channel[brought], rates[pairs.left[left[brought]]], channels)
-    return total
+        at = places_among(joined, channel * people + pairs.right[left])
+        brought, at = left[at >= 0], at[at >= 0]
+        served[brought] = True
+        total += np.bincount(at, rates[pairs.left[brought]], len(joined))
+    return Wanted(members.left, members.right, total)

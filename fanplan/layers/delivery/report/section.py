@@ -210,7 +210,7 @@ def gain(name: str, plan: StoredPlan) -> str:
 
 
 def parts_picture(name: str, steps: list[Stack]) -> Picture:
-    caption = "Every step on the way to the plan, at the same prices. Hover for figures."
+    caption = "Every step on the way to the plan, at the same prices. Touch a part for its figures."
     return stacked(f"{name}-parts", "What the cost consists of", UNIT, steps, PARTS, caption)
 
 
