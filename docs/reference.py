@@ -24,6 +24,7 @@ from fanplan.core.options import Options, about, default_of, types_of
 from fanplan.core.tables import Column, Table
 from fanplan.data.tables import STAGES
 from fanplan.layers import LAYERS, command_of, commands
+from fanplan.workload.generators import KINDS, load_kind
 from fanplan.workload.tables import INPUT_TABLES
 
 PAGE = Path(__file__).parent / "api.md"
@@ -246,7 +247,7 @@ def as_table(rows: list[tuple[str, ...]]) -> str:
 STUB = Path(fanplan.__path__[0]) / "api.pyi"
 TYPED = """from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import Stop
@@ -255,15 +256,22 @@ from fanplan.layers.channels.params import ChannelPrices
 from fanplan.layers.groups.params import GroupPrices
 from fanplan.layers.marking.params import MarkingPrices
 from fanplan.layers.overlay.params import LinkPrices
+from fanplan.workload.generators.generated import TableFormat
 """
+
+
+OWN_TYPES = re.compile(r", planner|, curve\b| generate,")
+"""What is not passed on as it is, but with types of its own."""
 
 
 def stub() -> str:
     """The interface with the types of all keywords: written, so that type checkers see them."""
     source = (STUB.with_suffix(".py")).read_text(encoding="utf-8")
-    passed = [line.replace(", planner", "") for line in source.splitlines()]
+    passed = [OWN_TYPES.sub("", line) for line in source.splitlines()]
     passed = [line for line in passed if line.startswith("from fanplan.")]
-    functions = [planning_signature(getattr(fanplan, c.name)) + ": ..." for c in commands()]
+    typed = [*(c.name for c in commands()), "curve"]
+    functions = [planning_signature(getattr(fanplan, name)) + ": ..." for name in typed]
+    functions += generating()
     names = source[source.index("__all__") :].splitlines()
     return "\n".join((TYPED, *passed, "", *functions, "", *names, ""))
 
@@ -278,10 +286,27 @@ def planning_signature(function: Any) -> str:
             keyword = True
         default = "" if item.default is item.empty else f" = {default_word(item.default)}"
         lines.append(f"    {item.name}: {type_word(item.annotation)}{default},")
-    if function.__name__ == "channels":
-        lines.append("    **further: Any,")
     inner = "\n".join(lines)
-    return f"def {function.__name__}(\n{inner}\n) -> Made"
+    return f"def {function.__name__}(\n{inner}\n) -> {type_word(given.return_annotation)}"
+
+
+def generating() -> Iterator[str]:
+    """`generate` with the sizes of each kind as its keywords; a kind known only later takes any."""
+    own = inspect.signature(fanplan.generate).parameters
+    common = [f"    {n}: {p.annotation} = ...," for n, p in own.items() if n in GENERATING]
+    for kind in KINDS:
+        params = load_kind(kind).params
+        sizes = [f"    {item.name}: {type_word(types_of(params)[item.name])} = {item.default!r},"
+                 for item in fields(params)]  # fmt: skip
+        head = f'    kind: Literal["{kind}"],\n    out: str | Path,\n    *,'
+        yield "\n".join(("@overload\ndef generate(", head, *common, *sizes, ") -> Path: ..."))
+    head = "    kind: str,\n    out: str | Path,\n    *,"
+    yield "\n".join(
+        ("@overload\ndef generate(", head, *common, "    **sizes: float,", ") -> Path: ...")
+    )
+
+
+GENERATING = ("seed", "publications", "format", "replace", "engine")
 
 
 def default_word(value: Any) -> str:

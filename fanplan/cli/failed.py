@@ -12,7 +12,7 @@ import typer
 
 from fanplan.cli.show import say, show_json
 from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
-from fanplan.core.failures import in_words, spark_gone
+from fanplan.core.failures import in_words, of_spark, spark_gone
 from fanplan.core.stop import Terminated
 
 TRACEBACK = "FANPLAN_TRACEBACK"
@@ -50,6 +50,8 @@ def told(error: BaseException) -> FanplanError:
             return StoppedError(int(str(error.code)), "by a request to end")
         case typer.TyperException():
             return usage(error)
+        case MachineError(__cause__=Exception() as cause) if of_spark(cause):
+            return in_words(cause) or defect(cause)
     jvm = sys.modules.get("fanplan.data.jvm")
     if not isinstance(error, FanplanError) and jvm is not None and not jvm.alive():
         # What Python meets then may be anything.
