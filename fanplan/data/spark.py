@@ -227,7 +227,7 @@ def _adopted(asked: Asked) -> Running:
     if asked.master or asked.remote:
         what, remedy = "this process has a session made elsewhere", "Stop it, or name no other"
         raise InputError(Problem("Spark", what, remedy))
-    context = SparkContext._active_spark_context
+    context = SparkContext.getOrCreate()
     spark, folder = SparkSession(context).newSession(), claim("spark")
     for key, value in (*QUERIES.items(), *asked.conf):
         if spark.conf.isModifiable(key):
