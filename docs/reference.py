@@ -30,10 +30,15 @@ from fanplan.workload.tables import INPUT_TABLES
 PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """# Python interface
 
-`import fanplan` gives the verbs below; it costs nothing until one is used. Errors are
-`fanplan.core.errors.FanplanError`: they have `problems`, each with the item, what is wrong and the
-remedy, and an `exit_code`: 2 for `InputError`, 3 for `MachineError` (disk, memory, Spark); see
-[failures](failures.md). This page is written by `make docs` from the code.
+`import fanplan` gives the functions below, and takes no time until one of them is used. Datasets
+and plans may be given as objects or as paths, tables as files or as frames. Whatever a function
+returns shows itself in a short line, in a notebook as a small table with a picture, and has
+`summary()` and `json()`. Keywords that are None are taken as not given.
+
+What goes wrong raises a `fanplan.core.errors.FanplanError`, also if Spark or the disk fails. It
+has `problems`, each with the item, what is wrong and what to do about it, and an `exit_code`: 2
+for `InputError`, 3 for `MachineError` (see [failures](failures.md)). `make docs` writes this page
+from the code.
 """
 VERBS = {
     "Data": (
@@ -62,6 +67,7 @@ ANSWERS = {
     "fanplan.verbs.compare": ("Comparison",),
     "fanplan.verbs.diff": ("Diff",),
     "fanplan.verbs.drift": ("Verdict",),
+    "fanplan.core.result": ("Result",),
     "fanplan.core.errors": (
         "FanplanError",
         "InputError",

@@ -16,10 +16,12 @@ from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result, StoredPlan):
-    """A plan folder. ``plan["flows"]`` is a table of it, as a frame of pandas.
+    """A plan folder. ``plan["flows"]`` is a table of it, as a frame of ``kind``.
 
     The name of a layer stands for its main table: ``channels`` for ``channel_flows``.
     """
+
+    kind: FrameKind = "pandas"
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -27,7 +29,7 @@ class Plan(Result, StoredPlan):
         return tuple(dict.fromkeys(table.name for table in self.record.tables()))
 
     def __getitem__(self, table: str) -> Any:
-        return self.frame(table)
+        return self.frame(table, self.kind)
 
     def frame(self, table: str, kind: FrameKind = "pandas") -> Any:
         """A table as a frame of pandas, Polars or Arrow."""
@@ -55,9 +57,9 @@ class Plan(Result, StoredPlan):
         """All that plan.json says."""
         return self.record.content()
 
-    def ask(self, dataset: AnyDataset, kind: FrameKind = "pandas") -> Questions:
+    def ask(self, dataset: AnyDataset, kind: FrameKind | None = None) -> Questions:
         """Questions to the plan, answered with the dataset that it was made for."""
-        return Questions(self, dataset_at(dataset), kind)
+        return Questions(self, dataset_at(dataset), kind or self.kind)
 
     def __repr__(self) -> str:
         return f"Plan({str(self.folder)!r}, layers: {', '.join(self.record.layers)})"
@@ -76,7 +78,10 @@ PICTURED = ("total_cost", "naive_system", "bound", "cost", "link_messages")
 """Figures of layers that a notebook draws."""
 
 
-def open_plan(path: AnyPlan) -> Plan:
-    """A plan that was stored before; an error if it is not whole."""
+def open_plan(path: AnyPlan, kind: FrameKind = "pandas") -> Plan:
+    """A plan that was stored before; an error if it is not whole.
+
+    Its tables and answers are frames of ``kind``: pandas, polars or arrow.
+    """
     stored = load_plan(plan_at(path))
-    return Plan(stored.folder, stored.record)
+    return Plan(stored.folder, stored.record, kind)

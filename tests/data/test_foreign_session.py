@@ -24,7 +24,8 @@ SCRIPT = dedent(
         .config("spark.sql.shuffle.partitions", "2")
         .getOrCreate()
     )
-    subscriptions = spark.createDataFrame([("ann", "news"), ("bob", "news")], "subscriber string, topic string")
+    rows = [("ann", "news"), ("bob", "news")]
+    subscriptions = spark.createDataFrame(rows, "subscriber string, topic string")
     publications = [{"time": i, "topic": "news"} for i in range(4)]
     tables = {"subscriptions": subscriptions.coalesce(1), "publications": publications}
     dataset = fanplan.ingest(tables, "dataset")
