@@ -59,12 +59,16 @@ def _with_options(name: str, params: type) -> Any:
             item.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=item.default,
-            annotation=Annotated[type(item.default), typer.Option(help=about(item).help)],
+            annotation=Annotated[type(item.default), typer.Option(help=sentence(about(item).help))],
         )
         for item in fields(params)
     ]
     run.__signature__ = inspect.Signature([*common, *own])  # type: ignore[attr-defined]
     return run
+
+
+def sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _generate(
