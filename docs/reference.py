@@ -25,15 +25,21 @@ from fanplan.core.options import Options, about, default_of, types_of
 from fanplan.core.tables import Column, Table
 from fanplan.data.tables import STAGES
 from fanplan.layers import LAYERS, command_of, commands
+from fanplan.workload.generators import KINDS, load_kind
 from fanplan.workload.tables import INPUT_TABLES
 
 PAGE = Path(__file__).parent / "api.md"
 INTRODUCTION = """# Python interface
 
-`import fanplan` gives the verbs below; it costs nothing until one is used. Errors are
-`fanplan.core.errors.FanplanError`: they have `problems`, each with the item, what is wrong and the
-remedy, and an `exit_code`: 2 for `InputError`, 3 for `MachineError` (disk, memory, Spark); see
-[failures](failures.md). This page is written by `make docs` from the code.
+`import fanplan` gives the functions below, and takes no time until one of them is used. Datasets
+and plans may be given as objects or as paths, tables as files or as frames. Whatever a function
+returns shows itself in a short line, in a notebook as a small table with a picture, and has
+`summary()` and `json()`. Keywords that are None are taken as not given.
+
+What goes wrong raises a `fanplan.core.errors.FanplanError`, also if Spark or the disk fails. It
+has `problems`, each with the item, what is wrong and what to do about it, and an `exit_code`: 2
+for `InputError`, 3 for `MachineError` (see [failures](failures.md)). `make docs` writes this page
+from the code.
 """
 VERBS = {
     "Data": (
@@ -65,6 +71,7 @@ ANSWERS = {
     "fanplan.verbs.compare": ("Comparison",),
     "fanplan.verbs.diff": ("Diff",),
     "fanplan.verbs.drift": ("Verdict",),
+    "fanplan.core.result": ("Result",),
     "fanplan.core.errors": (
         "FanplanError",
         "InputError",
@@ -253,7 +260,7 @@ def as_table(rows: list[tuple[str, ...]]) -> str:
 STUB = Path(fanplan.__path__[0]) / "api.pyi"
 TYPED = """from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import Stop
@@ -262,15 +269,22 @@ from fanplan.layers.channels.params import ChannelPrices
 from fanplan.layers.groups.params import GroupPrices
 from fanplan.layers.marking.params import MarkingPrices
 from fanplan.layers.overlay.params import LinkPrices
+from fanplan.workload.generators.generated import TableFormat
 """
+
+
+OWN_TYPES = re.compile(r", planner|, curve\b| generate,")
+"""What is not passed on as it is, but with types of its own."""
 
 
 def stub() -> str:
     """The interface with the types of all keywords: written, so that type checkers see them."""
     source = (STUB.with_suffix(".py")).read_text(encoding="utf-8")
-    passed = [line.replace(", planner", "") for line in source.splitlines()]
+    passed = [OWN_TYPES.sub("", line) for line in source.splitlines()]
     passed = [line for line in passed if line.startswith("from fanplan.")]
-    functions = [planning_signature(getattr(fanplan, c.name)) + ": ..." for c in commands()]
+    typed = [*(c.name for c in commands()), "curve"]
+    functions = [planning_signature(getattr(fanplan, name)) + ": ..." for name in typed]
+    functions += generating()
     names = source[source.index("__all__") :].splitlines()
     return "\n".join((TYPED, *passed, "", *functions, "", *names, ""))
 
@@ -285,10 +299,27 @@ def planning_signature(function: Any) -> str:
             keyword = True
         default = "" if item.default is item.empty else f" = {default_word(item.default)}"
         lines.append(f"    {item.name}: {type_word(item.annotation)}{default},")
-    if function.__name__ == "channels":
-        lines.append("    **further: Any,")
     inner = "\n".join(lines)
-    return f"def {function.__name__}(\n{inner}\n) -> Made"
+    return f"def {function.__name__}(\n{inner}\n) -> {type_word(given.return_annotation)}"
+
+
+def generating() -> Iterator[str]:
+    """`generate` with the sizes of each kind as its keywords; a kind known only later takes any."""
+    own = inspect.signature(fanplan.generate).parameters
+    common = [f"    {n}: {p.annotation} = ...," for n, p in own.items() if n in GENERATING]
+    for kind in KINDS:
+        params = load_kind(kind).params
+        sizes = [f"    {item.name}: {type_word(types_of(params)[item.name])} = {item.default!r},"
+                 for item in fields(params)]  # fmt: skip
+        head = f'    kind: Literal["{kind}"],\n    out: str | Path,\n    *,'
+        yield "\n".join(("@overload\ndef generate(", head, *common, *sizes, ") -> Path: ..."))
+    head = "    kind: str,\n    out: str | Path,\n    *,"
+    yield "\n".join(
+        ("@overload\ndef generate(", head, *common, "    **sizes: float,", ") -> Path: ...")
+    )
+
+
+GENERATING = ("seed", "publications", "format", "replace", "engine")
 
 
 def default_word(value: Any) -> str:

@@ -1,6 +1,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from fanplan.core.prices import LedgerPrices
 from fanplan.core.stop import Stop
@@ -9,6 +9,7 @@ from fanplan.layers.channels.params import ChannelPrices
 from fanplan.layers.groups.params import GroupPrices
 from fanplan.layers.marking.params import MarkingPrices
 from fanplan.layers.overlay.params import LinkPrices
+from fanplan.workload.generators.generated import TableFormat
 
 from fanplan.data.dataset import Dataset
 from fanplan.data.engine import Engine
@@ -20,8 +21,8 @@ from fanplan.verbs.ask import Questions
 from fanplan.verbs.check import check
 from fanplan.verbs.churn import churn
 from fanplan.verbs.compare import compare
-from fanplan.verbs.curve import Curve, curve
-from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest, open_dataset
+from fanplan.verbs.curve import Curve
+from fanplan.verbs.datasets import as_dataset, dataset_of_plan, ingest, open_dataset
 from fanplan.verbs.diff import diff
 from fanplan.verbs.drift import apply_check
 from fanplan.verbs.export import Exported, export
@@ -54,11 +55,13 @@ def channels(
     restarts: int = 1,
     on_spark: bool = False,
     prices: ChannelPrices | Mapping[str, float] = ...,
+    w1: float | None = None,
+    w2: float | None = None,
+    w3: float | None = None,
     seed: int = 0,
     time: float | None = None,
     stop: Stop | None = None,
     engine: Engine = EMBEDDED,
-    **further: Any,
 ) -> Made: ...
 def overlay(
     dataset: Dataset | str | Path,
@@ -167,6 +170,308 @@ def mesh(
     stop: Stop | None = None,
     engine: Engine = EMBEDDED,
 ) -> Made: ...
+def curve(
+    dataset: Dataset | str | Path,
+    numbers: Sequence[int],
+    *,
+    method: str = 'kmodes',
+    unicast: str | None = None,
+    unicast_limit: float | None = None,
+    max_channels_per_subscriber: int | Mapping[str, int] | Path | str | list[int] | None = None,
+    max_channel_rate: float | None = None,
+    pinned: Sequence[str] = (),
+    off_multicast: Sequence[str] = (),
+    start: Path | str | None = None,
+    max_changes: int | None = None,
+    change_price: float | None = None,
+    options: Mapping[str, Any] = {},
+    restarts: int = 1,
+    on_spark: bool = False,
+    prices: ChannelPrices | Mapping[str, float] = ...,
+    w1: float | None = None,
+    w2: float | None = None,
+    w3: float | None = None,
+    seed: int = 0,
+    time: float | None = None,
+    stop: Stop | None = None,
+    engine: Engine = EMBEDDED,
+) -> Curve: ...
+@overload
+def generate(
+    kind: Literal["market"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    flows: int = 10000,
+    users: int = 250,
+    markets: int = 10,
+    markets_per_user: int = 4,
+    zipf: float = 1.0,
+    want: float = 0.8,
+    want_decay: float = 0.15,
+    rate_floor: float = 0.01,
+    rate_decay: float = 0.2,
+    activity_sigma: float = 1.0,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["random"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    flows: int = 10000,
+    users: int = 250,
+    interest: float = 0.03,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["websphere"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    topics: int = 6100,
+    processes: int = 79,
+    pool: int = 300,
+    zipf: float = 1.0,
+    roles: int = 5,
+    role_zipf: float = 0.0,
+    roles_per_audience: float = 2.0,
+    deviation: float = 0.05,
+    noisy: float = 0.1,
+    noise: float = 0.05,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["structured"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    topics: int = 6100,
+    processes: int = 79,
+    pool: int = 300,
+    zipf: float = 1.0,
+    roles: int = 20,
+    role_zipf: float = 1.0,
+    roles_per_audience: float = 3.0,
+    deviation: float = 0.01,
+    noisy: float = 0.1,
+    noise: float = 0.02,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["subjects"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    subjects: int = 100,
+    categories: int = 5,
+    subscribers: int = 160,
+    subjects_per_subscriber: int = 10,
+    p: float = 2.0,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["content"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    subjects: int = 100,
+    categories: int = 5,
+    subscribers: int = 160,
+    subjects_per_subscriber: int = 10,
+    p: float = 2.0,
+    volumes: int = 64,
+    volume_min: int = 1,
+    volume_max: int = 255,
+    radius_min: int = 10,
+    radius_max: int = 20,
+    subscriptions_min: int = 4,
+    subscriptions_max: int = 8,
+    shared: bool = True,
+    domain: int = 1000000,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["brokers"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    domain: float = 1000.0,
+    range_min: float = 10.0,
+    range_skew: float = 0.8,
+    capacity: float = 1000.0,
+    brokers: int = 450,
+    subscriptions: int = 4500,
+    advertisements: int = 1500,
+    classes: int = 4,
+    attributes: int = 4,
+    bias: float = 0.75,
+    centre_sd: float = 3.0,
+    broker_sd: float = 3.0,
+    same_class: bool = True,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["clients"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    domain: float = 1000.0,
+    range_min: float = 10.0,
+    range_skew: float = 0.8,
+    capacity: float = 1000.0,
+    advertisements: int = 600,
+    subscriptions_each: int = 3,
+    brokers: int = 1000,
+    classes: int = 4,
+    attributes: int = 2,
+    centre_sd: float = 3.0,
+    equal_capacity: bool = True,
+    rate_ranks: int = 10,
+    rate_skew: float = 2.0,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["transit-stub"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    domains: int = 1,
+    transit: int = 4,
+    stubs: int = 3,
+    stub_nodes: int = 8,
+    transit_edge: float = 0.6,
+    stub_edge: float = 0.42,
+    transit_ms: float = 20.0,
+    access_ms: float = 5.0,
+    stub_ms: float = 2.0,
+    publishers: int = 10,
+    subscribers: int = 10,
+    count_min: int = 1,
+    count_max: int = 100,
+    count_shape: float = 1.0,
+    floor: int = 0,
+    domain: float = 1000.0,
+    side: float = 50.0,
+    capacity: float = 1000.0,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["tree-grid"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 50.5,
+    message_bytes: int = 200,
+    arity: int = 4,
+    levels: int = 4,
+    cells: int = 100,
+    zipf_leaves: int = 0,
+    zipf_messages: int = 0,
+    messages: int = 100,
+    hop_ms: float = 1.0,
+    capacity: float = 10000.0,
+) -> Path: ...
+@overload
+def generate(
+    kind: Literal["enterprise"],
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    rate: float = 1.0,
+    message_bytes: int = 200,
+    flows: int = 400,
+    users: int = 200,
+    markets: int = 8,
+    markets_per_user: int = 3,
+    zipf: float = 1.0,
+    want: float = 0.8,
+    want_decay: float = 0.15,
+    rate_floor: float = 0.01,
+    rate_decay: float = 0.2,
+    activity_sigma: float = 1.0,
+    sites: int = 4,
+    brokers_per_site: int = 3,
+    local: float = 4.0,
+    filtered: float = 0.5,
+    capacity: float = 100000.0,
+    site_ms: float = 0.2,
+    wide_ms: float = 20.0,
+) -> Path: ...
+@overload
+def generate(
+    kind: str,
+    out: str | Path,
+    *,
+    seed: int = ...,
+    publications: int = ...,
+    format: TableFormat = ...,
+    replace: bool = ...,
+    engine: Engine = ...,
+    **sizes: float,
+) -> Path: ...
 
 __all__ = [
     "Churned",

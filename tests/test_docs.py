@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from commands import run
 from pyspark.sql import SparkSession
 
-DOCS = Path(__file__).parent.parent / "docs"
-FILE = re.compile(r"`((?:desk|firm)/[\w.]+)`(?:(?!```).)*```\w+\n(.*?)```", re.DOTALL)
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+FILE = re.compile(r"`((?:mine|desk|firm)/[\w.]+)`(?:(?!```).)*```\w+\n(.*?)```", re.DOTALL)
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 REFUSED = re.compile(r"^(fanplan: |The plan is refused)", re.MULTILINE)
-NO_SPARK = ("compare", "quarantine")
+NO_SPARK = ("compare", "quarantine", "ask")
 
 
 def run_console(block: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,7 +30,10 @@ def run_console(block: str, capsys: pytest.CaptureFixture[str]) -> None:
     """
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
-        words = shlex.split(command)[1:]
+        program, *words = shlex.split(command)
+        if program == "pip":
+            install(Path("installed"), *words)
+            continue
         capsys.readouterr()
         code = run(*words, *(() if words[0] in NO_SPARK else ("--master", "local[2]")))
         told = capsys.readouterr()
@@ -40,6 +48,31 @@ def run_console(block: str, capsys: pytest.CaptureFixture[str]) -> None:
             ), told
 
 
+def install(into: Path, *words: str) -> None:
+    """As on the page, but apart: what else is needed is there already, and is left as it is."""
+    assert words == ("install", ".")
+    source = into.parent / "source"
+    shutil.copytree(
+        ROOT / "fanplan", source / "fanplan", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    quiet = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
+    pip = (sys.executable, "-m", "pip", "install", *quiet, "--target", str(into), str(source))
+    subprocess.run(pip, check=True)
+    answered = subprocess.run(
+        (sys.executable, "-P", "-m", "fanplan", "--version"),
+        env=os.environ | {"PYTHONPATH": str(into.absolute())},
+        cwd=source.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answered.stdout.startswith("fanplan ")
+    assert (into / "fanplan" / "api.pyi").is_file()
+    assert list((into / "fanplan" / "page" / "templates").iterdir())
+
+
 def squeezed(text: str) -> str:
     """Without spaces that only align columns, empty lines, and how long it took."""
     lines = [" ".join(line.split()) for line in text.splitlines()]
@@ -47,10 +80,13 @@ def squeezed(text: str) -> str:
 
 
 def pattern(shown: str) -> re.Pattern[str]:
-    """A page may leave lines out, and says so by a line of its own."""
+    """A page may leave lines out, and says so by a line of its own; or the end of a line."""
     lines = squeezed(shown).splitlines()
     return re.compile(
-        "".join("(.*\n)*" if line == "…" else re.escape(line) + "\n" for line in lines)
+        "".join(
+            "(.*\n)*" if line == "…" else re.escape(line).replace("…", ".*") + "\n"
+            for line in lines
+        )
     )
 
 
@@ -72,7 +108,7 @@ def test_the_tutorial_says_what_happens(
 ) -> None:
     text = (DOCS / "tutorial.md").read_text()
     files = dict(FILE.findall(text))
-    assert len(files) == 3 + 5
+    assert len(files) == 2 + 3 + 5
     for name, content in files.items():
         (here / name).parent.mkdir(exist_ok=True)
         (here / name).write_text(content)

@@ -28,6 +28,7 @@ from fanplan.cli import (
 )
 from fanplan.cli.failed import show_error
 from fanplan.cli.flags import flags_named, with_signature
+from fanplan.cli.grouped import FIRST, PlainGroup, group_by_task
 from fanplan.cli.plan import add_planning
 from fanplan.cli.quarantined import show_ingested
 from fanplan.cli.replayed import show_replay
@@ -41,15 +42,15 @@ from fanplan.systems.params import ExportParams, TrialParams
 app = typer.Typer(
     name="fanplan",
     help="Plan publish/subscribe dissemination, prove the plan and show what it saves.",
-    no_args_is_help=True,
-    add_completion=False,
+    cls=PlainGroup,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
 app.add_typer(generate.app, name="generate")
 app.add_typer(observe.app, name="observe")
 
 
-def _version(asked: bool) -> None:
+def show_version(asked: bool) -> None:
     if asked:
         from fanplan.core.version import __version__
 
@@ -59,11 +60,14 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        say(*FIRST.splitlines())
 
 
 @app.command()
@@ -126,7 +130,7 @@ def check(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """Prove that a plan does what it must, sharing no code with the planners."""
+    """Prove that a plan does what it must, with code that no planner shares."""
     from fanplan import api
 
     spark = engine(master, remote, json)
@@ -154,7 +158,10 @@ def replay(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """Send every publication through a plan and count what arrives; or hold marks against now."""
+    """Send every publication through a plan and count what arrives.
+
+    Of a plan that has a marking alone, its marks are re-evaluated on this workload.
+    """
     from fanplan import api
     from fanplan.verbs.replay import replaying
 
@@ -182,11 +189,14 @@ def demo(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """The main job, end to end, on a generated enterprise; it ends with the path of the report."""
+    """Run the whole job on a generated firm: data, plan, proof, trial and report."""
     from fanplan.cli.demo import Size, run_demo
 
     size = Size(sites, users, symbols, publications)
     run_demo(out, size, seed, json, engine(master, remote, json))
+
+
+group_by_task(app)
 
 
 def run(words: Sequence[str]) -> int:
@@ -195,6 +205,7 @@ def run(words: Sequence[str]) -> int:
         with ended_by_term():
             require_text(words)
             command = get_command(app)
+            command._main_shell_completion({}, "fanplan")  # type: ignore[attr-defined]
             with command.make_context("fanplan", list(words)) as context:
                 command.invoke(context)
         return 0

@@ -21,16 +21,16 @@ Question = Annotated[
 ]
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[WORD]…", help="What the question is about, in order or NAME=VALUE."),
+    typer.Argument(metavar="[WORD]…", help="What it is about, in order or as NAME=VALUE."),
 ]
 OfPlan = Annotated[
     Path | None,
     typer.Option(metavar="DATASET", help="Dataset that the plan was made for."),
 ]
 Against = Annotated[
-    Path | None, typer.Option(metavar="PLAN", help="Another plan, whose answer stands beside.")
+    Path | None, typer.Option(metavar="PLAN", help="Another plan to compare the answer with.")
 ]
-Rows = Annotated[int, typer.Option(help="Most rows to show; --json has all.", min=1)]
+Rows = Annotated[int, typer.Option(help="Rows to show at most; --json has all of them.", min=1)]
 
 
 def ask(
@@ -42,7 +42,7 @@ def ask(
     rows: Rows = 20,
     json: options.Json = False,
 ) -> None:
-    """Ask a plan who gets what and how, what is received in vain, and what would be if."""
+    """Ask a plan who gets what and how, what arrives unwanted, and what would happen if."""
     from fanplan import api
     from fanplan.verbs.ask import QUESTIONS
 
@@ -102,12 +102,12 @@ def understood(asked: Questions, question: str, words: list[str]) -> dict[str, A
 
 
 def typed(name: str, value: Any) -> Any:
-    """A factor is a number, and a link two brokers with a comma between."""
-    if name == "times":
+    """Factors and counts are numbers, and a link is two brokers with a comma between."""
+    if name in ("times", "n"):
         try:
-            return float(value)
+            return float(value) if name == "times" else int(value)
         except ValueError:
-            raise InputError(Problem(name, f"{value!r} is no number", "Use times=2")) from None
+            raise InputError(Problem(name, f"{value!r} is no number", f"Use {name}=2")) from None
     if name == "link":
         ends = tuple(end.strip() for end in value.split(","))
         if len(ends) != 2:

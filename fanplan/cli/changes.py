@@ -24,13 +24,13 @@ OfNew = Annotated[
         show_default=False,
     ),
 ]
-StepsOf = Annotated[int, typer.Option(metavar="N", help="Most changes in a step.")]
+StepsOf = Annotated[int, typer.Option(metavar="N", help="Limit on the changes in one step.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder for the table of changes.", show_default="none")
 ]
 AllowDrift = Annotated[
     str | None,
-    typer.Option(metavar="REASON", help="Accept drift, for this reason.", show_default="refuse"),
+    typer.Option(metavar="REASON", help="Accept the drift; this is why.", show_default="refuse"),
 ]
 
 Was = Annotated[
@@ -44,7 +44,7 @@ Was = Annotated[
 
 
 def compare(plans: Plans, json: options.Json = False) -> None:
-    """Set plans side by side in the words of the ledger; * marks the best."""
+    """Compare plans figure by figure; * marks the best."""
     from fanplan import api
     from fanplan.cli.changes_shown import show_comparison
 
@@ -65,7 +65,7 @@ def diff(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """What must change to go from one plan to another, in small steps that all hold."""
+    """List the changes from one plan to another, in small steps that are each valid."""
     from fanplan import api
     from fanplan.cli.changes_shown import show_diff
     from fanplan.layers.registry import load_plan
@@ -97,7 +97,7 @@ def apply_check(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """Refuse a plan that was edited, or whose workload is no longer what it was planned for."""
+    """Refuse a plan that was edited, or whose workload has changed since it was made."""
     from fanplan import api
     from fanplan.cli.changes_shown import show_verdict
 

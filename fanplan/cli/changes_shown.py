@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fanplan.cli.show import say, show_table
+from fanplan.core.result import plain_number
 from fanplan.layers.registry import all_layers, load_layer
 from fanplan.plan.drift import LayerNow, Moved
-from fanplan.plan.made import plain_number
 from fanplan.plan.steps import Staged
 from fanplan.verbs.compare import Comparison
 from fanplan.verbs.diff import Diff, layer_of_actions

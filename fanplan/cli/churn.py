@@ -19,22 +19,22 @@ from fanplan.core.options import Options, option
 class ChurnOptions(Options):
     """What happens to a plan; an option of the protocol of one layer is given for that layer."""
 
-    events: int = option(1000, "Events that happen.", at_least=0)
-    loss: float = option(0.0, "Chance that a message is lost, and sent again.")
+    events: int = option(1000, "Number of events.", at_least=0)
+    loss: float = option(0.0, "Chance that a message is lost and must be sent again.")
     layer: str | None = option(None, "groups or marking.", shown="the one the plan has")
     restarts: int | None = option(
-        None, "Nodes that lose their state between events.", shown="0; marking"
+        None, "Number of nodes that lose their state between events.", shown="0; marking"
     )
-    burst: int | None = option(None, "Events that happen close together.", shown="1; marking")
+    burst: int | None = option(None, "Number of events close together.", shown="1; marking")
     updates: float | None = option(
-        None, "Share of the events that are changes of subscriptions.", shown="0.2; groups"
+        None, "Share of events that change subscriptions.", shown="0.2; groups"
     )
     rebuild_every: int | None = option(
-        None, "Changes after which groups are rebuilt; 0: never.", shown="20; groups"
+        None, "Rebuild groups after this many changes; 0 means never.", shown="20; groups"
     )
     hold: str | None = option(
         None,
-        "What the root holds back meanwhile: all, affected or none.",
+        "What the root holds back during a rebuild: all, affected or none.",
         shown="affected; groups",
     )
     coordinator: str | None = option(

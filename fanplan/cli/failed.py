@@ -12,7 +12,7 @@ import typer
 
 from fanplan.cli.show import say, show_json
 from fanplan.core.errors import FanplanError, InputError, MachineError, Problem
-from fanplan.core.failures import in_words, spark_gone
+from fanplan.core.failures import in_words, of_spark, spark_gone
 from fanplan.core.stop import Heard, Terminated
 
 TRACEBACK = "FANPLAN_TRACEBACK"
@@ -50,6 +50,9 @@ def told(error: BaseException) -> FanplanError:
             return StoppedError(int(str(error.code)), "by a request to end")
         case typer.TyperException():
             return usage(error)
+    cause = error.__cause__ if isinstance(error, MachineError) else None
+    if cause is not None and of_spark(cause):
+        error = cause
     if Heard.signal is not None and not isinstance(error, FanplanError):
         return told(Terminated() if Heard.signal == SIGTERM else KeyboardInterrupt())
     jvm = sys.modules.get("fanplan.data.jvm")

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 
 from fanplan.cli import options
+from fanplan.cli.grouped import PlainCommand, PlainGroup
 from fanplan.cli.run import engine
 from fanplan.cli.show import show_facts, show_json
 from fanplan.core.options import about
 from fanplan.workload.generators import KINDS, load_kind
 
 
-class Kinds(TyperGroup):
+class Kinds(PlainGroup):
     """Kinds are imported when they are asked for, so that `fanplan --help` answers at once."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
@@ -28,20 +28,20 @@ class Kinds(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Kinds, help="Write a workload of one of the papers' kinds.", no_args_is_help=True
+    cls=Kinds, help="Generate a workload like those in the papers.", no_args_is_help=True
 )
 
 
 @app.callback()
 def _kinds() -> None:
-    """Write a workload of one of the papers' kinds."""
+    """Generate a workload like those in the papers."""
 
 
 def _command(name: str) -> Any:
     """The command of a kind: the common options and one per field of its parameters."""
     kind = load_kind(name)
     single = typer.Typer(add_completion=False)
-    single.command(name, help=f"Write a workload: {kind.meaning}.")(
+    single.command(name, cls=PlainCommand, help=f"Generate a workload: {kind.meaning}.")(
         _with_options(name, kind.params)
     )
     return typer.main.get_command(single)
@@ -59,12 +59,16 @@ def _with_options(name: str, params: type) -> Any:
             item.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=item.default,
-            annotation=Annotated[type(item.default), typer.Option(help=about(item).help)],
+            annotation=Annotated[type(item.default), typer.Option(help=sentence(about(item).help))],
         )
         for item in fields(params)
     ]
     run.__signature__ = inspect.Signature([*common, *own])  # type: ignore[attr-defined]
     return run
+
+
+def sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _generate(

@@ -21,10 +21,13 @@ Remote = Annotated[
     str | None, typer.Option(help="Spark Connect server, such as sc://host.", show_default="none")
 ]
 Time = Annotated[
-    float | None, typer.Option(help="Seconds of search in all; then the best plan so far is kept.")
+    float | None,
+    typer.Option(help="Time limit for the search, in seconds; the best plan so far is kept."),
 ]
-Replace = Annotated[bool, typer.Option("--replace", help="Replace what is there.")]
-Out = Annotated[Path, typer.Option(help="Folder to write; it appears whole or not at all.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Overwrite an earlier result at this place.")
+]
+Out = Annotated[Path, typer.Option(help="Folder to write; it appears complete or not at all.")]
 Workload = Annotated[
     Path,
     typer.Argument(metavar="WORKLOAD", help="Workload folder, or a dataset that ingest wrote."),
@@ -32,7 +35,7 @@ Workload = Annotated[
 PlanFolder = Annotated[Path, typer.Argument(metavar="PLAN", help="Plan folder.")]
 Key = Annotated[
     Path | None,
-    typer.Option(help="Public key of whoever approved the plan: refuse one not signed with it."),
+    typer.Option(help="Public key of the approver: refuse a plan that is not signed with it."),
 ]
 LOST = next(item for item in fields(ReadParams) if item.name == "lost_limit")
 LostLimit = Annotated[
@@ -43,7 +46,5 @@ Grid = Annotated[
     typer.Option(help="Kind of flows: exact, uniform, atomic or quantile.", show_default="exact"),
 ]
 Cover = Annotated[str | None, typer.Option(help="Who wants a cell of a grid: overlap or full.")]
-Cells = Annotated[
-    int | None, typer.Option(help="Cells per number attribute; this asks for a grid.")
-]
-Rates = Annotated[str | None, typer.Option(help="measured or advertised.")]
+Cells = Annotated[int | None, typer.Option(help="Cells per numeric attribute; asks for a grid.")]
+Rates = Annotated[str | None, typer.Option(help="Where rates come from: measured or advertised.")]

@@ -42,7 +42,7 @@ def papers(
     master: options.Master = None,
     remote: options.Remote = None,
 ) -> None:
-    """Measure a paper's tables and figures anew, on Spark, beside what was published."""
+    """Measure a paper's tables and figures again, on Spark, beside the published values."""
     if name is None:
         show_json({"papers": PAPERS}) if json else show_facts("Papers", PAPERS)
         return

@@ -31,7 +31,7 @@ Folder = Annotated[
 
 
 def quarantine(dataset: Folder, json: options.Json = False, **given: Any) -> None:
-    """List the rows that could not be understood: reasons, counts, and rows as they came."""
+    """List the rows that could not be understood: how many, why, and the rows themselves."""
     from fanplan import api
     from fanplan.data.quarantine import place
 

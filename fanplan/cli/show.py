@@ -9,7 +9,8 @@ from typing import Any
 import typer
 
 from fanplan.core.errors import printable
-from fanplan.plan.made import Caution, Facts, Grid, Lines, Note, plain_number
+from fanplan.core.result import plain_number
+from fanplan.plan.made import Caution, Facts, Grid, Lines, Note
 
 
 def say(*lines: str, err: bool = False) -> None:

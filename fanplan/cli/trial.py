@@ -29,7 +29,7 @@ def trial(
     on: System = "nats",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for the result; it appears whole or not at all."),
+        typer.Option(help="Folder for the result; it appears complete or not at all."),
     ] = None,
     replace: options.Replace = False,
     key: options.Key = None,
@@ -39,7 +39,7 @@ def trial(
     remote: options.Remote = None,
     **given: Any,
 ) -> None:
-    """Send a workload through a plan on real servers, and show predicted beside measured."""
+    """Send a workload through a plan on real servers; compare the prediction with the counts."""
     from fanplan import api
     from fanplan.verbs.export import require_trial
 

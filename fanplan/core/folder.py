@@ -293,7 +293,8 @@ def require_free(folder: Path, kind: Kind, replace: bool) -> None:
         raise InputError(Problem(str(folder), what, "Name another folder"))
     if not replace:
         what = f"is {kind.name} already"
-        raise InputError(Problem(str(folder), what, "Name another folder, or allow replacing it"))
+        remedy = "Name another folder, or add --replace (in Python: replace=True)"
+        raise InputError(Problem(str(folder), what, remedy))
 
 
 def require_room(folder: Path, size: int) -> None:

@@ -52,7 +52,7 @@ def priced(prices: Prices) -> Any:
     names = ", ".join(f"{item.name} {getattr(prices, item.name):g}" for item in fields(prices))
     return option(
         prices,
-        f"Price of one; repeatable. There are: {names}.",
+        f"Change a price; repeatable. Prices: {names}.",
         flag="--price",
         metavar="NAME=VALUE",
         many=True,

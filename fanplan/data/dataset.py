@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fanplan.core.result import Result
+
 if TYPE_CHECKING:
     from pyarrow import Table
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 PathLike = str | Path
 
 
-@dataclass(frozen=True)
-class Dataset:
+@dataclass(frozen=True, repr=False)
+class Dataset(Result):
     """What ``ingest`` wrote. Reading it needs no Spark.
 
     ``mended`` has what was wrong with it before, if it was damaged and ingested again.
@@ -32,6 +34,12 @@ class Dataset:
         from fanplan.data.reader import read_manifest
 
         return read_manifest(self.path)
+
+    def __repr__(self) -> str:
+        return f"Dataset({str(self.path)!r})"
+
+    def bars(self) -> dict[str, float]:
+        return {f"{table.name} kept": float(table.kept) for table in self.manifest.tables}
 
     def summary(self) -> dict[str, Any]:
         """What it says about itself, as JSON."""

@@ -34,8 +34,8 @@ def write_workload(
         raise InputError(Problem(str(unknown[0]), "no table of a workload has that name", remedy))
     folder.mkdir()
     for name, frame in tables.items():
-        if hasattr(frame, "sparkSession"):
-            frame.write.parquet(str(folder / name))
+        if writes_here(frame):
+            frame.write.parquet((folder / name).as_uri())
         else:
             # Without the schema of Arrow: large and dictionary types are plain ones in the file.
             path = folder / f"{name}.parquet"
@@ -45,8 +45,16 @@ def write_workload(
         (folder / "workload.toml").write_text(text, encoding="utf-8")
 
 
+def writes_here(frame: Frame) -> bool:
+    """Whether a frame is one of Spark whose tasks run on this machine, and write its files."""
+    context = getattr(getattr(frame, "sparkSession", None), "_sc", None)
+    return context is not None and str(context.master).startswith("local")
+
+
 def as_arrow(frame: Frame, name: str) -> pa.Table:
     """A frame as a table; a column of mixed values becomes texts, to be judged row by row."""
+    if hasattr(frame, "sparkSession"):
+        return frame.toArrow()
     if isinstance(frame, pa.Table | pa.RecordBatch):
         return frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame])
     if hasattr(frame, "collect") and hasattr(frame, "lazy"):

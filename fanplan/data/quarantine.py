@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.core.errors import NAMED, InputError, Problem, shorten, similar
+from fanplan.core.result import Result
 from fanplan.data.params import QuarantineParams, ReadParams
 from fanplan.data.reader import TableCount, read_manifest, stage_batches
 from fanplan.workload.tables import INPUT_TABLES, SUBSCRIPTIONS
@@ -41,8 +42,8 @@ class Reason:
         return place(self.source, self.line)
 
 
-@dataclass(frozen=True)
-class Quarantine:
+@dataclass(frozen=True, repr=False)
+class Quarantine(Result):
     """What is in quarantine: ``reasons`` with most rows first, and the first ``rows`` by place."""
 
     folder: Path

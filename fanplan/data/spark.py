@@ -108,6 +108,8 @@ class Running:
     spark: SparkSession
     folder: Path
     handlers: Mapping[int, Any]
+    own: bool = True
+    """Whether it was started here, and is to be stopped here."""
 
 
 _running: Running | None = None
@@ -128,9 +130,8 @@ def session(
         return _running.spark
     stop()
     if SparkContext._active_spark_context is not None:
-        raise InputError(
-            Problem("Spark", "this process has a session made elsewhere", "Stop it: spark.stop()")
-        )
+        _running = _adopted(asked)
+        return _running.spark
     handlers, folder = _handlers(), claim("spark")
     try:
         spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder)
@@ -162,6 +163,9 @@ def stop() -> None:
     if _running is None:
         return
     old, _running = _running, None
+    if not old.own:
+        release(old.folder)
+        return
     try:
         # A JVM that died cannot be asked to stop.
         if _alive(old.spark):
@@ -184,7 +188,7 @@ def settle() -> None:
 
 def kill() -> None:
     """End the JVM at once, whatever it does, and remove the files of the session."""
-    if _running is not None and not hasattr(_running.spark, "is_stopped"):
+    if _running is not None and _running.own and not hasattr(_running.spark, "is_stopped"):
         jvm.kill()
     stop()
 
@@ -227,6 +231,21 @@ def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return spark
+
+
+def _adopted(asked: Asked) -> Running:
+    """A session beside the caller's own, on the same Spark: with our settings, theirs untouched."""
+    if asked.master or asked.remote:
+        what, remedy = "this process has a session made elsewhere", "Stop it, or name no other"
+        raise InputError(Problem("Spark", what, remedy))
+    context = SparkContext.getOrCreate()
+    spark, folder = SparkSession(context).newSession(), claim("spark")
+    for key, value in (*QUERIES.items(), *asked.conf):
+        if spark.conf.isModifiable(key):
+            spark.conf.set(key, value)
+    if not str(context.master).startswith("local"):
+        spark.addArtifacts(str(package_zip(folder)), pyfile=True)
+    return Running(asked, spark, folder, {}, own=False)
 
 
 def _connect(remote: str, asked: Asked, folder: Path) -> SparkSession:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from fanplan.core.result import Result
 
 EXAMPLES = 10
 """How many items a violation names."""
@@ -59,8 +61,8 @@ class Missed:
     first: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class CheckResult:
+@dataclass(frozen=True, repr=False)
+class CheckResult(Result):
     """What the check found. ``missed`` counts (flow, interested subscriber) pairs not served.
 
     Violations make a plan wrong; warnings name what it does in vain. ``stated`` names what
@@ -95,3 +97,6 @@ class CheckResult:
             "warnings": list(self.warnings),
             "stated": list(self.stated),
         }
+
+    def notes_shown(self) -> Iterable[str]:
+        return (*self.violations, *self.warnings)

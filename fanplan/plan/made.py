@@ -114,12 +114,3 @@ class Answer:
 def in_words(facts: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Any]:
     """Figures by the words that a person reads."""
     return {words.get(name, name): value for name, value in facts.items()}
-
-
-def plain_number(value: Any) -> str:
-    """A value as a person writes it: whole numbers with separators, others with few digits."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    if float(value).is_integer():
-        return f"{int(value):,}"
-    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from fanplan.core.ledger import Ledger, cost
 from fanplan.core.prices import Weights
+from fanplan.core.result import Result
 
 # Float totals are sums of whole numbers; this forgives only the rounding of advertised rates.
 AGREE = 1e-9
@@ -24,8 +25,8 @@ def differing(
     }
 
 
-@dataclass(frozen=True)
-class Replayed:
+@dataclass(frozen=True, repr=False)
+class Replayed(Result):
     """The measured ledger of a plan, over all publications, and the analytic one it was sold with.
 
     ``comparable`` says whether the two must be equal: rates were measured.
@@ -40,6 +41,8 @@ class Replayed:
     weights: Weights
     comparable: bool
     same: bool = True
+
+    drawn = ("delivered", "unwanted", "missed")
 
     @property
     def cost(self) -> float:

@@ -17,6 +17,8 @@ class SectionRecord(BaseModel, ABC):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     layer: ClassVar[str]
+    main: ClassVar[str] = ""
+    """the table that says most of what the layer decided"""
     params: Options
     """what was asked for"""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.result import Result
 from fanplan.data.dataset import Dataset, PathLike
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class Delivered(NamedTuple):
 Times = Literal["measured", "drawn"]
 
 
-@dataclass(frozen=True, eq=False)
-class Simulated:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulated(Result):
     """What a run showed, and what it was told.
 
     ``times`` says when messages entered: as measured, or drawn evenly over the window with
@@ -185,8 +186,8 @@ class ChurnListing(NamedTuple):
     rows: list[list[Any]]
 
 
-@dataclass(frozen=True)
-class Churned:
+@dataclass(frozen=True, repr=False)
+class Churned(Result):
     """What the protocols of a layer did. ``ok``: nothing was lost, doubled or left wrong.
 
     ``facts`` and ``listing`` are what a person reads of the figures.

@@ -35,26 +35,26 @@ class TrialParams(Options):
     """How much of a workload is sent through a plan, how fast, and what goes wrong on the way."""
 
     publications: int | None = option(
-        None, "Send only so many publications, the first ones.", at_least=1, shown="all"
+        None, "Send only this many publications, from the first on.", at_least=1, shown="all"
     )
     speed: float | None = option(
         None,
-        "Keep the times of publications, so many times as fast; else as fast as all keep up.",
+        "Keep the recorded times, at this many times the speed; otherwise as fast as all keep up.",
         above=0,
         shown="unpaced",
     )
     kill: str | None = option(
-        None, "End the server of a broker in the middle, and start it again.", metavar="BROKER"
+        None, "Stop the server of this broker halfway, then start it again.", metavar="BROKER"
     )
     port: int | None = option(
         None,
-        "First of the ports that servers listen on; three for each.",
+        "First port for the servers, which take three each.",
         at_least=1,
         at_most=60_000,
         shown="any that are free",
     )
     durable: bool = option(
-        False, "Keep what enters in a stream, acknowledged, and send again what was lost."
+        False, "Store incoming messages in an acknowledged stream, and resend what was lost."
     )
 
     def relations(self) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fanplan.core.folder import TRIAL, whole_folder
+from fanplan.core.result import Result
 from fanplan.systems.ways import Figures, Key
 
 
@@ -29,8 +30,8 @@ class Row(NamedTuple):
         return told | {"agrees": self.agrees}
 
 
-@dataclass(frozen=True)
-class Tried:
+@dataclass(frozen=True, repr=False)
+class Tried(Result):
     """What a trial found.
 
     ``delays_ms`` are percentiles of the time from publishing to receiving, which nobody predicts.
@@ -62,6 +63,17 @@ class Tried:
         if not self.differences:
             return f"All {len(self.rows):,} figures are as predicted."
         return f"{len(self.differences):,} of {len(self.rows):,} figures differ."
+
+    def summary(self) -> dict[str, Any]:
+        """What to read first: the result in a sentence, and figures of the run."""
+        told = {"ok": self.ok, "system": self.system, "verdict": self.verdict()}
+        return told | dict(self.facts) | {f"delay_{n}_ms": v for n, v in self.delays_ms.items()}
+
+    def bars(self) -> Mapping[str, float]:
+        return {f"{n} ms": value for n, value in self.delays_ms.items()}
+
+    def notes_shown(self) -> tuple[str, ...]:
+        return self.notes
 
     def totals(self) -> list[dict[str, Any]]:
         """Sums of rows of one kind, with how many of them agree."""

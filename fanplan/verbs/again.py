@@ -16,10 +16,11 @@ from fanplan.layers import commands
 from fanplan.layers.registry import binding_first, layers_of, load_plan
 from fanplan.plan.made import Job
 from fanplan.plan.stored import StoredPlan, require_dataset_of
-from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 from fanplan.verbs.plan import save_layers
 
 
+@in_our_words
 def replan(plan: AnyPlan, dataset: AnyDataset, *, engine: Engine = EMBEDDED) -> list[str]:
     """Plan again with all that a plan says it was asked for; the names of what comes out otherwise.
 

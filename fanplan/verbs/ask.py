@@ -17,12 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.core.arrays import Bools, Floats, Longs
-from fanplan.core.errors import CheckError, InputError, Problem, readable, similar
+from fanplan.core.errors import NAMED, CheckError, InputError, Problem, readable, similar
 from fanplan.data.dataset import Dataset
 from fanplan.data.described import titled, wanted_words
 from fanplan.data.frames import FrameKind, as_frame
 from fanplan.data.reader import read_stage
-from fanplan.layers.channels.explain import explain_row, find_named
+from fanplan.layers.channels.explain import (
+    NOWHERE,
+    explain_row,
+    find_named,
+    next_best,
+    place_name,
+)
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.fixed import map_of
 from fanplan.live.entry import DEFAULT, Entry, read_entry
@@ -135,6 +141,15 @@ class Questions:
     def if_traffic(self, topic: str, times: float, against: StoredPlan | None = None) -> Any:
         """Loads if a topic is sent so many times as often, beside those of now."""
         return self._told(lambda asked: asked._if_traffic(topic, times), ("what", "name"), against)
+
+    def cheapest_change(self, n: int = 10, against: StoredPlan | None = None) -> Any:
+        """The ``n`` moves of flows to another channel, or to unicast, that cost least or save most.
+
+        Each is by itself, with all members where they are; flows that were pinned stay.
+        """
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise InputError(Problem("n", f"{n!r} is no number of changes", "Give 1 or more"))
+        return self._told(lambda asked: asked._cheapest(n), ("flows",), against)
 
     # ---- for a test of one's own
 
@@ -257,6 +272,54 @@ class Questions:
                  "runner_up_cost")  # fmt: skip
         return table_of(names, rows, {"runner_up_cost": pa.float64()})
 
+    def _cheapest(self, n: int) -> pa.Table:
+        record, problem = self.plan.section(ChannelsRecord), self.dataset.interest()
+        map_, params = map_of(self.plan, self.dataset.path, problem), record.params
+        now, then, place = next_best(
+            problem, map_, record.weights, params.unicast_limit != 0, params.max_channel_rate
+        )
+        free = (
+            (place != NOWHERE)
+            & (problem.rates > 0)
+            & ~self._kept(problem.size, {*params.pinned, *params.off_multicast})
+        )
+        change = np.where(free, then - now, np.inf)
+        order = np.lexsort((np.arange(problem.size), change))[: min(n, int(free.sum()))]
+        names = self._flows_of(order)
+        rows = []
+        for row in order.tolist():
+            mine = map_.assigned.right[map_.assigned.left == row]
+            other = place_name(place[row : row + 1][place[row : row + 1] >= 0])
+            moved = (place_name(mine), other, now[row], then[row], change[row])
+            rows.append((names[row], problem.rates[row], *moved))
+        return table_of(tuple(MOVES), rows, MOVES)
+
+    def _kept(self, size: int, asked: set[str]) -> Bools:
+        """Which audience classes have a flow that was asked to be where it is."""
+        stage = read_stage(self.dataset.path, "flows", ("flow", "topic", "audience_class"))
+        kept = np.zeros(size, bool)
+        if asked:
+            named = zip(*(column.to_pylist() for column in stage.columns), strict=True)
+            kept[[c for flow, topic, c in named if c >= 0 and {flow, topic} & asked]] = True
+        return kept
+
+    def _flows_of(self, classes: Longs) -> dict[int, str]:
+        """The flows of some audience classes, in words."""
+        stage = read_stage(self.dataset.path, "flows", ("flow", "audience_class"))
+        chosen = stage.filter(
+            pc.is_in(
+                stage["audience_class"], pa.array(classes.tolist(), stage["audience_class"].type)
+            )
+        )
+        found: dict[int, list[str]] = defaultdict(list)
+        for flow, number in pairs_of(chosen, "flow", "audience_class"):
+            found[number].append(flow)
+        return {
+            number: ", ".join(flows[:NAMED])
+            + (f" and {len(flows) - NAMED} more" * (len(flows) > NAMED))
+            for number, flows in found.items()
+        }
+
     def _unwanted(self, by: By) -> pa.Table:
         ways, messages = self._sent.ways, self._sent.by_parcel
         copies = ways.copies
@@ -364,6 +427,15 @@ LOADS = {
     "rate": pa.float64(),
     "limit": pa.float64(),
     "percent": pa.float64(),
+}
+MOVES = {
+    "flows": pa.string(),
+    "rate": pa.float64(),
+    "now": pa.string(),
+    "then": pa.string(),
+    "cost_now": pa.float64(),
+    "cost_then": pa.float64(),
+    "change": pa.float64(),
 }
 RECEIVERS = {
     "from": pa.string(),
@@ -513,7 +585,10 @@ def missed_by(ways: Ways, lost: Callable[[Longs, Longs], Bools], messages: Longs
 
 
 QUESTIONS = {
-    name: (getattr(Questions, name).__doc__ or "").strip()
-    for name in ("receivers", "path", "why", "unwanted", "bottlenecks", "without", "if_traffic")
+    name: (getattr(Questions, name).__doc__ or "").strip().splitlines()[0]
+    for name in (
+        *("receivers", "path", "why", "unwanted", "bottlenecks", "without", "if_traffic"),
+        "cheapest_change",
+    )
 }
 """What can be asked, and what the answer is."""

@@ -16,9 +16,10 @@ from fanplan.plan.findings import CheckResult, Findings, Missed
 from fanplan.plan.seal import edited, naming_edits
 from fanplan.plan.signature import unsigned
 from fanplan.plan.stored import StoredPlan
-from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
 
+@in_our_words
 def check(
     plan: AnyPlan,
     dataset: AnyDataset,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict, Unpack
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.data.engine import EMBEDDED, Engine
@@ -12,16 +12,39 @@ from fanplan.layers.registry import all_layers, bounds_of, load_plan
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
 from fanplan.simulation.simulated import Churned
-from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
 
+class Churning(TypedDict, total=False):
+    """What can be asked of churn: of both layers, of groups alone, of marking alone."""
+
+    events: int
+    seed: int
+    loss: float
+    updates: float
+    rebuild_every: int
+    hold: Literal["all", "affected", "none"]
+    shortcuts: bool
+    every_ms: float
+    latency_ms: tuple[float, float]
+    match_ms: float
+    coordinator: str | None
+    restarts: int
+    trees: str
+    burst: int
+    burst_ms: float
+    hold_ms: float
+    matching: float
+
+
+@in_our_words
 def churn(
     plan: AnyPlan,
     dataset: AnyDataset,
     *,
     layer: str | None = None,
     engine: Engine = EMBEDDED,
-    **options: Any,
+    **options: Unpack[Churning],
 ) -> Churned:
     """Let subscriptions change, or clients come and go, and simulate the protocols of a plan.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.result import Result, snake
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import all_layers, layers_of, load_plan
 from fanplan.plan.figures import Figure
@@ -25,8 +26,8 @@ class Line:
     best: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """Plans side by side. ``differing`` has parameters that are not the same in all plans."""
 
     plans: tuple[str, ...]
@@ -34,12 +35,23 @@ class Comparison:
     differing: dict[str, tuple[Any, ...]]
     notes: tuple[str, ...]
 
+    def summary(self) -> dict[str, Any]:
+        """The best plans by each figure that tells one."""
+        return {
+            f"{line.layer}.{snake(line.name)}": ", ".join(self.plans[i] for i in line.best)
+            for line in self.lines
+            if line.best
+        }
+
+    def notes_shown(self) -> tuple[str, ...]:
+        return self.notes
+
     def json(self) -> dict[str, Any]:
         figures: dict[str, dict[str, Any]] = {}
         for line in self.lines:
             told = {"values": list(line.values), "best": [self.plans[i] for i in line.best]}
-            figures.setdefault(line.layer, {})[line.name] = told
-        differing = {name: list(values) for name, values in self.differing.items()}
+            figures.setdefault(line.layer, {})[snake(line.name)] = told
+        differing = {snake(name): list(values) for name, values in self.differing.items()}
         return {
             "plans": list(self.plans),
             "figures": figures,

@@ -10,9 +10,11 @@ from typing import Any
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CURVE, whole_folder
+from fanplan.core.result import Result
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.layers import commands
 from fanplan.plan.made import Grid, Lines, Shown
+from fanplan.verbs.keywords import curve_signature
 from fanplan.verbs.plan import Made, planner
 
 COLUMNS = {
@@ -24,8 +26,8 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
-class Curve:
+@dataclass(frozen=True, repr=False)
+class Curve(Result):
     """Plans for rising numbers of what is swept, and the cost with none: all by unicast."""
 
     plans: tuple[Made, ...]
@@ -45,6 +47,16 @@ class Curve:
 
     def json(self) -> dict[str, Any]:
         return {"unicast_cost": self.unicast_cost, "points": self.points()}
+
+    def summary(self) -> dict[str, Any]:
+        """The cost at each number, and with none."""
+        return {"unicast_cost": self.unicast_cost, "cost": self._costs()}
+
+    def bars(self) -> dict[str, float]:
+        return {"all by unicast": self.unicast_cost} | self._costs()
+
+    def _costs(self) -> dict[str, float]:
+        return {f"{p[self.swept]} {self.swept}": p["cost"] for p in self.points()}
 
     def save(self, out: PathLike, replace: bool = False) -> Path:
         """A folder with curve.json and a checked plan for each number, whole or not at all."""
@@ -92,3 +104,8 @@ def curve(dataset: Dataset | PathLike, numbers: Sequence[int], **options: Any) -
             made = replace(made, planned=made.planned.stretched(plans[-1].section))
         plans.append(made)
     return Curve(tuple(plans), command.swept, plans[0].planned.without)
+
+
+curve.__signature__ = curve_signature(  # type: ignore[attr-defined]
+    next(found for found in commands() if found.swept), Curve
+)

@@ -14,6 +14,7 @@ from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.params import ReadParams
 from fanplan.data.quarantine import require_kept
+from fanplan.verbs.given import in_our_words, path_at
 
 if TYPE_CHECKING:
     from fanplan.data.frames import Frame
@@ -25,6 +26,7 @@ PUBLICATION_BYTES = {"parquet": 10, "csv": 30, "jsonl": 60}
 """What a publication takes at least, by the format of tables."""
 
 
+@in_our_words
 def generate(
     kind: str,
     out: PathLike,
@@ -34,7 +36,7 @@ def generate(
     format: TableFormat = "parquet",
     replace: bool = False,
     engine: Engine = EMBEDDED,
-    **sizes: Any,
+    **sizes: float,
 ) -> Path:
     """Write a workload of a kind; its sizes are the fields of the kind's parameters.
 
@@ -45,7 +47,7 @@ def generate(
     from fanplan.workload.generators.generated import write_into
 
     maker = load_kind(kind)
-    params = maker.params(**sizes)
+    params = maker.params.given(sizes)
     with whole_folder(Path(out), WORKLOAD, replace) as folder:
         require_room(Path(out), publications * PUBLICATION_BYTES[format])
         generated = maker.generate(params, seed)
@@ -63,6 +65,7 @@ def generate(
     return Path(out)
 
 
+@in_our_words
 def ingest(
     workload: PathLike | Mapping[str, Frame],
     out: PathLike | None = None,
@@ -123,9 +126,12 @@ def temporary_place() -> Path:
     return folder / "dataset"
 
 
-def open_dataset(path: PathLike) -> Dataset:
+def open_dataset(path: Dataset | PathLike) -> Dataset:
     """A dataset that was written before; an error if it is not whole."""
-    dataset = Dataset(Path(path))
+    if isinstance(path, Dataset):
+        return path
+    remedy = "Give the folder that fanplan.ingest wrote; fanplan.ingest takes frames"
+    dataset = Dataset(path_at(path, "dataset", remedy))
     _ = dataset.manifest
     return dataset
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CHANGES as CHANGES_KIND
 from fanplan.core.folder import whole_folder
+from fanplan.core.result import Result
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.layer import Layer
 from fanplan.layers.registry import all_layers, bounds_of, load_plan
@@ -24,14 +25,14 @@ from fanplan.plan.seal import require_untouched
 from fanplan.plan.steps import Staged
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import make_stages
-from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
 STEPS_OF = 100
 """Changes in a step, unless said otherwise."""
 
 
-@dataclass(frozen=True, eq=False)
-class Diff:
+@dataclass(frozen=True, eq=False, repr=False)
+class Diff(Result):
     """The changes of all layers that both plans have; steps are numbered through, from 1."""
 
     old: str
@@ -68,6 +69,12 @@ class Diff:
                 done = Counter(actions[layer.step == step].tolist())
                 about = {"step": number, "layer": layer.layer, "changes": done.total()}
                 yield about | {"actions": dict(done), "after": state.json()}
+
+    def bars(self) -> dict[str, float]:
+        return {layer.layer: float(len(layer.changes)) for layer in self.layers}
+
+    def notes_shown(self) -> tuple[str, ...]:
+        return self.notes
 
     def json(self) -> dict[str, Any]:
         return {
@@ -115,6 +122,7 @@ def about(layer: Staged) -> dict[str, Any]:
     }
 
 
+@in_our_words
 def diff(
     old: AnyPlan,
     new: AnyPlan,

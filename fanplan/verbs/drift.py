@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fanplan.core.result import Result
 from fanplan.core.version import __version__
 from fanplan.data.dataset import PathLike
 from fanplan.data.engine import EMBEDDED, Engine
@@ -20,7 +21,7 @@ from fanplan.plan.seal import edited, naming_edits
 from fanplan.plan.signature import unsigned
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import check_plan, make_stages
-from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
 PLAN_ANEW = "Plan again, starting from this plan, or allow the drift with a reason"
 
@@ -34,8 +35,8 @@ class TableDrift:
     now: int | None
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Result):
     """Whether a plan may be applied to a workload, and why not.
 
     ``refusals`` cannot be allowed: the plan was edited, or does not pass its check. ``drift`` says
@@ -59,6 +60,9 @@ class Verdict:
         """Whether everybody is reached who wants something now."""
         return all(not layer.missed for layer in self.layers.values())
 
+    def notes_shown(self) -> tuple[str, ...]:
+        return (*self.refusals, *self.drift)
+
     def json(self) -> dict[str, Any]:
         return {
             "ok": self.ok,
@@ -72,6 +76,7 @@ class Verdict:
         }
 
 
+@in_our_words
 def apply_check(
     plan: AnyPlan,
     dataset: AnyDataset,

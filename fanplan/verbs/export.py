@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from fanplan.core.errors import CheckError, InputError, Problem
 from fanplan.core.folder import EXPORT, claimed, whole_folder
+from fanplan.core.result import Result
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.registry import load_plan
 from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.verbs.check import check
-from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
 if TYPE_CHECKING:
     from fanplan.systems.system import System
 
 
-@dataclass(frozen=True)
-class Exported:
+@dataclass(frozen=True, repr=False)
+class Exported(Result):
     """An export. ``lacks`` says what of the plan the system cannot express, by name."""
 
     folder: Path
@@ -34,28 +35,31 @@ class Exported:
         return {**told, "files": list(self.files), "not_expressed": list(self.lacks)}
 
 
+@in_our_words
 def export(
     plan: AnyPlan,
     dataset: AnyDataset,
     to: str,
     out: PathLike,
     *,
+    addresses: str | None = None,
+    port: int | None = None,
     replace: bool = False,
     key: PathLike | None = None,
     engine: Engine = EMBEDDED,
-    **options: Any,
 ) -> Exported:
     """Write a plan as configuration for a system: nats, multicast, cyclonedds or mosquitto.
 
-    The plan is checked first, also against a public ``key`` if one is given. Options are the fields
-    of `fanplan.systems.params.ExportParams`.
+    The plan is checked first, also against a public ``key`` if one is given. ``addresses`` is the
+    range of multicast addresses for channels, ``port`` that of channels and unicast; on NATS it is
+    the first of three for each broker.
     """
     plan, dataset = plan_at(plan), dataset_at(dataset)
     from fanplan.systems.params import ExportParams
     from fanplan.systems.system import load_system
     from fanplan.systems.traffic import planned_ways
 
-    system, params = load_system(to), ExportParams.given(options)
+    system, params = load_system(to), ExportParams.given({"addresses": addresses, "port": port})
     with claimed(Path(out), EXPORT, replace):
         stored = checked_plan(plan, dataset, engine, key)
         with (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -44,6 +44,15 @@ def documented(command: Command) -> str:
     return "\n".join([command.help, "", "Options:", *lines])
 
 
+def curve_signature(command: Command, returned: type) -> inspect.Signature:
+    """As the command's, with numbers of what is swept in its place."""
+    one = signature_of(command, returned)
+    kind = inspect.Parameter
+    numbers = kind("numbers", kind.POSITIONAL_OR_KEYWORD, annotation=Sequence[int])
+    rest = [numbers if p.name == command.swept else p for p in one.parameters.values()]
+    return one.replace(parameters=rest)
+
+
 def signature_of(command: Command, returned: type) -> inspect.Signature:
     """The keywords of a planning function, each with its type and default."""
     kind = inspect.Parameter
@@ -59,6 +68,11 @@ def signature_of(command: Command, returned: type) -> inspect.Signature:
                 annotation=keyword_type(hints[item.name]),
             )
         )
+    prices = {item.name for item in fields(hints["prices"])} if "prices" in hints else set()
+    if prices >= set(PAPER.values()):
+        own += [
+            kind(name, kind.KEYWORD_ONLY, default=None, annotation=float | None) for name in PAPER
+        ]
     common = {"seed": (int, 0), "time": (float | None, None), "stop": (Stop | None, None)}
     asked = [n for n, on in (("seed", command.seeded), ("time", command.timed)) if on]
     asked += ["stop"] if command.timed else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from fanplan.core.errors import CheckError, InputError, Problem
 from fanplan.core.folder import PLAN, require_room, whole_folder
 from fanplan.core.options import Command
+from fanplan.core.result import Result
 from fanplan.core.stop import Stop, Watch
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
@@ -21,12 +22,12 @@ from fanplan.plan.seal import file_hashes, write_record
 from fanplan.plan.section import PlannedSection
 from fanplan.plan.stored import InputRecord, PlanRecord, StoredPlan, TableRecord
 from fanplan.verbs.check import check_plan
-from fanplan.verbs.given import AnyDataset, dataset_at
+from fanplan.verbs.given import AnyDataset, dataset_at, in_our_words
 from fanplan.verbs.keywords import documented, options_of, signature_of
 
 
-@dataclass(frozen=True, eq=False)
-class Made:
+@dataclass(frozen=True, eq=False, repr=False)
+class Made(Result):
     """A plan together with the dataset it is for."""
 
     planned: Planned
@@ -47,9 +48,22 @@ class Made:
         """What ended the search early."""
         return self.planned.ended
 
+    drawn = ("total", "cost", "perfect", "link_messages", "bound")
+
     def summary(self) -> dict[str, Any]:
         """The figures of the plan, as JSON."""
         return self.planned.summary()
+
+    def bars(self) -> Mapping[str, float]:
+        """What it costs beside no plan and the least possible; of a design, step by step."""
+        told = self.summary()
+        if steps := told.get("steps"):
+            return {step["step"]: step["cost"] for step in steps}
+        without = {"all by unicast": self.planned.without} if self.planned.without else {}
+        return without | dict(super().bars())
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("(", f"({self.command.name}: ", 1)
 
     def compared(self, names: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """Other ways beside the plan; without names those that the command shows."""
@@ -72,6 +86,7 @@ def planner(name: str) -> Callable[..., Made]:
     """The function that plans as the command of that name does."""
     command = command_of(name)
 
+    @in_our_words
     def plan(
         dataset: AnyDataset,
         *first: Any,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.params import QuarantineParams
 from fanplan.data.quarantine import Quarantine, read_quarantine
+from fanplan.verbs.given import path_at
 
 
 def quarantine(
@@ -21,5 +20,6 @@ def quarantine(
     ``table`` and ``reason``, a part of its text, limit what is counted and shown. The dataset may
     also be the folder that a refused ingest left. Spark is not needed.
     """
-    folder = dataset.path if isinstance(dataset, Dataset) else Path(dataset)
+    remedy = "Give a Dataset, or the folder that fanplan.ingest wrote"
+    folder = dataset.path if isinstance(dataset, Dataset) else path_at(dataset, "dataset", remedy)
     return read_quarantine(folder, QuarantineParams(table, reason, rows))

@@ -9,9 +9,10 @@ from fanplan.layers.layer import Outcome, Replay
 from fanplan.layers.registry import first_able, load_plan
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
-from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
 
+@in_our_words
 def replay(plan: AnyPlan, dataset: AnyDataset, *, engine: Engine = EMBEDDED) -> Outcome:
     """Send every publication of the dataset through a stored plan, on Spark.
 

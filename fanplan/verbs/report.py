@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fanplan.core.errors import CheckError, InputError, Problem
 from fanplan.core.folder import REPORT, whole_folder
+from fanplan.core.result import Result
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.data.reader import read_manifest
@@ -32,12 +33,12 @@ from fanplan.verbs.beside import change_sections, compared_section
 from fanplan.verbs.check import check
 from fanplan.verbs.compare import names_of
 from fanplan.verbs.datasets import dataset_of_plan
-from fanplan.verbs.given import AnyDataset, AnyPlan, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, in_our_words, plan_at
 from fanplan.verbs.passing import passing_shelves
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Result):
     """A written page, and what its plans save."""
 
     folder: Path
@@ -55,6 +56,7 @@ class Report:
         }
 
 
+@in_our_words
 def report(
     plans: AnyPlan | Sequence[AnyPlan],
     out: PathLike,

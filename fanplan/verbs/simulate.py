@@ -12,13 +12,14 @@ from fanplan.layers.layer import Simulate
 from fanplan.layers.registry import first_able, load_plan
 from fanplan.plan.seal import require_untouched
 from fanplan.simulation.simulated import Simulated, Times
-from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, plan_at
+from fanplan.verbs.given import AnyDataset, AnyPlan, dataset_at, in_our_words, plan_at
 
 if TYPE_CHECKING:
     from fanplan.plan.stored import StoredPlan
     from fanplan.simulation.params import Congestion
 
 
+@in_our_words
 def simulate(
     plan: AnyPlan,
     dataset: AnyDataset,

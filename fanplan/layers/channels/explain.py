@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.sparse import csr_array
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem, similar
@@ -57,6 +58,66 @@ def explain_row(
         "runner_up": best,
         "runner_up_cost": rate * places[best] if best in places else None,
     }
+
+
+NOWHERE, ALONE = -2, -1
+"""Places of `next_best` that are no channel: none at all, and unicast."""
+BLOCK = 1 << 22
+"""Pairs of a row and a channel that are looked at together."""
+
+
+def next_best(
+    problem: InterestProblem,
+    map: ChannelMap,
+    weights: Weights,
+    unicast: bool = True,
+    most: float | None = None,
+) -> tuple[Floats, Floats, Longs]:
+    """Of every row its cost now, and the cost and place of its runner-up, as `explain_row` has it.
+
+    ``most`` is the rate that a channel may have: one that would have more is no place.
+    """
+    sizes = map.members.counts(map.channels)
+    mine, direct = map.assigned, map.unicast
+    paid = np.bincount(mine.left, (weights.w2 + weights.w1 * sizes)[mine.right], problem.size)
+    now = problem.rates * (
+        paid + weights.unicast * np.bincount(direct.left, minlength=problem.size)
+    )
+    load = np.bincount(mine.right, problem.rates[mine.left], map.channels)
+    held = np.bincount(mine.left, minlength=problem.size)
+    only = np.full(problem.size, NOWHERE)
+    only[mine.left] = mine.right
+    shape = (
+        problem.size,
+        int(max(map.members.right.max(initial=0), problem.audience.max(initial=0))) + 1,
+    )
+    wants = csr_array((np.ones(len(problem.audience)), problem.audience, problem.indptr), shape)
+    joined = csr_array(
+        (np.ones(len(map.members.left)), (map.members.right, map.members.left)),
+        (shape[1], map.channels),
+    )
+    cost, place = np.full(problem.size, np.inf), np.full(problem.size, NOWHERE)
+    step = max(1, BLOCK // max(map.channels, 1))
+    for start in range(0, problem.size, step):
+        rows = np.arange(start, min(start + step, problem.size))
+        wanting = (wants[rows] @ joined).toarray()
+        audience = problem.audience_sizes[rows][:, None]
+        alone = weights.w2 + weights.w1 * sizes + weights.unicast * (audience - wanting)
+        able = np.broadcast_to(sizes > 0, alone.shape) if unicast else wanting == audience
+        if most is not None:
+            able = able & (load + problem.rates[rows][:, None] <= most)
+        alone = np.where(able, alone, np.inf)
+        single = held[rows] == 1
+        alone[single, only[rows][single]] = np.inf
+        alone = np.column_stack((alone, np.full(len(rows), np.inf)))
+        if unicast:
+            alone[held[rows] > 0, -1] = weights.unicast * audience[held[rows] > 0, 0]
+        best = alone.argmin(axis=1)
+        found = alone[np.arange(len(rows)), best]
+        cost[rows] = problem.rates[rows] * found
+        named = np.where(best == map.channels, ALONE, best)
+        place[rows] = np.where(np.isfinite(found), named, NOWHERE)
+    return now, cost, place
 
 
 def carrying(channel: int, members: int, wanting: int, rate: float) -> Row:

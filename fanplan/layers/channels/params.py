@@ -84,11 +84,12 @@ class ChannelsParams(Options):
     )
     max_channels_per_subscriber: int | Mapping[str, int] | Path | str | list[int] | None = option(
         None,
-        "A number for all, or a file with columns subscriber and channels.",
+        "Limit on the channels that a subscriber joins: one number, or a file with the columns "
+        "subscriber and channels.",
         read=number_or_file,
     )
     max_channel_rate: float | None = option(
-        None, "Most messages per second on a channel.", unit="messages/s", at_least=0
+        None, "Limit on the messages per second on a channel.", unit="messages/s", at_least=0
     )
     pinned: Sequence[str] = option(
         (),
@@ -106,13 +107,13 @@ class ChannelsParams(Options):
         shown="",
     )
     start: Path | str | None = option(
-        None, "Older plan to start from.", flag="--from", metavar="PLAN", kept="whether"
+        None, "Start from this older plan.", flag="--from", metavar="PLAN", kept="whether"
     )
     max_changes: int | None = option(
-        None, "With --from: most changes of members and flows.", flag="--churn", at_least=0
+        None, "With --from: limit on the changes of members and flows.", flag="--churn", at_least=0
     )
     change_price: float | None = option(
-        None, "With --from: what each change costs, in units of the cost.", at_least=0
+        None, "With --from: price of each change, in units of the plan's cost.", at_least=0
     )
     options: Mapping[str, Any] = option(
         {},
@@ -124,7 +125,7 @@ class ChannelsParams(Options):
         shown="",
     )
     restarts: int = option(
-        1, "Searches, each a Spark task; the best is kept.", at_least=1, kept=False
+        1, "Number of searches, each a Spark task; the best is kept.", at_least=1, kept=False
     )
     on_spark: bool = option(
         False, "Plan on Spark, for problems too large for one machine.", kept=False
@@ -194,7 +195,7 @@ COMMANDS = (
         seeded=True,
         timed=True,
         compare=BASELINES,
-        compare_help="Methods to set beside the plan, such as tock+greedy-flow",
+        compare_help="Methods to compare the plan with, such as tock+greedy-flow",
         comparable=require_methods,
         explains="Flow, topic or subscriber to explain; repeatable.",
         swept="channels",

@@ -35,6 +35,7 @@ class ChannelsRecord(SectionRecord):
     """
 
     layer = "channels"
+    main = "channel_flows"
 
     params: ChannelsParams
     channels: Count

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fanplan.plan.made import Answer, Facts, Grid, Lines, Note, Row, Shown, in_words, plain_number
+from fanplan.core.result import plain_number
+from fanplan.plan.made import Answer, Facts, Grid, Lines, Note, Row, Shown, in_words
 
 WORDS = {
     "perfect": "perfect multicast",

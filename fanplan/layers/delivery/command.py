@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fanplan.core.errors import InfeasibleError, InputError, Problem
+from fanplan.core.result import snake
 from fanplan.data.dataset import Dataset
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.build import (
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 
 
 def plan_design(job: Job, params: DesignParams) -> Planned:
-    """Plan every layer that the workload allows, each knowing what the others cost."""
+    """Plan every layer the workload allows, each aware of what the others cost."""
     plans = fixed_plans(job.dataset, dict(params.fixed))
     sections, delivery = Designing(job, params, plans).design()
     record = delivery.record
@@ -79,7 +80,8 @@ def plan_design(job: Job, params: DesignParams) -> Planned:
         "layers": [section.layer for section in sections],
         "steps": step_savings(record.steps),
         "total": record.total,
-        "total_parts": record.total_parts,
+        "parts": {snake(part): cost for part, cost in record.parts.items()},
+        "total_parts": {snake(part): cost for part, cost in record.total_parts.items()},
     }
     return Planned(sections, figures, ended=job.watch.early)
 

@@ -122,7 +122,7 @@ COMMANDS = (
     Command(
         "design",
         DesignParams,
-        "Plan every layer that the workload allows, each knowing what the others cost.",
+        "Plan every layer the workload allows, each aware of what the others cost.",
         seeded=True,
         timed=True,
         rehearsed=True,

@@ -87,6 +87,7 @@ class DeliveryRecord(SectionRecord):
     """
 
     layer = "delivery"
+    main = "channel_domains"
 
     params: DesignParams
     channels: Count

@@ -7,6 +7,7 @@ from typing import Any
 
 from fanplan.core.ledger import Ledger
 from fanplan.core.prices import LedgerPrices
+from fanplan.core.result import Result, snake
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.ledger import DeliveryLedger
 from fanplan.layers.groups.record import GroupsRecord
@@ -32,8 +33,8 @@ class Entered:
     strangers: float
 
 
-@dataclass(frozen=True)
-class ReplayedDelivery:
+@dataclass(frozen=True, repr=False)
+class ReplayedDelivery(Result):
     """The measured ledger of a whole plan, and the one it was sold with.
 
     ``same``: the dataset is that of the plan. ``comparable``: and its rates were measured, so that
@@ -51,6 +52,8 @@ class ReplayedDelivery:
     comparable: bool
     exact: bool
     marks: ReplayedMarks | None = None
+
+    drawn = ("delivered", "unwanted", "missed")
 
     @property
     def ledger(self) -> Ledger:
@@ -108,12 +111,12 @@ class ReplayedDelivery:
             "direct": self.measured.direct,
             "last_hop": ledger.sent_unicast - self.measured.direct,
             "cost": self.cost,
-            "parts": parts,
-            "per_second": {name: list(pair) for name, pair in self.rates().items()},
+            "parts": {snake(name): value for name, value in parts.items()},
+            "per_second": {snake(name): list(pair) for name, pair in self.rates().items()},
             "same_traffic": self.same,
             "exact": self.exact,
-            "differences": {name: list(pair) for name, pair in self.differences.items()},
-            "broken": self.broken,
+            "differences": {snake(n): list(pair) for n, pair in self.differences.items()},
+            "broken": [snake(name) for name in self.broken],
             "ledger": asdict(ledger),
             "marks": None if self.marks is None else self.marks.json(),
         }

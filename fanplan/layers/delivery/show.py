@@ -35,7 +35,7 @@ def show_design(answer: Answer) -> Shown:
     yield domain_grid(facts["multicast"])
     yield Lines((f"Assumed: {facts['assumed']}.",))
     yield waterfall_grid(facts["steps"])
-    parts = [[*part] for part in facts["total_parts"].items()]
+    parts = [[part.replace("_", " "), cost] for part, cost in facts["total_parts"].items()]
     yield Grid("What it costs", ("part", "cost"), [*parts, ["total", total]])
     for note in facts["warnings"]:
         yield Note(note)

@@ -55,15 +55,20 @@ class GroupsParams(Options):
     )
     cells: int | None = option(
         None,
-        "Groups of a grid with so many cells per axis.",
+        "Form groups from a grid with this many cells per axis.",
         at_least=1,
         shown="exact groups",
     )
     mark: Mark = option("cover", "Mark cells by full cover, or by any overlap.")
     least: float = option(
-        0.0, "Leave what has so few messages to default routing.", at_least=0, metavar="M"
+        0.0,
+        "Leave to default routing what has no more than this many messages.",
+        at_least=0,
+        metavar="M",
     )
-    shortcuts: bool = option(True, "Follow the trees, link by link.", flag="--no-shortcuts")
+    shortcuts: bool = option(
+        True, "Skip no hops: follow the trees link by link.", flag="--no-shortcuts"
+    )
     prices: GroupPrices = priced(GroupPrices())
 
     def relations(self) -> Iterator[Problem]:
@@ -177,6 +182,6 @@ COMMANDS = (
     Command(
         "groups",
         GroupsParams,
-        "Match once at entry what goes to the same brokers, and skip hops that only forward.",
+        "Match messages once, where they enter, and skip hops that only forward them.",
     ),
 )

@@ -26,6 +26,7 @@ class GroupsRecord(SectionRecord):
     """
 
     layer = "groups"
+    main = "virtual_groups"
 
     params: GroupsParams
     brokers: Count

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fanplan.core.arrays import NONE
+from fanplan.core.result import Result
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import Engine
 from fanplan.layers.groups.carried import carried_groups
@@ -23,8 +24,8 @@ from fanplan.network.carried import ratio
 from fanplan.plan.replayed import differing
 
 
-@dataclass(frozen=True)
-class ReplayedGroups:
+@dataclass(frozen=True, repr=False)
+class ReplayedGroups(Result):
     """The measured ledger with a plan's groups, and the one of default routing.
 
     ``planned`` is the ledger that the plan states; None for other traffic than it was made for.
@@ -38,6 +39,8 @@ class ReplayedGroups:
     ledger: dict[str, float]
     default: dict[str, float]
     planned: dict[str, float] | None
+
+    drawn = ("delivered", "unwanted", "missed")
 
     @property
     def differences(self) -> dict[str, tuple[float, float]]:

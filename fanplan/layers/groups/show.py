@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fanplan.plan.made import Answer, Facts, Grid, Note, Shown, plain_number
+from fanplan.core.result import plain_number
+from fanplan.plan.made import Answer, Facts, Grid, Note, Shown
 
 COMPARED = {
     "figure": "",

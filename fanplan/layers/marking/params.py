@@ -36,13 +36,11 @@ class MarkingParams(Options):
         metavar="TREES",
         also=("kind of trees", "core"),
     )
-    raw: bool = option(False, "Count regions that others at their broker cover, too.")
+    raw: bool = option(False, "Also count regions that others at the same broker already cover.")
     control_by: ControlBy = option(
         "one", "What a descriptor costs on a link: one, or the link's latency or cost."
     )
-    merge: bool = option(
-        False, "A descriptor that another one covers on a link does not travel there."
-    )
+    merge: bool = option(False, "Do not send a descriptor over a link where another one covers it.")
     prices: MarkingPrices = priced(MarkingPrices())
 
     def relations(self) -> Iterator[Problem]:

@@ -45,6 +45,7 @@ class MarkingRecord(SectionRecord):
     """
 
     layer = "marking"
+    main = "marks"
 
     params: MarkingParams
     nodes: Count

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fanplan.core.arrays import Bools
+from fanplan.core.result import Result
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.marking.stages.make import make_marking_stages
@@ -84,8 +85,8 @@ def known_marks(plan: StoredPlan, problem: MarkingProblem) -> tuple[Bools, Bools
     return is_p.to_numpy(False), known, len(marks) - int(known.sum())
 
 
-@dataclass(frozen=True)
-class ReplayedMarks:
+@dataclass(frozen=True, repr=False)
+class ReplayedMarks(Result):
     """The marks of a plan on the trees of a dataset, beside the best ones.
 
     Of the ``links`` of the trees ``unmarked`` have no mark in the plan; ``unused`` marks are of
@@ -104,6 +105,8 @@ class ReplayedMarks:
     planned: float
     cost: float
     best: float
+
+    drawn = ("planned", "cost", "best")
 
     @property
     def ok(self) -> bool:

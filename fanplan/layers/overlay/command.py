@@ -61,7 +61,7 @@ from fanplan.plan.made import Job, Planned
 
 
 def plan_allocation(job: Job, params: AllocateParams) -> Planned:
-    """Decide how many brokers are needed, which client goes where, and link those brokers."""
+    """Decide how many brokers are needed and which client goes where, and connect them."""
     told = AllocationParams(lcf=params.share, load=params.load)
     require_named(job.dataset.path, params)
     make_stages(job.dataset, params, job.engine, allocated=True)

@@ -47,7 +47,7 @@ Places = Callable[[str], list[int]]
 
 
 def plan_overlay(job: Job, params: OverlayParams) -> Planned:
-    """Link the brokers of a workload; its clients stay where they are."""
+    """Connect the brokers of a workload; clients stay where they are."""
     dataset, engine = job.dataset, job.engine
     clients = given_clients(dataset.path)
     limits = required_limits(dataset, params, clients)

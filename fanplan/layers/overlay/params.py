@@ -92,17 +92,17 @@ class OverlayParams(Options):
         "With --metric hybrid: divide interest by the largest of all brokers, or of each "
         "advertising broker's own.",
     )
-    degree: int | None = option(None, "Most links of a broker.", at_least=1)
+    degree: int | None = option(None, "Limit on the links of any broker.", at_least=1)
     degrees: Mapping[str, int] = option(
         {},
-        "Most links of one broker; repeatable.",
+        "Limit on the links of one broker; repeatable.",
         flag="--broker-degree",
         metavar="BROKER=N",
         many=True,
         read=read_degrees,
         shown="",
     )
-    diameter: int | None = option(None, "Most hops between any two brokers.", at_least=1)
+    diameter: int | None = option(None, "Limit on the hops between any two brokers.", at_least=1)
     within: Sequence[Within] = option(
         (),
         "Keep the first within N hops of each of the others; brokers or clients; repeatable.",
@@ -113,15 +113,17 @@ class OverlayParams(Options):
         also=("hops",),
     )
     trees: int = option(
-        1, "Most trees; several are used if they lower the weighed ledger.", at_least=1
+        1, "Limit on the number of trees; several are used only if they cost less.", at_least=1
     )
     start: Path | str | None = option(
-        None, "Older plan to stay near.", flag="--from", metavar="PLAN", kept="whether"
+        None, "Stay close to this older plan.", flag="--from", metavar="PLAN", kept="whether"
     )
-    changes: int | None = option(None, "With --from: most links that differ.", at_least=0)
-    change_price: float = option(0.0, "With --from: what each link that differs costs.", at_least=0)
-    traffic: bool = option(False, "Measure similarity by what was sent, not by space.")
-    rates: bool = option(False, "Count an advertisement as often as it is published on.")
+    changes: int | None = option(None, "With --from: limit on the links that change.", at_least=0)
+    change_price: float = option(0.0, "With --from: price of each link that changes.", at_least=0)
+    traffic: bool = option(
+        False, "Measure similarity by actual traffic instead of by subscribed space."
+    )
+    rates: bool = option(False, "Weigh each advertisement by how often it is published on.")
     prices: LinkPrices = priced(LinkPrices())
 
     def relations(self) -> Iterator[Problem]:
@@ -198,10 +200,10 @@ class AllocateParams(OverlayParams):
     brokers: int | None = option(
         None, "Check whether this many brokers suffice; if not, report how many do.", at_least=1
     )
-    stable: bool = option(False, "Repeat until what brokers forward fits their capacity too.")
+    stable: bool = option(False, "Repeat until what each broker forwards fits its capacity, too.")
     moves: int | None = option(
         None,
-        "With --from: most clients that change their broker.",
+        "With --from: limit on the clients that move to another broker.",
         at_least=0,
         also=("most_moves",),
     )
@@ -254,22 +256,22 @@ COMMANDS = (
     Command(
         "overlay",
         OverlayParams,
-        "Link the brokers of a workload; its clients stay where they are.",
+        "Connect the brokers of a workload; clients stay where they are.",
         seeded=True,
         timed=True,
         compare="overlap,random",
-        compare_help="Trees to set beside the plan, such as overlap,hybrid",
+        compare_help="Trees to compare the plan with, such as overlap,hybrid",
         comparable=partial(require_some, known=METRICS),
         renamed=RENAMED,
     ),
     Command(
         "allocate",
         AllocateParams,
-        "Decide how many brokers are needed, which client goes where, and link those brokers.",
+        "Decide how many brokers are needed and which client goes where, and connect them.",
         seeded=True,
         timed=True,
         compare="gli,gi,gig,baseline",
-        compare_help="Rankings to set beside the plan, such as gli,gi",
+        compare_help="Rankings to compare the plan with, such as gli,gi",
         comparable=partial(require_some, known=RANKINGS[1:]),
         renamed=RENAMED,
     ),

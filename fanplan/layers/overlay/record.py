@@ -62,6 +62,7 @@ class OverlayRecord(SectionRecord):
     """
 
     layer = "overlay"
+    main = "links"
 
     params: OverlayParams
     clients: Literal["given", "allocated"]

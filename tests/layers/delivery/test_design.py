@@ -245,7 +245,7 @@ def test_one_total_in_the_answer_the_table_the_page_and_beside_others(
         assert re.search(rf"{name}\s*</[^>]*>\s*<[^>]*>\s*{re.escape(number(value))}", text), name
     capsys.readouterr()
     code, beside = answer(capsys, "compare", designed, plain)
-    total = beside["figures"]["delivery"]["total cost"]
+    total = beside["figures"]["delivery"]["total_cost"]
     assert total == {"values": [steps[-1]["value"], told["total"]], "best": []}
     assert "delivery: the total cost is not of the same" in " ".join(beside["notes"])
     below = [line["best"] for line in beside["figures"]["channels"].values()]
