@@ -22,6 +22,7 @@ from fanplan.cli import (
     report,
     sign,
     simulate,
+    spark,
     trial,
 )
 from fanplan.cli.failed import show_error
@@ -44,6 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(generate.app, name="generate")
+app.add_typer(spark.app, name="spark")
 
 
 def _version(asked: bool) -> None:
