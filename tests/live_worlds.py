@@ -156,5 +156,5 @@ def ingested(
     folder.mkdir(exist_ok=True)
     workload = write_market(folder / "workload", world, brokers)
     cells = {} if grid in ("exact", "atomic") else {"cells": 3}
-    ingest_workload(lambda: spark, workload, folder / grid, {"grid": grid} | cells, quiet())
+    ingest_workload(lambda _: spark, workload, folder / grid, {"grid": grid} | cells, quiet())
     return folder / grid

@@ -23,6 +23,7 @@ from fanplan.cli import (
     report,
     sign,
     simulate,
+    spark,
     switch,
     trial,
 )
@@ -48,6 +49,7 @@ app = typer.Typer(
 )
 app.add_typer(generate.app, name="generate")
 app.add_typer(observe.app, name="observe")
+app.add_typer(spark.app, name="spark")
 
 
 def show_version(asked: bool) -> None:

@@ -16,11 +16,17 @@ class Engine:
     remote: str | None = None
     progress: Progress = field(default_factory=quiet)
 
-    def session(self) -> Any:
+    def session(self, rows: int | None = None) -> Any:
+        """A session, set for queries over that many rows; None: nobody knows, and many."""
+        from fanplan.data.server import address
+        from fanplan.data.sizes import fit
         from fanplan.data.spark import session
 
+        remote = self.remote or (None if self.master else address())
         with self.progress.stage("start Spark"):
-            return session(self.master, self.remote)
+            spark = session(self.master, remote, rows=rows)
+        fit(spark, rows)
+        return spark
 
 
 EMBEDDED = Engine()

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 import pyspark
@@ -22,18 +23,20 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import MachineError, Problem
 from fanplan.core.owned import killed, started, undisturbed
+from fanplan.data.archive import END_SECONDS, Archive
 
 GLANCE = 0.02
 """Seconds between two looks for what the JVM tells when it is ready."""
-END_SECONDS = 30
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 _process: subprocess.Popen[bytes] | None = None
+_classes: Archive | None = None
 
 
-def launch(settings: Mapping[str, str], folder: Path) -> None:
+def launch(settings: Mapping[str, str], folder: Path, classes: Archive | None = None) -> None:
     """Start a JVM with these settings, which PySpark then uses for its session."""
-    global _process  # noqa: PLW0603 - a process has one JVM
+    global _process, _classes  # noqa: PLW0603 - a process has one JVM
+    _classes = classes
     stated, ready = folder / "spark.conf", folder / "ready"
     stated.write_text("".join(f"{k}={escaped(v)}\n" for k, v in settings.items()), encoding="utf-8")
     home = os.path.dirname(pyspark.__file__)
@@ -53,6 +56,8 @@ def launch(settings: Mapping[str, str], folder: Path) -> None:
             env=os.environ
             | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready)},
         )
+    # PySpark needs it for a first task in Python. It takes a second, and the JVM starts meanwhile.
+    import_module("pandas")
     while not ready.is_file():
         if _process.poll() is not None:
             what = f"its Java process ended while it started (exit code {_process.returncode})"
@@ -103,8 +108,8 @@ def kill() -> None:
 
 def end() -> None:
     """End the JVM that PySpark would keep for the next session, with the old memory settings."""
-    global _process  # noqa: PLW0603
-    gateway, process = SparkContext._gateway, _process
+    global _process, _classes  # noqa: PLW0603
+    gateway, process, classes = SparkContext._gateway, _process, _classes
     # A thread of py4j tells the JVM which objects Python has dropped. Now and then it comes too
     # late, and would log a stack trace.
     logging.disable(logging.CRITICAL)
@@ -113,14 +118,16 @@ def end() -> None:
             gateway.shutdown()
             if process.stdin is not None:
                 process.stdin.close()
-            process.wait(timeout=END_SECONDS)
+            process.wait(timeout=END_SECONDS if classes is None else classes.end_seconds)
+            if classes is not None and process.returncode == 0:
+                classes.keep()
     except subprocess.TimeoutExpired:
         pass
     finally:
         logging.disable(logging.NOTSET)
         if process is not None:
             killed(process)
-            _process = None
+            _process = _classes = None
             SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
             SparkSession._instantiatedSession = SparkSession._activeSession = None
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -36,8 +36,9 @@ from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.owned import claim, release
 from fanplan.core.stop import Heard, Terminated, terminate
 from fanplan.core.version import PACKAGE
-from fanplan.data import jvm
+from fanplan.data import archive, jvm, server
 from fanplan.data.java import java_home
+from fanplan.data.sizes import FIXED, LARGE_ROWS, is_small
 
 EXTRA = "FANPLAN_SPARK_CONF"
 REACH_SECONDS = 10
@@ -87,6 +88,9 @@ PATIENT = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
+# Where a whole session is short it never pays. Machine code has the room of both compilers.
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
+
 # PySpark asks for these classes once per column, and for most the JVM searches all its jars.
 ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 
@@ -108,25 +112,35 @@ class Running:
     spark: SparkSession
     folder: Path
     handlers: Mapping[int, Any]
+    quick: bool = False
     own: bool = True
     """Whether it was started here, and is to be stopped here."""
+
+    def serves(self, asked: Asked, rows: int | None) -> bool:
+        """Whether it is what is asked for; a JVM for few rows is none for many."""
+        fits = not self.quick or (rows or 0) <= LARGE_ROWS
+        return fits and self.asked == asked and _alive(self.spark)
 
 
 _running: Running | None = None
 
 
 def session(
-    master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    rows: int | None = None,
 ) -> SparkSession:
     """The Spark session of this process: the one there is if asked for alike, else a new one.
 
+    ``rows`` is how many it is started for, if that is known: for few the JVM starts sooner.
     ``conf`` goes before the settings in the environment variable FANPLAN_SPARK_CONF, and these
     before the settings chosen here. A session that was asked for otherwise is stopped first.
     """
     global _running  # noqa: PLW0603 - a process has one session
     _check_address(master, remote)
     asked = Asked(master, remote, tuple(sorted({**environment_conf(), **(conf or {})}.items())))
-    if _running and _running.asked == asked and _alive(_running.spark):
+    if _running and _running.serves(asked, rows):
         return _running.spark
     stop()
     if SparkContext._active_spark_context is not None:
@@ -134,9 +148,10 @@ def session(
         return _running.spark
     handlers, folder = _handlers(), claim("spark")
     try:
-        spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder)
+        quick = is_small(rows) and not remote
+        spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder, quick)
         _on_signals({} if remote else dict.fromkeys(handlers, _interrupt))
-        _running = Running(asked, spark, folder, handlers)
+        _running = Running(asked, spark, folder, handlers, quick)
     except BaseException:
         jvm.kill()
         jvm.end()
@@ -207,23 +222,26 @@ def environment_conf() -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _start(master: str | None, asked: Asked, folder: Path) -> SparkSession:
+def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> SparkSession:
     """A session with its driver in this process's own JVM."""
     local = master is None or master.startswith("local")
-    settings = QUERIES | _jvm_settings(folder)
-    settings |= _local_settings() if local else _cluster_settings(str(master))
-    settings |= dict(asked.conf)
+    home = java_home()
+    classes = archive.found(home) if local else None
+    java = (*(QUICK if quick else PATIENT), *(classes.options if classes else ()))
+    own = embedded_settings(folder, java) if local else _jvm_settings(folder, java)
+    settings = QUERIES | own | ({} if local else _cluster_settings(str(master)))
+    settings |= {**dict(asked.conf), FIXED: " ".join(dict(asked.conf))}
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
         os.environ.pop(name, None)
     os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
-    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["JAVA_HOME"] = str(home)
     if local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
-    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+    for listener in (AccumulatorTCPServer, AccumulatorUnixServer):
         # A JVM that ends in the middle of a message to it is told in a sentence, not by a thread.
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        listener.handle_error = lambda *_: None  # type: ignore[method-assign]
     named = {"spark.master": master or "local[*]", "spark.app.name": "fanplan"}
-    jvm.launch(settings | named, folder)
+    jvm.launch(settings | named, folder, classes)
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
     for name in ASKED_OFTEN:
@@ -250,9 +268,12 @@ def _adopted(asked: Asked) -> Running:
 
 def _connect(remote: str, asked: Asked, folder: Path) -> SparkSession:
     """A session of a Connect server, which has settings of its own for all but queries."""
-    settings = QUERIES | {key: value for key, value in asked.conf if key.startswith("spark.sql.")}
+    chosen = {key: value for key, value in asked.conf if key.startswith("spark.sql.")}
+    settings = QUERIES | chosen | {FIXED: " ".join(chosen)}
     spark = _create(SparkSession.builder.remote(remote), settings, remote)
-    spark.addArtifacts(str(package_zip(folder)), pyfile=True)
+    # A server of our own has the very files of this process at hand.
+    if remote != server.address():
+        spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return spark
 
 
@@ -271,7 +292,12 @@ def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str)
         builder._options.clear()
 
 
-def _jvm_settings(folder: Path) -> dict[str, str]:
+def embedded_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
+    """Settings of a Spark on this machine alone."""
+    return _jvm_settings(folder, java) | _local_settings()
+
+
+def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
     """Nothing is left in the user's current folder, nothing but errors is printed."""
     levels = folder / "log4j2.properties"
     levels.write_text(LOGGING)
@@ -284,7 +310,7 @@ def _jvm_settings(folder: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.local.dir": str(folder),
-        "spark.driver.defaultJavaOptions": " ".join((files, "-XX:-UsePerfData", *PATIENT)),
+        "spark.driver.defaultJavaOptions": " ".join((files, "-XX:-UsePerfData", *java)),
         "spark.executorEnv.PYTHONHASHSEED": "0",
         # A task has one core: libraries inside it must not start threads of their own.
         "spark.executorEnv.OMP_NUM_THREADS": "1",
@@ -301,6 +327,7 @@ def _local_settings() -> dict[str, str]:
         "spark.driver.memory": f"{driver_megabytes(machine_bytes())}m",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
         "spark.executorEnv.PYTHONPATH": str(package_folder().parent),
+        "spark.python.daemon.module": "fanplan.data.workers",
     }
 
 
@@ -351,7 +378,7 @@ def _check_address(master: str | None, remote: str | None) -> None:
     if master and not master.startswith(MASTERS):
         raise InputError(Problem(master, "is no Spark master", "Write spark://HOST:PORT"))
     if remote:
-        _require_connect()
+        require_connect("--remote")
         _reach_server(remote)
     if master and master.startswith("spark://"):
         _reach_master(master)
@@ -370,14 +397,14 @@ def _reach_master(master: str) -> str:
     raise _unreachable(master, "a Spark master")
 
 
-def _require_connect() -> None:
+def require_connect(what: str) -> None:
     """Spark Connect has packages of its own, and an installation may lack them."""
     for name in CONNECT:
         try:
             import_module(name)
         except ImportError:
             remedy = "Run pip install 'fanplan[connect]'"
-            raise InputError(Problem("--remote", f"needs the package {name}", remedy)) from None
+            raise InputError(Problem(what, f"needs the package {name}", remedy)) from None
 
 
 def _reach_server(remote: str) -> None:

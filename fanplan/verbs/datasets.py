@@ -56,7 +56,7 @@ def generate(
         if publications:
             from fanplan.data.synthesis import write_publications
 
-            spark = engine.session()
+            spark = engine.session(publications)
             with engine.progress.stage("publications") as stage:
                 seconds = publications / generated.law.total_rate
                 into = folder / "publications"

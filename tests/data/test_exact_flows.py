@@ -191,7 +191,7 @@ def ingested(
     if not workload.exists():
         write_quakes(workload, world, brokers)
     cells = {} if grid in ("exact", "atomic") else {"cells": 3}
-    ingest_workload(lambda: spark, workload, folder / grid, {"grid": grid} | cells, quiet())
+    ingest_workload(lambda _: spark, workload, folder / grid, {"grid": grid} | cells, quiet())
     return fanplan.open_dataset(folder / grid)
 
 

@@ -283,7 +283,7 @@ def test_audiences_rates_and_hits_equal_brute_force(
     dataset = tmp_path / "dataset"
     for grid in ("uniform", "atomic", "quantile"):
         params = {"grid": grid, "cover": cover, "lost_limit": 1.0}
-        ingest_workload(lambda: spark, case.folder, dataset, params, quiet())
+        ingest_workload(lambda _: spark, case.folder, dataset, params, quiet())
         assert stored_flows(dataset) == brute_flows(case, dataset, cover), grid
         assert stored_hits(dataset) == brute_hits(case), grid
         counts = json.loads((dataset / "manifest.json").read_text())["tables"]["subscriptions"]
@@ -299,7 +299,7 @@ def test_exact_flows_equal_brute_force(spark: SparkSession, tmp_path: Path) -> N
     published = [some_publication(draw) for _ in range(120)]
     case = write_case(tmp_path / "workload", subs, published)
     dataset = tmp_path / "dataset"
-    ingest_workload(lambda: spark, case.folder, dataset, {"grid": "exact"}, quiet())
+    ingest_workload(lambda _: spark, case.folder, dataset, {"grid": "exact"}, quiet())
     assert stored_exact(dataset) == brute_exact(case)
     assert stored_hits(dataset) == brute_hits(case)
     # An extent is the smallest box of what was published, so it holds nothing that was not.
@@ -320,7 +320,7 @@ def test_silent_topics_and_patterns_are_kept(spark: SparkSession, tmp_path: Path
         "e,alerts,\nf,nowhere,\n"
     )
     (folder / "publications.csv").write_text("topic,price,venue\nq.a,5,N\nq.a,50,N\n")
-    ingest_workload(lambda: spark, folder, dataset, {}, quiet())
+    ingest_workload(lambda _: spark, folder, dataset, {}, quiet())
     flows = stored_flows(dataset)
     quiet_ones = {flow: who for flow, (messages, _, who) in flows.items() if not messages}
     assert quiet_ones == {"q.z": {"b", "c"}, "r.x": {"d"}, "alerts": {"e"}}
@@ -343,7 +343,7 @@ def test_advertised_rates_are_shared_by_volume_over_the_boxes_of_a_filter(
         "q,alerts,,3\nr,alerts,,-1\n"
     )
     dataset = tmp_path / "dataset"
-    ingest_workload(lambda: spark, folder, dataset, {}, quiet())
+    ingest_workload(lambda _: spark, folder, dataset, {}, quiet())
     flows = stored_flows(dataset)
     # Boxes of 20 and 60 of the price: 2 and 6 of the 8 messages; cells are 20 wide.
     wanted = {flow: messages for flow, (messages, _, who) in flows.items() if "a" in who}

@@ -34,7 +34,7 @@ def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def dataset(workload: Path, spark: SparkSession) -> Path:
     out = workload.parent / "dataset"
-    assert ingest_workload(lambda: spark, workload, out, {}, quiet()) == []
+    assert ingest_workload(lambda _: spark, workload, out, {}, quiet()) == []
     return out
 
 
@@ -115,5 +115,5 @@ def test_a_newer_release_reuses_nothing(
     files = {path.name for path in dataset.glob("*/*.parquet")}
     for module in ("store", "ingest"):
         monkeypatch.setattr(f"fanplan.data.ingest.{module}.code_key", lambda: "a newer release")
-    assert ingest_workload(lambda: spark, workload, dataset, {}, quiet()) == []
+    assert ingest_workload(lambda _: spark, workload, dataset, {}, quiet()) == []
     assert not files & {path.name for path in dataset.glob("*/part-0*.parquet")}

@@ -18,13 +18,13 @@ from functools import lru_cache, partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
+from fanplan.data.ingest.joins import read_columns
 from fanplan.data.schema import spark_schema
 from fanplan.data.tables import TRAFFIC, coordinates
 from fanplan.workload.description_schema import CoverMode
@@ -65,7 +65,7 @@ class GridRef:
 @lru_cache(maxsize=2)
 def load_edges(path: str, _key: str, topics: int, dimensions: int) -> Edges:
     """Read a grid stage; topics that have no rows in it are plain."""
-    table = ds.dataset(path, format="parquet").to_table(columns=["topic_id", "axis", "edges"])
+    table = read_columns(path, ["topic_id", "axis", "edges"])
     topic = table["topic_id"].to_numpy()
     axis = table["axis"].to_numpy()
     lengths = pc.list_value_length(table["edges"]).to_numpy().astype(np.int64)

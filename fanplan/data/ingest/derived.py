@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cells import GridRef, with_cells
 from fanplan.data.ingest.exact import Selectors, with_signatures
 from fanplan.data.reader import Manifest, read_manifest, verified
+from fanplan.data.sizes import read_folder
 from fanplan.data.spark import settle
 
 
@@ -65,7 +66,7 @@ class Derived:
 
     def read(self, name: str) -> DataFrame:
         """A stage of the dataset."""
-        return self.session().read.parquet(stages.escaped(verified(self.dataset, name)))
+        return read_folder(self.session(), verified(self.dataset, name))
 
     def has(self, name: str) -> bool:
         return name in self.manifest.stages
@@ -109,4 +110,5 @@ def sweep(folder: Path) -> None:
 
 def derived(dataset: Dataset, engine: Engine) -> Derived:
     """The dataset, ready for further stages; Spark starts when one is made."""
-    return Derived(engine.session, dataset.path.absolute(), engine.progress)
+    rows = sum(dataset.manifest.stages.values())
+    return Derived(partial(engine.session, rows), dataset.path.absolute(), engine.progress)

@@ -13,7 +13,6 @@ from functools import lru_cache, partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -31,6 +30,7 @@ from fanplan.data.ingest.joins import (
     answered,
     audience_slices,
     chunk_points,
+    read_columns,
     row_codes,
 )
 from fanplan.data.signatures import WORDS, Hashes, as_words, name_hashes, signatures
@@ -57,7 +57,7 @@ class Selectors:
 def load_hashes(path: str, _key: str) -> Hashes:
     """The hashes of all subscribers' names by their numbers."""
     columns = ["subscriber_id", "subscriber"]
-    table = ds.dataset(path, format="parquet").to_table(columns).sort_by("subscriber_id")
+    table = read_columns(path, columns).sort_by("subscriber_id")
     return name_hashes(table["subscriber"].to_pylist())
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from fanplan.boxes.extents import Extents, make_extents
 from fanplan.data.ingest.cells import cell_points, cover_cells, unordered_sum
 from fanplan.data.ingest.derived import Derived
-from fanplan.data.ingest.joins import join_audiences
+from fanplan.data.ingest.joins import join_audiences, read_columns
 from fanplan.data.ingest.regions import dense_number, subscription_regions
+from fanplan.data.sizes import spread
 from fanplan.data.subscription_cells import padded
 from fanplan.workload.description_schema import CoverMode
 
@@ -58,7 +58,7 @@ def _load_chunks(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
 
 
 def _read_chunks(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
-    parts = (pq.read_table(f"{path}/chunk={number}", partitioning=None) for number in numbers)
+    parts = (read_columns(f"{path}/chunk={number}") for number in numbers)
     table = pa.concat_tables(parts).combine_chunks()
     lists = table["boxes"].combine_chunks()
     boxes = lists.flatten()
@@ -90,7 +90,8 @@ def write_chunks(owned: DataFrame, boxes: DataFrame, axes: int, path: Path) -> C
     merged = joined.groupBy("owner", "boxes").agg(F.sum("weight").alias("weight")).persist()
     count = -(-merged.count() // CHUNK)
     chunk = F.pmod("owner", F.lit(max(count, 1)))
-    rows = merged.withColumn("chunk", chunk).repartition("chunk")
+    rows = merged.withColumn("chunk", chunk)
+    rows = spread(rows, "chunk")
     rows.sortWithinPartitions("chunk", "owner", "boxes").write.partitionBy("chunk").parquet(
         str(path)
     )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from fanplan.data.sizes import small_table
 from fanplan.data.tables import coordinates
 from fanplan.workload.space import Attribute, CategoryAttribute, Space
 
@@ -44,11 +45,11 @@ def _space_axes(spark: SparkSession, spaces: Sequence[Space]) -> DataFrame:
         for number, space in enumerate(spaces)
         for axis, attribute in enumerate(space.attributes)
     ]
-    return spark.createDataFrame(rows, _AXES)
+    return small_table(spark, rows, _AXES)
 
 
 def _topic_axes(topics: DataFrame, spaces: Sequence[Space]) -> DataFrame:
-    axes = F.broadcast(_space_axes(topics.sparkSession, spaces))
+    axes = _space_axes(topics.sparkSession, spaces)
     return topics.filter("space > 0").join(axes, on="space", how="inner")
 
 

@@ -39,6 +39,7 @@ from fanplan.data.quarantine import LossRule, count_reasons, listed, require_kep
 from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.data.read.sources import TableSource, find_sources
 from fanplan.data.reader import TableCount, damage, read_manifest, read_stage
+from fanplan.data.sizes import small_table
 from fanplan.data.tables import (
     CHECKED_SUBSCRIPTIONS,
     FILTERS,
@@ -59,7 +60,7 @@ UNCUT = ("exact", "atomic")
 
 
 def ingest_workload(
-    session: Callable[[], SparkSession],
+    session: Callable[[int], SparkSession],
     workload: Path,
     out: Path,
     overrides: Mapping[str, Any],
@@ -93,7 +94,8 @@ def ingest_workload(
             look = f"`fanplan ingest {workload} --out DATASET` keeps them to look at"
             look = look if temporary else listed(out.with_name(store.folder.name))
             losses = LossRule(reading.lost_limit, look)
-            run = IngestRun(session(), store, description, sources, losses)
+            spark = session(sum(source.rows for source in sources.values()))
+            run = IngestRun(spark, store, description, sources, losses)
             inputs = read_inputs(run)
             interest = build_interest(run, inputs)
             quarantine(run, inputs.tables)
@@ -236,7 +238,7 @@ def _named_topics(
     """Tables of (topic, space) that say which topics there are."""
     syntax = run.description.topic_syntax
     exact = [e.pattern for e in run.description.topics if not is_pattern(e.pattern, syntax)]
-    named = [run.spark.createDataFrame([(name,) for name in exact], "topic string")]
+    named = [small_table(run.spark, [(name,) for name in exact], "topic string")]
     if "publications" in read:
         named.append(run.read(read["publications"]))
     # A pattern is no name: nothing can be published to it.

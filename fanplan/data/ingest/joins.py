@@ -21,7 +21,6 @@ from itertools import chain, groupby, pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +31,7 @@ from fanplan.boxes import matching
 from fanplan.boxes.matching import BoxIndex
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.tables import arrow_schema
+from fanplan.data.sizes import spread
 from fanplan.data.tables import REGIONS, coordinates
 
 Batches = Iterator[pa.RecordBatch]
@@ -117,7 +117,7 @@ def join_wants(
     )
     rows = _kept(points, key).add("subscriber_id", T.IntegerType()).add("messages", T.DoubleType())
     parts = answered(points, boxes_path, dims, key, partial(_want_batches, key), lists, limits)
-    return parts.repartition(*key).mapInArrow(partial(_merge, key), rows)
+    return spread(parts, *key).mapInArrow(partial(_merge, key), rows)
 
 
 def _kept(points: Points, names: list[str]) -> T.StructType:
@@ -138,7 +138,7 @@ def answered(
     frame = points.frame if isinstance(points, PointFiles) else points
     wanted = {"topic_id", *coordinates(dims), "weight", *keep}
     columns = [name for name in frame.columns if name in wanted]
-    if _folder(boxes_path, _BOXES).count_rows() > limits.replicated_boxes:
+    if _count_rows(boxes_path) > limits.replicated_boxes:
         return _tiled(frame.select(columns), boxes_path, dims, answer, schema, limits)
     if isinstance(points, PointFiles):
         filesystem, splits = _splits(points.path)
@@ -178,19 +178,30 @@ def _files(path: str) -> tuple[fs.FileSystem, list[fs.FileInfo]]:
     return filesystem, [file for file in files if file.path.endswith(".parquet")]
 
 
-def _folder(path: str, schema: pa.Schema | None = None) -> ds.Dataset:
+def _opened(path: str) -> Iterator[tuple[str, pq.ParquetFile]]:
+    """The Parquet files of a folder in the order of their names.
+
+    Not as a dataset of pyarrow's: that imports pandas, and takes as long as all else in a worker.
+    """
     filesystem, files = _files(path)
-    paths = sorted(file.path for file in files)
-    return ds.dataset(paths, schema=schema, format="parquet", filesystem=filesystem)
+    for name in sorted(file.path for file in files):
+        with filesystem.open_input_file(name) as source, pq.ParquetFile(source) as file:
+            yield name, file
+
+
+def _count_rows(path: str) -> int:
+    return sum(file.metadata.num_rows for _, file in _opened(path))
+
+
+def read_columns(path: str, columns: list[str] | None = None) -> pa.Table:
+    """The rows of a Parquet folder, read by one thread: Spark runs as many tasks as cores."""
+    return pa.concat_tables(file.read(columns, use_threads=False) for _, file in _opened(path))
 
 
 def _splits(path: str) -> tuple[fs.FileSystem, list[Split]]:
     """All row groups of a Parquet folder, from the files' footers."""
-    dataset = _folder(path)
-    files = dataset.get_fragments()
-    return dataset.filesystem, [
-        (file.path, group.id) for file in files for group in file.row_groups
-    ]
+    groups = [(name, i) for name, file in _opened(path) for i in range(file.num_row_groups)]
+    return _files(path)[0], groups
 
 
 def _row_groups(filesystem: fs.FileSystem, splits: list[Split], columns: list[str]) -> Batches:
@@ -222,7 +233,7 @@ def _shared_index(path: str, dims: int) -> BoxIndex:
 
 @lru_cache(maxsize=2)
 def _index_of_folder(path: str, dims: int, _state: tuple[tuple[str, int, int], ...]) -> BoxIndex:
-    boxes = _folder(path, _BOXES).to_table()
+    boxes = read_columns(path, _BOXES.names)
     return _index(boxes, boxes["topic_id"].to_numpy().astype(np.int64), dims)
 
 

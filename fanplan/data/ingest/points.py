@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from fanplan.data.read.formats import attribute_column
 from fanplan.data.read.rows import ANNOTATIONS, mark_where, reason_about
 from fanplan.data.read.times import as_number
+from fanplan.data.sizes import small_table
 from fanplan.data.tables import coordinates
 from fanplan.workload.description import Description
 from fanplan.workload.space import CategoryAttribute, NumberAttribute
@@ -89,7 +90,7 @@ def with_space(rows: DataFrame, description: Description) -> DataFrame:
 def looked_up(rows: DataFrame, column: str, values: Mapping[str, int], name: str) -> DataFrame:
     """Rows with a column ``name``: what the small table ``values`` has for a text, or null."""
     schema = "_text string, _value int"
-    table = F.broadcast(rows.sparkSession.createDataFrame(list(values.items()), schema))
+    table = small_table(rows.sparkSession, list(values.items()), schema)
     joined = rows.join(table, on=rows[column] == table["_text"], how="left")
     return joined.withColumnRenamed("_value", name).drop("_text")
 

@@ -19,6 +19,7 @@ from fanplan.data.ingest.points import NOT_DECLARED
 from fanplan.data.read.formats import KIND_ENDS
 from fanplan.data.read.rows import mark_where, reason_about
 from fanplan.data.schema import spark_schema
+from fanplan.data.sizes import small_table, spread
 from fanplan.data.tables import FILTERS
 from fanplan.workload.description import Description
 from fanplan.workload.selector import SelectorError, attributes_of, compile_selector
@@ -126,9 +127,8 @@ def _tokens_match(one: str, rest: str, syntax: TopicSyntax) -> Column:
 def compile_filters(used: DataFrame, description: Description) -> DataFrame:
     """Verdicts on the distinct (filter, space) pairs of a table; each is compiled once."""
     distinct = used.select("filter", "space").distinct()
-    cores = distinct.sparkSession.conf.get("spark.sql.shuffle.partitions")
-    spread = distinct.repartition(int(str(cores)), "filter", "space")
-    return spread.mapInArrow(partial(_compile_batches, description), spark_schema(FILTERS))
+    dealt = spread(distinct, "filter", "space", evenly=True)
+    return dealt.mapInArrow(partial(_compile_batches, description), spark_schema(FILTERS))
 
 
 def _compile_batches(description: Description, batches: Batches) -> Batches:
@@ -256,8 +256,8 @@ def assumed_boxes(topics: DataFrame, spaces: Sequence[Space]) -> DataFrame:
     """One message a second on every topic, all over its space: where nothing is known of rates."""
     wholes = [(n, list(space.whole().lo), list(space.whole().hi)) for n, space in enumerate(spaces)]
     schema = "space int, lo array<double>, hi array<double>"
-    boxes = topics.sparkSession.createDataFrame(wholes, schema)
-    return topics.join(F.broadcast(boxes), on="space", how="inner").select(
+    boxes = small_table(topics.sparkSession, wholes, schema)
+    return topics.join(boxes, on="space", how="inner").select(
         "topic_id", F.lit("").alias("publisher"), F.lit(1.0).alias("rate"), "lo", "hi"
     )
 

@@ -13,6 +13,7 @@ from fanplan.data.ingest.store import Stage, StageStore
 from fanplan.data.quarantine import LossRule
 from fanplan.data.read.rows import read_rows
 from fanplan.data.read.sources import TableSource
+from fanplan.data.sizes import fit
 from fanplan.workload.description import Description, to_toml
 
 
@@ -52,6 +53,7 @@ class IngestRun:
     ) -> Stage:
         """A stage of ours: its key follows from its inputs and parameters."""
         keys = [item.key for item in inputs]
+        fit(self.spark, sum(item.rows for item in inputs))
         return self.store.run(table, params={"": params}, inputs=keys, build=build)
 
     def table_stage(
@@ -64,6 +66,7 @@ class IngestRun:
     ) -> Stage:
         """A ``given`` table: its rows are ``kept`` or quarantined, and none is lost."""
         source = self.sources[given.name]
+        fit(self.spark, source.rows + sum(stage.rows for stage in inputs))
         return self.store.run(
             kept or given,
             params={"": self.reading},

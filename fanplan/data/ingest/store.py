@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -44,6 +43,7 @@ from fanplan.data.integrity import file_flaws, read_record, write_record
 from fanplan.data.read.rows import parted, parted_schema
 from fanplan.data.reader import damage
 from fanplan.data.schema import spark_schema
+from fanplan.data.sizes import read_folder
 
 QUARANTINED = "_quarantined"
 
@@ -62,12 +62,11 @@ class Stage:
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The kept rows."""
-        return spark.read.schema(spark_schema(self.table)).parquet(escaped(self.path))
+        return read_folder(spark, self.path, spark_schema(self.table))
 
     def read_quarantined(self, spark: SparkSession) -> DataFrame:
         """The rows set apart, as `reading.quarantined` takes them."""
-        schema = parted_schema(self.table)
-        return spark.read.schema(schema).parquet(escaped(self.path / QUARANTINED))
+        return read_folder(spark, self.path / QUARANTINED, parted_schema(self.table))
 
 
 class StageStore:
@@ -258,8 +257,3 @@ def link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def escaped(path: Path) -> str:
-    """A path for Spark's readers, which take some characters as patterns."""
-    return re.sub(r"([\\*?\[\]{},])", r"\\\1", str(path))

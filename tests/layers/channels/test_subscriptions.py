@@ -107,7 +107,7 @@ def dataset(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     (folder / "subscriptions.csv").write_text(SUBSCRIPTIONS)
     (folder / "publications.csv").write_text(PUBLICATIONS)
     made = folder.parent / "dataset"
-    ingest_workload(lambda: spark, folder, made, {}, quiet())
+    ingest_workload(lambda _: spark, folder, made, {}, quiet())
     return made
 
 

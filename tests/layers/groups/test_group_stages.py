@@ -197,7 +197,7 @@ def test_the_papers_workload_from_its_tables(spark: SparkSession, tmp_path: Path
     world = draw_tree_grid(params, 3)
     write_workload(generate_tree_grid(params, 3), tmp_path / "workload")
     dataset = tmp_path / "dataset"
-    ingest_workload(lambda: spark, tmp_path / "workload", dataset, {}, quiet())
+    ingest_workload(lambda _: spark, tmp_path / "workload", dataset, {}, quiet())
     source = Derived(lambda: spark, dataset, quiet())
     links = np.stack([world.parent[1:], np.arange(1, params.brokers)], axis=1)
     known = read_brokers(dataset).names.to_pylist()

@@ -116,7 +116,7 @@ def write_workload(folder: Path) -> Path:
 def measured(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Derived:
     folder = tmp_path_factory.mktemp("measured")
     workload, out = write_workload(folder / "workload"), folder / "dataset"
-    ingest_workload(lambda: spark, workload, out, {"grid": "atomic"}, quiet())
+    ingest_workload(lambda _: spark, workload, out, {"grid": "atomic"}, quiet())
     return Derived(lambda: spark, out, quiet())
 
 

@@ -23,10 +23,10 @@ from fanplan.core.ledger import Ledger
 from fanplan.core.tables import arrow_schema
 from fanplan.data.described import load_words
 from fanplan.data.ingest.cells import unordered_sum
-from fanplan.data.ingest.store import escaped
 from fanplan.data.interest import load_classes
 from fanplan.data.reader import read_manifest, read_stage, verified
 from fanplan.data.schema import spark_schema
+from fanplan.data.sizes import read_folder
 from fanplan.data.tables import CLASSES
 from fanplan.layers.channels.map import ChannelMap, ChannelsSection, MapPairs, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
@@ -69,13 +69,11 @@ def list_array(starts: Longs, values: Ints) -> pa.ListArray:
 
 
 def read_classes(spark: SparkSession, dataset: Path) -> DataFrame:
-    return spark.read.schema(spark_schema(CLASSES)).parquet(
-        escaped(verified(dataset, CLASSES.name))
-    )
+    return read_folder(spark, verified(dataset, CLASSES.name), spark_schema(CLASSES))
 
 
 def read_decided(spark: SparkSession, folder: Path) -> DataFrame:
-    return spark.read.schema(spark_schema(DECIDED)).parquet(escaped(folder / DECIDED.name))
+    return read_folder(spark, folder / DECIDED.name, spark_schema(DECIDED))
 
 
 def read_ledger(decided: DataFrame) -> Ledger:
@@ -142,7 +140,7 @@ def write_tables(spark: SparkSession, decided: DecidedOnSpark, dataset: Path, ou
     dataset, out = dataset.absolute(), out.absolute()
     out.mkdir(parents=True)
     flows, subscribers = (
-        spark.read.parquet(escaped(verified(dataset, stage))) for stage in ("flows", "subscribers")
+        read_folder(spark, verified(dataset, stage)) for stage in ("flows", "subscribers")
     )
     wanted = flows.filter("audience_class >= 0")
     classes = read_decided(spark, decided.folder)
@@ -174,7 +172,7 @@ def missed_on_spark(spark: SparkSession, decided: DecidedOnSpark, dataset: Path)
     columns = {"channel": joined.left, "subscriber_id": joined.right}
     pq.write_table(pa.table(columns), members / "part-0.parquet")
     by_channel = exploded(table, "channels", "channel").join(
-        spark.read.parquet(escaped(members)), on="channel", how="inner"
+        read_folder(spark, members), on="channel", how="inner"
     )
     served = by_channel.drop("channel").unionByName(exploded(table, "unicast", "subscriber_id"))
     wanted = classes.withColumn("subscriber_id", F.explode("subscribers"))

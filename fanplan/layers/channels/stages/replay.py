@@ -17,8 +17,8 @@ from fanplan.core.progress import Progress
 from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import placed
 from fanplan.data.ingest.joins import join_wants
-from fanplan.data.ingest.store import escaped
 from fanplan.data.reader import Manifest, read_manifest, verified
+from fanplan.data.sizes import read_folder
 from fanplan.data.tables import coordinates
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.registry import load_plan
@@ -156,7 +156,7 @@ def sum_or_zero(column: Column) -> Column:
 
 
 def replay_plan(
-    session: Callable[[], SparkSession], folder: Path, dataset: Path, progress: Progress
+    session: Callable[[int], SparkSession], folder: Path, dataset: Path, progress: Progress
 ) -> Replayed:
     """Replay a stored plan on the dataset it was made for, or exact flows on another one."""
     # Spark's own processes may have another working directory than this one.
@@ -168,10 +168,10 @@ def replay_plan(
         what = "was planned for other input than this dataset"
         raise InputError(Problem(str(folder), what, "Replay it on the dataset it was made for"))
     require_publications(dataset, manifest)
-    spark = session()
+    spark = session(sum(manifest.stages.values()))
     with progress.stage("replay") as told:
         rows = replay_ledger(
-            spark.read.parquet(escaped(verified(dataset, "publications"))),
+            read_folder(spark, verified(dataset, "publications")),
             dataset_interest(spark, dataset, manifest, plan),
             read_tables(spark, plan),
         )
@@ -200,17 +200,17 @@ _PLAN_TABLES = ("channel_flows", "channel_subscribers", "unicast")
 
 
 def read_tables(spark: SparkSession, plan: StoredPlan) -> PlanTables:
-    return PlanTables(*(spark.read.parquet(str(plan.path(name))) for name in _PLAN_TABLES))
+    return PlanTables(*(read_folder(spark, plan.path(name)) for name in _PLAN_TABLES))
 
 
 def dataset_interest(
     spark: SparkSession, dataset: Path, manifest: Manifest, plan: StoredPlan
 ) -> DatasetInterest:
     topics, subscribers = (
-        spark.read.parquet(escaped(verified(dataset, stage))) for stage in ("topics", "subscribers")
+        read_folder(spark, verified(dataset, stage)) for stage in ("topics", "subscribers")
     )
     topics = topics.select("topic", "topic_id", "space")
-    flows = spark.read.parquet(str(plan.path("flows"))).select("flow", "topic", "cell")
+    flows = read_folder(spark, plan.path("flows")).select("flow", "topic", "cell")
     cell = F.coalesce("cell", F.array().cast("array<int>"))
     known = flows.withColumn("cell", cell).join(topics, on="topic", how="inner")
     places = known.select("flow", "topic_id", "cell")

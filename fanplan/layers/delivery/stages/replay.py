@@ -20,11 +20,11 @@ from pyspark.sql import functions as F
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import Ledger
 from fanplan.core.tables import arrow_schema
-from fanplan.data.ingest import store as stages
 from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, join_wants
 from fanplan.data.reader import verified
+from fanplan.data.sizes import read_folder, small_table
 from fanplan.data.tables import coordinates
 from fanplan.layers.channels.stages.replay import (
     measured_ledger,
@@ -115,7 +115,7 @@ class Replaying:
         placed = source.placed(entering.select(*columns))
         flowing = placed.join(self.flows, on=PLACE, how="left").withColumn("weight", F.lit(1.0))
         flowing.write.parquet(path)
-        return source.session().read.parquet(stages.escaped(self.folder / "sent"))
+        return read_folder(source.session(), self.folder / "sent")
 
     def entering(self, points: DataFrame) -> DataFrame:
         """Points with their source: the broker where the plan has their publisher."""
@@ -246,12 +246,11 @@ class Replaying:
     def clients(self, role: str) -> DataFrame:
         """Clients of a role and their broker as a position; of several the first by name."""
         names = self.ways.brokers.to_pylist() if self.ways else []
-        numbers = self.source.session().createDataFrame(
-            [*zip(names, range(len(names)), strict=True)], "broker string, source int"
-        )
+        places = [*zip(names, range(len(names)), strict=True)]
+        numbers = small_table(self.source.session(), places, "broker string, source int")
         rows = self.table("clients").filter(F.col("role") == role)
         first = rows.groupBy("client").agg(F.min("broker").alias("broker"))
-        return first.join(F.broadcast(numbers), on="broker", how="inner")
+        return first.join(numbers, on="broker", how="inner")
 
     def with_brokers(
         self, near: dict[str, float], parcels: Parcels, unplanned: pa.Table
@@ -277,7 +276,7 @@ class Replaying:
         return DeliveryLedger(ledger, self.direct(), entries, far.delay_mean)
 
     def table(self, name: str) -> DataFrame:
-        return self.source.session().read.parquet(stages.escaped(self.plan.path(name)))
+        return read_folder(self.source.session(), self.plan.path(name))
 
 
 NO_ROUTES = pa.schema(

@@ -19,6 +19,7 @@ from fanplan.core.arrays import Floats, Longs
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import advertised_regions, merged_advertisements
 from fanplan.data.schema import spark_schema
+from fanplan.data.sizes import spread
 from fanplan.data.subscription_cells import padded
 from fanplan.data.tasks import Batches
 from fanplan.layers.marking.problem.covers import PAIRS, REGIONS, covering_nodes, uncovered
@@ -182,7 +183,7 @@ def _subscribed(source: Derived, owner: str = "broker") -> DataFrame:
 
 def gathered_by(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Rows that are equal in some columns, one after the other in one partition."""
-    return rows.repartition(*columns).sortWithinPartitions(*columns)
+    return spread(rows, *columns).sortWithinPartitions(*columns)
 
 
 def whole_groups(columns: Sequence[str], batches: Batches) -> Batches:

@@ -25,6 +25,7 @@ from fanplan.data.ingest.extents import (
     merged_advertisements,
     subscription_chunks,
 )
+from fanplan.data.sizes import small_table
 from fanplan.layers.overlay import problem as metrics
 from fanplan.layers.overlay.params import InterestKind
 from fanplan.layers.overlay.stages.tables import (
@@ -104,7 +105,7 @@ def client_pairs(source: Derived, measure: Measure = BY_SPACE) -> None:
 def _names(spark: SparkSession, names: pa.Array, column: str) -> DataFrame:
     """Names with their positions, small enough for every task."""
     rows = [(name, position) for position, name in enumerate(names.to_pylist())]
-    return F.broadcast(spark.createDataFrame(rows, f"{column} string, owner int"))
+    return small_table(spark, rows, f"{column} string, owner int")
 
 
 def broker_numbers(source: Derived) -> DataFrame:

@@ -1,0 +1,111 @@
+"""How queries run depends on how many rows they see; what they answer does not.
+
+A query over a few rows takes longer to plan, compile and divide than to run. So small ones are
+interpreted, in one task: what is read lies in one partition, and then no join, group or order
+needs a shuffle, and every query is one job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+SMALL_ROWS = 300_000
+"""Most rows of a small query, all its inputs together."""
+LARGE_ROWS = 2_000_000
+"""For more rows than these a JVM that was started for few is replaced."""
+
+# On the session itself, so that it can be told over Spark Connect too.
+MODE = "spark.fanplan.small"
+
+SMALL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    # A broadcast is a job of its own.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+}
+
+FIXED = "spark.fanplan.fixed"
+"""Names of the settings that the user chose: they stay."""
+BEFORE = "spark.fanplan.before"
+"""Beside each setting that is changed for small queries: what it was."""
+
+
+def is_small(rows: int | None) -> bool:
+    """Whether so many rows are few; they are not if nobody knows how many there are."""
+    return rows is not None and rows <= SMALL_ROWS
+
+
+def fit(spark: SparkSession, rows: int | None) -> None:
+    """Set a session for queries over that many rows."""
+    small = is_small(rows)
+    if small == in_small_mode(spark):
+        return
+    fixed = (spark.conf.get(FIXED, "") or "").split()
+    spark.conf.set(MODE, str(small).lower())
+    for key in SMALL.keys() - fixed:
+        if small:
+            spark.conf.set(f"{BEFORE}.{key}", str(spark.conf.get(key)))
+        spark.conf.set(key, SMALL[key] if small else str(spark.conf.get(f"{BEFORE}.{key}")))
+
+
+def in_small_mode(spark: SparkSession) -> bool:
+    return spark.conf.get(MODE, "false") == "true"
+
+
+def gathered(rows: DataFrame) -> DataFrame:
+    """The rows of a small query in one partition, so that nothing has to be shuffled."""
+    return rows.coalesce(1) if in_small_mode(rows.sparkSession) else rows
+
+
+def spread(rows: DataFrame, *columns: str, evenly: bool = False) -> DataFrame:
+    """Rows dealt to tasks by the values of columns; those of a small query stay together.
+
+    ``evenly``: to all tasks, though few bytes are much work.
+    """
+    if in_small_mode(rows.sparkSession):
+        return rows
+    cores = [int(str(rows.sparkSession.conf.get("spark.sql.shuffle.partitions")))] if evenly else []
+    return rows.repartition(*cores, *columns)  # type: ignore[arg-type]
+
+
+def read_folder(spark: SparkSession, path: Path, schema: T.StructType | None = None) -> DataFrame:
+    """The rows of a Parquet file or folder, whose columns are those of its first file.
+
+    Spark would start a job to find them.
+    """
+    found = schema or from_arrow_schema(first_schema(path))
+    return gathered(spark.read.schema(found).parquet(escaped(path)))
+
+
+def first_schema(path: Path) -> pa.Schema:
+    file = path if path.is_file() else min(path.glob("*.parquet"))
+    return pa.schema([field.with_nullable(True) for field in pq.read_schema(file)])
+
+
+def escaped(path: Path) -> str:
+    """A path for Spark's readers, which take some characters as patterns."""
+    return re.sub(r"([\\*?\[\]{},])", r"\\\1", str(path))
+
+
+def small_table(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
+    """Rows that the driver has, for a join: without a job, and on every executor."""
+    fields = T.StructType.fromDDL(schema)
+    arrays = [
+        pa.array([row[i] for row in rows], field.type)
+        for i, field in enumerate(to_arrow_schema(fields))
+    ]
+    table = pa.Table.from_arrays(arrays, schema=to_arrow_schema(fields))
+    return F.broadcast(gathered(spark.createDataFrame(table, fields)))

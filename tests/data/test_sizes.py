@@ -1,0 +1,93 @@
+"""Small queries run otherwise than large ones, and answer the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from fanplan.core.progress import quiet
+from fanplan.data import sizes
+from fanplan.data.frames import write_workload
+from fanplan.data.ingest.ingest import ingest_workload
+from fanplan.data.prepare import DESCRIPTION, TABLES
+from fanplan.data.reader import read_manifest, read_stage
+
+SETTING = "spark.sql.adaptive.enabled"
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Any:
+    """The shared session, left for many rows."""
+    sizes.fit(spark, None)
+    yield spark
+    sizes.fit(spark, None)
+
+
+def test_few_rows_change_settings_and_many_give_them_back(session: SparkSession) -> None:
+    before = {key: session.conf.get(key) for key in sizes.SMALL}
+    sizes.fit(session, sizes.SMALL_ROWS)
+    assert session.conf.get(SETTING) == "false"
+    sizes.fit(session, sizes.SMALL_ROWS + 1)
+    assert {key: session.conf.get(key) for key in sizes.SMALL} == before
+
+
+def test_what_the_user_set_stays(session: SparkSession) -> None:
+    chosen = str(session.conf.get(sizes.FIXED, ""))
+    session.conf.set(sizes.FIXED, SETTING)
+    try:
+        sizes.fit(session, 1)
+        assert session.conf.get(SETTING) == "true"
+        sizes.fit(session, None)
+    finally:
+        session.conf.set(sizes.FIXED, chosen)
+
+
+def test_a_small_query_is_one_task(
+    session: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session.range(0, 100, 1, 4).write.parquet(str(tmp_path / "odd{1,2}*[x]"))
+    sizes.fit(session, 100)
+    rows = sizes.read_folder(session, tmp_path / "odd{1,2}*[x]")
+    names = sizes.small_table(session, [(1, "one"), (2, None)], "id long, name string")
+    found = sizes.spread(rows.join(names, on="id", how="left"), "id").groupBy("name")
+    found.agg(F.count(F.lit(1)).alias("n")).explain()
+    assert "Exchange" not in capsys.readouterr().out
+    counts = {row["name"]: row["n"] for row in found.agg(F.count(F.lit(1)).alias("n")).collect()}
+    assert counts == {"one": 1, None: 99}
+
+
+def test_a_dataset_is_the_same_whether_its_queries_are_small_or_not(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_workload(TABLES, tmp_path / "workload", DESCRIPTION)
+    made = {}
+    for limit in (0, sizes.SMALL_ROWS):
+        monkeypatch.setattr(sizes, "SMALL_ROWS", limit)
+        out = tmp_path / f"dataset-{limit}"
+        ingest_workload(lambda _: session, tmp_path / "workload", out, {}, quiet())
+        assert sizes.in_small_mode(session) is bool(limit)
+        made[limit] = contents(out)
+        sizes.fit(session, None)
+    assert made[0] == made[sizes.SMALL_ROWS]
+
+
+def contents(dataset: Path) -> dict[str, Any]:
+    """The rows of all stages, in an order of their own, and the key."""
+    manifest = read_manifest(dataset)
+    stages: dict[str, Any] = {
+        stage: sorted(map(repr, read_stage(dataset, stage).to_pylist()))
+        for stage in manifest.stages
+    }
+    return stages | {"key": manifest.key, "rows": manifest.stages}
+
+
+def test_the_schema_of_a_folder_is_that_of_its_files(session: SparkSession, tmp_path: Path) -> None:
+    session.range(3).write.parquet(str(tmp_path / "table"))
+    file = next((tmp_path / "table").glob("*.parquet"))
+    assert sizes.read_folder(session, file).schema == sizes.read_folder(session, file.parent).schema
+    assert sizes.first_schema(tmp_path / "table").names == pq.read_schema(file).names
