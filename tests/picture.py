@@ -1,4 +1,4 @@
-"""The picture of a report in the README: the top of its page, up to what the cost consists of.
+"""The picture of a report in the README: its tree, with a broker opened.
 
 `make picture` makes it anew from the report of the demo.
 """
@@ -11,21 +11,20 @@ from pathlib import Path
 from browsers import MISSING, find_browser
 from pages import opened, started
 
-WIDTH, MARGIN = 1200, 12
+WIDTH = 1400
 
 
 def take(report: Path, out: Path) -> None:
-    """Light and wide; where the pictures of the first section end, the picture ends."""
+    """Light and wide: the broker with the highest load, as its table has it."""
     program = find_browser() or sys.exit(MISSING)
     with started(program) as browser, opened(browser, report, width=WIDTH) as found:
-        box = found.page.locator("#savings .pictures").bounding_box()
-        if found.wrong or box is None:
-            sys.exit(f"{report} cannot be shown: {', '.join(found.wrong) or 'it saves nothing'}")
-        height = box["y"] + box["height"] + MARGIN
+        found.page.locator("#overlay-brokers tbody a").first.click()
+        found.page.locator("#overlay-tree").evaluate("one => one.scrollIntoView()")
+        found.page.wait_for_function("() => document.querySelector('#overlay-tree .lit')")
+        if found.wrong:
+            sys.exit(f"{report} cannot be shown: {', '.join(found.wrong)}")
         out.parent.mkdir(parents=True, exist_ok=True)
-        found.page.screenshot(
-            path=out, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": height}
-        )
+        found.page.screenshot(path=out)
     print(f"{out}: {out.stat().st_size:,} bytes")
 
 

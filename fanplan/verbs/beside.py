@@ -20,6 +20,8 @@ CHANGES_LEAD = (
     "What each broker processes and each subscriber receives, {} and {}, with what is to be done "
     "there. What changes most comes first."
 )
+NOTHING = "nothing here"
+"""What is done where others do something, if anything: more or less may come all the same."""
 MOST_NAMED = 4
 """Things that an action names; of more, how many there are."""
 ALL_AT_ONCE = 1 << 30
@@ -111,7 +113,7 @@ def between(old: Now, new: Now, actions: Mapping[str, str]) -> list[Change]:
     """What only one plan has gets nothing under the other."""
     before, after = (dict(zip(now.names, now.rates, strict=True)) for now in (old, new))
     return [
-        Change(name, before.get(name, 0.0), after.get(name, 0.0), actions.get(name, ""))
+        Change(name, before.get(name, 0.0), after.get(name, 0.0), actions.get(name, NOTHING))
         for name in dict.fromkeys((*old.names, *new.names))
     ]
 

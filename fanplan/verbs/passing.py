@@ -58,7 +58,8 @@ class Passing:
     @cached_property
     def parcels(self) -> Parcels:
         entry = self.reading.clients.entry
-        return Parcels(*entering_parcels(self.reading.dataset, self.reading.interest, entry))
+        row, source, messages = entering_parcels(self.reading.dataset, self.reading.interest, entry)
+        return Parcels(row.astype(np.int64), source, messages)
 
     @cached_property
     def rate(self) -> Floats:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from fanplan.core.arrays import NONE, Floats, Longs, listed_by, starts_of
+from fanplan.core.arrays import NONE, Bools, Floats, Longs, listed_by, starts_of
 from fanplan.core.prices import Weights
 from fanplan.data.described import ranges_at
 from fanplan.data.interest import take_audiences
@@ -179,7 +178,7 @@ class ChannelThings:
         more = np.array([0.0 if t is None else t - h for h, t in zip(here, there, strict=True)])
         of = np.repeat(np.arange(self.channels), np.diff(carried.starts))
         found = np.bincount(of, more, self.channels)
-        return Fact("if its flows went to their next best places, cost a second", found.tolist())
+        return Fact("extra cost a second, if flows went to their next best places", found.tolist())
 
     @cached_property
     def member_matrix(self) -> sparse.csr_array:
@@ -279,7 +278,7 @@ class ChannelThings:
         for person, flows in enumerate(alone):
             own = self.wanted.channel[joined[1][joined[0][person] : joined[0][person + 1]]]
             actions.append("; ".join(filter(None, (join_words(own.tolist()), sent_alone(flows)))))
-        rates = sum(self.received().values())
+        rates = np.sum(list(self.received().values()), axis=0)
         return Now(SUBSCRIBER, self.people, rates.tolist(), float(self.rates.sum()), actions)
 
     def received(self) -> dict[str, Floats]:
@@ -307,7 +306,7 @@ def sent_alone(flows: int) -> str:
 
 
 def cheapest(
-    costs: Floats, able: Any, here: int, unicast: bool, wanting: float, weights: Weights
+    costs: Floats, able: Bools, here: int, unicast: bool, wanting: float, weights: Weights
 ) -> tuple[int, float, float]:
     """The cheapest other place, the cost of this one, and of that one; per message."""
     best, least = NONE, weights.unicast * wanting if unicast else np.nan
