@@ -170,7 +170,7 @@ async def soaked(
 
 async def strike(running: Servers, draw: Random) -> None:
     """End a server as a power cut would, and start it again."""
-    await asyncio.sleep(draw.uniform(0.1, 1.5))
+    await asyncio.sleep(draw.uniform(0.1, 1.0))
     broker = draw.randrange(len(running.servers))
     await asyncio.to_thread(running.kill, broker)
     await asyncio.sleep(DOWN_SECONDS)
@@ -198,7 +198,8 @@ def main() -> None:
             )
             world = moved(draw, world, given.brokers)
         table = HEAD
-        few = versions[: max(given.changes // 3, 2) + 1]
+        # The last change is not disturbed: what was lost before it is sent again then at the latest.
+        few = versions[: 2 * (given.changes // 6) + 2]
         for name, some, kill, durable in (
             ("undisturbed", versions, 0, False),
             ("a server killed in every second change", few, 2, False),

@@ -250,7 +250,7 @@ class Operator:
             waiting = await self.missing(probes, waiting, first)
             if waiting and time.monotonic() > deadline:
                 what = f"{len(waiting)} of {len(probes)} ways do not reach all subscribers"
-                remedy = "The old plan stays in force. Look at the servers' logs, and try again"
+                remedy = "Look at the servers' logs, and try again"
                 raise MachineError(Problem(f"plan {self.new.epoch}", what, remedy))
 
     async def missing(self, probes: list[Probe], waiting: list[int], first: int) -> list[int]:
