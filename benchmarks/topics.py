@@ -151,7 +151,10 @@ def goal(what: str, ratio: float, wanted: float) -> None:
 def compare(nodes: int, topics: int, skew: float, scanned: bool) -> None:
     wants = drawn_wants(nodes, topics, skew, 0)
     title = f"{nodes:,} × {topics:,} | {'Zipf' if skew else 'uniform'}"
-    run = lambda name, work: measured(name, title, work, nodes)  # noqa: E731
+
+    def run(name: str, work: Callable[[], Longs]) -> tuple[int, float]:
+        return measured(name, title, work, nodes)
+
     run("a row for each topic", lambda: separate_trees(wants))
     peers: dict[str, tuple[int, float]] = {}
     if scanned:

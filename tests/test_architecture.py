@@ -99,6 +99,7 @@ READING = {
     "layers.groups.problem.groups",
     "layers.groups.problem.trees",
     "layers.marking.problem.covers",
+    "layers.mesh.problem",
     "layers.marking.problem.dataset",
     "layers.marking.problem.marking",
     "layers.marking.problem.trees",

@@ -7,13 +7,13 @@ from fanplan.plan.made import Answer, Facts, Grid, Shown, in_words
 WORDS = {
     "connect": "connected are those of",
     "nodes": "subscribers that share something",
-    "topics": "wanted by several",
-    "wants": "wants of these",
+    "topics": "of these, wanted by several",
+    "wants": "pairs of one and who wants it",
     "separate": "links of a tree for each topic alone",
     "degree_mean": "links of a subscriber, mean",
     "degree_max": "most links of a subscriber",
     "bound": "no mesh has fewer links than",
-    "degree_bound": "none has a subscriber with most links below",
+    "degree_bound": "in every mesh somebody has at least",
     "over_bound_percent": "links above that %",
     "ended_early_by": "ended early by",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from fanplan.core.arrays import Longs
 from fanplan.core.stop import never
 from fanplan.layers.mesh.bound import mesh_bound
-from fanplan.layers.mesh.problem import Wants, wants_of
+from fanplan.layers.mesh.check import proved_bounds
+from fanplan.layers.mesh.problem import MeshProblem, Wants, wants_of
 from fanplan.layers.mesh.published import merge
 from fanplan.layers.mesh.published.merge import (
     degrees_of,
@@ -131,6 +133,17 @@ def test_every_method_connects_each_topic(case: tuple[int, int, int]) -> None:
     assert len(ours) <= len(greedy)
     key = [(degrees_of(links, nodes).max(initial=0), len(links)) for links in (low, flat)]
     assert key[0] <= key[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases)
+def test_the_check_proves_the_same_bounds(case: tuple[int, int, int]) -> None:
+    nodes, topics, seed = case
+    interest = draw_interest(nodes, topics, seed)
+    names = [str(topic) for topic in range(len(interest))]
+    wants = wants_in(interest, nodes)
+    problem = MeshProblem(pa.array([f"s{i}" for i in range(nodes)]), names, wants, "test")
+    assert proved_bounds(problem) == tuple(mesh_bound(wants))
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -282,7 +282,7 @@ def common_rate(clients: Clients, units: Units, one: int, other: int, marks: Lon
 def surely_packed(p: Placing, units: Units) -> bool:
     """Whether first fit cannot run out of brokers: all but one are more than half full by it."""
     room = p.room.min()
-    return units.load.max() <= room and 2 * units.load.sum() / room + 1 <= len(p.room)
+    return bool(units.load.max() <= room and 2 * units.load.sum() / room + 1 <= len(p.room))
 
 
 @compiled
