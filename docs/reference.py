@@ -48,7 +48,7 @@ VERBS = {
         "replay", "replay_marks", "simulate", "churn", "Simulated", "Churned",
     ),
     "Systems": ("export", "Exported", "trial"),
-    "Change": ("compare", "diff", "apply_check"),
+    "Change": ("compare", "diff", "apply_check", "watch", "Watched"),
     "Report": ("report", "Report"),
 }  # fmt: skip
 ANSWERS = {

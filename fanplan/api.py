@@ -39,6 +39,7 @@ from fanplan.verbs.report import Report, report
 from fanplan.verbs.sign import new_key, sign
 from fanplan.verbs.simulate import simulate
 from fanplan.verbs.trial import trial
+from fanplan.watch.watch import Watched, watch
 
 allocate = planner("allocate")
 channels = planner("channels")
@@ -59,6 +60,7 @@ __all__ = [
     "Questions",
     "Report",
     "Simulated",
+    "Watched",
     "allocate",
     "apply_check",
     "as_dataset",
@@ -87,4 +89,5 @@ __all__ = [
     "sign",
     "simulate",
     "trial",
+    "watch",
 ]
