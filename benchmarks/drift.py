@@ -28,8 +28,8 @@ from fanplan.layers.channels.bounds import best_bounds
 from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
-from fanplan.watch.params import PolicyParams
-from fanplan.watch.simulate import courses
+from fanplan.watching.params import PolicyParams
+from fanplan.watching.simulate import courses
 from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.enterprise import FILTERS, VENUE, VENUE_SHARES, EnterpriseParams
 from fanplan.workload.generators.plain_topics import MarketParams

@@ -16,6 +16,7 @@ __all__ = [
     "Questions",
     "Report",
     "Simulated",
+    "Watched",
     "allocate",
     "apply_check",
     "as_dataset",
@@ -43,6 +44,7 @@ __all__ = [
     "sign",
     "simulate",
     "trial",
+    "watch",
 ]
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
         Questions,
         Report,
         Simulated,
+        Watched,
         allocate,
         apply_check,
         as_dataset,
@@ -85,6 +88,7 @@ if TYPE_CHECKING:
         sign,
         simulate,
         trial,
+        watch,
     )
 
 

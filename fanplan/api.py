@@ -39,7 +39,7 @@ from fanplan.verbs.report import Report, report
 from fanplan.verbs.sign import new_key, sign
 from fanplan.verbs.simulate import simulate
 from fanplan.verbs.trial import trial
-from fanplan.watch.watch import Watched, watch
+from fanplan.watching.watch import Watched, watch
 
 allocate = planner("allocate")
 channels = planner("channels")

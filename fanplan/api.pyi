@@ -33,6 +33,7 @@ from fanplan.verbs.report import Report, report
 from fanplan.verbs.sign import new_key, sign
 from fanplan.verbs.simulate import simulate
 from fanplan.verbs.trial import trial
+from fanplan.watching.watch import Watched, watch
 
 def channels(
     dataset: Dataset | str | Path,
@@ -162,6 +163,7 @@ __all__ = [
     "Questions",
     "Report",
     "Simulated",
+    "Watched",
     "allocate",
     "apply_check",
     "as_dataset",
@@ -190,4 +192,5 @@ __all__ = [
     "sign",
     "simulate",
     "trial",
+    "watch",
 ]

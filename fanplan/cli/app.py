@@ -36,7 +36,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import ended_by_term
 from fanplan.data.params import QuarantineParams, ReadParams
 from fanplan.systems.params import ExportParams, TrialParams
-from fanplan.watch.params import WatchParams
+from fanplan.watching.params import WatchParams
 
 app = typer.Typer(
     name="fanplan",

@@ -11,10 +11,10 @@ from fanplan.cli import options
 from fanplan.cli.flags import flags_named
 from fanplan.cli.run import engine, named_by_flag
 from fanplan.cli.show import say, show_facts, show_json, show_table
-from fanplan.watch.params import WatchParams
+from fanplan.watching.params import WatchParams
 
 if TYPE_CHECKING:
-    from fanplan.watch.watch import Watched
+    from fanplan.watching.watch import Watched
 
 Stream = Annotated[
     str,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from fanplan.core.errors import InputError
-from fanplan.watch.params import PolicyParams, WatchParams
-from fanplan.watch.policy import Evidence, Standing, after_step, pays, seen
-from fanplan.watch.simulate import courses
+from fanplan.watching.params import PolicyParams, WatchParams
+from fanplan.watching.policy import Evidence, Standing, after_step, pays, seen
+from fanplan.watching.simulate import courses
 
 P = PolicyParams(gap=0.1, settled=0.06, patience=3, churn=5, change_price=0.05, horizon=10)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fanplan.watch.rates import (
+from fanplan.watching.rates import (
     SCALE,
     Flows,
     Rates,

@@ -16,13 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 POLL_SECONDS = 0.5
+FILE = "path string, modificationTime timestamp, length long, content binary"
 
 
 def follow_files(spark: SparkSession, folder: Path, names: tuple[str, ...], most: int) -> DataFrame:
     """The files in folders of these names as they come, whole: they are renamed into place."""
     pattern = f"{folder.absolute()}/{{{','.join(names)}}}"
-    reader = spark.readStream.format("binaryFile").option("maxFilesPerTrigger", most)
-    return reader.load(pattern).select("path")
+    reader = spark.readStream.format("binaryFile").schema(FILE)
+    return reader.option("maxFilesPerTrigger", most).load(pattern).select("path")
 
 
 def run_batches(

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from fanplan.boxes import matching
 from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import aside
 from fanplan.core.progress import Progress
 from fanplan.core.tables import Column, Table, arrow_schema
@@ -40,7 +41,16 @@ from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import StageStore
 from fanplan.data.quarantine import LossRule
 from fanplan.data.read.rows import read_rows
-from fanplan.data.read.sources import find_sources
+from fanplan.data.read.sources import (
+    SPLIT_BYTES,
+    TableSource,
+    files_of,
+    find_sources,
+    known_names,
+    list_files,
+    measured_source,
+    vet_file,
+)
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.data.signatures import Hashes, signatures
 from fanplan.data.tables import TOPICS
@@ -62,12 +72,29 @@ CHANGES = Table(
 """A subscription is removed by its subscriber, topic and filter."""
 
 
+def subscriptions_of(workload: Path) -> TableSource:
+    """The subscriptions of a workload, whatever lies beside them."""
+    problems: list[Problem] = []
+    names = (SUBSCRIPTIONS.name, *files_of(SUBSCRIPTIONS))
+    there = [workload / name for name in names if (workload / name).exists()]
+    if len(there) != 1:
+        what = f"has {'no' if not there else 'more than one'} table subscriptions"
+        raise InputError(Problem(str(workload), what, "Name the folder of a workload"))
+    files = list_files(there[0], workload, problems)
+    known = known_names(SUBSCRIPTIONS, ())
+    vetted = [vet_file(workload, path, SUBSCRIPTIONS, known, problems) for path in files]
+    if problems:
+        raise InputError(problems)
+    return measured_source(SUBSCRIPTIONS, vetted, (), SPLIT_BYTES)
+
+
 def first_subscriptions(
     spark: SparkSession, workload: Path, description: Description, out: Path
 ) -> None:
     """The subscriptions of a workload as one table; rows that cannot be read are left out."""
-    source = find_sources(workload, description.attributes)[SUBSCRIPTIONS.name]
-    rows = read_rows(spark, source, SUBSCRIPTIONS, description).filter("_reason IS NULL")
+    rows = read_rows(spark, subscriptions_of(workload), SUBSCRIPTIONS, description).filter(
+        "_reason IS NULL"
+    )
     found = rows.orderBy("_source", "_line").select(*SUBSCRIPTIONS.names).toArrow()
     write_subscriptions(found, out)
 

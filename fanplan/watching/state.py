@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import Kind, locked, recover, remove, whole_folder, write_whole
-from fanplan.watch.policy import Standing
-from fanplan.watch.rates import Flows, Rates, load_flows, save_flows
+from fanplan.watching.policy import Standing
+from fanplan.watching.rates import Flows, Rates, load_flows, save_flows
 
 WATCH = Kind("the state of a watch", "watch.json")
 DECISIONS = "decisions.jsonl"

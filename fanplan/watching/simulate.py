@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from fanplan.watch.params import PolicyParams
-from fanplan.watch.policy import Evidence, Standing, after_step, pays, seen
+from fanplan.watching.params import PolicyParams
+from fanplan.watching.policy import Evidence, Standing, after_step, pays, seen
 
 Plan = TypeVar("Plan")
 

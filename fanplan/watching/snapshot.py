@@ -26,7 +26,7 @@ from fanplan.data.integrity import MANIFEST, read_record, write_record
 from fanplan.data.reader import read_stage
 from fanplan.data.signatures import WORDS, as_words
 from fanplan.data.stream.interest import Interest
-from fanplan.watch.rates import Rates
+from fanplan.watching.rates import Rates
 
 
 def write_snapshot(rates: Rates, interest: Interest, seconds: float, out: Path) -> None:

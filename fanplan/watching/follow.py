@@ -23,7 +23,6 @@ from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import whole_folder
 from fanplan.data.engine import Engine
-from fanplan.data.read.sources import find_sources
 from fanplan.data.stream.flows import Lost, count_flows, read_changes, together_lost
 from fanplan.data.stream.interest import (
     CHANGES,
@@ -31,13 +30,14 @@ from fanplan.data.stream.interest import (
     changed_subscriptions,
     compile_interest,
     first_subscriptions,
+    subscriptions_of,
     write_subscriptions,
 )
 from fanplan.layers.registry import load_plan
 from fanplan.plan.seal import require_untouched
 from fanplan.plan.stored import StoredPlan
-from fanplan.watch.params import WatchParams
-from fanplan.watch.planning import (
+from fanplan.watching.params import WatchParams
+from fanplan.watching.planning import (
     Costs,
     Planning,
     changes_in,
@@ -46,8 +46,8 @@ from fanplan.watch.planning import (
     write_told,
     write_version,
 )
-from fanplan.watch.policy import Evidence, Standing, after_step, pays, seen
-from fanplan.watch.rates import (
+from fanplan.watching.policy import Evidence, Standing, after_step, pays, seen
+from fanplan.watching.rates import (
     Flows,
     Rates,
     counted_flows,
@@ -57,8 +57,8 @@ from fanplan.watch.rates import (
     no_flows,
     together,
 )
-from fanplan.watch.snapshot import write_snapshot
-from fanplan.watch.state import VERSION, Batch, State
+from fanplan.watching.snapshot import write_snapshot
+from fanplan.watching.state import VERSION, Batch, State
 from fanplan.workload.description import Description, load_description
 
 BEFORE = -1
@@ -364,7 +364,7 @@ def require_followed(plan: StoredPlan, workload: Path, description: Description)
     if description.dimensions and record.grid != "exact":
         what = f"has cells of a grid ({record.grid}), and a stream is matched exactly"
         raise InputError(Problem(str(plan.folder), what, "Ingest without --grid, and plan again"))
-    now = find_sources(workload, description.attributes)["subscriptions"].key
+    now = subscriptions_of(workload).key
     then = record.tables.get("subscriptions")
     if then is None or then.key != now:
         what = f"was not made for the subscriptions in {workload}"

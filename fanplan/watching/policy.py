@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fanplan.watch.params import PolicyParams
+from fanplan.watching.params import PolicyParams
 
 
 @dataclass(frozen=True)

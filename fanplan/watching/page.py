@@ -17,8 +17,8 @@ from typing import Any
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import write_whole
-from fanplan.watch.planning import carried_rates
-from fanplan.watch.state import State
+from fanplan.watching.planning import carried_rates
+from fanplan.watching.state import State
 
 HERE = "127.0.0.1"
 SHOWN = 500

@@ -47,7 +47,9 @@ class WatchParams(PolicyParams):
     files: int = option(64, "Most files of a batch.", at_least=1)
     once: bool = option(False, "Follow what is there, and end.")
     apply: str | None = option(
-        None, "Carry new plans out on this system: nats or multicast.", metavar="SYSTEM"
+        None,
+        "Carry new plans out on running applications: the export that they run with.",
+        metavar="EXPORT",
     )
     page: int | None = option(
         None,

@@ -18,12 +18,12 @@ from fanplan.data.dataset import PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.registry import load_plan
 from fanplan.verbs.given import AnyPlan, plan_at
-from fanplan.watch.params import WatchParams
+from fanplan.watching.params import WatchParams
 
 if TYPE_CHECKING:
-    from fanplan.watch.apply import Applier
-    from fanplan.watch.follow import Follower
-    from fanplan.watch.state import State
+    from fanplan.watching.apply import Applier
+    from fanplan.watching.follow import Follower
+    from fanplan.watching.state import State
 
 NATS = "nats://"
 OLD_JVM_SECONDS = 60.0
@@ -63,21 +63,25 @@ def watch(
     ``nats://HOST:PORT/STREAM``, a JetStream stream, with the ``workload`` beside it. All that is
     found goes into the folder ``state``, from which a later run goes on. It runs until ``ended``
     says so, or with ``once`` until all that is there has been followed. New plans are carried out
-    by ``applier``. Options are the fields of `fanplan.watch.params.WatchParams`.
+    by ``applier``, if there is one. Options are the fields of
+    `fanplan.watching.params.WatchParams`.
     """
     params, source = WatchParams.given(options), str(stream)
     if engine.remote:
         what = "a watch keeps its state with the driver, which a Connect server does not run"
         raise InputError(Problem("remote", what, "Use --master, or Spark on this machine"))
-    from fanplan.watch.follow import Follower
-    from fanplan.watch.state import State
+    from fanplan.watching.apply import Switching
+    from fanplan.watching.follow import Follower
+    from fanplan.watching.state import State
 
+    if params.apply is not None:
+        applier = Switching(Path(params.apply), engine)
     home = home_of(source, workload)
     follower = Follower(load_plan(plan_at(plan)), home, State(Path(state)), params, engine)
     with follower.state.held(), jvm_named(follower.state, engine), ExitStack() as stack:
         follower.begin()
         if params.page is not None:
-            from fanplan.watch.page import served
+            from fanplan.watching.page import served
 
             stack.enter_context(served(follower.state, params.page))
         follow_stream(follower, source, applier, ended)
@@ -100,7 +104,7 @@ def follow_stream(
 ) -> None:
     """Batch after batch; versions are carried out when the batch that made them counts."""
     from fanplan.data.stream.files import follow_files, paths_in, run_batches
-    from fanplan.watch.apply import carry_out
+    from fanplan.watching.apply import carry_out
 
     state, params, engine = follower.state, follower.params, follower.engine
     spark = engine.session()
@@ -147,8 +151,10 @@ def jvm_named(state: State, engine: Engine) -> Iterator[None]:
 
     if jvm.pid() is not None:
         write_whole(path, json.dumps({"pid": jvm.pid()}))
-    yield
-    path.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def wait_until_gone(pid: int) -> None:

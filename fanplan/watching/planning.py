@@ -31,7 +31,7 @@ from fanplan.plan.made import Job, Planned
 from fanplan.plan.stored import StoredPlan
 from fanplan.verbs.diff import STEPS_OF, diff_plans
 from fanplan.verbs.plan import save_layers
-from fanplan.watch.state import VERSION
+from fanplan.watching.state import VERSION
 
 STEPPING = ("start", "max_changes", "change_price")
 """Options of commands that can start from an older plan."""
