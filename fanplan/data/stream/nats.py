@@ -56,11 +56,11 @@ class Place:
 
     async def ends(self) -> tuple[int, int]:
         """The first message that is kept, and the one after the last."""
-        import nats
+        import nats.errors
         from nats.js.errors import NotFoundError
 
         try:
-            client = await nats.connect(self.server, allow_reconnect=False, connect_timeout=SECONDS)
+            client = await self.connected()
         except (OSError, TimeoutError, nats.errors.Error) as error:
             what = f"does not answer ({error or type(error).__name__})"
             raise InputError(Problem(self.server, what, "Start it, or name another")) from error
@@ -77,11 +77,16 @@ class Place:
             raise InputError(Problem(self.server, what, remedy))
         return about.state.first_seq, about.state.last_seq + 1
 
-    async def messages(self, first: int, end: int) -> AsyncIterator[tuple[int, str, str, bytes]]:
-        """Number, subject, time and data of all messages from ``first`` to before ``end``."""
+    async def connected(self) -> Any:
+        """A connection to a server that answers; one that does not is not waited for."""
         import nats
 
-        client = await nats.connect(self.server, connect_timeout=SECONDS)
+        once = {"allow_reconnect": False, "max_reconnect_attempts": 1, "reconnect_time_wait": 0.1}
+        return await nats.connect(self.server, connect_timeout=SECONDS, **once)
+
+    async def messages(self, first: int, end: int) -> AsyncIterator[tuple[int, str, str, bytes]]:
+        """Number, subject, time and data of all messages from ``first`` to before ``end``."""
+        client = await self.connected()
         try:
             while first < end:
                 inbox = client.new_inbox()
