@@ -48,15 +48,15 @@ VERBS = {
         "Engine",
     ),
     "Plans": (
-        "design", "channels", "overlay", "allocate", "groups", "mark", "mesh", "Made", "curve", "Curve",
-        "open_plan", "Plan", "Questions",
+        "design", "channels", "overlay", "allocate", "groups", "mark", "mesh", "Made", "curve",
+        "Curve", "open_plan", "Plan", "Questions",
     ),
     "Proof": (
         "check", "replan", "sign", "new_key",
         "replay", "replay_marks", "simulate", "churn", "Simulated", "Churned",
     ),
     "Systems": ("export", "Exported", "trial", "switch"),
-    "Change": ("compare", "diff", "apply_check"),
+    "Change": ("compare", "diff", "apply_check", "watch", "Watched"),
     "Report": ("report", "Report"),
 }  # fmt: skip
 ANSWERS = {

@@ -16,6 +16,7 @@ __all__ = [
     "Questions",
     "Report",
     "Simulated",
+    "Watched",
     "allocate",
     "apply_check",
     "as_dataset",
@@ -48,6 +49,7 @@ __all__ = [
     "simulate",
     "switch",
     "trial",
+    "watch",
 ]
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         Questions,
         Report,
         Simulated,
+        Watched,
         allocate,
         apply_check,
         as_dataset,
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
         sign,
         simulate,
         trial,
+        watch,
     )
 
 

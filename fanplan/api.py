@@ -41,6 +41,7 @@ from fanplan.verbs.sign import new_key, sign
 from fanplan.verbs.simulate import simulate
 from fanplan.verbs.switch import switch
 from fanplan.verbs.trial import trial
+from fanplan.watching.watch import Watched, watch
 
 allocate = planner("allocate")
 channels = planner("channels")
@@ -62,6 +63,7 @@ __all__ = [
     "Questions",
     "Report",
     "Simulated",
+    "Watched",
     "allocate",
     "apply_check",
     "as_dataset",
@@ -95,4 +97,5 @@ __all__ = [
     "simulate",
     "switch",
     "trial",
+    "watch",
 ]

@@ -36,6 +36,7 @@ from fanplan.verbs.sign import new_key, sign
 from fanplan.verbs.simulate import simulate
 from fanplan.verbs.switch import switch
 from fanplan.verbs.trial import trial
+from fanplan.watching.watch import Watched, watch
 
 def channels(
     dataset: Dataset | str | Path,
@@ -485,6 +486,7 @@ __all__ = [
     "Questions",
     "Report",
     "Simulated",
+    "Watched",
     "allocate",
     "apply_check",
     "as_dataset",
@@ -518,4 +520,5 @@ __all__ = [
     "simulate",
     "switch",
     "trial",
+    "watch",
 ]

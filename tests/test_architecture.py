@@ -27,7 +27,7 @@ ROWS = (
     ("live",),
     ("systems",),
     ("verbs",),
-    ("watch",),
+    ("watching",),
     ("papers", "api"),
     ("cli",),
 )

@@ -26,6 +26,7 @@ from fanplan.cli import (
     spark,
     switch,
     trial,
+    watch,
 )
 from fanplan.cli.failed import show_error
 from fanplan.cli.flags import flags_named, with_signature
@@ -39,6 +40,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.core.stop import ended_by_term
 from fanplan.data.params import QuarantineParams, ReadParams
 from fanplan.systems.params import ExportParams, TrialParams
+from fanplan.watching.params import WatchParams
 
 app = typer.Typer(
     name="fanplan",
@@ -110,6 +112,7 @@ app.command("churn")(with_signature(churn.churn, churn.ChurnOptions))
 app.command("export")(with_signature(export.export, ExportParams))
 app.command("trial")(with_signature(trial.trial, TrialParams))
 app.command("switch")(switch.switch)
+app.command("watch")(with_signature(watch.watch, WatchParams))
 app.command("compare")(changes.compare)
 app.command("diff")(changes.diff)
 app.command("apply-check")(changes.apply_check)

@@ -99,6 +99,11 @@ def alive() -> bool:
     return _process is None or _process.poll() is None
 
 
+def pid() -> int | None:
+    """The number of the JVM's process, if this one started it."""
+    return None if _process is None else _process.pid
+
+
 def kill() -> None:
     """End the JVM in the midst of its work, if there is one. Nothing is heard of it any more."""
     hush()

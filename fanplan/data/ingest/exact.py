@@ -100,7 +100,7 @@ def _flow_batches(selectors: Selectors, index: BoxIndex, chunks: Chunks) -> Batc
         order, offsets, owners = matching.find_audiences(index, numbers, x)
         signature = signatures(offsets, owners, hashes)
         topic = chunk["topic_id"].to_numpy()[order]
-        codes, first = row_codes([topic, *_dense(signature)])
+        codes, first = row_codes([topic, *dense_halves(signature)])
         size = chunk["bytes"].to_numpy()[order].astype(np.float64)
         low, high = extents(codes, len(first), x[order])
         lists = pa.ListArray.from_arrays(offsets.astype(np.int32), owners)
@@ -117,7 +117,7 @@ def _flow_batches(selectors: Selectors, index: BoxIndex, chunks: Chunks) -> Batc
         )
 
 
-def _dense(signature: Hashes) -> list[Longs]:
+def dense_halves(signature: Hashes) -> list[Longs]:
     """The two halves of signatures as small numbers, equal ones alike."""
     # Hashes fill all 64 bits, and `row_codes` multiplies ranges.
     halves = (pa.array(signature[:, half]).dictionary_encode() for half in range(2))

@@ -226,13 +226,13 @@ def known_topics(
     published: list[Stage | TableSource] = [read[n] for n in ("publications",) if n in read]
     return run.stage(
         TOPICS,
-        lambda: number_topics(list(_named_topics(run, read, interest))),
+        lambda: number_topics(list(named_topics(run, read, interest))),
         [*published, *(run.sources[name] for name in interest)],
         params=run.reading,
     )
 
 
-def _named_topics(
+def named_topics(
     run: IngestRun, read: Mapping[str, Stage], interest: Mapping[str, DataFrame]
 ) -> Iterator[DataFrame]:
     """Tables of (topic, space) that say which topics there are."""

@@ -152,7 +152,7 @@ def answered(
 
 def _ask(boxes_path: str, dims: int, answer: Answer, batches: Batches) -> Batches:
     """Answer for points that Spark sends."""
-    yield from answer(_shared_index(boxes_path, dims), _chunks(batches))
+    yield from answer(shared_index(boxes_path, dims), chunks_of(batches))
 
 
 def _ask_files(
@@ -167,7 +167,7 @@ def _ask_files(
     """Answer for points in the row groups whose numbers Spark sends."""
     mine = [splits[i] for batch in batches for i in batch.column(0).to_pylist()]
     points = _row_groups(filesystem, mine, columns)
-    yield from answer(_shared_index(boxes_path, dims), _chunks(points))
+    yield from answer(shared_index(boxes_path, dims), chunks_of(points))
 
 
 def _files(path: str) -> tuple[fs.FileSystem, list[fs.FileInfo]]:
@@ -212,7 +212,7 @@ def _row_groups(filesystem: fs.FileSystem, splits: list[Split], columns: list[st
                 yield from file.read_row_group(group, columns, use_threads=False).to_batches()
 
 
-def _chunks(batches: Batches) -> Chunks:
+def chunks_of(batches: Batches) -> Chunks:
     """Batches put together to chunks of about CHUNK_ROWS rows."""
     gathered: list[pa.RecordBatch] = []
     for batch in batches:
@@ -224,7 +224,7 @@ def _chunks(batches: Batches) -> Chunks:
         yield pa.Table.from_batches(gathered).combine_chunks()
 
 
-def _shared_index(path: str, dims: int) -> BoxIndex:
+def shared_index(path: str, dims: int) -> BoxIndex:
     """The index of a folder of boxes, built once per Python worker and state of the folder."""
     _, files = _files(path)
     state = tuple(sorted((file.path, file.size, file.mtime_ns) for file in files))
@@ -477,7 +477,7 @@ def _ask_tiles(dims: int, answer: Answer, batches: Batches) -> Batches:
     tiles = np.unique(_tile_numbers(boxes))
     ends = pa.Table.from_struct_array(boxes["box"].combine_chunks())
     index = _index(ends, np.searchsorted(tiles, _tile_numbers(boxes)), dims)
-    yield from answer(index, (_with_tiles(chunk, tiles) for chunk in _chunks(points)))
+    yield from answer(index, (_with_tiles(chunk, tiles) for chunk in chunks_of(points)))
 
 
 def _boxes_first(batches: Batches) -> tuple[pa.Table, Batches]:

@@ -1,0 +1,1 @@
+"""Streams of publications and of changes of subscriptions, on Spark Structured Streaming."""

@@ -1,0 +1,1 @@
+"""Watch: a plan follows its workload. Read `policy`, which decides, then `follow`, the loop."""

@@ -1,0 +1,100 @@
+"""A page about a watch: on this machine alone, and only for who knows its address.
+
+It reads the files of the watch, so it shows what counts and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import write_whole
+from fanplan.watching.planning import carried_rates
+from fanplan.watching.state import State
+
+HERE = "127.0.0.1"
+SHOWN = 500
+"""Windows that are drawn."""
+PAGE = Path(__file__).with_name("page.html")
+ADDRESS = "page.json"
+
+
+def told(state: State) -> dict[str, Any]:
+    """All that the page shows."""
+    last, decisions = state.last(), state.decisions()
+    version = state.version(last.version)
+    rates = {} if not decisions else dict(last.links)
+    applied = [json.loads(p.read_text()) for p in (state.folder / "applied").glob("*.json")]
+    done = {each["version"]: each["done"] for each in applied}
+    return {
+        "batch": last.number,
+        "counts": last.counts,
+        "windows": decisions[-SHOWN:],
+        "links": carried_rates(version / "plan", rates),
+        "versions": [v | {"applied": done.get(v["version"])} for v in state.versions()][::-1],
+    }
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers for the page and what it shows; everything else is not there."""
+
+    state: State
+    token: str
+
+    def do_GET(self) -> None:
+        if self.path == f"/{self.token}/":
+            self.answer(PAGE.read_bytes(), "text/html; charset=utf-8")
+        elif self.path == f"/{self.token}/told.json":
+            self.answer(json.dumps(told(self.state)).encode(), "application/json")
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    def answer(self, content: bytes, kind: str) -> None:
+        self.send_response(HTTPStatus.OK)
+        headers = {
+            "Content-Type": kind,
+            "Content-Length": str(len(content)),
+            "Cache-Control": "no-store",
+            "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; "
+            "style-src 'unsafe-inline'; connect-src 'self'",
+            "Referrer-Policy": "no-referrer",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """The address has the token in it: it is not for logs."""
+
+
+@contextmanager
+def served(state: State, port: int) -> Iterator[str]:
+    """The page as long as the block lasts; its address is in ``page.json``."""
+    token = secrets.token_urlsafe(24)
+    handler = type("Page", (Handler,), {"state": state, "token": token})
+    try:
+        server = ThreadingHTTPServer((HERE, port), handler)
+    except OSError as error:
+        what = f"{port} cannot be listened on ({error.strerror})"
+        raise InputError(Problem("page", what, "Name another port, or 0")) from error
+    address = f"http://{HERE}:{server.server_port}/{token}/"
+    thread = Thread(target=server.serve_forever, daemon=True)
+    path = state.folder / ADDRESS
+    write_whole(path, json.dumps({"address": address}) + "\n")
+    path.chmod(0o600)
+    thread.start()
+    try:
+        yield address
+    finally:
+        server.shutdown()
+        server.server_close()
+        path.unlink(missing_ok=True)

@@ -1,0 +1,66 @@
+"""What can be asked of watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fanplan.core.errors import Problem
+from fanplan.core.options import Options, option
+
+
+@dataclass(frozen=True)
+class PolicyParams(Options):
+    """When a plan is changed, and how much at a time."""
+
+    gap: float = option(
+        0.04, "Share by which the plan must cost more than a fresh one.", at_least=0
+    )
+    settled: float = option(0.025, "Share at which a plan that is being changed is left.")
+    patience: int = option(3, "Windows in a row that must show the gap.", at_least=1)
+    churn: int = option(100, "Most changes of members and flows in a step.", at_least=1)
+    change_price: float = option(
+        0.005, "What a change costs once, as a share of the cost of a window.", at_least=0
+    )
+    horizon: int = option(20, "Windows over which what a step saves must pay for it.", at_least=1)
+
+    def relations(self) -> Iterator[Problem]:
+        if self.settled > self.gap:
+            what = f"{self.settled:g} is more than the gap of {self.gap:g}"
+            yield Problem("settled", what, f"Use at most {self.gap:g}")
+
+    def price(self, cost: float) -> float:
+        """What a change costs in each of the windows of the horizon, if each costs so much."""
+        return cost * self.change_price / self.horizon
+
+
+@dataclass(frozen=True)
+class WatchParams(PolicyParams):
+    """How a stream becomes windows, and when a plan follows them."""
+
+    window: float = option(60.0, "Length of a window.", unit="s", above=0)
+    half_life: float = option(10.0, "Windows after which traffic counts half.", above=0)
+    lateness: float = option(0.0, "How late rows may come, in event time.", unit="s", at_least=0)
+    ahead: float = option(
+        3600.0, "Rows later than the others by more are set apart.", unit="s", above=0
+    )
+    files: int = option(64, "Most files of a batch.", at_least=1)
+    once: bool = option(False, "Follow what is there, and end.")
+    apply: str | None = option(
+        None,
+        "Carry new plans out on running applications: the export that they run with.",
+        metavar="EXPORT",
+    )
+    page: int | None = option(
+        None,
+        "Show a page on this port of this machine alone; 0: any that is free.",
+        at_least=0,
+        at_most=65_535,
+        metavar="PORT",
+    )
+
+    def relations(self) -> Iterator[Problem]:
+        yield from super().relations()
+        if self.ahead < self.window:
+            what = f"{self.ahead:g} s is less than a window of {self.window:g} s"
+            yield Problem("ahead", what, f"Use {self.window:g} or more")

@@ -1,0 +1,172 @@
+"""What a plan costs now, what a fresh one would, and a step towards it: of any layer that can step.
+
+A layer can be followed if its command can start from an older plan with a limit on changes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fanplan.core.arrays import Floats
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import whole_folder
+from fanplan.core.options import Command
+from fanplan.core.stop import Watch
+from fanplan.data.dataset import Dataset
+from fanplan.data.engine import Engine
+from fanplan.data.ingest.store import link
+from fanplan.data.reader import read_stage
+from fanplan.layers import commands
+from fanplan.layers.layer import Layer
+from fanplan.layers.registry import binding_first, bounds_of, layers_of, load_plan
+from fanplan.plan.made import Job, Planned
+from fanplan.plan.stored import StoredPlan
+from fanplan.verbs.diff import STEPS_OF, diff_plans
+from fanplan.verbs.plan import save_layers
+from fanplan.watching.state import VERSION
+
+STEPPING = ("start", "max_changes", "change_price")
+"""Options of commands that can start from an older plan."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of a window: the plan in force, a fresh plan, and the bound; ``missed`` are deliveries.
+
+    Who is not in the plan yet is reached by unicast, the default way, and costs as much.
+    """
+
+    now: float
+    fresh: float
+    bound: float
+    missed: float
+
+
+@dataclass(frozen=True)
+class Planning:
+    """How the plan that is followed was asked for."""
+
+    command: Command
+    params: Any
+    seed: int
+    engine: Engine
+
+    def job(self, dataset: Path) -> Job:
+        return Job(Dataset(dataset), self.seed, Watch(None, None), self.engine)
+
+    def planned(self, dataset: Path, **options: Any) -> Planned:
+        plan = self.command.part("command").PLANS[self.command.name]
+        made: Planned = plan(self.job(dataset), replace(self.params, **options))
+        return made
+
+    def costs(self, plan: StoredPlan, dataset: Path) -> Costs:
+        """On a dataset of now."""
+        fresh = self.planned(dataset).summary()
+        bound = fresh["perfect"] * (1 + fresh["bound_percent"] / 100)
+        now, missed = self.now(plan, dataset)
+        return Costs(now, fresh["cost"], bound, missed)
+
+    def now(self, plan: StoredPlan, dataset: Path) -> tuple[float, float]:
+        """What the plan costs in a window, and what it does not deliver itself."""
+        layer, seconds = first_layer(plan), Dataset(dataset).manifest.seconds
+        figures = layer.now(plan, dataset, bounds_of(plan)[layer.name]).figures
+        missed = figures["missed/s"][1] * seconds
+        unicast: float = self.params.prices.weights.unicast
+        return figures["cost/s"][1] * seconds + unicast * missed, missed
+
+    def step(self, plan: Path, dataset: Path, churn: int, price: float) -> Planned:
+        """A better plan with few changes; none but what follows from the workload if churn is 0."""
+        return self.planned(dataset, start=plan, max_changes=churn, change_price=price)
+
+
+def planning_of(plan: StoredPlan, engine: Engine) -> Planning:
+    """How a plan was asked for; an error if its layer cannot be followed."""
+    layer = first_layer(plan)
+    params = plan.record.sections[layer.name].params
+    command = next(found for found in commands() if found.params is type(params))
+    able = [c for c in commands() if set(STEPPING) <= {item.name for item in fields(c.params)}]
+    if command not in able:
+        names = " or ".join(found.name for found in able)
+        what = f"was made by `fanplan {command.name}`, which cannot start from an older plan"
+        raise InputError(Problem(str(plan.folder), what, f"Watch a plan by `fanplan {names}`"))
+    afresh = replace(params, **dict.fromkeys(STEPPING))
+    return Planning(command, afresh, plan.record.seed, engine)
+
+
+def first_layer(plan: StoredPlan) -> Layer:
+    return binding_first(layers_of(plan))[0]
+
+
+def changes_in(made: Planned) -> int:
+    """Changes of members and flows that a step makes."""
+    told = made.summary()
+    return int(sum(told[name] for name in ("joins", "leaves", "added", "removed")))
+
+
+def measured_rates(plan: Path, dataset: Path) -> dict[str, float]:
+    """Messages/s on each channel of a plan, and by unicast, with the traffic of a dataset."""
+    flows = read_stage(dataset, "flows", ("flow", "messages"))
+    seconds = Dataset(dataset).manifest.seconds
+    return carried(load_plan(plan), flows["flow"], flows["messages"].to_numpy() / seconds)
+
+
+def carried_rates(plan: Path, measured: dict[str, float]) -> list[dict[str, Any]]:
+    """The same beside what was predicted when the plan was made."""
+    stored = load_plan(plan)
+    flows = stored.read("flows", ("flow", "rate"))
+    predicted = carried(stored, flows["flow"], flows["rate"].to_numpy())
+    return [
+        {"name": name, "predicted": rate, "measured": measured.get(name, 0.0)}
+        for name, rate in predicted.items()
+    ]
+
+
+def carried(plan: StoredPlan, flows: pa.ChunkedArray, rates: Floats) -> dict[str, float]:
+    """Messages/s of each channel, and those sent by unicast."""
+    found = {}
+    for table in ("channel_flows", "unicast"):
+        rows = plan.read(table, ("flow",) if table == "unicast" else ("flow", "channel"))
+        at = pc.index_in(rows["flow"].cast(pa.string()), flows.cast(pa.string()).combine_chunks())
+        each = np.append(rates, 0.0)[at.fill_null(-1).to_numpy()]
+        if table == "unicast":
+            found[table] = float(each.sum())
+        else:
+            channel = rows["channel"].to_numpy()
+            sums = np.bincount(channel, each, int(channel.max(initial=-1)) + 1)
+            found |= {f"channel {number}": float(rate) for number, rate in enumerate(sums)}
+    return found
+
+
+def write_version(
+    out: Path, made: Planned, dataset: Path, old: Path, told: dict[str, Any]
+) -> dict[str, Any]:
+    """A version: its plan, the way there in steps, what it was planned for, and why.
+
+    One that is there was written by a run that was interrupted later: it is the same.
+    """
+    if not out.exists():
+        with whole_folder(out, VERSION) as folder:
+            shutil.copytree(dataset, folder / "dataset", copy_function=link)
+            new = save_layers(made.sections, folder / "dataset", folder / "plan")
+            steps = diff_plans(load_plan(old), new, folder / "dataset", STEPS_OF)
+            names = {"old": f"versions/{old.parent.name}/plan", "new": f"versions/{out.name}/plan"}
+            steps = replace(steps, **names)
+            steps.save(folder / "changes")
+            told = told | {"steps": len(list(steps.steps())), "all_changes": steps.total}
+            write_told(folder, told)
+    text = (out / VERSION.sign).read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def write_told(folder: Path, told: dict[str, Any]) -> None:
+    text = json.dumps(told, indent=2, allow_nan=False)
+    (folder / VERSION.sign).write_text(text + "\n", encoding="utf-8")

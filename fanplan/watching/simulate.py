@@ -1,0 +1,80 @@
+"""The policy on a sequence of worlds, beside never, every window and the best plan in hindsight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from fanplan.watching.params import PolicyParams
+from fanplan.watching.policy import Evidence, Standing, after_step, pays, seen
+
+Plan = TypeVar("Plan")
+
+
+class World(Protocol[Plan]):
+    """A window: what is estimated from the past to plan with, and what is truly sent."""
+
+    def believed(self, plan: Plan) -> float:
+        """What a plan costs by the estimate."""
+
+    def true(self, plan: Plan) -> float:
+        """What it costs in this window."""
+
+    def fresh(self) -> Plan:
+        """A plan made afresh, by the estimate."""
+
+    def step(self, plan: Plan, churn: int, price: float) -> Plan:
+        """A plan changed at most so much, each change at a price."""
+
+    def changes(self, old: Plan, new: Plan) -> int:
+        """How many changes lead from one to the other."""
+
+
+@dataclass
+class Course(Generic[Plan]):
+    """What one way to replan came to: the plan in force, and costs and changes by window."""
+
+    plan: Plan
+    costs: list[float] = field(default_factory=list)
+    changes: list[int] = field(default_factory=list)
+
+    def go_on(self, world: World[Plan], plan: Plan) -> None:
+        self.changes.append(world.changes(self.plan, plan))
+        self.costs.append(world.true(plan))
+        self.plan = plan
+
+
+def courses(
+    worlds: Iterable[World[Plan]], first: Plan, hindsight: Plan, params: PolicyParams
+) -> dict[str, Course[Plan]]:
+    """All ways from the same first plan; ``hindsight`` was made for all windows together."""
+    found = {name: Course(first) for name in ("never", "every window", "policy")}
+    found["hindsight"] = Course(hindsight)
+    standing = Standing()
+    for number, world in enumerate(worlds):
+        fresh = world.fresh()
+        found["never"].go_on(world, first)
+        found["hindsight"].go_on(world, hindsight)
+        found["every window"].go_on(world, fresh)
+        standing, plan = follow(world, found["policy"].plan, fresh, standing, number, params)
+        found["policy"].go_on(world, plan)
+    return found
+
+
+def follow(
+    world: World[Plan],
+    plan: Plan,
+    fresh: Plan,
+    standing: Standing,
+    window: int,
+    params: PolicyParams,
+) -> tuple[Standing, Plan]:
+    """One window of the policy."""
+    now = world.believed(plan)
+    standing = seen(standing, Evidence(window, now, world.believed(fresh)), params)
+    if not standing.moving:
+        return standing, plan
+    offered = world.step(plan, params.churn, params.price(now))
+    taken = pays(now, world.believed(offered), world.changes(plan, offered), params)
+    return after_step(standing, taken), offered if taken else plan

@@ -1,0 +1,181 @@
+"""Watch: follow a stream, keep the plan that fits it, and carry its changes out if asked to."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import write_whole
+from fanplan.data.dataset import PathLike
+from fanplan.data.engine import EMBEDDED, Engine
+from fanplan.layers.registry import load_plan
+from fanplan.verbs.given import AnyPlan, plan_at
+from fanplan.watching.params import WatchParams
+
+if TYPE_CHECKING:
+    from fanplan.watching.apply import Applier
+    from fanplan.watching.follow import Follower
+    from fanplan.watching.state import State
+
+NATS = "nats://"
+OLD_JVM_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a watch came to: the plan in force, all versions, and what was read."""
+
+    state: Path
+    version: int
+    plan: Path
+    windows: int
+    counts: dict[str, int]
+    versions: tuple[dict[str, Any], ...]
+
+    def json(self) -> dict[str, Any]:
+        told = {"state": str(self.state), "version": self.version, "plan": str(self.plan)}
+        told |= {"windows": self.windows, **self.counts}
+        return told | {"versions": list(self.versions)}
+
+
+def watch(
+    plan: AnyPlan,
+    stream: PathLike,
+    state: PathLike,
+    *,
+    workload: PathLike | None = None,
+    applier: Applier | None = None,
+    ended: Callable[[], bool] = lambda: False,
+    engine: Engine = EMBEDDED,
+    **options: Any,
+) -> Watched:
+    """Follow a stream of publications and of changes of subscriptions with a plan.
+
+    ``stream`` is a workload folder whose folders ``publications`` and ``changes`` grow, or
+    ``nats://HOST:PORT/STREAM``, a JetStream stream, with the ``workload`` beside it. All that is
+    found goes into the folder ``state``, from which a later run goes on. It runs until ``ended``
+    says so, or with ``once`` until all that is there has been followed. New plans are carried out
+    by ``applier``, if there is one. Options are the fields of
+    `fanplan.watching.params.WatchParams`.
+    """
+    params, source = WatchParams.given(options), str(stream)
+    if engine.remote:
+        what = "a watch keeps its state with the driver, which a Connect server does not run"
+        raise InputError(Problem("remote", what, "Use --master, or Spark on this machine"))
+    from fanplan.watching.apply import Switching
+    from fanplan.watching.follow import Follower
+    from fanplan.watching.state import State
+
+    if params.apply is not None:
+        applier = Switching(Path(params.apply), engine)
+    home = home_of(source, workload)
+    follower = Follower(load_plan(plan_at(plan)), home, State(Path(state)), params, engine)
+    with follower.state.held(), jvm_named(follower.state, engine), ExitStack() as stack:
+        follower.begin()
+        if params.page is not None:
+            from fanplan.watching.page import served
+
+            stack.enter_context(served(follower.state, params.page))
+        follow_stream(follower, source, applier, ended)
+        return watched(follower.state)
+
+
+def home_of(source: str, workload: PathLike | None) -> Path:
+    """The workload that a stream is of."""
+    if workload is None and source.startswith(NATS):
+        what = "a stream does not say who subscribes, nor what attributes there are"
+        raise InputError(Problem("workload", what, "Name the workload that was planned for"))
+    home = Path(source if workload is None else workload)
+    if not home.is_dir():
+        raise InputError(Problem(str(home), "is no folder", "Name the folder of a workload"))
+    return home
+
+
+def follow_stream(
+    follower: Follower, source: str, applier: Applier | None, ended: Callable[[], bool]
+) -> None:
+    """Batch after batch; versions are carried out when the batch that made them counts."""
+    from fanplan.data.stream.files import follow_files, paths_in, run_batches
+    from fanplan.watching.apply import carry_out
+
+    state, params, engine = follower.state, follower.params, follower.engine
+    spark = engine.session()
+    if source.startswith(NATS):
+        from fanplan.data.stream.nats import follow_nats, spooled
+
+        frame = follow_nats(spark, source)
+        spool = state.folder / "spool"
+    else:
+        frame = follow_files(spark, Path(source), ("publications", "changes"), params.files)
+        spool = None
+
+    def handle(rows: Any, number: int) -> None:
+        folder = Path(source) if spool is None else spool
+        files = paths_in(rows) if spool is None else spooled(rows, spool, number)
+        follower.advance(number, files, folder)
+        if applier is not None:
+            carry_out(state, applier)
+
+    if applier is not None:
+        carry_out(state, applier)
+    run_batches(frame, state.checkpoint, handle, params.once, ended)
+
+
+def watched(state: State) -> Watched:
+    last = state.last()
+    windows = len(state.decisions())
+    plan = state.version(last.version) / "plan"
+    versions = tuple(state.versions())
+    return Watched(state.folder, last.version, plan, windows, last.counts, versions)
+
+
+# ---- the JVM of a run that was killed
+
+
+@contextmanager
+def jvm_named(state: State, engine: Engine) -> Iterator[None]:
+    """Keep the number of Spark's process, which may outlive a killed run for some seconds."""
+    path = state.folder / "jvm.json"
+    if path.is_file():
+        wait_until_gone(json.loads(path.read_text(encoding="utf-8"))["pid"])
+    engine.session()
+    from fanplan.data import jvm
+
+    if jvm.pid() is not None:
+        write_whole(path, json.dumps({"pid": jvm.pid()}))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def wait_until_gone(pid: int) -> None:
+    """Two processes must not write one checkpoint; a number taken anew is no Java."""
+    deadline, pause = time.monotonic() + OLD_JVM_SECONDS, threading.Event()
+    while is_java(pid):
+        if time.monotonic() > deadline:
+            what = f"Spark of an earlier run still works there (process {pid})"
+            raise InputError(Problem("state", what, "End that process"))
+        pause.wait(0.1)
+
+
+def is_java(pid: int) -> bool:
+    """Whether a process of that number runs Java; this one's own Spark does not count."""
+    from fanplan.data import jvm
+
+    if pid in (os.getpid(), jvm.pid()):
+        return False
+    try:
+        about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"java" in words and about.rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,60 @@
+"""Versions are carried out in order, each once and whole, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from followed import Unspark, even, first_plan, follower, run, skewed
+
+from fanplan.core.errors import InputError
+from fanplan.data.engine import Engine
+from fanplan.watching.apply import Switching, carry_out
+
+STREAM = [*({n: even()} for n in range(3)), *({n: skewed(3)} for n in range(3, 12))]
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Unspark:
+    folder = tmp_path_factory.mktemp("applied")
+    return run(follower(folder, first_plan(folder / "plan", even()), STREAM, {3: 4}, churn=6))
+
+
+class Recorder:
+    """Remembers what it was asked to do; ``broken`` breaks it once, in the middle."""
+
+    def __init__(self, broken: int | None = None) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.broken = broken
+
+    def apply(self, old: Path, new: Path) -> dict[str, Any]:
+        self.asked.append((old.name, new.name))
+        if self.broken == int(new.name):
+            self.broken = None
+            raise OSError("the network is gone")
+        return {"told": new.name}
+
+
+def test_every_version_is_carried_out_once_and_goes_on_after_a_failure(followed: Unspark) -> None:
+    state, recorder = followed.state, Recorder(broken=2)
+    last = state.last().version
+    assert last >= 2
+    with pytest.raises(OSError, match="gone"):
+        carry_out(state, recorder)
+    assert json.loads((state.folder / "applied" / "2.json").read_text())["done"] is False
+    carry_out(state, recorder)
+    carry_out(state, recorder)
+    steps = [(str(n - 1), str(n)) for n in range(1, last + 1)]
+    assert recorder.asked == [*steps[:2], *steps[1:]]
+    told = json.loads((state.folder / "applied" / f"{last}.json").read_text())
+    assert told == {"version": last, "done": True, "told": str(last)}
+
+
+def test_only_running_exports_for_nats_are_switched(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no export"):
+        Switching(tmp_path, Engine())
+    (tmp_path / "export.json").write_text('{"system": "multicast"}')
+    with pytest.raises(InputError, match="cannot change plans as they run"):
+        Switching(tmp_path, Engine())
