@@ -92,6 +92,7 @@ READING = {
     "layers",
     "layers.registry",
     "layers.channels.map",
+    "layers.channels.problem",
     "layers.delivery.problem",
     "layers.groups.cells",
     "layers.groups.problem.dataset",
@@ -105,6 +106,8 @@ READING = {
     "layers.marking.problem.trees",
     "network.brokers",
     "network.dataset",
+    # Which ways there are between switches is the question too.
+    "network.fabric",
     # The trees that were asked to be marked are shortest paths, which no plan stores.
     "network.paths",
 }

@@ -67,6 +67,17 @@ DUAL_VALUES = Table(
     key=("audience_class",),
 )
 
+SWITCH_ENTRIES = Table(
+    "switch_entries",
+    "tables of switches, a row for each port of an entry",
+    (
+        Column("switch", "string", "the switch", required=True),
+        _CHANNEL,
+        Column("neighbour", "string", "the switch or broker at the port", required=True),
+    ),
+    key=("switch", "channel", "neighbour"),
+)
+
 PLAN_BROKERS = Table(
     "brokers",
     "the brokers that are used",

@@ -6,16 +6,17 @@ import math
 import time as clock
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.ledger import cost, excess_percent, unicast_cost, unicast_fraction
 from fanplan.core.stop import Watch
 from fanplan.data.dataset import Dataset
+from fanplan.data.interest import load_interest
 from fanplan.layers.channels.explain import explain_name, find_named
 from fanplan.layers.channels.ledger import analytic_ledger, perfect
 from fanplan.layers.channels.lone import kept_by, tidied
-from fanplan.layers.channels.map import ChannelsSection, map_changes
+from fanplan.layers.channels.map import ChannelsSection, SwitchTables, map_changes
 from fanplan.layers.channels.method_params import (
     KmodesParams,
     require_enough_flows,
@@ -28,6 +29,7 @@ from fanplan.layers.channels.methods import (
     find_method,
     interest_of,
     load_problem,
+    told,
 )
 from fanplan.layers.channels.names import (
     as_recorded,
@@ -37,7 +39,9 @@ from fanplan.layers.channels.names import (
     translate,
 )
 from fanplan.layers.channels.params import ChannelsParams
+from fanplan.layers.channels.problem import load_switch_problem
 from fanplan.layers.channels.published.genetic.problem import load_subscriptions
+from fanplan.layers.channels.search.in_tables import channels_in_tables
 from fanplan.plan.made import Job, Planned
 
 CHANGES = ("start", "change_price", "max_changes")
@@ -58,8 +62,8 @@ def plan_channels(job: Job, params: ChannelsParams) -> Planned:
     take_interrupts(job, params)
     run = prepared(job, method, params, given)
     made, costs = carry_out(job, run, params)
-    told = as_recorded(replace(params, options=made.params.options))
-    section = replace(made, params=told)
+    asked = as_recorded(replace(params, options=made.params.options))
+    section = replace(made, params=asked)
     churn = churned(job, run, section, params) if params.start else {}
     restarts = {"restarts": list(costs)} if len(costs) > 1 else {}
     return planned_channels(job, section, restarts | churn, job.watch.ended)
@@ -93,6 +97,7 @@ def channel_figures(section: ChannelsSection) -> dict[str, Any]:
         "single_bound_percent": section.single_bound_percent,
         "unicast_fraction": section.unicast_fraction,
         **limited(section),
+        **({} if section.switches is None else switch_figures(section.switches)),
         "channels": section.params.channels,
         "channels_used": section.map.channels,
         "flows": section.flows,
@@ -105,12 +110,27 @@ def limited(section: ChannelsSection) -> dict[str, float]:
     return {} if section.params.unicast_limit is None else {"unicast_counted": section.counted}
 
 
+def switch_figures(tables: SwitchTables) -> dict[str, float]:
+    """Traffic on links, its excess over ideal multicast, and the fullest table."""
+    traffic, entries = tables.traffic, tables.entries.group_by(["switch", "channel"]).aggregate([])
+    fullest = entries.group_by("switch").aggregate([("channel", "count")])["channel_count"]
+    return {
+        "link_traffic": traffic["planned"],
+        "link_excess_percent": excess_percent(traffic["planned"], traffic["ideal"]),
+        "link_unicast_percent": excess_percent(traffic["unicast"], traffic["ideal"]),
+        "link_bound_percent": excess_percent(traffic["bound"], traffic["ideal"]),
+        "switch_entries": len(entries),
+        "fullest_switch": max(fullest.to_pylist(), default=0),
+    }
+
+
 def stretched(job: Job, smaller: ChannelsSection, larger: ChannelsSection) -> Planned:
     """The map with fewer channels as a plan for more, which has no use for the rest.
 
     What the discarded plan changed in an older one says nothing about this one.
     """
     made = replace(larger, map=smaller.map, ledger=smaller.ledger, counted=smaller.counted)
+    made = replace(made, switches=smaller.switches)
     return planned_channels(job, made, {}, None)
 
 
@@ -124,8 +144,8 @@ def take_interrupts(job: Job, params: ChannelsParams) -> None:
 def prepared(job: Job, method: Method, params: ChannelsParams, given: Mapping[str, Any]) -> Run:
     """A run of the method with the options in the numbers of the problem."""
     fields = translate(job.dataset, params.channels, given)
-    told = method.params(channels=params.channels, weights=params.prices.weights, **fields)
-    return Run(method, told, rows_for(method, given))
+    params_of = method.params(channels=params.channels, weights=params.prices.weights, **fields)
+    return Run(method, params_of, rows_for(method, given))
 
 
 def carry_out(
@@ -140,7 +160,10 @@ def carry_out(
             problem = load_subscriptions(job.dataset.path)
             return evolve_islands(job, run, problem, params.restarts)
         return best_of_restarts(job, run, params.restarts)
-    made = planned_on_spark(job, run) if params.on_spark else planned_here(job, run)
+    if params.max_switch_entries is not None:
+        made = planned_in_tables(job, run, as_recorded(params))
+    else:
+        made = planned_on_spark(job, run) if params.on_spark else planned_here(job, run)
     return made, (made.cost,)
 
 
@@ -150,6 +173,20 @@ def planned_here(job: Job, run: Run) -> ChannelsSection:
     with job.engine.progress.stage(f"plan by {method.name}") as stage:
         problem = load_problem(job.dataset.path, method, run.rows)
         return channels_by_method(problem, method, run.params, job.seed, watch.telling(stage))
+
+
+def planned_in_tables(job: Job, run: Run, params: ChannelsParams) -> ChannelsSection:
+    """In this process, within the tables of switches; rows are flows, which enter somewhere."""
+    path = job.dataset.path
+    with job.engine.progress.stage("plan within tables of switches") as stage:
+        interest = load_interest(path, "flow")
+        require_traffic(interest)
+        stop = job.watch.telling(stage)
+        limit = cast("int | Mapping[str, int]", params.max_switch_entries)
+        placed = load_switch_problem(path, interest, limit)
+        map, tables = channels_in_tables(placed, interest, params.channels, job.seed, stop)
+        section = told(interest, run.method, run.params, job.seed, map)
+        return replace(section, switches=tables)
 
 
 def planned_on_spark(job: Job, run: Run) -> ChannelsSection:
@@ -183,8 +220,8 @@ def churned(job: Job, run: Run, section: ChannelsSection, params: ChannelsParams
     changed = map_changes(older.map, section.map)
     fresh = None if job.watch.ended or params.on_spark else fresh_cost(job, run, params)
     given_up = None if not fresh else round(100 * (section.cost / fresh - 1), 9)
-    told = {"gone": older.gone, "fresh_cost": fresh, "given_up_percent": given_up}
-    return changed._asdict() | told
+    further = {"gone": older.gone, "fresh_cost": fresh, "given_up_percent": given_up}
+    return changed._asdict() | further
 
 
 def fresh_cost(job: Job, run: Run, params: ChannelsParams) -> float | None:

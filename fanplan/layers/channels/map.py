@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from fanplan.core.arrays import Bytes, Floats, Ints, Longs, Words, starts_of
 from fanplan.core.bits import bits_of_pairs, no_bits, pairs_of_bits, set_bit
@@ -140,6 +142,15 @@ class Bound:
     values: Floats | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, eq=False)
+class SwitchTables:
+    """The entries of switches, port by port, and messages times links: of the plan, of all by
+    unicast, of ideal multicast, and the least that a plan within the tables can have."""
+
+    entries: pa.Table
+    traffic: Mapping[str, float]
+
+
 @dataclass(frozen=True)
 class ChannelsSection:
     """A channel map with its origin and its cost.
@@ -166,6 +177,8 @@ class ChannelsSection:
     version: str
     counted: float
     layer: Literal["channels"] = "channels"
+    switches: SwitchTables | None = None
+    """what lies in tables of switches, if these are limited"""
 
     @property
     def method(self) -> str:

@@ -174,7 +174,13 @@ def planned(
     problem: InterestProblem, method: Method, params: MethodParams, seed: int, map: ChannelMap
 ) -> ChannelsSection:
     """The plan of a map that the method made with these parameters and this seed."""
-    map = tidied(problem, map, kept_by(params))
+    return told(problem, method, params, seed, tidied(problem, map, kept_by(params)))
+
+
+def told(
+    problem: InterestProblem, method: Method, params: MethodParams, seed: int, map: ChannelMap
+) -> ChannelsSection:
+    """The plan of a map as it is."""
     bound, single = best_bounds(problem, params.weights, params.channels)
     return ChannelsSection(
         map=map,

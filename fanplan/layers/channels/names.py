@@ -35,6 +35,7 @@ SIMILAR_AMONG = 100_000
 NAMED = 10
 """How many wrong rows an error names."""
 COLUMNS = ("subscriber", "channels")
+SWITCHES = ("switch", "entries")
 
 
 # ---- options of a method
@@ -74,14 +75,17 @@ def translate(dataset: Dataset, channels: int, options: Mapping[str, Any]) -> di
 
 def as_recorded(params: ChannelsParams) -> ChannelsParams:
     """What a plan records: as the user gave it, not as rows and totals, and lists in order."""
-    limits = params.max_channels_per_subscriber
+    limits, entries = params.max_channels_per_subscriber, params.max_switch_entries
     if isinstance(limits, Path | str):
         limits = read_limits(Path(limits))
+    if isinstance(entries, Path | str):
+        entries = read_limits(Path(entries), SWITCHES)
     return replace(
         params,
         pinned=tuple(sorted(params.pinned)),
         off_multicast=tuple(sorted(params.off_multicast)),
         max_channels_per_subscriber=limits,
+        max_switch_entries=entries,
     )
 
 
@@ -155,14 +159,14 @@ def pins(dataset: Dataset, options: Mapping[str, Any]) -> dict[str, tuple[int, .
 # ---- limits of subscribers
 
 
-def read_limits(path: Path) -> dict[str, int]:
+def read_limits(path: Path, columns: tuple[str, str] = COLUMNS) -> dict[str, int]:
     """Subscribers and the most channels each may join, from CSV or Parquet with these columns."""
-    table = read_table(path)
-    missing = [name for name in COLUMNS if name not in table.column_names]
+    table = read_table(path, columns)
+    missing = [name for name in columns if name not in table.column_names]
     if missing:
         what = f"no column {', '.join(missing)}"
-        raise InputError(Problem(str(path), what, "Give the columns subscriber and channels"))
-    names, limits = (table[name].to_pylist() for name in COLUMNS)
+        raise InputError(Problem(str(path), what, f"Give the columns {' and '.join(columns)}"))
+    names, limits = (table[name].to_pylist() for name in columns)
     rows = list(zip(names, limits, strict=True))
     wrong = [
         Problem(f"{path}: row {number}", f"{limit!r} is not a limit for {name!r}", "Use 0 or more")
@@ -176,14 +180,14 @@ def read_limits(path: Path) -> dict[str, int]:
     return {str(name): limit for name, limit in rows}
 
 
-def read_table(path: Path) -> pa.Table:
+def read_table(path: Path, columns: tuple[str, str]) -> pa.Table:
     try:
         if path.suffix == ".parquet":
             return pq.read_table(path)
-        options = pa.csv.ConvertOptions(column_types={"subscriber": pa.string()})
+        options = pa.csv.ConvertOptions(column_types={columns[0]: pa.string()})
         return pa.csv.read_csv(path, convert_options=options)
     except (pa.ArrowException, OSError) as error:
-        remedy = "Give a number, or a CSV or Parquet file with columns subscriber and channels"
+        remedy = f"Give a number, or a CSV or Parquet file with columns {' and '.join(columns)}"
         raise InputError(Problem(str(path), f"cannot be read ({error})", remedy)) from error
 
 

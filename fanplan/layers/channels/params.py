@@ -37,7 +37,7 @@ class ChannelPrices(Prices):
 
 
 def number_or_file(text: str) -> int | Path:
-    """A limit for all subscribers, or the file that has one for each."""
+    """A limit for all subscribers or switches, or the file that has one for each."""
     with suppress(ValueError):
         return int(text)
     return Path(text)
@@ -90,6 +90,13 @@ class ChannelsParams(Options):
     )
     max_channel_rate: float | None = option(
         None, "Limit on the messages per second on a channel.", unit="messages/s", at_least=0
+    )
+    max_switch_entries: int | Mapping[str, int] | Path | str | None = option(
+        None,
+        "Most channels in the table of a switch, a node of links that is no broker: a number for "
+        "all, or a file with columns switch and entries. The plan is then that of the least "
+        "traffic on links.",
+        read=number_or_file,
     )
     pinned: Sequence[str] = option(
         (),
@@ -157,9 +164,25 @@ class ChannelsParams(Options):
             if getattr(self, name) is not None and not self.start:
                 what = "there is no older plan to change"
                 yield Problem(name, what, "Give the plan to start from, or leave it out")
+        if self.max_switch_entries is not None:
+            yield from self.beside_switches()
         if self.on_spark and self.restarts > 1:
             what = "restarts hold the whole problem in each task"
             yield Problem("restarts", what, "Leave out one of restarts and on_spark")
+
+    def beside_switches(self) -> Iterator[Problem]:
+        """What cannot be asked for together with tables of switches."""
+        most = self.max_switch_entries
+        if isinstance(most, int) and most < 0:
+            yield Problem("max_switch_entries", f"{most} is too few", "Use 0 or more")
+        if self.method not in ("kmodes", DESIGNED):
+            what = f"the method {self.method} knows no switches"
+            yield Problem("max_switch_entries", what, "Use the method kmodes, or leave it out")
+        others = ["on_spark", *(name for name in self.limits if name not in self.options)]
+        others += ["restarts"] if self.restarts > 1 else []
+        for name in others if self.on_spark else others[1:]:
+            what = "does not go together with max_switch_entries"
+            yield Problem(name, what, "Leave out one of the two")
 
     @property
     def full_method(self) -> str:

@@ -24,7 +24,7 @@ from fanplan.layers.channels.params import ChannelsParams
 from fanplan.plan.numbers import Count
 from fanplan.plan.parquet import BATCH_ROWS, by_key, parquet_writer, write, write_table
 from fanplan.plan.section import SectionRecord
-from fanplan.plan.tables import CHANNEL_TABLES, DUAL_VALUES
+from fanplan.plan.tables import CHANNEL_TABLES, DUAL_VALUES, SWITCH_ENTRIES
 
 
 class ChannelsRecord(SectionRecord):
@@ -53,6 +53,8 @@ class ChannelsRecord(SectionRecord):
     single_bound_percent: FiniteFloat
     unicast_fraction: FiniteFloat
     ledger: dict[str, FiniteFloat]
+    traffic: dict[str, FiniteFloat] | None = None
+    """messages times links, where tables of switches are limited"""
 
     @property
     def method(self) -> str:
@@ -64,7 +66,9 @@ class ChannelsRecord(SectionRecord):
 
     def tables(self) -> tuple[Table, ...]:
         dual = self.single_bound_name.startswith("dual")
-        return CHANNEL_TABLES + ((DUAL_VALUES,) if dual else ())
+        limited = self.traffic is not None
+        further = (*((DUAL_VALUES,) if dual else ()), *((SWITCH_ENTRIES,) if limited else ()))
+        return CHANNEL_TABLES + further
 
 
 RECORD = ChannelsRecord
@@ -88,6 +92,7 @@ def channels_record(layer: ChannelsSection) -> ChannelsRecord:
         single_bound_percent=layer.single_bound_percent,
         unicast_fraction=layer.unicast_fraction,
         ledger=asdict(layer.ledger),
+        traffic=None if layer.switches is None else dict(layer.switches.traffic),
     )
 
 
@@ -116,6 +121,8 @@ def write_channels(plan: ChannelsSection, dataset: Path, folder: Path) -> None:
     if plan.single_bound.values is not None:
         proof = {"audience_class": plan.single_bound.classes, "value": plan.single_bound.values}
         write_table(by_key(pa.table(proof), DUAL_VALUES), DUAL_VALUES, folder)
+    if plan.switches is not None:
+        write_table(by_key(plan.switches.entries, SWITCH_ENTRIES), SWITCH_ENTRIES, folder)
 
 
 def subscriber_names(dataset: Path) -> pa.Array:

@@ -22,6 +22,8 @@ KINDS = {
     "transit-stub": "networks",
     "tree-grid": "networks",
     "enterprise": "enterprise",
+    "options": "listed_options",
+    "cloud": "cloud",
 }
 """The kinds by name, each with the module that makes it."""
 

@@ -26,6 +26,7 @@ from fanplan.layers.channels.check.evidence import (
     read_decisions,
 )
 from fanplan.layers.channels.check.limits import check_limits, named_flows
+from fanplan.layers.channels.check.switches import check_switches
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.plan.axis import Axis, whole
 from fanplan.plan.findings import (
@@ -74,6 +75,7 @@ def check_channels(
     decisions = read_decisions(plan, truth, findings)
     check_shared(record, truth, decisions, reach, findings)
     check_limits(record, truth, decisions, reach, findings)
+    check_switches(plan, dataset, truth, decisions, findings)
     service = find_service(truth, decisions)
     missed, unserved = check_served(truth, words, service, findings)
     if reach is None:

@@ -101,6 +101,7 @@ def channel_facts(record: ChannelsRecord, bound: bool) -> list[tuple[str, Any]]:
         ("lower bound, above that", percent(record.bound_percent / 100)),
         ("lower bound for one channel per flow", percent(record.single_bound_percent / 100)),
     ]
+    network = [] if record.traffic is None else traffic_facts(record.traffic)
     return [
         ("method", record.method),
         ("channels", record.channels),
@@ -110,6 +111,18 @@ def channel_facts(record: ChannelsRecord, bound: bool) -> list[tuple[str, Any]]:
         ("sent by unicast", percent(record.unicast_fraction)),
         ("received in vain", percent(in_vain)),
         ("missed", ledger.missed),
+        *network,
+    ]
+
+
+def traffic_facts(traffic: Mapping[str, float]) -> list[tuple[str, Any]]:
+    """What crosses links, beside what would without limits to the tables of switches."""
+    ideal = traffic["ideal"] or 1.0
+    return [
+        ("messages × links", traffic["planned"]),
+        ("above ideal multicast on links", percent(traffic["planned"] / ideal - 1)),
+        ("all by unicast, above that", percent(traffic["unicast"] / ideal - 1)),
+        ("lower bound, above that", percent(traffic["bound"] / ideal - 1)),
     ]
 
 

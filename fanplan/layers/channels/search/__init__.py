@@ -11,6 +11,9 @@ Read in this order:
   ``clusters`` groups users whom unicast must not serve; ``exchange`` and ``flips`` improve on that.
 - ``task``, ``solve``: a problem as demand and rules, and one cover for it from all these parts.
 - ``tiny``: the optimum of a problem so small that all plans can be looked at.
+- ``lines``: each row on one channel within a rate, for more rows than ``ruled`` can look at.
+- ``switches``, with ``traffic`` and ``in_tables``: the least traffic on links within the tables of
+  switches, which has a search of its own.
 - ``unicast_limit``, ``replan``, ``kmodes``: limits on unicast and on changes, and the planner.
 
 The methods of papers are in ``channels/published``; kmodes takes some of their maps as starts.

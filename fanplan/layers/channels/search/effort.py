@@ -39,3 +39,14 @@ class Effort:
     def with_swaps(self, most: int) -> Effort:
         """The same with at most so many swaps: quicker, for looking around."""
         return replace(self, params=replace(self.params, swaps=min(most, self.params.swaps)))
+
+
+class Lowest:
+    """Tells ``stop`` the lowest cost so far, whichever search asks."""
+
+    def __init__(self, stop: Stop) -> None:
+        self.stop, self.cost = stop, math.inf
+
+    def __call__(self, best_cost: float) -> bool:
+        self.cost = min(self.cost, best_cost)
+        return self.stop(self.cost)

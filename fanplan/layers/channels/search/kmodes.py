@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
+from fanplan.core.arrays import starts_of
 from fanplan.core.stop import Stop
-from fanplan.data.interest import InterestProblem
-from fanplan.layers.channels.map import ChannelMap
+from fanplan.data.interest import InterestProblem, take_audiences
+from fanplan.layers.channels.ledger import completed
+from fanplan.layers.channels.map import ChannelMap, interested_members, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.published.params import HybridParams
 from fanplan.layers.channels.published.second_step.moves import greedy
 from fanplan.layers.channels.published.second_step.moving_pairs import flow_items, user_items
 from fanplan.layers.channels.published.tock import tock
-from fanplan.layers.channels.search.effort import CANDIDATES, Effort
+from fanplan.layers.channels.search.effort import CANDIDATES, Effort, Lowest
+from fanplan.layers.channels.search.lines import plan_lines
 from fanplan.layers.channels.search.model.cover import Cover, from_map, keep_rows
 from fanplan.layers.channels.search.model.rules import channel_traffic
 from fanplan.layers.channels.search.replan import replan
@@ -49,6 +53,8 @@ ORDERS = 16
 """Most orders in which Tock's K-means places the rows; the first is that of the seed."""
 WORK = 2e8
 """Audiences × channels × orders that may be spent: some tenths of a second."""
+MANY = 2_000_000
+"""Pairs of a row and a subscriber from which rows on one channel each are planned as lines."""
 KEPT = 3
 """The cheapest of its maps that are searched on."""
 
@@ -60,6 +66,8 @@ def kmodes(problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop
     if optimum is not None:
         stop(task.cost(optimum))
         return task.map(optimum)
+    if fits_lines(task):
+        return on_lines(task, seed, stop)
     papers = Papers(task, seed, stop) if limits_unicast(params) else None
     best = plan_once(task, np.random.default_rng([seed, 0]), stop, CANDIDATES, papers)
     for start in range(1, params.starts):
@@ -69,6 +77,37 @@ def kmodes(problem: InterestProblem, params: KmodesParams, seed: int, stop: Stop
         if task.cost(other) < task.cost(best):
             best = other
     return task.map(best)
+
+
+def fits_lines(task: Task) -> bool:
+    """Whether every row must be on one channel and nothing but its rate is limited: lines, for
+    more pairs than the searches under other limits can look at."""
+    p, rules = task.params, task.rules
+    other = p.pinned or p.off_multicast or p.start or bool((rules.limit < p.channels).any())
+    return p.multicast_only and not p.multiple and not other and task.problem.nnz > MANY
+
+
+def on_lines(task: Task, seed: int, stop: Stop) -> ChannelMap:
+    """The map of lines; rows that do not count, as one wants them, go by unicast."""
+    problem, channels = task.problem, task.params.channels
+    rows = np.flatnonzero(task.counted)
+    some = replace(
+        problem,
+        indptr=starts_of(problem.audience_sizes[rows]),
+        audience=take_audiences(problem.indptr, problem.audience, rows),
+        messages=problem.messages[rows],
+        bytes=problem.bytes[rows],
+        flows=problem.flows[rows],
+        classes=problem.classes[rows],
+        wanted=None,
+    )
+    line = plan_lines(some, channels, task.rules.cap, seed, stop)
+    if bool((np.bincount(line, some.messages) > task.rules.cap * (1 + 1e-9)).any()):
+        hard = task.priced(task.rules.hard)
+        raise explain_infeasible(problem, hard, task.rules, channels)
+    assigned = map_pairs(rows, line)
+    members = interested_members(problem, assigned, channels)
+    return completed(problem, channels, assigned, members)
 
 
 def limits_unicast(params: KmodesParams) -> bool:
@@ -125,17 +164,6 @@ def plan_afresh(task: Task, solver: Solver) -> Cover:
     if cover is None:
         raise explain_infeasible(task.problem, demand, rules, task.params.channels)
     return cover
-
-
-class Lowest:
-    """Tells ``stop`` the lowest cost so far, whichever search asks."""
-
-    def __init__(self, stop: Stop) -> None:
-        self.stop, self.cost = stop, math.inf
-
-    def __call__(self, best_cost: float) -> bool:
-        self.cost = min(self.cost, best_cost)
-        return self.stop(self.cost)
 
 
 class Papers:

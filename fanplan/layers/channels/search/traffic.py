@@ -1,0 +1,301 @@
+"""What crosses the links between hosts and switches, per message of a row, and the least that can.
+
+A channel is a tree of switches with the hosts of its members; a message crosses every link of it
+once. A host outside sends to the nearest switch of the tree. To one subscriber alone a message
+takes a shortest path. Ideal multicast is the tree of shortest paths from the source to exactly
+those who want the row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, Words
+from fanplan.core.bits import mix
+from fanplan.core.kernels import compiled
+from fanplan.layers.channels.problem import SwitchProblem
+
+CHUNKS = 64
+"""Parts that rows are looked at in: more than there are cores."""
+
+
+class NetRows(NamedTuple):
+    """A problem as kernels take it."""
+
+    starts: Longs
+    hosts: Ints
+    copies: Ints
+    source: Ints
+    messages: Floats
+    at: Ints
+    parent: Ints
+    depth: Ints
+    limit: Longs
+    roots: Ints
+
+
+class Trees(NamedTuple):
+    """Channel j is the tree of hosts ``hosts[starts[j]:starts[j + 1]]`` hung up at ``root[j]``."""
+
+    root: Ints
+    starts: Longs
+    hosts: Ints
+
+
+class Traffic(NamedTuple):
+    """Messages times links in the window: of the plan, of other ways, and a bound."""
+
+    planned: float
+    unicast: float
+    ideal: float
+    bound: float
+
+
+def net_rows(problem: SwitchProblem) -> NetRows:
+    f, p = problem.fabric, problem
+    rows = (p.starts, p.hosts, p.copies, p.source, p.messages)
+    return NetRows(*rows, f.at, f.parent, f.depth, p.limit, p.roots)
+
+
+@compiled
+def path(net: NetRows, a: int, b: int) -> int:
+    """Links between two hosts."""
+    return 0 if a == b else 2 + net.depth[net.at[a], net.at[b]]
+
+
+@compiled
+def unicast_links(net: NetRows, row: int) -> int:
+    """Links that a message of the row crosses if it is sent to each subscriber alone."""
+    total = 0
+    for k in range(net.starts[row], net.starts[row + 1]):
+        total += net.copies[k] * path(net, net.source[row], net.hosts[k])
+    return total
+
+
+@compiled
+def ideal_links(net: NetRows, row: int, mark: Longs, stamp: int) -> tuple[int, int]:
+    """Links of ideal multicast, and the switches that it takes an entry of."""
+    root = net.at[net.source[row]]
+    mark[root], switches, others = stamp, 1, 0
+    for k in range(net.starts[row], net.starts[row + 1]):
+        others += net.hosts[k] != net.source[row]
+        here = net.at[net.hosts[k]]
+        while mark[here] != stamp:
+            mark[here] = stamp
+            switches += 1
+            here = net.parent[root, here]
+    return (others + switches if others else 0), switches
+
+
+@compiled(parallel=True)
+def row_links(net: NetRows) -> tuple[Longs, Longs, Longs]:
+    """Per row the links of unicast and of ideal multicast, and the switches of the latter."""
+    size = len(net.messages)
+    unicast, ideal, switches = np.zeros((3, size), np.int64)
+    for chunk in numba.prange(CHUNKS):
+        mark = np.full(len(net.parent), -1, np.int64)
+        for row in range(chunk * size // CHUNKS, (chunk + 1) * size // CHUNKS):
+            unicast[row] = unicast_links(net, row)
+            ideal[row], switches[row] = ideal_links(net, row, mark, row)
+    return unicast, ideal, switches
+
+
+# ---- what a plan carries
+
+
+@compiled
+def hang_up(
+    net: NetRows, root: int, hosts: Ints, marks: Longs, kids: Ints, only: Ints, found: Ints
+) -> tuple[int, int]:
+    """The tree of some hosts at a root, cut back to where it first divides: (switches, top).
+
+    ``found`` has its switches first; ``marks`` has the stamp ``marks[-1]`` for them.
+    """
+    marks[-1] += 1
+    stamp, count = marks[-1], 0
+    for host in hosts:
+        here = net.at[host]
+        if marks[here] != stamp:
+            marks[here], kids[here], found[count] = stamp, 0, here
+            count += 1
+            while here != root:
+                over = net.parent[root, here]
+                only[over], new = here, marks[over] != stamp
+                if new:
+                    marks[over], kids[over], found[count] = stamp, 0, over
+                    count += 1
+                kids[over] += 1
+                if not new:
+                    break
+                here = over
+        kids[net.at[host]] += 2
+    top = root
+    while count and kids[top] == 1:
+        marks[top], top = 0, only[top]
+    kept = 0
+    for i in range(count):
+        if marks[found[i]] == stamp:
+            found[kept] = found[i]
+            kept += 1
+    return kept, top
+
+
+@compiled
+def tree_scratch(net: NetRows) -> tuple[Longs, Ints, Ints, Ints]:
+    """Marks, kids, only and found for ``hang_up``."""
+    size = len(net.parent)
+    return (
+        np.zeros(size + 1, np.int64),
+        np.empty(size, np.int32),
+        np.empty(size, np.int32),
+        np.empty(size + 1, np.int32),
+    )
+
+
+@compiled(parallel=True)
+def planned_links(net: NetRows, trees: Trees, channel: Ints) -> Longs:
+    """Links that a message of each row crosses on its channel, and beside it; -1: no channel."""
+    size = len(net.messages)
+    total = np.zeros(size, np.int64)
+    links = np.zeros(len(trees.root), np.int64)
+    switch_starts, switches = tree_switches(net, trees)
+    for j in range(len(trees.root)):
+        own = switch_starts[j + 1] - switch_starts[j]
+        links[j] = trees.starts[j + 1] - trees.starts[j] + own - 1
+    for chunk in numba.prange(CHUNKS):
+        member = np.full(len(net.at), -1, np.int64)
+        for row in range(chunk * size // CHUNKS, (chunk + 1) * size // CHUNKS):
+            j, source = channel[row], net.source[row]
+            if j < 0:
+                total[row] = unicast_links(net, row)
+                continue
+            for host in trees.hosts[trees.starts[j] : trees.starts[j + 1]]:
+                member[host] = row
+            total[row] = links[j]
+            if member[source] != row:
+                nearest = len(net.parent)
+                for s in switches[switch_starts[j] : switch_starts[j + 1]]:
+                    nearest = min(nearest, net.depth[net.at[source], s])
+                total[row] += 1 + nearest
+            for k in range(net.starts[row], net.starts[row + 1]):
+                if member[net.hosts[k]] != row:
+                    total[row] += net.copies[k] * path(net, source, net.hosts[k])
+    return total
+
+
+@compiled
+def tree_switches(net: NetRows, trees: Trees) -> tuple[Longs, Ints]:
+    """The switches of each tree, one after the other."""
+    marks, kids, only, found = tree_scratch(net)
+    starts = np.zeros(len(trees.root) + 1, np.int64)
+    for j in range(len(trees.root)):
+        hosts = trees.hosts[trees.starts[j] : trees.starts[j + 1]]
+        count, _ = hang_up(net, trees.root[j], hosts, marks, kids, only, found)
+        starts[j + 1] = starts[j] + count
+    switches = np.empty(starts[-1], np.int32)
+    for j in range(len(trees.root)):
+        hosts = trees.hosts[trees.starts[j] : trees.starts[j + 1]]
+        count, _ = hang_up(net, trees.root[j], hosts, marks, kids, only, found)
+        switches[starts[j] : starts[j + 1]] = found[:count]
+    return starts, switches
+
+
+def table_rows(problem: SwitchProblem, trees: Trees) -> tuple[Ints, Longs, Longs]:
+    """Entries port by port: (channel, switch, neighbour), where hosts come after all switches."""
+    net, size = net_rows(problem), len(problem.fabric.switches)
+    starts, switches = tree_switches(net, trees)
+    channel = np.repeat(np.arange(len(trees.root), dtype=np.int32), np.diff(starts))
+    over = problem.fabric.parent[trees.root[channel], switches].astype(np.int64)
+    inside = np.isin(channel * np.int64(size) + over, channel * np.int64(size) + switches)
+    inside &= over != NONE
+    below, above, own = switches[inside].astype(np.int64), over[inside], channel[inside]
+    joined = np.repeat(np.arange(len(trees.root), dtype=np.int32), np.diff(trees.starts))
+    at = problem.fabric.at[trees.hosts].astype(np.int64)
+    return (
+        np.concatenate((own, own, joined)),
+        np.concatenate((below, above, at)),
+        np.concatenate((above, below, size + trees.hosts.astype(np.int64))),
+    )
+
+
+def traffic_of(problem: SwitchProblem, trees: Trees, channel: Ints) -> Traffic:
+    net, m = net_rows(problem), problem.messages
+    unicast, ideal, _ = row_links(net)
+    planned = planned_links(net, trees, channel)
+    return Traffic(float(m @ planned), float(m @ unicast), float(m @ ideal), least_traffic(problem))
+
+
+# ---- what no plan undercuts
+
+
+def least_traffic(problem: SwitchProblem) -> float:
+    """Messages times links that no plan undercuts whose tables have at most these sizes.
+
+    Each host has a link of its own, and each of several switches of a row one that leads to the
+    others; where such switches are linked with each other, there is one fewer. Two or more hosts at
+    a switch away from the source get a row without a further crossing of the switch's links only
+    by an entry with exactly these ports, and there are as many entries as the table holds. Where
+    switches share links, a further crossing counts by half.
+    """
+    net, apart = net_rows(problem), problem.fabric.apart()
+    links, row, switch, ports = least_links(net, apart)
+    base = float(problem.messages @ links)
+    if not len(row):
+        return base
+    order = np.lexsort((ports, switch))
+    new = (np.diff(switch[order]) != 0) | (np.diff(ports[order]) != 0)
+    group = np.append(0, np.cumsum(new))
+    weight = np.bincount(group, problem.messages[row[order]])
+    where = switch[order][np.append(True, new)]
+    heaviest = np.lexsort((-weight, where))
+    rank = np.arange(len(where)) - np.searchsorted(where[heaviest], where[heaviest])
+    beyond = rank >= problem.limit[where[heaviest]]
+    return base + (1.0 if apart else 0.5) * float(weight[heaviest][beyond].sum())
+
+
+@compiled
+def least_links(net: NetRows, apart: bool) -> tuple[Longs, Longs, Longs, Words]:
+    """Links that each row needs at least; and, for switches with several of its hosts and not its
+    source, (row, switch, hash of the hosts): counted in a first turn, written in a second.
+    """
+    size, switches = len(net.messages), len(net.parent)
+    links, total = np.zeros(size, np.int64), 0
+    count, there = np.zeros(switches, np.int64), np.empty(switches + 1, np.int64)
+    code, code_of = np.zeros(switches, np.uint64), np.empty(0, np.uint64)
+    row_of, switch_of = np.empty(0, np.int64), np.empty(0, np.int64)
+    for turn in range(2):
+        if turn:
+            row_of, switch_of = np.empty(total, np.int64), np.empty(total, np.int64)
+            code_of, total = np.empty(total, np.uint64), 0
+        for row in range(size):
+            different, others = hosts_by_switch(net, row, count, code, there)
+            if others:
+                inner = different - (0 if apart else 1) if different > 1 else 0
+                links[row] = others + 1 + inner
+            for s in there[1:different]:
+                if turn and count[s] > 1:
+                    row_of[total], switch_of[total], code_of[total] = row, s, code[s]
+                total += count[s] > 1
+            count[there[:different]] = 0
+    return links, row_of, switch_of, code_of
+
+
+@compiled
+def hosts_by_switch(
+    net: NetRows, row: int, count: Longs, code: Words, there: Longs
+) -> tuple[int, int]:
+    """How many switches a row has, that of its source first, and how many hosts but the source."""
+    there[0], different, others = net.at[net.source[row]], 1, 0
+    for host in net.hosts[net.starts[row] : net.starts[row + 1]]:
+        if host != net.source[row]:
+            s = net.at[host]
+            if s != there[0] and count[s] == 0:
+                there[different], code[s] = s, np.uint64(0)
+                different += 1
+            count[s] += 1
+            code[s] = mix(code[s] ^ np.uint64(host))
+            others += 1
+    return different, others

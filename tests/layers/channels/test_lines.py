@@ -1,0 +1,105 @@
+"""Lines: each row on one channel within a rate, and how they change overnight."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from fanplan.core.errors import InfeasibleError
+from fanplan.core.stop import never
+from fanplan.data.build import from_pairs
+from fanplan.data.interest import InterestProblem
+from fanplan.layers.channels.ledger import analytic_ledger
+from fanplan.layers.channels.method_params import KmodesParams
+from fanplan.layers.channels.search import kmodes as planner
+from fanplan.layers.channels.search.lines import plan_lines, replan_lines
+
+ROWS, USERS, LINES = 7, 6, 3
+
+
+def drawn(seed: int, rows: int = ROWS, users: int = USERS) -> InterestProblem:
+    random = np.random.default_rng([41, seed])
+    wanted = random.random((rows, users)) < 0.4
+    wanted[:, :2] |= ~wanted.any(axis=1)[:, None]
+    return from_pairs(*np.nonzero(wanted), random.integers(1, 9, rows), kind="flow")
+
+
+def received(problem: InterestProblem, line: np.ndarray) -> float:
+    """Messages at all who join a line; infinity never."""
+    total = 0.0
+    for j in set(line.tolist()):
+        own = np.flatnonzero(line == j)
+        parts = [problem.audience[problem.indptr[i] : problem.indptr[i + 1]] for i in own]
+        total += problem.messages[own].sum() * len(np.unique(np.concatenate(parts)))
+    return total
+
+
+def within(problem: InterestProblem, line: np.ndarray, cap: float) -> bool:
+    return bool((np.bincount(line, problem.messages) <= cap * (1 + 1e-9)).all())
+
+
+def test_lines_keep_their_rate_and_are_near_the_best_of_all() -> None:
+    excess = []
+    for seed in range(20):
+        problem = drawn(seed)
+        cap = 1.3 * float(problem.messages.sum()) / LINES
+        best = min(
+            received(problem, np.array(line))
+            for line in product(range(LINES), repeat=problem.size)
+            if within(problem, np.array(line), cap)
+        )
+        line = plan_lines(problem, LINES, cap, seed, never)
+        assert within(problem, line, cap)
+        excess.append(received(problem, line) / best - 1)
+    assert min(excess) >= -1e-9
+    assert np.mean(excess) < 0.1
+
+
+def blocks(moved: int) -> InterestProblem:
+    """Rows that some users of one of 8 blocks want; the first rows are of another block by now."""
+    random = np.random.default_rng(42)
+    rate = random.integers(1, 9, 240)
+    block = np.arange(240) % 8
+    wanted = random.random((240, 5)) < 0.7
+    wanted[:, 0] = True
+    row, user = np.nonzero(wanted)
+    block[:moved] += 1 + np.arange(moved) % 7
+    return from_pairs(row, block[row] % 8 * 5 + user, rate, kind="flow")
+
+
+def test_fewer_moves_cost_more_and_none_are_made_beyond_the_most() -> None:
+    cap = 1.5 * float(blocks(0).messages.sum()) / 8
+    older = plan_lines(blocks(0), 8, cap, 1, never)
+    older[200:210] = -1
+    problem, costs = blocks(40), []
+    for most in (0, 15, 240):
+        line = replan_lines(problem, 8, cap, older, most, never)
+        assert (line >= 0).all()
+        assert within(problem, line, cap)
+        assert int(((line != older) & (older >= 0)).sum()) <= most
+        costs.append(received(problem, line))
+    assert costs[0] > costs[1] > costs[2]
+
+
+def test_kmodes_plans_lines_where_pairs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "MANY", 100)
+    problem = drawn(5, 200, 30)
+    cap = 1.3 * float(problem.messages.sum()) / 6
+    params = KmodesParams(6, unicast_limit=0.0, multiple=False, max_channel_rate=cap)
+    map = planner.kmodes(problem, params, 1, never)
+    ledger = analytic_ledger(problem, map)
+    assert ledger.missed == 0
+    several = problem.audience_sizes[map.unicast.left] >= 2
+    assert not several.any()
+    assert within(problem, map.assigned.right, np.inf)
+    loads = np.bincount(map.assigned.right, problem.messages[map.assigned.left])
+    assert (loads <= cap * (1 + 1e-9)).all()
+    with pytest.raises(InfeasibleError):
+        planner.kmodes(
+            problem,
+            KmodesParams(6, unicast_limit=0.0, multiple=False, max_channel_rate=cap / 2),
+            1,
+            never,
+        )

@@ -1,0 +1,287 @@
+"""Channels within the tables of switches: against all plans of tiny networks, and by command."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from forging import forge, forge_rows
+
+import fanplan
+from fanplan.core.errors import InputError
+from fanplan.core.stop import never
+from fanplan.data.build import from_pairs
+from fanplan.layers.channels.problem import SwitchProblem, switch_problem
+from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.channels.search.switches import fill_tables, search_switches
+from fanplan.layers.channels.search.traffic import Trees, table_rows, traffic_of
+from fanplan.layers.registry import load_plan
+from fanplan.network.fabric import Fabric, make_fabric
+from fanplan.verbs.check import check_plan
+
+FLOWS = 4
+
+
+def tiny_network(random: np.random.Generator) -> Fabric:
+    """Four switches in a random tree with a link more, five hosts."""
+    links = [(f"s{i}", f"s{random.integers(i)}") for i in range(1, 4)]
+    more = tuple(f"s{i}" for i in sorted(random.choice(4, 2, replace=False).tolist(), reverse=True))
+    links = sorted({*links, more})
+    links += [(f"h{i}", f"s{random.integers(4)}") for i in range(5)]
+    a, b = (pa.array(end) for end in zip(*links, strict=True))
+    return make_fabric(a, b, pa.array([f"h{i}" for i in range(5)]))
+
+
+def tiny_problem(seed: int) -> SwitchProblem:
+    random = np.random.default_rng([31, seed])
+    fabric = tiny_network(random)
+    wanted = random.random((FLOWS, 7)) < random.uniform(0.3, 0.8)
+    wanted[np.arange(FLOWS), random.integers(0, 7, FLOWS)] = True
+    row, user = np.nonzero(wanted)
+    names = [f"u{i}" for i in range(7)]
+    interest = from_pairs(row, user, random.integers(1, 20, FLOWS), names=names, kind="flow")
+    home = np.append(np.arange(5), random.integers(0, 5, 2)).astype(np.int32)
+    source = random.integers(0, 5, FLOWS).astype(np.int32)
+    limit = random.integers(0, 3, len(fabric.switches))
+    return switch_problem(fabric, interest, home, source, limit)
+
+
+def audience(problem: SwitchProblem, row: int) -> dict[int, int]:
+    part = slice(problem.starts[row], problem.starts[row + 1])
+    return dict(zip(problem.hosts[part].tolist(), problem.copies[part].tolist(), strict=True))
+
+
+def between(problem: SwitchProblem, a: int, b: int) -> int:
+    at = problem.fabric.at
+    return 0 if a == b else 2 + int(problem.fabric.depth[at[a], at[b]])
+
+
+def tree_of(problem: SwitchProblem, root: int, hosts: tuple[int, ...]) -> frozenset[int]:
+    """All paths to the root, but for what they have in common beyond the first switch."""
+    paths = []
+    for host in hosts:
+        path = [int(problem.fabric.at[host])]
+        while path[-1] != root:
+            path.append(int(problem.fabric.parent[root, path[-1]]))
+        paths.append(path)
+    common = set.intersection(*map(set, paths))
+    first = next(node for node in paths[0] if node in common)
+    return frozenset(node for path in paths for node in path[: path.index(first) + 1])
+
+
+def links_of(
+    problem: SwitchProblem, row: int, hosts: tuple[int, ...], switches: frozenset[int]
+) -> int:
+    source = int(problem.source[row])
+    total = len(hosts) + len(switches) - 1
+    if source not in hosts:
+        near = problem.fabric.depth[problem.fabric.at[source], list(switches)].min()
+        total += 1 + int(near)
+    for host, copies in audience(problem, row).items():
+        total += 0 if host in hosts else copies * between(problem, source, host)
+    return total
+
+
+def alone(problem: SwitchProblem, row: int) -> float:
+    source = int(problem.source[row])
+    far = sum(c * between(problem, source, h) for h, c in audience(problem, row).items())
+    return float(problem.messages[row]) * far
+
+
+def partitions(rows: list[int]) -> Iterator[list[list[int]]]:
+    if not rows:
+        yield []
+        return
+    for parts in partitions(rows[1:]):
+        yield [[rows[0]], *parts]
+        for i in range(len(parts)):
+            yield [*parts[:i], [rows[0], *parts[i]], *parts[i + 1 :]]
+
+
+def ways(problem: SwitchProblem, block: list[int]) -> dict[frozenset[int], float]:
+    """The least traffic of some rows on one channel, by the switches that it takes entries of."""
+    hosts = sorted({host for row in block for host in audience(problem, row)})
+    found: dict[frozenset[int], float] = {}
+    for size in range(2, len(hosts) + 1):
+        for members, root in product(combinations(hosts, size), problem.roots.tolist()):
+            tree = tree_of(problem, root, members)
+            total = sum(
+                float(problem.messages[row]) * links_of(problem, row, members, tree)
+                for row in block
+            )
+            found[tree] = min(total, found.get(tree, np.inf))
+    return found
+
+
+def optimum(problem: SwitchProblem) -> float:
+    """The least traffic of all plans, looked at one by one."""
+    best, rows = np.inf, range(FLOWS)
+    options = {
+        frozenset(block): ways(problem, list(block))
+        for size in range(1, FLOWS + 1)
+        for block in combinations(rows, size)
+    }
+    for size in range(FLOWS + 1):
+        for multicast in combinations(rows, size):
+            rest = sum(alone(problem, row) for row in rows if row not in multicast)
+            for parts in partitions(list(multicast)):
+                chosen = [options[frozenset(part)].items() for part in parts]
+                for picked in product(*chosen):
+                    used = Counter(s for tree, _ in picked for s in tree)
+                    if all(count <= problem.limit[s] for s, count in used.items()):
+                        best = min(best, rest + sum(cost for _, cost in picked))
+    return best
+
+
+def entries(problem: SwitchProblem, trees: Trees) -> np.ndarray:
+    channel, switch, _ = table_rows(problem, trees)
+    pairs = np.unique(np.stack((switch, channel)), axis=1)
+    return np.bincount(pairs[0], minlength=len(problem.limit))
+
+
+def recounted(problem: SwitchProblem, trees: Trees, channel: np.ndarray) -> float:
+    total = 0.0
+    for row in range(problem.size):
+        j = channel[row]
+        if j < 0:
+            total += alone(problem, row)
+            continue
+        hosts = tuple(trees.hosts[trees.starts[j] : trees.starts[j + 1]].tolist())
+        tree = tree_of(problem, int(trees.root[j]), hosts)
+        total += float(problem.messages[row]) * links_of(problem, row, hosts, tree)
+    return total
+
+
+def test_tiny_networks_are_planned_within_their_tables_and_near_the_optimum() -> None:
+    met, excess = 0, []
+    for seed in range(24):
+        problem = tiny_problem(seed)
+        trees, channel = search_switches(problem, 9, seed, never)
+        traffic = traffic_of(problem, trees, channel)
+        best = optimum(problem)
+        assert (entries(problem, trees) <= problem.limit).all()
+        assert (np.diff(trees.starts) >= 2).all()
+        assert traffic.planned == pytest.approx(recounted(problem, trees, channel))
+        assert traffic.unicast == sum(alone(problem, row) for row in range(FLOWS))
+        assert traffic.bound <= best + 1e-9 <= traffic.planned + 1e-6
+        assert traffic.planned <= traffic.unicast
+        met += traffic.planned <= best + 1e-6
+        excess.append(traffic.planned / best - 1 if best else 0.0)
+    assert met >= 17, excess
+    assert np.mean(excess) < 0.03, excess
+
+
+def test_rows_that_come_first_fill_the_tables_and_no_more() -> None:
+    for seed in range(20):
+        problem = tiny_problem(seed)
+        trees, channel = fill_tables(problem, seed)
+        assert (entries(problem, trees) <= problem.limit).all()
+        assert traffic_of(problem, trees, channel).planned == pytest.approx(
+            recounted(problem, trees, channel)
+        )
+
+
+# ---- by command
+
+HERE = fanplan.Engine("local[2]")
+CLOUD = {"pods": 2, "leaves": 3, "hosts": 6, "planes": 2, "cores": 1, "tenants": 6, "groups": 60}
+ENTRIES = 6
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cloud")
+    fanplan.generate("cloud", folder / "workload", seed=4, engine=HERE, **CLOUD)
+    return fanplan.ingest(folder / "workload", folder / "dataset", engine=HERE).path
+
+
+@pytest.fixture
+def plan(dataset: Path, tmp_path: Path) -> Path:
+    made = fanplan.channels(dataset, 500, max_switch_entries=ENTRIES, engine=HERE)
+    return made.save(tmp_path / "plan")
+
+
+def test_a_plan_within_tables_passes_its_check_and_says_what_crosses_links(
+    plan: Path, dataset: Path
+) -> None:
+    assert check_plan(plan, dataset).ok
+    told = load_plan(plan).section(ChannelsRecord).traffic
+    assert told is not None
+    assert told["bound"] <= told["planned"] < told["unicast"]
+    table = pq.read_table(plan / "switch_entries.parquet")
+    held = Counter(switch for switch, _ in set(zip(*map(column, table.columns[:2]), strict=True)))
+    assert max(held.values()) == ENTRIES
+
+
+def column(values: pa.ChunkedArray) -> list[Any]:
+    result: list[Any] = values.to_pylist()
+    return result
+
+
+def test_tables_may_differ_by_switch(dataset: Path, tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.csv"
+    sizes.write_text("switch,entries\nleaf00-00,0\nspine01-00,1\n")
+    made = fanplan.channels(dataset, 500, max_switch_entries=sizes, engine=HERE)
+    plan = made.save(tmp_path / "plan")
+    assert check_plan(plan, dataset).ok
+    table = pq.read_table(plan / "switch_entries.parquet").to_pylist()
+    assert "leaf00-00" not in {row["switch"] for row in table}
+    assert len({row["channel"] for row in table if row["switch"] == "spine01-00"}) <= 1
+
+
+def violations(plan: Path, dataset: Path) -> str:
+    result = check_plan(plan, dataset)
+    assert not result.ok
+    return "\n".join(result.violations)
+
+
+def test_a_table_that_is_too_large_is_found(plan: Path, dataset: Path) -> None:
+    forge(plan, "channels", "params", "max_switch_entries", to=ENTRIES - 1)
+    assert "a table is too large" in violations(plan, dataset)
+
+
+@pytest.mark.parametrize("figure", ["planned", "unicast", "ideal", "bound"])
+def test_other_traffic_is_found(plan: Path, dataset: Path, figure: str) -> None:
+    told = json.loads((plan / "plan.json").read_text())["channels"]["traffic"][figure]
+    forge(plan, "channels", "traffic", figure, to=1.01 * told)
+    assert f"traffic: {figure}" in violations(plan, dataset)
+
+
+def test_a_missing_port_is_found(plan: Path, dataset: Path) -> None:
+    rows = pq.read_table(plan / "switch_entries.parquet").to_pylist()
+    hosts = [row for row in rows if row["neighbour"].startswith("host")]
+    forge_rows(plan, "switch_entries", [row for row in rows if row != hosts[0]])
+    assert "not the hosts of the members" in violations(plan, dataset)
+    inner = [row for row in rows if not row["neighbour"].startswith("host")]
+    forge_rows(plan, "switch_entries", [row for row in rows if row != inner[0]])
+    assert "an entry lacks its other end" in violations(plan, dataset)
+
+
+def test_a_port_without_a_link_is_found(plan: Path, dataset: Path) -> None:
+    rows = pq.read_table(plan / "switch_entries.parquet").to_pylist()
+    forge_rows(plan, "switch_entries", [*rows[1:], rows[0] | {"neighbour": "leaf99"}])
+    assert "not a link of a switch" in violations(plan, dataset)
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"method": "tock"}, "knows no switches"),
+        ({"unicast_limit": 0.5}, "does not go together"),
+        ({"max_switch_entries": -1}, "too few"),
+        ({"max_switch_entries": {"nowhere": 3}}, "no switch 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(
+    dataset: Path, asked: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InputError, match=named):
+        fanplan.channels(dataset, 5, **({"max_switch_entries": 3} | asked), engine=HERE)
