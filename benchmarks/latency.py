@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,7 +61,7 @@ class Spent:
     """Wall seconds of a command, and processor seconds by who took them."""
 
     wall: float = 0.0
-    roles: Counter[str] = field(default_factory=Counter)
+    roles: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     counts: Counter[str] = field(default_factory=Counter)
 
     @property

@@ -106,7 +106,7 @@ def base_of(home: Path, folder: Path) -> Path | None:
     base = folder / f"java-{stamp}.base"
     if not base.is_file():
         written = folder / f"{base.name}.{os.getpid()}.writing"
-        command = [java, "-Xshare:dump", f"-XX:SharedArchiveFile={written}"]
+        command = [str(java), "-Xshare:dump", f"-XX:SharedArchiveFile={written}"]
         subprocess.run(command, capture_output=True, timeout=WRITE_SECONDS, check=True)
         written.replace(base)
     return base

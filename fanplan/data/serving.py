@@ -70,7 +70,7 @@ def launched(settings: dict[str, str], home: Path) -> subprocess.Popen[bytes]:
     stated.chmod(0o600)
     spark = os.path.dirname(pyspark.__file__)
     own = {"SPARK_HOME": spark, "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
-    command = [f"{spark}/bin/spark-submit", "--properties-file", stated, "--class", CLASS]
+    command = [f"{spark}/bin/spark-submit", "--properties-file", str(stated), "--class", CLASS]
     words = [*command, *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")), "spark-internal"]
     with (folder() / "log").open("wb") as log:
         return subprocess.Popen(

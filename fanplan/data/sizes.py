@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -102,7 +102,7 @@ def escaped(path: Path) -> str:
 
 def small_table(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
     """Rows that the driver has, for a join: without a job, and on every executor."""
-    fields = T.StructType.fromDDL(schema)
+    fields = cast("T.StructType", T.DataType.fromDDL(schema))
     arrays = [
         pa.array([row[i] for row in rows], field.type)
         for i, field in enumerate(to_arrow_schema(fields))

@@ -285,7 +285,11 @@ def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str)
     except (PySparkException, Py4JError) as error:
         reason = str(error).strip().splitlines()[0]
         raise MachineError(
-            Problem(where, f"Spark did not start ({reason})", "Check the address and the settings")
+            Problem(
+                without_token(where),
+                f"Spark did not start ({reason})",
+                "Check the address and the settings",
+            )
         ) from error
     finally:
         # PySpark has one builder per process, which remembers a session's options.
@@ -420,7 +424,12 @@ def _reach_server(remote: str) -> None:
 
 def _unreachable(address: str, what: str) -> InputError:
     remedy = f"Start {what} there or correct the address; without one, Spark runs on this machine"
-    return InputError(Problem(address, f"{what} does not answer", remedy))
+    return InputError(Problem(without_token(address), f"{what} does not answer", remedy))
+
+
+def without_token(address: str) -> str:
+    """An address as others may see it."""
+    return address.partition("/;")[0]
 
 
 def _alive(spark: SparkSession) -> bool:

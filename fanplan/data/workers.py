@@ -1,13 +1,15 @@
 """Spark's Python daemon on this machine: workers are forks of it, ready for what tasks do.
 
 Spark's own daemon imports nothing: each worker imports PySpark, numba and our modules for itself,
-and numba gets ready at its first kernel, which takes longer than most tasks. No import here may
+and pandas, which pyarrow wants once it hands out columns as arrays; and numba gets ready at its
+first kernel. That takes longer than most tasks. No import here may
 start a thread, since a fork would not have it; pyarrow's allocator has one, and sees to forks.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pyspark.worker
 from pyspark.daemon import manager
 
@@ -16,7 +18,7 @@ import fanplan.data.ingest.regions
 import fanplan.data.read.formats
 from fanplan.boxes import matching
 
-__all__ = ["fanplan", "pyspark"]
+__all__ = ["fanplan", "pandas", "pyspark"]
 
 
 def match_one() -> None:

@@ -181,7 +181,7 @@ def _files(path: str) -> tuple[fs.FileSystem, list[fs.FileInfo]]:
 def _opened(path: str) -> Iterator[tuple[str, pq.ParquetFile]]:
     """The Parquet files of a folder in the order of their names.
 
-    Not as a dataset of pyarrow's: that imports pandas, and takes as long as all else in a worker.
+    Not as a dataset of pyarrow's, whose import takes as long as all else in a small task.
     """
     filesystem, files = _files(path)
     for name in sorted(file.path for file in files):
