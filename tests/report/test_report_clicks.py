@@ -55,8 +55,8 @@ def seen(request: pytest.FixtureRequest, browser: Browser, report: Path) -> Iter
 
 @pytest.fixture
 def page(seen: Opened) -> Iterator[Page]:
-    seen.page.goto(seen.page.url.split("#")[0] + "#main")
-    seen.page.keyboard.press("Escape")
+    seen.page.evaluate("() => { location.hash = 'main'; }")
+    expect(seen.page.locator("#panel")).to_be_hidden()
     yield seen.page
     assert seen.wrong == []
 
@@ -86,7 +86,7 @@ def test_a_channel_opens_with_flows_members_and_its_runner_up(page: Page) -> Non
     ):
         assert words in told
     members = listing_of(page, "Members")
-    page.get_by_role("link", name=members[0], exact=True).first.click()
+    page.locator("#panel").get_by_role("link", name=members[0], exact=True).first.click()
     told = panel_of(page, f"Subscriber {members[0]}")
     assert name in listing_of(page, "Channels joined")
     (home,) = listing_of(page, "At broker")
