@@ -136,6 +136,7 @@ class Follower:
         with self.engine.progress.stage(f"batch {number}") as stage:
             batch, lost = self.worked(before, number, files, folder)
             self.state.commit(batch, lost)
+            self.state.sweep_interest({before.interest, batch.interest})
             stage.rows(batch.counts["rows"] - before.counts["rows"])
         return batch
 

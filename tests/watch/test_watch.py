@@ -63,7 +63,7 @@ def test_rates_are_those_of_ingest_and_drift_is_followed(planned: Path) -> None:
     assert found.counts["changes"] == 1
     assert found.counts["late"] == 1
     assert found.counts["ahead"] == 1
-    assert found.counts["quarantined"] == 4
+    assert found.counts["quarantined"] == 3
     assert found.counts["files_lost"] == 1
     assert found.version > 0
     for number in range(1, found.version + 1):
