@@ -120,10 +120,11 @@ class Follower:
         out = self.state.interest(name)
         if not (out / "manifest.json").is_file():
             with self.engine.progress.stage("compile subscriptions"):
+                table, spark = self.state.table(of or name), self.engine.session()
+                progress = self.engine.progress
                 compile_interest(
-                    self.engine.session(), self.description, self.state.table(of or name),
-                    topics, out, self.engine.progress,
-                )  # fmt: skip
+                    spark, self.description, self.workload, table, topics, out, progress
+                )
         return Interest(out)
 
     # ---- a batch
