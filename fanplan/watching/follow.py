@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fanplan.core.arrays import Longs
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.folder import whole_folder
 from fanplan.data.engine import Engine
 from fanplan.data.stream.flows import Lost, count_flows, read_changes, together_lost
@@ -243,9 +243,22 @@ class Follower:
 
     def decided(self, batch: Batch, interest: Interest, window: int) -> Batch:
         """Hold the plan in force against a window, and change it if that pays."""
-        dataset = self.state.work / "dataset"
-        write_snapshot(batch.rates, interest, self.params.window, dataset)
+        dataset, seconds = self.state.work / "dataset", self.params.window
+        write_snapshot(batch.rates, interest, seconds, dataset)
         plan = self.state.version(batch.version) / "plan"
+        try:
+            return self.weighed(batch, window, plan, dataset)
+        except (InputError, InfeasibleError) as error:
+            # Nothing is sent that anybody wants, for example: the last good plan stays in force.
+            now, missed = self.planning.now(load_plan(plan), dataset)
+            told = decision(
+                batch, Evidence(window, now, now), Costs(now, now, 0.0, missed), seconds
+            )
+            told |= {"reason": f"no other plan can be made: {error}"}
+            return replace(batch, decisions=(*batch.decisions, told))
+
+    def weighed(self, batch: Batch, window: int, plan: Path, dataset: Path) -> Batch:
+        """The same, where there is something to plan."""
         costs = self.planning.costs(load_plan(plan), dataset)
         unreached = bool(costs.missed) and batch.planned_interest != batch.interest
         evidence = Evidence(window, costs.now, costs.fresh, unreached)

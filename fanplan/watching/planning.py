@@ -162,6 +162,7 @@ def write_version(
             steps = replace(steps, old=before, new=after)
             steps.save(folder / "changes")
             told = told | {"steps": len(list(steps.steps())), "all_changes": steps.total}
+            told |= {"holds": steps.ok}
             write_told(folder, told)
     text = (out / VERSION.sign).read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
