@@ -80,8 +80,9 @@ class Window:
         assigned = map_pairs(*np.nonzero(plan.carried[at]))
         start = ChannelMap(self.channels, assigned, map_pairs(*np.nonzero(plan.members)), NO_PAIRS)
         # A price of 0 and no limit would be a plan afresh.
-        limits = {"start": start, "max_changes": churn, "change_price": max(price, 1e-9)}
-        return self.planned(KmodesParams(self.channels, W, **limits))
+        dear = max(price, 1e-9)
+        params = KmodesParams(self.channels, W, start=start, max_changes=churn, change_price=dear)
+        return self.planned(params)
 
     def changes(self, old: Plan, new: Plan) -> int:
         """With channels numbered so that most is the same."""

@@ -17,6 +17,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +53,13 @@ def measure(folder: Path, flows: int, publications: int, files: int) -> str:
     dataset = fanplan.ingest(desk, folder / "dataset", engine=ENGINE)
     batch = spent() - began
     fanplan.channels(dataset, 8, engine=ENGINE, swaps=0).save(folder / "plan")
-    options = {"once": True, "window": 1e6, "ahead": 1e7, "files": 1, "engine": ENGINE}
+    options: dict[str, Any] = {
+        "once": True,
+        "window": 1e6,
+        "ahead": 1e7,
+        "files": 1,
+        "engine": ENGINE,
+    }
     empty = write_desk(folder / "empty", flows, 0, 0)
     fanplan.watch(folder / "plan", empty, folder / "state", **options)
     for path in (desk / "publications").iterdir():

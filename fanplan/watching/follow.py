@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fanplan.core.arrays import Longs
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.folder import whole_folder
 from fanplan.data.engine import Engine
 from fanplan.data.stream.flows import Lost, count_flows, read_changes, together_lost
@@ -120,10 +120,11 @@ class Follower:
         out = self.state.interest(name)
         if not (out / "manifest.json").is_file():
             with self.engine.progress.stage("compile subscriptions"):
+                table, spark = self.state.table(of or name), self.engine.session()
+                progress = self.engine.progress
                 compile_interest(
-                    self.engine.session(), self.description, self.state.table(of or name),
-                    topics, out, self.engine.progress,
-                )  # fmt: skip
+                    spark, self.description, self.workload, table, topics, out, progress
+                )
         return Interest(out)
 
     # ---- a batch
@@ -136,6 +137,7 @@ class Follower:
         with self.engine.progress.stage(f"batch {number}") as stage:
             batch, lost = self.worked(before, number, files, folder)
             self.state.commit(batch, lost)
+            self.state.sweep_interest({before.interest, batch.interest})
             stage.rows(batch.counts["rows"] - before.counts["rows"])
         return batch
 
@@ -241,9 +243,22 @@ class Follower:
 
     def decided(self, batch: Batch, interest: Interest, window: int) -> Batch:
         """Hold the plan in force against a window, and change it if that pays."""
-        dataset = self.state.work / "dataset"
-        write_snapshot(batch.rates, interest, self.params.window, dataset)
+        dataset, seconds = self.state.work / "dataset", self.params.window
+        write_snapshot(batch.rates, interest, seconds, dataset)
         plan = self.state.version(batch.version) / "plan"
+        try:
+            return self.weighed(batch, window, plan, dataset)
+        except (InputError, InfeasibleError) as error:
+            # Nothing is sent that anybody wants, for example: the last good plan stays in force.
+            now, missed = self.planning.now(load_plan(plan), dataset)
+            told = decision(
+                batch, Evidence(window, now, now), Costs(now, now, 0.0, missed), seconds
+            )
+            told |= {"reason": f"no other plan can be made: {error}"}
+            return replace(batch, decisions=(*batch.decisions, told))
+
+    def weighed(self, batch: Batch, window: int, plan: Path, dataset: Path) -> Batch:
+        """The same, where there is something to plan."""
         costs = self.planning.costs(load_plan(plan), dataset)
         unreached = bool(costs.missed) and batch.planned_interest != batch.interest
         evidence = Evidence(window, costs.now, costs.fresh, unreached)

@@ -29,16 +29,14 @@ ADDRESS = "page.json"
 
 def told(state: State) -> dict[str, Any]:
     """All that the page shows."""
-    last, decisions = state.last(), state.decisions()
-    version = state.version(last.version)
-    rates = {} if not decisions else dict(last.links)
+    last = state.record(state.numbers()[-1])
     applied = [json.loads(p.read_text()) for p in (state.folder / "applied").glob("*.json")]
     done = {each["version"]: each["done"] for each in applied}
     return {
-        "batch": last.number,
-        "counts": last.counts,
-        "windows": decisions[-SHOWN:],
-        "links": carried_rates(version / "plan", rates),
+        "batch": last["number"],
+        "counts": last["counts"],
+        "windows": state.latest_decisions(SHOWN),
+        "links": carried_rates(state.version(last["version"]) / "plan", last["links"]),
         "versions": [v | {"applied": done.get(v["version"])} for v in state.versions()][::-1],
     }
 

@@ -78,9 +78,9 @@ class Planning:
         """What the plan costs in a window, and what it does not deliver itself."""
         layer, seconds = first_layer(plan), Dataset(dataset).manifest.seconds
         figures = layer.now(plan, dataset, bounds_of(plan)[layer.name]).figures
-        missed = figures["missed/s"][1] * seconds
+        cost, missed = (float(figures[name][1] or 0) * seconds for name in ("cost/s", "missed/s"))
         unicast: float = self.params.prices.weights.unicast
-        return figures["cost/s"][1] * seconds + unicast * missed, missed
+        return cost + unicast * missed, missed
 
     def step(self, plan: Path, dataset: Path, churn: int, price: float) -> Planned:
         """A better plan with few changes; none but what follows from the workload if churn is 0."""
@@ -131,7 +131,7 @@ def carried_rates(plan: Path, measured: dict[str, float]) -> list[dict[str, Any]
 
 def carried(plan: StoredPlan, flows: pa.ChunkedArray, rates: Floats) -> dict[str, float]:
     """Messages/s of each channel, and those sent by unicast."""
-    found = {}
+    found: dict[str, float] = {}
     for table in ("channel_flows", "unicast"):
         rows = plan.read(table, ("flow",) if table == "unicast" else ("flow", "channel"))
         at = pc.index_in(rows["flow"].cast(pa.string()), flows.cast(pa.string()).combine_chunks())
@@ -157,10 +157,12 @@ def write_version(
             shutil.copytree(dataset, folder / "dataset", copy_function=link)
             new = save_layers(made.sections, folder / "dataset", folder / "plan")
             steps = diff_plans(load_plan(old), new, folder / "dataset", STEPS_OF)
-            names = {"old": f"versions/{old.parent.name}/plan", "new": f"versions/{out.name}/plan"}
-            steps = replace(steps, **names)
+            # Where it is written now is not where it will be.
+            before, after = (f"versions/{name}/plan" for name in (old.parent.name, out.name))
+            steps = replace(steps, old=before, new=after)
             steps.save(folder / "changes")
             told = told | {"steps": len(list(steps.steps())), "all_changes": steps.total}
+            told |= {"holds": steps.ok}
             write_told(folder, told)
     text = (out / VERSION.sign).read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)

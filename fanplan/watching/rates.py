@@ -6,11 +6,13 @@ same is done with a one for each window, so that weight / windows is what a wind
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fanplan.core.arrays import Floats, Longs
@@ -40,8 +42,14 @@ class Flows:
         return len(self.messages)
 
     def take(self, at: Longs) -> Flows:
-        rows = (self.sign, self.x, self.window, self.messages, self.bytes)
-        return Flows(self.topic.take(pa.array(at)), *(each[at] for each in rows))
+        return Flows(
+            self.topic.take(pa.array(at)),
+            self.sign[at],
+            self.x[at],
+            self.window[at],
+            self.messages[at],
+            self.bytes[at],
+        )
 
     def table(self) -> pa.Table:
         columns = {
@@ -96,7 +104,9 @@ def together(*parts: Flows) -> Flows:
     rows = zip(*((p.sign, p.x, p.window, p.messages, p.bytes) for p in parts), strict=True)
     topic = pa.concat_arrays([part.topic for part in parts])
     sign, x, window, messages, bytes_ = (np.concatenate(column) for column in rows)
-    code = topic.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    names = topic.dictionary_encode()
+    rank = np.argsort(pc.sort_indices(names.dictionary).to_numpy())
+    code = rank[names.indices.to_numpy(zero_copy_only=False)]
     # By the point too, so that the least stands for all.
     axes = [x[:, i] for i in reversed(range(x.shape[1]))]
     order = np.lexsort((*axes, window, sign[:, 1], sign[:, 0], code))
@@ -106,10 +116,7 @@ def together(*parts: Flows) -> Flows:
         return parts[0]
     sums = [np.add.reduceat(column[order], first) for column in (messages, bytes_)]
     kept = order[first]
-    found = Flows(topic.take(pa.array(kept)), sign[kept], x[kept], window[kept], *sums)
-    names = found.topic.to_pylist()
-    by_name = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-    return found.take(by_name)
+    return Flows(topic.take(pa.array(kept)), sign[kept], x[kept], window[kept], *sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +141,7 @@ class Rates:
 
 def kept_of(half_life: float) -> int:
     """What is left of `SCALE` after a window."""
-    return round(SCALE * 0.5 ** (1 / half_life))
+    return round(SCALE * math.pow(0.5, 1 / half_life))
 
 
 def folded(rates: Rates, sent: Flows, window: int, kept: int) -> Rates:

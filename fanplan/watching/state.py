@@ -16,7 +16,8 @@ same way if it was interrupted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -146,9 +147,14 @@ class State:
     def last(self) -> Batch:
         return self.load(self.numbers()[-1])
 
+    def record(self, number: int) -> dict[str, Any]:
+        """What a batch says of itself, without its tables."""
+        text = (self.batch(number) / BATCH.sign).read_text(encoding="utf-8")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
     def load(self, number: int) -> Batch:
-        folder = self.batch(number)
-        told = json.loads((folder / BATCH.sign).read_text(encoding="utf-8"))
+        folder, told = self.batch(number), self.record(number)
         rates = Rates(load_flows(folder / "rates.parquet"), told.pop("windows"), told.pop("last"))
         told["standing"] = Standing(**told["standing"])
         told |= {name: tuple(told[name]) for name in ("topics", "decisions")}
@@ -173,8 +179,20 @@ class State:
 
     def decisions(self) -> list[dict[str, Any]]:
         """Of all batches that count."""
-        records = (self.batch(number) / BATCH.sign for number in self.numbers())
-        return [d for path in records for d in json.loads(path.read_text())["decisions"]]
+        return [d for number in self.numbers() for d in self.record(number)["decisions"]]
+
+    def latest_decisions(self, most: int) -> list[dict[str, Any]]:
+        """The last lines of the file; one that is being written is left out."""
+        with (self.folder / DECISIONS).open(encoding="utf-8") as file:
+            lines = deque(file, most)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def sweep_interest(self, used: Collection[str]) -> None:
+        """Remove versions of the subscriptions that no batch will be matched with again."""
+        kept = {*used, *(f"{name.split('+')[0]}.table" for name in used)}
+        for path in (self.folder / "interest").iterdir():
+            if path.name not in kept:
+                remove(path)
 
     def mend_decisions(self) -> None:
         """A killed run may have left the file without its last lines, or with a part of one."""
@@ -183,7 +201,8 @@ class State:
 
     def versions(self) -> list[dict[str, Any]]:
         """What is said of each version that a batch stands for."""
-        records = [self.version(n) / VERSION.sign for n in range(self.last().version + 1)]
+        newest = self.record(self.numbers()[-1])["version"]
+        records = [self.version(number) / VERSION.sign for number in range(newest + 1)]
         return [json.loads(path.read_text(encoding="utf-8")) for path in records]
 
 

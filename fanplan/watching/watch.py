@@ -114,6 +114,7 @@ def follow_stream(
         frame = follow_nats(spark, source)
         spool = state.folder / "spool"
     else:
+        require_growing(Path(source))
         frame = follow_files(spark, Path(source), ("publications", "changes"), params.files)
         spool = None
 
@@ -127,6 +128,13 @@ def follow_stream(
     if applier is not None:
         carry_out(state, applier)
     run_batches(frame, state.checkpoint, handle, params.once, ended)
+
+
+def require_growing(folder: Path) -> None:
+    """A folder that publications can come into."""
+    if not (folder / "publications").is_dir():
+        what = "has no folder publications, into which files could come"
+        raise InputError(Problem(str(folder), what, "Make it, and put publications there"))
 
 
 def watched(state: State) -> Watched:

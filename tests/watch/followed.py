@@ -19,9 +19,9 @@ from fanplan.data.stream.flows import SIGN_BYTES, Lost, together_lost
 from fanplan.data.stream.interest import Interest
 from fanplan.layers.registry import load_plan
 from fanplan.verbs.plan import planner
-from fanplan.watching.follow import Follower, Rates, no_flows
+from fanplan.watching.follow import Follower
 from fanplan.watching.params import WatchParams
-from fanplan.watching.rates import counted_flows, folded, kept_of, together
+from fanplan.watching.rates import Rates, counted_flows, folded, kept_of, no_flows, together
 from fanplan.watching.snapshot import write_snapshot, write_stage
 from fanplan.watching.state import Batch, State
 from fanplan.workload.description import Description

@@ -28,7 +28,6 @@ def write_workload(folder: Path, attributes: bool = False) -> Path:
         text += "".join(f"[topics.t{topic}]\n" for topic in range(PLAIN))
     (folder / "workload.toml").write_text(text)
     (folder / "publications").mkdir()
-    (folder / "changes").mkdir()
     return folder
 
 
@@ -55,6 +54,7 @@ def write_changes(folder: Path, name: str, changes: list[dict[str, object]]) -> 
 
 
 def put(path: Path, lines: list[dict[str, object]]) -> Path:
+    path.parent.mkdir(exist_ok=True)
     aside = path.with_name(f".{path.name}")
     aside.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return aside.rename(path)

@@ -56,6 +56,7 @@ def test_a_plan_follows_and_every_version_holds(plan: Path, tmp_path: Path) -> N
         assert check_plan(version / "plan", version / "dataset").ok
         changes = json.loads((version / "changes" / "changes.json").read_text())
         assert changes["ok"]
+        assert versions[number]["holds"]
         assert changes["new"] == f"versions/{number}/plan"
         assert versions[number]["changes"] <= 6
         assert versions[number]["reason"]
@@ -108,6 +109,15 @@ def test_lateness_keeps_windows_open(plan: Path, tmp_path: Path) -> None:
     made = run(follower(tmp_path, plan, [*STREAM[:4], late, *STREAM[5:8]], lateness=20.0))
     assert made.state.last().counts["late"] == 0
     assert [each["window"] for each in decisions(made.state.folder)] == list(range(5))
+
+
+def test_where_nothing_can_be_planned_the_last_plan_stays(plan: Path, tmp_path: Path) -> None:
+    stream = [*windows(range(2), even()), {2: {"unknown": 5}}, *windows(range(3, 5), even())]
+    made = run(follower(tmp_path, plan, stream, half_life=0.05))
+    found = decisions(made.state.folder)
+    assert [each["window"] for each in found] == list(range(4))
+    assert "no other plan can be made" in found[2]["reason"]
+    assert {each["decision"] for each in found} == {"keep"}
 
 
 class Killed(BaseException):

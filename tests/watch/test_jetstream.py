@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from nats_worlds import needs_nats
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from fanplan.core.errors import InputError
 from fanplan.data.stream.nats import Place, Range, Reader, line_of
@@ -59,7 +60,7 @@ async def deleted(server: str, stream: str, number: int) -> None:
 def test_every_message_is_read_once_however_it_is_divided(server: str) -> None:
     asyncio.run(filled(server, "all", 1_300))
     reader = Reader(Place(server, "all"))
-    start, end = reader.initialOffset(), reader.latestOffset()
+    start, end = reader.initialOffset(), reader.latestOffset({"next": 1}, ReadAllAvailable())
     assert (start, end) == ({"next": 1}, {"next": 1_301})
     parts = [Range(1, 1_100), Range(1_100, 1_101), Range(1_101, 1_301)]
     rows = [json.loads(line) for part in parts for _, line in reader.read(part)]
@@ -67,6 +68,7 @@ def test_every_message_is_read_once_however_it_is_divided(server: str) -> None:
     assert rows[7] == {"price": 7, "time": 0.7, "bytes": 25, "topic": "all.t1"}
     assert [(p.first, p.end) for p in reader.partitions(start, end)] == [(1, 1_301)]
     assert reader.partitions(end, end) == []
+    assert reader.latestOffset({"next": 5}, ReadMaxRows(10)) == {"next": 15}
 
 
 def test_a_gap_is_an_error(server: str) -> None:

@@ -27,7 +27,7 @@ def sent(rows: list[tuple[str, int, float, int, int]]) -> Flows:
 
 
 def same(a: Flows, b: Flows) -> bool:
-    return a.table().equals(b.table())
+    return bool(a.table().equals(b.table()))
 
 
 def rows_drawn(seed: int) -> list[tuple[str, int, float, int, int]]:

@@ -63,7 +63,7 @@ def test_rates_are_those_of_ingest_and_drift_is_followed(planned: Path) -> None:
     assert found.counts["changes"] == 1
     assert found.counts["late"] == 1
     assert found.counts["ahead"] == 1
-    assert found.counts["quarantined"] == 4
+    assert found.counts["quarantined"] == 3
     assert found.counts["files_lost"] == 1
     assert found.version > 0
     for number in range(1, found.version + 1):
@@ -88,6 +88,10 @@ def test_a_plan_of_another_workload_is_refused(planned: Path, tmp_path: Path) ->
     other = write_workload(tmp_path / "other")
     with pytest.raises(InputError, match="was not made for the subscriptions"):
         fanplan.watch(planned / "plan", other, tmp_path / "state", engine=ENGINE)
+    (planned / "desk" / "publications").rename(tmp_path / "away")
+    with pytest.raises(InputError, match="has no folder publications"):
+        watched(planned, "other")
+    (tmp_path / "away").rename(planned / "desk" / "publications")
     with pytest.raises(InputError, match="is no folder"):
         fanplan.watch(planned / "plan", tmp_path / "none", tmp_path / "state", engine=ENGINE)
 

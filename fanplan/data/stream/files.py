@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1
 FILE = "path string, modificationTime timestamp, length long, content binary"
 
 

@@ -55,7 +55,7 @@ from fanplan.data.reader import read_manifest, read_stage
 from fanplan.data.signatures import Hashes, signatures
 from fanplan.data.tables import TOPICS
 from fanplan.workload.description import Description
-from fanplan.workload.tables import SUBSCRIPTIONS
+from fanplan.workload.tables import ADVERTISEMENTS, SUBSCRIPTIONS
 
 ALL_MAY_BE_LOST = LossRule(1.0, "")
 
@@ -72,20 +72,31 @@ CHANGES = Table(
 """A subscription is removed by its subscriber, topic and filter."""
 
 
-def subscriptions_of(workload: Path) -> TableSource:
-    """The subscriptions of a workload, whatever lies beside them."""
+def table_of(workload: Path, table: Table) -> TableSource | None:
+    """A table of a workload, whatever lies beside it; None if there is none."""
     problems: list[Problem] = []
-    names = (SUBSCRIPTIONS.name, *files_of(SUBSCRIPTIONS))
-    there = [workload / name for name in names if (workload / name).exists()]
-    if len(there) != 1:
-        what = f"has {'no' if not there else 'more than one'} table subscriptions"
-        raise InputError(Problem(str(workload), what, "Name the folder of a workload"))
+    there = [workload / name for name in (table.name, *files_of(table))]
+    there = [path for path in there if path.exists()]
+    if not there:
+        return None
+    if len(there) > 1:
+        what = f"has more than one table {table.name}"
+        raise InputError(Problem(str(workload), what, "Keep one of them"))
+    known = known_names(table, ())
     files = list_files(there[0], workload, problems)
-    known = known_names(SUBSCRIPTIONS, ())
-    vetted = [vet_file(workload, path, SUBSCRIPTIONS, known, problems) for path in files]
+    vetted = [vet_file(workload, path, table, known, problems) for path in files]
     if problems:
         raise InputError(problems)
-    return measured_source(SUBSCRIPTIONS, vetted, (), SPLIT_BYTES)
+    return measured_source(table, vetted, (), SPLIT_BYTES)
+
+
+def subscriptions_of(workload: Path) -> TableSource:
+    """The subscriptions that a watch begins with."""
+    found = table_of(workload, SUBSCRIPTIONS)
+    if found is None:
+        what = "has no table subscriptions"
+        raise InputError(Problem(str(workload), what, "Name the folder of a workload"))
+    return found
 
 
 def first_subscriptions(
@@ -127,13 +138,20 @@ def changed_subscriptions(table: pa.Table, changes: Iterable[dict[str, str]]) ->
 def compile_interest(
     spark: SparkSession,
     description: Description,
+    workload: Path,
     table: Path,
     topics: Sequence[str],
     out: Path,
     progress: Progress,
 ) -> None:
-    """Compile a table of subscriptions for all topics that are known or were seen."""
+    """Compile a table of subscriptions for all topics that are known or were seen.
+
+    Who publishes is as the workload says.
+    """
     sources = find_sources(table, description.attributes)
+    advertised = table_of(workload, ADVERTISEMENTS)
+    if advertised is not None:
+        sources[advertised.table] = advertised
     with StageStore(out, progress) as store:
         run = IngestRun(spark, store, description, sources, ALL_MAY_BE_LOST)
         rows = {found.name: frame.persist() for found, frame in interest_rows(run)}

@@ -21,11 +21,14 @@ from urllib.parse import urlsplit
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import aside
 
 CHANGES = "fanplan.changes"
+MOST = 1_000_000
+"""Messages of a batch."""
 RANGE = 50_000
 """Messages that a task reads."""
 ASKED = 1_000
@@ -133,8 +136,14 @@ class Reader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, int]:
         return {"next": asyncio.run(self.place.ends())[0]}
 
-    def latestOffset(self) -> dict[str, int]:
-        return {"next": asyncio.run(self.place.ends())[1]}
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        end = asyncio.run(self.place.ends())[1]
+        if isinstance(limit, ReadMaxRows):
+            end = min(end, start["next"] + limit.max_rows)
+        return {"next": end}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(MOST)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Range]:
         edges = [*range(start["next"], end["next"], RANGE), end["next"]]
