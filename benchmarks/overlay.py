@@ -414,6 +414,11 @@ def allocation_runs(
     for method in (*get_args(Ranking), "cram", "best"):
         made, seconds = in_processor_time(lambda m=method: made_by(m, problem, params, seed))  # type: ignore[misc]
         found[method] = (made.allocation.brokers, made.ledger.link_messages, seconds)
+    # Peers have the tree that their authors give them, and so may ours.
+    link = lambda overlay: MAKERS["improved"](overlay, seed)  # noqa: E731
+    made, seconds = in_processor_time(lambda: deployed(problem, made.allocation, link))
+    spent = found["best"][2] + seconds
+    found["best, our tree"] = (made.allocation.brokers, made.ledger.link_messages, spent)
     bound, seconds = in_processor_time(lambda: fewest_brokers(problem, params))
     found["bound"] = (bound, np.nan, seconds)
     return found
@@ -449,9 +454,10 @@ def tell_allocation(title: str, runs: list[dict[str, tuple[float, float, float]]
         print("  Ours has the fewest brokers there can be, and no messages on links: proved.")
         return
     for name, peer in peers.items():
-        share = ratios(runs, "best", peer)
+        share, own = (ratios(runs, method, peer) for method in ("best", "best, our tree"))
         print(goal("brokers", share[0], 0.95 if name != "CRAM" else 0.90, name))
-        print(goal("link messages", share[1], 0.90, name))
+        print(goal("link messages on the same kind of tree", share[1], 0.90, name))
+        print(goal("link messages on our tree", own[1], 0.90, name))
 
 
 def ratios(

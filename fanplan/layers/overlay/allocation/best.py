@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from fanplan.layers.overlay.allocation.allocation import (
     ranked_clients,
 )
 from fanplan.layers.overlay.allocation.bound import brokers_for
+from fanplan.layers.overlay.allocation.cram import cram_allocation
 from fanplan.layers.overlay.allocation.hubs import best_hubs
 from fanplan.layers.overlay.allocation.loads import (
     Loads,
@@ -36,12 +38,15 @@ from fanplan.layers.overlay.allocation.loads import (
     place_client,
     remove_client,
 )
+from fanplan.layers.overlay.allocation.reshuffle import put_back, reshuffle
 from fanplan.network.brokers import ClientProblem
 
 RANKED: tuple[Ranking, ...] = ("gi", "gig")
 """Rankings of the thesis that are starts, as good as any without search."""
 FILLED: tuple[Ranking, ...] = ("gig", "gli")
 """Orders in which brokers are filled by savings."""
+CLUSTERED = 4000
+"""Subscribers up to which clusters of CRAM are a start, by exact load."""
 PASSES = 30
 """Rounds of moves between two attempts to empty brokers, at most."""
 FEW = 0.01
@@ -93,6 +98,11 @@ def best_allocation(
         budget = MoveBudget(np.asarray(start, dtype=np.int32), most)
         first = resumed(problem, empty, budget)
     improve_by_moves(first.placing, budget, first.used, random, stop)
+    if start is None and empty.exact and not proved_best(problem, first):
+        used = reshuffle(first.placing, problem.cost, first.used, seed, stop)
+        # Counted anew: after very many moves sums are off by roundings.
+        first = AllocationStart(placed(empty, first.placing.state.broker), used)
+        improve_by_moves(first.placing, budget, first.used, random, stop)
     found = finished(problem, first.placing, first.used)
     return found if start is not None else on_cheaper_brokers(problem, first.placing, found)
 
@@ -160,6 +170,10 @@ def ranked_starts(
         except InfeasibleError:
             continue
         found.append(AllocationStart(placed(empty, made.broker), made.used))
+    if empty.exact and len(problem.subscribers) <= CLUSTERED:
+        with suppress(InfeasibleError):
+            made = cram_allocation(problem, "ios", params)
+            found.append(AllocationStart(placed(empty, made.broker), made.used))
     return found
 
 
@@ -370,17 +384,6 @@ def empty(p: Placing, budget: MoveBudget, used: Longs, broker: int) -> bool:
         put_back(p, before)
         return False
     return True
-
-
-@compiled
-def put_back(p: Placing, before: Ints) -> None:
-    """Undo all moves since ``before``."""
-    other = np.flatnonzero(p.state.broker != before)
-    for client in other:
-        if p.state.broker[client] != NONE:
-            remove_client(p.clients, p.state, client)
-    for client in other:
-        place_client(p.clients, p.state, client, before[client])
 
 
 @compiled
