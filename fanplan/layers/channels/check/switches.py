@@ -203,7 +203,7 @@ def ideal_links(placed: SwitchProblem) -> Longs:
 
 
 def proved_traffic(placed: SwitchProblem) -> float:
-    """What no plan undercuts: see docs/decisions/0032-tables.md.
+    """What no plan undercuts: see docs/decisions/0031-tables.md.
 
     Sets of hosts are told apart by sums of random numbers; equal sums of different sets could only
     lower the bound.
