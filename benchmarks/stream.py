@@ -52,7 +52,7 @@ def measure(folder: Path, flows: int, publications: int, files: int) -> str:
     began = spent()
     dataset = fanplan.ingest(desk, folder / "dataset", engine=ENGINE)
     batch = spent() - began
-    fanplan.channels(dataset, 8, engine=ENGINE, swaps=0).save(folder / "plan")
+    fanplan.channels(dataset, 8, engine=ENGINE, options={"swaps": 0}).save(folder / "plan")
     options: dict[str, Any] = {
         "once": True,
         "window": 1e6,

@@ -210,7 +210,7 @@ def run(words: Sequence[str]) -> int:
         with ended_by_term():
             require_text(words)
             command = get_command(app)
-            command._main_shell_completion({}, "fanplan")  # type: ignore[attr-defined]
+            command._main_shell_completion({}, "fanplan")
             with command.make_context("fanplan", list(words)) as context:
                 command.invoke(context)
         return 0

@@ -143,7 +143,7 @@ def related_data(one: Related, at: list[int], size: int, of: dict[str, int]) -> 
     lists: list[tuple[int, int]] = [(0, 0)] * size
     for i, own in enumerate(at):
         lists[own] = (int(one.starts[i]), int(one.starts[i + 1]))
-    rows = np.concatenate([np.arange(*ends) for ends in lists] or [np.empty(0)]).astype(np.int64)
+    rows = np.concatenate([np.arange(*ends) for ends in lists] or [np.arange(0)]).astype(np.int64)
     told: dict[str, Any] = {
         "title": one.title,
         "kind": one.kind,

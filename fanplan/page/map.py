@@ -34,7 +34,8 @@ def ground_of(lat: Sequence[float], lon: Sequence[float]) -> Ground:
     height = max(span[1] * scale, 0.4 * WIDTH)
 
     def at(points: Floats) -> Floats:
-        return (points - middle) * (scale * shrink, -scale) + (WIDTH / 2, height / 2)
+        placed: Floats = (points - middle) * (scale * shrink, -scale) + (WIDTH / 2, height / 2)
+        return placed
 
     shapes = [at(shape) for shape in land()]
     inside = [shape for shape in shapes if meets(shape, height)]

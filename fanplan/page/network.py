@@ -165,9 +165,9 @@ def broker_names(
     taken, found = np.empty((0, 4)), []
     for i in order:
         x, y, box = name_place(nodes[i].name, places[i], float(radii[i]), taken, height)
-        fits = box is not None
-        taken = np.vstack((taken, box)) if fits else taken
-        found.append(text(x, y, nodes[i].name, "name" if fits else "name late", "middle"))
+        taken = taken if box is None else np.vstack((taken, box))
+        kind = "name late" if box is None else "name"
+        found.append(text(x, y, nodes[i].name, kind, "middle"))
     return found
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from random import Random
 
 import pytest
@@ -80,7 +81,7 @@ def write_first(versions: Versions) -> None:
     write_configs(load_plan(versions.exports[0]), versions.exports[0] / "servers")
 
 
-async def switched(old: Path, new: Path, **options: float) -> SwitchReport:
+async def switched(old: Path, new: Path, **options: Any) -> SwitchReport:
     return await asyncio.to_thread(switch, old, new, **options)
 
 
@@ -170,7 +171,7 @@ def test_who_ended_is_passed_over_and_told(versions: Versions, running: Servers)
             await first_ones(found)
             # It hears commands, and does not answer any more.
             silent = found.publishers["p1"]._following
-            silent._do = asyncio.Event().wait  # type: ignore[method-assign, assignment]
+            silent._do = asyncio.Event().wait
             found.publishers.pop("p1")
             async with traffic(found):
                 report = await switched(one, two, timeout=4.0)

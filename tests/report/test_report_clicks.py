@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from browsers import MISSING, find_browser
@@ -48,7 +48,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=LOOKS, ids=lambda look: f"{look.width}-{look.theme}")
 def seen(request: pytest.FixtureRequest, browser: Browser, report: Path) -> Iterator[Opened]:
-    touch = {"has_touch": True} if request.param.width < 500 else {}
+    touch: dict[str, Any] = {"has_touch": True} if request.param.width < 500 else {}
     with opened(browser, report, *request.param, **touch) as found:
         yield found
 

@@ -145,7 +145,7 @@ def test_keywords_are_the_options_that_are_stated_elsewhere() -> None:
         (lambda: fanplan.open_dataset(3), "not a path"),  # type: ignore[arg-type]
         (lambda: fanplan.quarantine(3), "not a path"),  # type: ignore[arg-type]
         (lambda: fanplan.generate("market", "x", symbols=3), "symbols: no such option"),
-        (lambda: fanplan.generate("market", "x", users="3"), "Give a whole number"),
+        (lambda: fanplan.generate("market", "x", users="3"), "Give a whole number"),  # type: ignore[call-overload]
         (lambda: fanplan.generate("markets", "x"), "no such kind"),
     ],
 )

@@ -411,6 +411,7 @@ class Noted:
 
     run: Run
     receiver: Receiver
+    sources: tuple[str, ...] = ()
 
     async def open(self, take: Take) -> None:
         def note(data: bytes) -> None:

@@ -132,7 +132,8 @@ def of_pcap(file: IO[bytes], order: str, unit: float) -> Iterator[Packet]:
 
 def of_pcapng(file: IO[bytes]) -> Iterator[Packet]:
     """Blocks of type, length, body, length; a section may have its own order of bytes."""
-    order, links, units = "<", [], []
+    order = "<"
+    links, units = list[int](), list[float]()
     kind, started = 0x0A0D0D0A, True
     while True:
         if not started:

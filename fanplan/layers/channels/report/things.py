@@ -87,7 +87,7 @@ class ChannelThings:
     def sent(self) -> Floats:
         """Messages per second on each channel."""
         flows = self.decisions.channels.sides()
-        return np.bincount(flows.right, self.rates[flows.left], self.channels)
+        return np.bincount(flows.right, self.rates[flows.left], self.channels).astype(np.float64)
 
     @cached_property
     def told(self) -> Longs:

@@ -63,7 +63,9 @@ def spent(p: Placing, cost: Floats, used: Longs, gather: float) -> float:
 
 
 @compiled
-def reshuffle_some(p: Placing, cost: Floats, used: Longs, gather: float, heat: float, seed: int) -> None:
+def reshuffle_some(
+    p: Placing, cost: Floats, used: Longs, gather: float, heat: float, seed: int
+) -> None:
     """So many attempts; each is kept if it costs no more, or a little more by chance."""
     np.random.seed(seed)
     chosen, before = np.empty(MOST, np.int64), np.empty(len(p.impact), np.int32)
@@ -126,8 +128,8 @@ def place_again(p: Placing, used: Longs, chosen: Longs) -> bool:
                 leaving[count] = client
                 rank[count] = -p.impact[client] * (0.4 + np.random.random())
                 count += 1
-    for client in leaving:
-        remove_client(p.clients, state, client)
+    for gone in leaving:
+        remove_client(p.clients, state, gone)
     opened = 0
     for i in np.argsort(rank):
         client = leaving[i]
