@@ -6,8 +6,8 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from random import Random
+from typing import Any
 
 import pytest
 from nats_worlds import needs_nats
