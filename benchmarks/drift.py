@@ -209,7 +209,7 @@ def together(windows: list[Window]) -> Window:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="market|enterprise")
-    sizes = {"windows": 1_000, "flows": 600, "users": 120, "channels": 24, "seed": 0, "churn": 20}
+    sizes = {"windows": 1_000, "flows": 360, "users": 90, "channels": 15, "seed": 0, "churn": 20}
     for name, value in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     asked = parser.parse_args()

@@ -40,7 +40,7 @@ from fanplan.watching.params import WatchParams
 from fanplan.watching.planning import (
     Costs,
     Planning,
-    changes_in,
+    Step,
     measured_rates,
     planning_of,
     write_told,
@@ -63,6 +63,7 @@ from fanplan.workload.description import Description, load_description
 
 BEFORE = -1
 """The number of the batch that stands before the first."""
+REACHED = "who wants what has changed: everybody is reached again, by unicast where need be"
 COUNTS = ("rows", "late", "ahead", "quarantined", "files_lost", "changes")
 
 
@@ -115,12 +116,12 @@ class Follower:
                 shutil.copytree(self.plan.folder, folder / "plan")
                 write_told(folder, {"version": 0, "reason": "the plan that the watch began with"})
 
-    def compile(self, name: str, topics: Sequence[str], of: str | None = None) -> Interest:
-        """A version of the subscriptions, from the table of this name or of another."""
+    def compile(self, name: str, topics: Sequence[str]) -> Interest:
+        """A version of the subscriptions, for all topics that are known or were seen."""
         out = self.state.interest(name)
         if not (out / "manifest.json").is_file():
             with self.engine.progress.stage("compile subscriptions"):
-                table, spark = self.state.table(of or name), self.engine.session()
+                table, spark = self.state.table(table_of(name)), self.engine.session()
                 progress = self.engine.progress
                 compile_interest(
                     spark, self.description, self.workload, table, topics, out, progress
@@ -148,17 +149,17 @@ class Follower:
         told = [path for path in files if path.parent.name == CHANGES.name]
         sent = [path for path in files if path.parent.name != CHANGES.name]
         changes, lost = read_changes(self.engine.session(), folder, told, self.description)
-        name, table, topics = before.interest, before.interest.split("+")[0], before.topics
+        name, topics = before.interest, before.topics
         if changes:
-            name = table = str(number + 1)
-            self.change_table(before.interest.split("+")[0], table, changes)
-        interest = self.compile(name, topics, table)
+            name = str(number + 1)
+            self.change_table(table_of(before.interest), name, changes)
+        interest = self.compile(name, topics)
         counted, more = self.count(sent, folder, interest)
         new = unknown_topics(counted, interest)
         if new:
             topics = tuple(sorted({*topics, *new}))
-            name = f"{table}+{number + 1}"
-            interest = self.compile(name, topics, table)
+            name = f"{table_of(name)}+{number + 1}"
+            interest = self.compile(name, topics)
             counted, more = self.count(sent, folder, interest)
         lost = Lost(together_lost([lost.rows, more.rows]), (*lost.files, *more.files))
         flows = counted_flows(counted.filter(pc.is_valid(counted["sign"])), interest.dimensions)
@@ -265,7 +266,7 @@ class Follower:
         standing = seen(batch.standing, evidence, self.params)
         told = decision(batch, evidence, costs, self.params.window)
         if standing.moving or unreached:
-            batch, standing, told = self.stepped(batch, plan, dataset, evidence, standing, told)
+            batch, told, standing = self.stepped(batch, plan, dataset, evidence, standing, told)
         links = measured_rates(self.state.version(batch.version) / "plan", dataset)
         told_so_far = (*batch.decisions, told)
         return replace(batch, standing=standing, decisions=told_so_far, links=links)
@@ -278,51 +279,41 @@ class Follower:
         evidence: Evidence,
         standing: Standing,
         told: dict[str, Any],
-    ) -> tuple[Batch, Standing, dict[str, Any]]:
+    ) -> tuple[Batch, dict[str, Any], Standing]:
         """Try a step; if it does not pay, only who is not reached is seen to."""
         price = self.params.price(evidence.now)
         if standing.moving:
-            made = self.planning.step(plan, dataset, self.params.churn, price)
-            then, changes = made.summary()["cost"], changes_in(made)
-            taken = pays(evidence.now, then, changes, self.params)
+            step = Step(self.planning.step(plan, dataset, self.params.churn, price))
+            taken = pays(evidence.now, step.cost, step.changes, self.params)
             standing = after_step(standing, taken)
             if taken:
-                why = reason_of_step(evidence, then, changes)
-                return self.new_version(batch, made, dataset, told, why, then, changes, standing)
+                why = reason_of_step(evidence, step)
+                return *self.new_version(batch, step, dataset, told | {"reason": why}), standing
         if evidence.unreached:
-            made = self.planning.step(plan, dataset, 0, price)
-            then, changes = made.summary()["cost"], changes_in(made)
-            why = "who wants what has changed: everybody is reached again, by unicast where need be"
-            return self.new_version(batch, made, dataset, told, why, then, changes, standing)
-        return batch, standing, told | {"decision": "keep", "reason": "no step pays"}
+            step = Step(self.planning.step(plan, dataset, 0, price))
+            return *self.new_version(batch, step, dataset, told | {"reason": REACHED}), standing
+        return batch, told | {"reason": "no step pays"}, standing
 
     def new_version(
-        self,
-        batch: Batch,
-        made: Any,
-        dataset: Path,
-        told: dict[str, Any],
-        why: str,
-        then: float,
-        changes: int,
-        standing: Standing,
-    ) -> tuple[Batch, Standing, dict[str, Any]]:
-        number = batch.version + 1
+        self, batch: Batch, step: Step, dataset: Path, told: dict[str, Any]
+    ) -> tuple[Batch, dict[str, Any]]:
+        """Write the next version, and let the batch stand for it."""
+        number, now = batch.version + 1, told["now"]
         about = {
             "version": number,
             "window": told["window"],
             "batch": batch.number,
-            "reason": why,
-            "changes": changes,
-            "cost_before": told["now"],
-            "cost": then,
-            "gain_percent": round(100 * (1 - then / told["now"]), 6) if told["now"] else 0.0,
+            "reason": told["reason"],
+            "changes": step.changes,
+            "cost_before": now,
+            "cost": step.cost,
+            "gain_percent": round(100 * (1 - step.cost / now), 6) if now else 0.0,
             "interest": batch.interest,
         }
         old = self.state.version(batch.version) / "plan"
-        write_version(self.state.version(number), made, dataset, old, about)
-        told = told | {"decision": "replan", "reason": why, "version": number, "changes": changes}
-        return replace(batch, version=number, planned_interest=batch.interest), standing, told
+        write_version(self.state.version(number), step.made, dataset, old, about)
+        told = told | {"decision": "replan", "version": number, "changes": step.changes}
+        return replace(batch, version=number, planned_interest=batch.interest), told
 
 
 def decision(batch: Batch, evidence: Evidence, costs: Costs, seconds: float) -> dict[str, Any]:
@@ -344,12 +335,17 @@ def decision(batch: Batch, evidence: Evidence, costs: Costs, seconds: float) -> 
     }
 
 
-def reason_of_step(evidence: Evidence, then: float, changes: int) -> str:
-    saved = 100 * (1 - then / evidence.now)
+def reason_of_step(evidence: Evidence, step: Step) -> str:
+    saved = 100 * (1 - step.cost / evidence.now)
     return (
         f"the plan cost {100 * evidence.gap:.1f} % more than a fresh one; "
-        f"{changes} changes save {saved:.1f} %"
+        f"{step.changes} changes save {saved:.1f} %"
     )
+
+
+def table_of(interest: str) -> str:
+    """The table that a version is of; one for more topics has a second part in its name."""
+    return interest.split("+", maxsplit=1)[0]
 
 
 def rows_of(flows: Flows, which: Any) -> int:

@@ -105,10 +105,21 @@ def first_layer(plan: StoredPlan) -> Layer:
     return binding_first(layers_of(plan))[0]
 
 
-def changes_in(made: Planned) -> int:
-    """Changes of members and flows that a step makes."""
-    told = made.summary()
-    return int(sum(told[name] for name in ("joins", "leaves", "added", "removed")))
+@dataclass(frozen=True)
+class Step:
+    """A plan that starts from the one in force."""
+
+    made: Planned
+
+    @property
+    def cost(self) -> float:
+        return float(self.made.summary()["cost"])
+
+    @property
+    def changes(self) -> int:
+        """Of members and flows; unicast follows from these."""
+        told = self.made.summary()
+        return int(sum(told[name] for name in ("joins", "leaves", "added", "removed")))
 
 
 def measured_rates(plan: Path, dataset: Path) -> dict[str, float]:
