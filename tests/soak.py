@@ -198,7 +198,7 @@ def main() -> None:
             )
             world = moved(draw, world, given.brokers)
         table = HEAD
-        # The last change is not disturbed: what was lost before is sent again then at the latest.
+        # The last change is not disturbed: what was lost is sent again then at the latest.
         few = versions[: 2 * (given.changes // 6) + 2]
         for name, some, kill, durable in (
             ("undisturbed", versions, 0, False),
