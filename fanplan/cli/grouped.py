@@ -8,12 +8,14 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 TASKS = {
-    "Plan": ("ingest", "quarantine", "design", "channels", "overlay", "allocate", "groups", "mark"),
+    "Plan": (
+        "ingest", "quarantine", "design", "channels", "overlay", "allocate", "groups", "mark", "mesh",
+    ),
     "Prove": ("check", "replay", "simulate", "churn"),
     "Change": ("compare", "diff", "apply-check", "sign"),
-    "Run": ("export", "trial", "observe", "watch", "spark"),
+    "Run": ("export", "trial", "switch", "observe", "watch", "spark"),
     "Learn": ("demo", "ask", "report", "generate", "papers"),
-}
+}  # fmt: skip
 """Commands by what a person is about to do."""
 
 OTHER = "Run"
@@ -36,12 +38,18 @@ With tables of your own (subscriptions.csv and publications.csv in the folder DE
 All commands: fanplan --help. One of them: fanplan COMMAND --help."""
 
 
+def nothing(**_given: Any) -> None:
+    return None
+
+
 class PlainFlags:
-    """A flag is on or off: no word stands behind it. What may be repeated needs no default."""
+    """A flag is on or off, and an argument has a name: no type. What is repeated has no default."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in found:
+            if param.param_type_name == "argument":
+                param.display_type_rich = nothing
             if getattr(param, "is_flag", False):
                 param.metavar = ""
             if getattr(param, "multiple", False):
@@ -72,3 +80,5 @@ def group_by_task(app: typer.Typer) -> None:
         command.rich_help_panel = task.get(name, OTHER)
     for group in app.registered_groups:
         group.rich_help_panel = task.get(str(group.name), OTHER)
+        for command in group.typer_instance.registered_commands:  # type: ignore[union-attr]
+            command.cls = PlainCommand

@@ -9,6 +9,7 @@ import typer
 
 from fanplan.cli import options
 from fanplan.cli.flags import flags_named, with_signature
+from fanplan.cli.grouped import PlainGroup
 from fanplan.cli.run import named_by_flag
 from fanplan.cli.show import say, show_facts, show_json
 from fanplan.systems.observed.params import ObserveParams
@@ -16,7 +17,9 @@ from fanplan.systems.observed.params import ObserveParams
 if TYPE_CHECKING:
     from fanplan.systems.observed.tables import Observed
 
-app = typer.Typer(help="Write a workload from what runs already.", no_args_is_help=True)
+app = typer.Typer(
+    cls=PlainGroup, help="Write a workload from what runs already.", no_args_is_help=True
+)
 
 Monitors = Annotated[
     list[str],

@@ -5,9 +5,11 @@ from __future__ import annotations
 import typer
 
 from fanplan.cli import options
+from fanplan.cli.grouped import PlainGroup
 from fanplan.cli.show import say, show_json
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="Keep Spark running between commands, so that each one starts at once.",
     no_args_is_help=True,
 )

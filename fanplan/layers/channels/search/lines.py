@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Bytes, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
@@ -29,11 +29,15 @@ from fanplan.layers.channels.published.tock import (
 )
 from fanplan.layers.channels.search.effort import SETTLED, Effort
 from fanplan.layers.channels.search.free.search import search_free
-from fanplan.layers.channels.search.model.demand import make_demand
+from fanplan.layers.channels.search.model.demand import make_demand, transpose
 
 PASSES = 12
 PRICES, FALL = 6, 0.05
 """Prices of a move that are tried, and what each is of the one before."""
+ROUNDS, TRIALS = 3, 40_000
+"""Rounds of letting users go from channels and moving rows, and users that are tried in each."""
+SOME, FEW = 8, 64
+"""Members of whom the one with the fewest rows is let go, and the most rows that may be."""
 FINE = 20
 """A row has at most this part of what a channel may carry, so that channels can be filled."""
 
@@ -55,7 +59,14 @@ def plan_lines(problem: InterestProblem, channels: int, cap: float, seed: int, s
     new = Kept(line, free, problem.flows, np.full(1, np.inf))
     starts = [new.line, free_lines(problem, channels, seed, stop)]
     found = [moved(problem, channels, cap, line, new, order, stop) for line in starts]
-    return min(found, key=lambda state: overfull(state, cap) or lines_cost(state)).channel
+    best = min(found, key=lambda state: overfull(state, cap) or lines_cost(state))
+    of_users = transpose(problem.indptr, problem.audience, len(problem.subscribers))
+    for turn in range(ROUNDS):
+        if stop(math.inf):
+            break
+        let_go(best, of_users, cap, np.random.default_rng([seed, turn]), TRIALS)
+        settle(best, cap, new, order, stop)
+    return best.channel
 
 
 def replan_lines(
@@ -113,13 +124,18 @@ def moved(
         problem.indptr, problem.audience, problem.messages, len(problem.subscribers), channels
     )
     put_all(state, line)
+    settle(state, cap, kept, order, stop)
+    return state
+
+
+def settle(state: Assignment, cap: float, kept: Kept, order: Longs, stop: Stop) -> None:
+    """Move rows, pass by pass."""
     cost = math.inf
     for _ in range(PASSES):
         move_rows(state, order, cap, kept)
         before, cost = cost, lines_cost(state)
         if before - cost <= SETTLED * cost or stop(math.inf):
             break
-    return state
 
 
 @compiled
@@ -159,3 +175,77 @@ def move_rows(state: Assignment, order: Longs, cap: float, kept: Kept) -> None:
         if home >= 0 and before >= 0:
             kept.left[0] += kept.flows[row] * (int(best == home) - int(before == home))
         put_row(state, row, best)
+
+
+@compiled
+def let_go(
+    state: Assignment,
+    of_users: tuple[Longs, Ints],
+    cap: float,
+    random: np.random.Generator,
+    trials: int,
+) -> None:
+    """Take all that a user wants off a channel, if that pays: no single row's move shows it."""
+    members = np.empty(len(state.sizes), dtype=np.int32)
+    partial = np.empty(len(state.sizes), dtype=np.uint8)
+    rows = np.empty(FEW, np.int32)
+    for _ in range(trials):
+        line = int(random.random() * len(state.sizes))
+        count = few_rows(state, of_users, line, random, rows)
+        if count == 0:
+            continue
+        before = (state.loads * state.sizes).sum()
+        for row in rows[:count]:
+            take_row(state, row)
+        placed = 0
+        for row in rows[:count]:
+            other = elsewhere(state, row, line, cap, members, partial)
+            if other < 0:
+                break
+            put_row(state, row, other)
+            placed += 1
+        if placed < count or (state.loads * state.sizes).sum() >= before * (1 - 1e-12):
+            for row in rows[:placed]:
+                take_row(state, row)
+            for row in rows[:count]:
+                put_row(state, row, line)
+
+
+@compiled
+def few_rows(
+    state: Assignment,
+    of_users: tuple[Longs, Ints],
+    line: int,
+    random: np.random.Generator,
+    rows: Ints,
+) -> int:
+    """The rows on a channel that one of its members wants: of some members, who wants fewest."""
+    best, fewest = -1, FEW + 1
+    for _ in range(SOME):
+        user = int(random.random() * len(state.joined))
+        if state.joined[user, line] and state.needs[user, line] < fewest:
+            best, fewest = user, state.needs[user, line]
+    count = 0
+    if best >= 0:
+        for row in of_users[1][of_users[0][best] : of_users[0][best + 1]]:
+            if state.channel[row] == line:
+                rows[count] = row
+                count += 1
+    return count
+
+
+@compiled
+def elsewhere(
+    state: Assignment, row: int, line: int, cap: float, members: Ints, partial: Bytes
+) -> int:
+    """The channel with room, but for one, on which a row costs least; -1 if there is none."""
+    audience = state.audience[state.indptr[row] : state.indptr[row + 1]]
+    count_overlaps(audience, state.joined, partial, members)
+    best, least, rate = -1, np.inf, state.rate[row]
+    for j in range(len(state.sizes)):
+        if j != line and state.loads[j] + rate <= cap:
+            missing = len(audience) - members[j]
+            cost = rate * (state.sizes[j] + missing) + state.loads[j] * missing
+            if cost < least:
+                best, least = j, cost
+    return best

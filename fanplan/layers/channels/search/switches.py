@@ -195,6 +195,29 @@ def fit(net: NetRows, state: State, hosts: Ints, first: int, s: Scratch) -> tupl
 
     Roots are tried from the ``first`` on. Hosts are in ``s.kept``, switches in ``s.found``.
     """
+    able = hosts[state.used[net.at[hosts]] < net.limit[net.at[hosts]]]
+    if len(able) < LEAST:
+        return -1, 0, 0
+    root, count = fit_all(net, state, able, first, s)
+    if root >= 0:
+        s.kept[: len(able)] = able
+        return root, len(able), count
+    best, most = -1, LEAST - 1
+    for i in range(min(TRIES, len(net.roots))):
+        root = net.roots[(first + i) % len(net.roots)]
+        kept = reachable(net, state, root, able, s)
+        if kept > most:
+            best, most = root, kept
+    if best < 0:
+        return -1, 0, 0
+    kept = reachable(net, state, best, able, s)
+    count, _ = hang(net, best, s.kept[:kept], s)
+    return best, kept, count
+
+
+@compiled
+def fit_all(net: NetRows, state: State, hosts: Ints, first: int, s: Scratch) -> tuple[int, int]:
+    """The least loaded tree with room for all hosts: (root, switches); -1 if none was found."""
     best, lowest = -1, 1.0 + 1e-9
     for i in range(min(TRIES, len(net.roots))):
         root = net.roots[(first + i) % len(net.roots)]
@@ -202,29 +225,10 @@ def fit(net: NetRows, state: State, hosts: Ints, first: int, s: Scratch) -> tupl
         most = load(net, state, s, count)
         if most < lowest:
             best, lowest = root, most
-    if best >= 0:
-        s.kept[: len(hosts)] = hosts
-        count, _ = hang(net, best, hosts, s)
-        return best, len(hosts), count
-    return fit_some(net, state, hosts, first, s)
-
-
-@compiled
-def fit_some(
-    net: NetRows, state: State, hosts: Ints, first: int, s: Scratch
-) -> tuple[int, int, int]:
-    """The same where some hosts are behind full switches at every root."""
-    best, most = -1, LEAST - 1
-    for i in range(min(TRIES, len(net.roots))):
-        root = net.roots[(first + i) % len(net.roots)]
-        kept = reachable(net, state, root, hosts, s)
-        if kept > most:
-            best, most = root, kept
     if best < 0:
-        return -1, 0, 0
-    kept = reachable(net, state, best, hosts, s)
-    count, _ = hang(net, best, s.kept[:kept], s)
-    return best, kept, count
+        return -1, 0
+    count, _ = hang(net, best, hosts, s)
+    return best, count
 
 
 @compiled
@@ -393,8 +397,10 @@ def first_come(net: NetRows, state: State, turn: Ints) -> Ints:
         hosts = net.hosts[net.starts[row] : net.starts[row + 1]]
         if len(hosts) < LEAST or state.count[0] == len(state.root):
             continue
-        root, kept, count = fit(net, state, hosts, turn[row], s)
-        if root >= 0 and kept == len(hosts):
+        if (state.used[net.at[hosts]] >= net.limit[net.at[hosts]]).any():
+            continue
+        root, count = fit_all(net, state, hosts, turn[row], s)
+        if root >= 0:
             choice[row] = state.count[0]
             add_channel(state, root, hosts, s, count)
     return choice
