@@ -9,7 +9,8 @@ from typer.core import TyperCommand, TyperGroup
 
 TASKS = {
     "Plan": (
-        "ingest", "quarantine", "design", "channels", "overlay", "allocate", "groups", "mark", "mesh",
+        "ingest", "quarantine", "design", "channels", "overlay", "allocate", "groups", "mark",
+        "mesh",
     ),
     "Prove": ("check", "replay", "simulate", "churn"),
     "Change": ("compare", "diff", "apply-check", "sign"),
