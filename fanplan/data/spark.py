@@ -163,11 +163,14 @@ def session(
 
 @contextmanager
 def running(
-    master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    rows: int | None = None,
 ) -> Iterator[SparkSession]:
     """A session for the length of a ``with`` block; afterwards no JVM is left."""
     try:
-        yield session(master, remote, conf)
+        yield session(master, remote, conf, rows)
     finally:
         stop()
 

@@ -91,7 +91,7 @@ def looked_up(rows: DataFrame, column: str, values: Mapping[str, int], name: str
     """Rows with a column ``name``: what the small table ``values`` has for a text, or null."""
     schema = "_text string, _value int"
     table = small_table(rows.sparkSession, list(values.items()), schema)
-    joined = rows.join(table, on=rows[column] == table["_text"], how="left")
+    joined = rows.join(table, on=F.col(column) == F.col("_text"), how="left")
     return joined.withColumnRenamed("_value", name).drop("_text")
 
 
