@@ -44,6 +44,9 @@ class PlainFlags:
         for param in found:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
+            if param.nargs == -1:
+                # Several may be given, as the dots behind its name say.
+                param.display_type_rich = lambda ctx: None
             if getattr(param, "multiple", False):
                 param.metavar = param.metavar or "NAME"
                 param.show_default = param.show_default if param.default else False
