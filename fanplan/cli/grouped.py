@@ -45,7 +45,7 @@ class PlainFlags:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
             if param.nargs == -1:
-                # Several may be given, as the dots behind its name say.
+                # The usage line says already that several may be given.
                 param.display_type_rich = lambda ctx: None
             if getattr(param, "multiple", False):
                 param.metavar = param.metavar or "NAME"
