@@ -58,7 +58,16 @@ def install(into: Path, *words: str) -> None:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     quiet = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
-    pip = (sys.executable, "-m", "pip", "install", *quiet, "--target", str(into), str(source))
+    pip = (
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        *quiet,
+        "--target",
+        str(into),
+        str(source.absolute()),
+    )
     subprocess.run(pip, check=True)
     answered = subprocess.run(
         (sys.executable, "-P", "-m", "fanplan", "--version"),

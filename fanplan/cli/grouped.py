@@ -53,6 +53,9 @@ class PlainFlags:
                 param.display_type_rich = nothing
             if getattr(param, "is_flag", False):
                 param.metavar = ""
+            if param.nargs == -1:
+                # The usage line says already that several may be given.
+                param.display_type_rich = lambda ctx: None
             if getattr(param, "multiple", False):
                 param.metavar = param.metavar or "NAME"
                 param.show_default = param.show_default if param.default else False
