@@ -46,12 +46,13 @@ class Switching:
     def apply(self, old: Path, new: Path) -> dict[str, Any]:
         """Export the new version, and switch: what was begun there goes on where it stopped."""
         switch = import_module("fanplan.live.switch").switch
-        out = new / "export"
+        out, before = new / "export", old / "export"
+        before = before if before.exists() else self.running
         if not out.exists():
-            export(new / "plan", new / "dataset", SWITCHED, out, engine=self.engine)
-        before = old / "export"
-        switch(before if before.exists() else self.running, out, progress=self.engine.progress)
-        return {"export": f"versions/{new.name}/export"}
+            like = {"like": str(before)}
+            export(new / "plan", new / "dataset", SWITCHED, out, engine=self.engine, **like)
+        report = switch(before, out, progress=self.engine.progress)
+        return {"export": f"versions/{new.name}/export", "switch": report.json()}
 
 
 SWITCHED = "nats"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -50,6 +52,46 @@ def test_every_version_is_carried_out_once_and_goes_on_after_a_failure(followed:
     assert recorder.asked == [*steps[:2], *steps[1:]]
     told = json.loads((state.folder / "applied" / f"{last}.json").read_text())
     assert told == {"version": last, "done": True, "told": str(last)}
+
+
+class Report:
+    def json(self) -> dict[str, Any]:
+        return {"applied": True}
+
+
+def test_a_version_is_exported_like_the_running_one_and_switched_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, versions = tmp_path / "running", tmp_path / "versions"
+    running.mkdir()
+    (running / "export.json").write_text('{"system": "nats"}')
+    done: list[tuple[str, ...]] = []
+
+    def exported(plan: Path, dataset: Path, to: str, out: Path, *, like: str, **_: Any) -> None:
+        done.append(("export", plan.name, dataset.name, to, Path(like).name))
+        out.mkdir(parents=True)
+
+    def switched(old: Path, new: Path, **_: Any) -> Report:
+        done.append(("switch", str(old.relative_to(tmp_path)), str(new.relative_to(tmp_path))))
+        return Report()
+
+    module = ModuleType("fanplan.live.switch")
+    module.switch = switched  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fanplan.live.switch", module)
+    monkeypatch.setattr("fanplan.watching.apply.export", exported)
+    applier = Switching(running, Engine())
+    told = applier.apply(versions / "0", versions / "1")
+    assert told == {"export": "versions/1/export", "switch": {"applied": True}}
+    applier.apply(versions / "1", versions / "2")
+    applier.apply(versions / "1", versions / "2")
+    again = ("switch", "versions/1/export", "versions/2/export")
+    assert done == [
+        ("export", "plan", "dataset", "nats", "running"),
+        ("switch", "running", "versions/1/export"),
+        ("export", "plan", "dataset", "nats", "export"),
+        again,
+        again,
+    ]
 
 
 def test_only_running_exports_for_nats_are_switched(tmp_path: Path) -> None:
