@@ -162,9 +162,10 @@ async def soaked(
             if not kill:
                 result.links.append(await measured(found, new, running))
             print(at, result.reports[-1], result.links[-1:], found.missed(), flush=True)
+            print(*found.out_of_order()[:20], sep="\n", flush=True)
         result.messages = sum(map(len, found.sent.values()))
         result.deliveries, result.missed = found.delivered, found.missed()
-        result.twice, result.out_of_order = found.twice(), found.out_of_order()
+        result.twice, result.out_of_order = found.twice(), len(found.out_of_order())
     return result
 
 
@@ -181,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--changes", type=int, default=20)
     parser.add_argument("--brokers", type=int, default=12)
-    parser.add_argument("--people", type=int, default=40)
+    parser.add_argument("--people", type=int, default=24)
     parser.add_argument("--docs", type=Path)
     given = parser.parse_args()
     with (
