@@ -162,9 +162,10 @@ async def soaked(
             if not kill:
                 result.links.append(await measured(found, new, running))
             print(at, result.reports[-1], result.links[-1:], found.missed(), flush=True)
+            print(*found.out_of_order()[:20], sep="\n", flush=True)
         result.messages = sum(map(len, found.sent.values()))
         result.deliveries, result.missed = found.delivered, found.missed()
-        result.twice, result.out_of_order = found.twice(), found.out_of_order()
+        result.twice, result.out_of_order = found.twice(), len(found.out_of_order())
     return result
 
 
@@ -181,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--changes", type=int, default=20)
     parser.add_argument("--brokers", type=int, default=12)
-    parser.add_argument("--people", type=int, default=40)
+    parser.add_argument("--people", type=int, default=24)
     parser.add_argument("--docs", type=Path)
     given = parser.parse_args()
     with (
@@ -199,7 +200,7 @@ def main() -> None:
             world = moved(draw, world, given.brokers)
         table = HEAD
         # The last change is not disturbed: what was lost is sent again then at the latest.
-        few = versions[: 2 * (given.changes // 6) + 2]
+        few = versions[: max(2 * (given.changes // 8), 2) + 2]
         for name, some, kill, durable in (
             ("undisturbed", versions, 0, False),
             ("a server killed in every second change", few, 2, False),
@@ -210,11 +211,13 @@ def main() -> None:
                 result = asyncio.run(soaked(name, some, names, running, kill, durable))
             table += result.row() + "\n"
             print(result.row(), flush=True)
-    if given.docs is not None:
-        text = given.docs.read_text(encoding="utf-8")
-        head, rest = text.split(BEGIN)
-        _, tail = rest.split(END)
-        given.docs.write_text(f"{head}{BEGIN}\n{table}{END}{tail}", encoding="utf-8")
+            if given.docs is not None:
+                write_table(given.docs, table)
+
+
+def write_table(page: Path, table: str) -> None:
+    head, rest = page.read_text(encoding="utf-8").split(BEGIN)
+    page.write_text(f"{head}{BEGIN}\n{table}{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
 def restored(first: Version, versions: list[Version]) -> None:

@@ -122,6 +122,7 @@ class Applications:
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
 
+    epoch: dict[tuple[str, str, int], str] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     async def publish(self, name: str, draw: Random, pause: float = 0.002) -> None:
@@ -157,16 +158,18 @@ class Applications:
         lists = [own for of in self.got.values() for own in of.values()]
         return sum(len(own) - len({*own}) for own in lists)
 
-    def out_of_order(self) -> int:
+    def out_of_order(self) -> list[str]:
         """Of a source and a flow, whatever plan it went by: topics are cut where filters end."""
-        found = 0
-        for of in self.got.values():
+        found = []
+        for who, of in self.got.items():
             for name, numbers in of.items():
                 last: dict[tuple[str, int], int] = {}
                 for n in numbers:
                     topic, value = self.sent[name][n]
                     flow = topic, sum(value >= end for end in ENDS)
-                    found += n < last.get(flow, n)
+                    if n < (before := last.get(flow, n)):
+                        epochs = self.epoch[who, name, n], self.epoch[who, name, before]
+                        found.append(f"{who} {name} {n} {epochs[0]} after {before} {epochs[1]}")
                     last[flow] = n
         return found
 
@@ -180,6 +183,7 @@ class Applications:
             self.before[name] += len(own)
             own.clear()
         self.got.clear()
+        self.epoch.clear()
 
     async def arrived(self, seconds: float = 20.0) -> None:
         """Until nothing is missed, or nothing has come for a while."""
@@ -219,6 +223,7 @@ def taker(found: Applications, who: str) -> Callable[[Message], None]:
         name, number = message.payload.decode().split()
         if (n := int(number) - found.before[name]) >= 0:
             found.got[who][name].append(n)
+            found.epoch[who, name, n] = message.header.epoch.hex()
 
     return take
 
