@@ -43,6 +43,7 @@ def channels(
     unicast_limit: float | None = None,
     max_channels_per_subscriber: int | Mapping[str, int] | Path | str | list[int] | None = None,
     max_channel_rate: float | None = None,
+    max_switch_entries: int | Mapping[str, int] | Path | str | None = None,
     pinned: Sequence[str] = (),
     off_multicast: Sequence[str] = (),
     start: Path | str | None = None,
