@@ -29,6 +29,7 @@ from fanplan.plan.tables import (
     GROUPS_TABLES,
     MARKING_TABLES,
     OVERLAY_TABLES,
+    SWITCH_ENTRIES,
     TREE_TABLES,
 )
 from fanplan.verbs.check import check_plan
@@ -222,7 +223,7 @@ def test_pairs_are_ascending_and_each_once() -> None:
 
 
 ALL_TABLES: tuple[Table, ...] = CHANNEL_TABLES + OVERLAY_TABLES + TREE_TABLES + MARKING_TABLES
-ALL_TABLES += (*GROUPS_TABLES, *CELL_TABLES, *DELIVERY_TABLES, DUAL_VALUES)
+ALL_TABLES += (*GROUPS_TABLES, *CELL_TABLES, *DELIVERY_TABLES, DUAL_VALUES, SWITCH_ENTRIES)
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)

@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasets import Flow, World, write_dataset, write_stage
 from forging import forge, forge_rows
+from sealing import amend
 
 import fanplan
 from fanplan.core.errors import InputError
@@ -26,6 +28,7 @@ from fanplan.layers.channels.search.traffic import Trees, table_rows, traffic_of
 from fanplan.layers.registry import load_plan
 from fanplan.network.fabric import Fabric, make_fabric
 from fanplan.verbs.check import check_plan
+from fanplan.workload.generators.cloud import CloudParams, cloud_links, draw_cloud, host_names
 
 FLOWS = 4
 
@@ -192,15 +195,37 @@ def test_rows_that_come_first_fill_the_tables_and_no_more() -> None:
 # ---- by command
 
 HERE = fanplan.Engine("local[2]")
-CLOUD = {"pods": 2, "leaves": 3, "hosts": 6, "planes": 2, "cores": 1, "tenants": 6, "groups": 60}
+CLOUD = CloudParams(pods=2, leaves=3, hosts=6, planes=2, cores=1, tenants=6, groups=60)
 ENTRIES = 6
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cloud")
-    fanplan.generate("cloud", folder / "workload", seed=4, engine=HERE, **CLOUD)
-    return fanplan.ingest(folder / "workload", folder / "dataset", engine=HERE).path
+    """A cloud as ingest leaves it, with all that planning reads of it."""
+    folder = tmp_path_factory.mktemp("cloud") / "dataset"
+    cloud, hosts, links = draw_cloud(CLOUD, 4), host_names(CLOUD).to_pylist(), cloud_links(CLOUD)
+    audiences = np.split(cloud.members, cloud.starts[1:-1])
+    flows = tuple(Flow(frozenset(map(int, members)), 2.0) for members in audiences)
+    write_dataset(folder, World(flows, len(hosts)))
+    wanted = {"subscriber": "s{0}", "topic": "t0", "broker": "{1}"}
+    rows = {
+        "subscriptions": [
+            {name: text.format(i, host) for name, text in wanted.items()}
+            for i, host in enumerate(hosts)
+        ],
+        "advertisements": [
+            {"publisher": hosts[source], "topic": f"t{i}", "broker": hosts[source]}
+            for i, source in enumerate(cloud.source)
+        ],
+    }
+    for name, table in rows.items():
+        schema = pa.schema([pa.field(column, pa.string()) for column in table[0]])
+        write_stage(folder / name, schema, [table])
+    for name in ("bandwidth", "cost"):
+        links = links.append_column(name, pa.nulls(len(links), pa.float64()))
+    write_stage(folder / "links", links.schema, [links.to_pylist()])
+    stages = {name: {"rows": len(table)} for name, table in (rows | {"links": links}).items()}
+    return amend(folder, stages=stages)
 
 
 @pytest.fixture
