@@ -179,7 +179,7 @@ def as_rows(day: Day, cap: float, older: Ints | None = None) -> tuple[InterestPr
     row[order] = np.cumsum(new) - 1
     group = day.group[order[new]]
     count = len(group)
-    messages = np.bincount(row[order], day.rate[order], count)
+    messages = np.bincount(row[order], day.rate[order], count).astype(np.float64)
     sizes = np.diff(day.indptr)[group]
     return (
         InterestProblem(
@@ -221,7 +221,8 @@ def renamed(line: Ints, older: Ints) -> Ints:
     old = older >= 0
     common = np.zeros((LINES, LINES))
     np.add.at(common, (line[old], older[old]), 1)
-    return linear_sum_assignment(-common)[1].astype(np.int32)[line]
+    numbers: Ints = linear_sum_assignment(-common)[1].astype(np.int32)[line]
+    return numbers
 
 
 class Clock:
@@ -232,7 +233,7 @@ class Clock:
 
     def row(self, name: str, **figures: float) -> None:
         now = time.process_time()
-        row = {
+        row: dict[str, Any] = {
             "way": name,
             **{k: round(v, 3) for k, v in figures.items()},
             "cpu s": now - self.last,

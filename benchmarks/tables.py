@@ -14,6 +14,7 @@ import argparse
 import json
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def run(params: CloudParams, entries: list[int], seed: int) -> list[dict[str, An
             "tree per group until full": lambda limited=limited: fill_tables(limited, seed),
             "planned": lambda limited=limited: search_switches(limited, limited.size, seed, never),
         }
+        plan: Callable[[], Any]
         for way, plan in ways.items():
             began = time.process_time()
             trees, channel = plan()

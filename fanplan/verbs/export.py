@@ -44,6 +44,7 @@ def export(
     *,
     addresses: str | None = None,
     port: int | None = None,
+    like: PathLike | None = None,
     replace: bool = False,
     key: PathLike | None = None,
     engine: Engine = EMBEDDED,
@@ -52,14 +53,17 @@ def export(
 
     The plan is checked first, also against a public ``key`` if one is given. ``addresses`` is the
     range of multicast addresses for channels, ``port`` that of channels and unicast; on NATS it is
-    the first of three for each broker.
+    the first of three for each broker, and ``like`` is an export whose hosts and ports stay.
     """
     plan, dataset = plan_at(plan), dataset_at(dataset)
     from fanplan.systems.params import ExportParams
     from fanplan.systems.system import load_system
     from fanplan.systems.traffic import planned_ways
 
-    system, params = load_system(to), ExportParams.given({"addresses": addresses, "port": port})
+    system, params = (
+        load_system(to),
+        ExportParams.given({"addresses": addresses, "port": port, "like": like}),
+    )
     with claimed(Path(out), EXPORT, replace):
         stored = checked_plan(plan, dataset, engine, key)
         with (

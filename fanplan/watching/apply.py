@@ -49,8 +49,7 @@ class Switching:
         out, before = new / "export", old / "export"
         before = before if before.exists() else self.running
         if not out.exists():
-            like = {"like": str(before)}
-            export(new / "plan", new / "dataset", SWITCHED, out, engine=self.engine, **like)
+            export(new / "plan", new / "dataset", SWITCHED, out, like=before, engine=self.engine)
         report = switch(before, out, progress=self.engine.progress)
         return {"export": f"versions/{new.name}/export", "switch": report.json()}
 

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from fanplan.core.arrays import Bools
 from fanplan.core.errors import InfeasibleError
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs
@@ -21,9 +22,10 @@ ROWS, USERS, LINES = 7, 6, 3
 
 def drawn(seed: int, rows: int = ROWS, users: int = USERS) -> InterestProblem:
     random = np.random.default_rng([41, seed])
-    wanted = random.random((rows, users)) < 0.4
-    wanted[:, :2] |= ~wanted.any(axis=1)[:, None]
-    return from_pairs(*np.nonzero(wanted), random.integers(1, 9, rows), kind="flow")
+    wanted: Bools = random.random((rows, users)) < 0.4
+    wanted[:, :2] |= ~wanted.any(axis=1, keepdims=True)
+    row, user = np.nonzero(wanted)
+    return from_pairs(row, user, random.integers(1, 9, rows), kind="flow")
 
 
 def received(problem: InterestProblem, line: np.ndarray) -> float:

@@ -36,8 +36,8 @@ FLOWS = 4
 def tiny_network(random: np.random.Generator) -> Fabric:
     """Four switches in a random tree with a link more, five hosts."""
     links = [(f"s{i}", f"s{random.integers(i)}") for i in range(1, 4)]
-    more = tuple(f"s{i}" for i in sorted(random.choice(4, 2, replace=False).tolist(), reverse=True))
-    links = sorted({*links, more})
+    high, low = sorted(random.choice(4, 2, replace=False).tolist(), reverse=True)
+    links = sorted({*links, (f"s{high}", f"s{low}")})
     links += [(f"h{i}", f"s{random.integers(4)}") for i in range(5)]
     a, b = (pa.array(end) for end in zip(*links, strict=True))
     return make_fabric(a, b, pa.array([f"h{i}" for i in range(5)]))

@@ -171,7 +171,7 @@ def move_rows(state: Assignment, order: Longs, cap: float, kept: Kept) -> None:
             if cost < least or (best < 0) or (cost == least and j == before):
                 best, least = j, cost
         if best < 0:
-            best = np.argmin(state.loads)
+            best = int(np.argmin(state.loads))
         if home >= 0 and before >= 0:
             kept.left[0] += kept.flows[row] * (int(best == home) - int(before == home))
         put_row(state, row, best)

@@ -60,7 +60,7 @@ class State(NamedTuple):
     blocks: ``block[host]`` is the latest, ``before`` the one before, ``filled`` how much is in it.
     """
 
-    count: Longs
+    count: Longs  # type: ignore[assignment]
     used: Longs
     root: Ints
     links: Longs
@@ -352,11 +352,11 @@ def open_channels(net: NetRows, state: State, key: Floats, turn: Ints, most: int
         hosts = net.hosts[net.starts[row] : net.starts[row + 1]]
         if state.starts[state.count[0]] + len(hosts) > len(state.members):
             continue
-        _, links = best_channel(net, state, row, stamp, s)
+        _, links = best_channel(net, state, int(row), stamp, s)
         root, kept, count = fit(net, state, hosts, turn[row], s)
         if root < 0:
             continue
-        saved = net.messages[row] * (links - own_links(net, row, s.kept[:kept], s, count))
+        saved = net.messages[row] * (links - own_links(net, int(row), s.kept[:kept], s, count))
         worth = saved / tree_price(net, state, s.found[:count])
         if not worth > 0:
             continue
@@ -439,7 +439,7 @@ def channel_prices(net: NetRows, state: State) -> Floats:
 @compiled
 def entry_price(net: NetRows, state: State, switch: int) -> float:
     """The dearer, the fuller the table is: what is scarce goes to who saves most with it."""
-    return 2.0 ** (DEAR * state.used[switch] / max(net.limit[switch], 1))
+    return float(2.0 ** (DEAR * state.used[switch] / max(net.limit[switch], 1)))
 
 
 @compiled
