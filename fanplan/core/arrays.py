@@ -42,3 +42,9 @@ def places_among(keys: Longs, wanted: Longs) -> Longs:
     order = np.argsort(keys, kind="stable")
     at = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
     return np.where(keys[at] == wanted, at, NONE)
+
+
+def values_at(matrix: Any, row: Ints | Longs, column: Ints | Longs) -> Floats:
+    """What a sparse matrix has at some places; asked for none, it answers with a matrix."""
+    found = matrix[row, column]
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, np.float64).ravel()

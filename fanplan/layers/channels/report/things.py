@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from fanplan.core.arrays import NONE, Bools, Floats, Longs, listed_by, starts_of
+from fanplan.core.arrays import NONE, Bools, Floats, Longs, listed_by, starts_of, values_at
 from fanplan.core.prices import Weights
 from fanplan.data.described import ranges_at
 from fanplan.data.interest import take_audiences
@@ -149,7 +149,7 @@ class ChannelThings:
         flow, channel = flow[order], channel[order]
         members = self.member_matrix
         counts = (self.audience @ members.T).tocsr()
-        wanting = np.asarray(counts[flow, channel]).ravel()
+        wanting = values_at(counts, flow, channel)
         best = self.next_best(flow, channel, counts)
         there = [None if np.isnan(cost) else cost for cost in best.there.tolist()]
         return Related(

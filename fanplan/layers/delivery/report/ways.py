@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.arrays import Floats, Ints, Longs, values_at
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.legs import by_last_hops
 from fanplan.layers.delivery.read import StoredDelivery, read_delivery
@@ -104,7 +104,7 @@ def count_ways(plan: StoredPlan, dataset: Path) -> TrafficWays:
     given = (problem, stored.assigned, stored.members, channels)
     interest = problem.interest
     row = np.repeat(np.arange(interest.size), interest.audience_sizes)
-    served = np.asarray(reached_by_channels(*given)[row, interest.audience]).ravel() > 0
+    served = values_at(reached_by_channels(*given), row, interest.audience) > 0
     routes = recounted_routes(*given, stored.direct)
     person, past = interest.audience.astype(np.int64), np.flatnonzero(stored.direct[row])
     far = sent_beyond(problem, row[past], person[past])
