@@ -1,8 +1,8 @@
 """Clients of a few brokers that share messages are taken off and placed again, over and over.
 
-Large neighbourhood search (Shaw 1998) for packing with overlaps. Load counts by what the room for
-it costs, so that messages are shared by as few brokers as can be. And a broker that is used costs
-something, less the square of its free share: so free room gathers, until a broker is empty.
+Large neighbourhood search (Shaw 1998) for packing with overlaps. A broker that is used costs what
+it costs, less the square of its free share: so free room gathers at few brokers, until one is
+empty, and load that several brokers share is shed, as that frees room.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ AT_ONCE = 500
 """Attempts between two questions whether to stop."""
 FEWEST, MOST = 2, 5
 """Brokers whose clients are placed again."""
-GATHER = 0.5
-"""What a broker costs beside its load, as a share of the cost of its room."""
 NOISE = 0.3
 """How far scores of brokers are off, so that attempts differ."""
 WARM = 0.02
@@ -37,14 +35,14 @@ def reshuffle(p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop) -> L
     tries = min(TRIES * clients, WORK // max(clients, 1))
     if len(filled) < FEWEST:
         return used
-    best, least = p.state.broker.copy(), spent(p, cost, filled, GATHER)
+    best, least = p.state.broker.copy(), spent(p, cost, filled)
     for first in range(0, tries, AT_ONCE):
         if stop(float(len(filled))):
             break
         heat = WARM * float(cost.mean()) * (1 - first / tries)
-        reshuffle_some(p, cost, filled, GATHER, heat, (seed + first) % 2**32)
+        reshuffle_some(p, cost, filled, heat, (seed + first) % 2**32)
         filled = filled[p.state.clients[filled] > 0]
-        now = spent(p, cost, filled, GATHER)
+        now = spent(p, cost, filled)
         if now < least:
             best, least = p.state.broker.copy(), now
     put_back(p, best)
@@ -52,31 +50,29 @@ def reshuffle(p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop) -> L
 
 
 @compiled
-def spent(p: Placing, cost: Floats, used: Longs, gather: float) -> float:
-    """What load costs, and brokers beside it, less the squares of their free shares."""
+def spent(p: Placing, cost: Floats, used: Longs) -> float:
+    """What brokers cost, less the squares of their free shares."""
     total, load = 0.0, counted_load(p)
     for broker in used:
         if p.state.clients[broker] > 0:
             free = max(1 - load[broker] / p.room[broker], 0.0)
-            total += cost[broker] * (1 - free + gather * (1 - free * free))
+            total += cost[broker] * (1 - free * free)
     return total
 
 
 @compiled
-def reshuffle_some(
-    p: Placing, cost: Floats, used: Longs, gather: float, heat: float, seed: int
-) -> None:
+def reshuffle_some(p: Placing, cost: Floats, used: Longs, heat: float, seed: int) -> None:
     """So many attempts; each is kept if it costs no more, or a little more by chance."""
     np.random.seed(seed)
     chosen, before = np.empty(MOST, np.int64), np.empty(len(p.impact), np.int32)
-    value = spent(p, cost, used, gather)
+    value = spent(p, cost, used)
     for _ in range(AT_ONCE):
         count = choose_near(p, chosen, np.random.randint(FEWEST, MOST + 1))
         if count < FEWEST:
             continue
         before[:] = p.state.broker
         again = place_again(p, used, chosen[:count])
-        now = spent(p, cost, used, gather) if again else np.inf
+        now = spent(p, cost, used) if again else np.inf
         if now <= value - heat * np.log(np.random.random()):
             value = now
         else:
