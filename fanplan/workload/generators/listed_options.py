@@ -85,7 +85,8 @@ class Listing:
 
     def cells(self) -> np.ndarray:
         """Pairs of an expiry and a strike of each underlying; a cell is a call and a put."""
-        return np.array([len(days) for days in self.expiries]) * self.strikes
+        count: np.ndarray = np.array([len(days) for days in self.expiries]) * self.strikes
+        return count
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,7 @@ def draw_listing(params: OptionsParams, seed: int) -> Listing:
     naming, pricing, *_ = streams(seed, 6)
     letters = naming.permutation(LETTERS**4)[: params.underlyings]
     rank = np.arange(params.underlyings) / params.underlyings
-    level = sum((rank < share).astype(np.int64) for share in SHARES)
+    level = np.sum([rank < share for share in SHARES], axis=0)
     first = [listed_days(0, kind) for kind in range(len(SHARES) + 1)]
     size = params.symbols * zipf(params.underlyings, params.size_skew)
     count = np.array([len(days) for days in first])[level]
@@ -216,9 +217,8 @@ def draw_follows(params: OptionsParams, seed: int) -> Follows:
     half = styling.uniform(*WIDTH, len(user))
     # Whoever turned to what it followed already follows it once.
     once = np.sort(np.unique(user * params.underlyings + underlying, return_index=True)[1])
-    user, underlying, style, near, half = (
-        column[once] for column in (user, underlying, style, near, half)
-    )
+    user, underlying = user[once], underlying[once]
+    style, near, half = style[once], near[once], half[once]
     strikes, spot = listing.strikes[underlying], listing.spot[underlying]
     count = np.array([len(days) for days in listing.expiries])[underlying]
     reach = np.maximum(1, np.rint(half * strikes)).astype(np.int64)
@@ -259,7 +259,8 @@ def draw_choices(params: OptionsParams, rng: np.random.Generator) -> tuple[np.nd
 
 def subscribed_patterns(listing: Listing, follows: Follows) -> tuple[np.ndarray, pa.Array]:
     """Each user's subscriptions, as patterns over the words of symbols."""
-    patterns, sizes = [], np.zeros(len(follows.user), np.int64)
+    patterns: list[str] = []
+    sizes = np.zeros(len(follows.user), np.int64)
     rows = zip(
         *(column.tolist() for column in (follows.underlying, follows.near, follows.lo, follows.hi)),
         strict=True,

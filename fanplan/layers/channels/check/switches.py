@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from fanplan.core.arrays import NONE, Floats, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.data.interest import load_interest
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions
 from fanplan.layers.channels.problem import SwitchProblem, load_switch_problem
@@ -152,7 +152,7 @@ def lone_links(placed: SwitchProblem) -> Floats:
     return np.bincount(row, far, placed.size).astype(np.float64)
 
 
-def paths(placed: SwitchProblem, row: Longs, host: Longs) -> Longs:
+def paths(placed: SwitchProblem, row: Longs, host: Ints) -> Longs:
     """Links from the source of a row to a host."""
     fabric, source = placed.fabric, placed.source[row]
     far: Longs = np.where(source == host, 0, 2 + fabric.depth[fabric.at[source], fabric.at[host]])
