@@ -15,6 +15,7 @@ import json
 import resource
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,10 @@ def run(params: CloudParams, entries: list[int], seed: int) -> list[dict[str, An
     )
     for most in entries:
         limited = with_room(problem, most)
-        ways = {
-            "tree per group until full": lambda limited=limited: fill_tables(limited, seed),
-            "planned": lambda limited=limited: search_switches(limited, limited.size, seed, never),
+        ways: dict[str, Callable[[], tuple[Trees, np.ndarray]]] = {
+            "tree per group until full": partial(fill_tables, limited, seed),
+            "planned": partial(search_switches, limited, limited.size, seed, never),
         }
-        plan: Callable[[], Any]
         for way, plan in ways.items():
             began = time.process_time()
             trees, channel = plan()

@@ -61,7 +61,7 @@ class Run:
         """The number of a process: the command itself, its JVM or a Python worker of Spark."""
         if part == "driver":
             return self.process.pid
-        sign = {"jvm": "java ", "worker": "pyspark.daemon"}[part]
+        sign = {"jvm": "java ", "worker": "pyspark.worker"}[part]
         return next((pid for pid, words in self.kin() if sign in words), None)
 
     def await_part(self, part: str) -> int | None:

@@ -271,7 +271,7 @@ class Stopped:
 MOMENTS = {
     "launched": "bin/spark-class",
     "java": "org.apache.spark.deploy.SparkSubmit",
-    "work": "pyspark.daemon",
+    "work": "pyspark.worker",
 }
 
 

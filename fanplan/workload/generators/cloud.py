@@ -157,8 +157,8 @@ def draw_machines(params: CloudParams, rng: np.random.Generator) -> np.ndarray:
     drawn = np.minimum(drawn, params.all_hosts)
     room = params.all_hosts * params.machines - FEWEST_MACHINES * params.tenants
     share = min(1.0, 0.98 * room / drawn.sum())
-    sizes: np.ndarray = np.maximum(FEWEST_MACHINES, np.floor(drawn * share)).astype(np.int64)
-    return sizes
+    count: np.ndarray = np.maximum(FEWEST_MACHINES, np.floor(drawn * share)).astype(np.int64)
+    return count
 
 
 def place_machines(
@@ -188,8 +188,8 @@ def draw_sizes(params: CloudParams, rng: np.random.Generator, owned: np.ndarray)
         most = owned - rng.gamma(2.0, 0.1, len(owned)) * unit
         few = FEWEST + rng.gamma(2.0, 0.2, len(owned)) * unit
         drawn = np.where(rng.random(len(owned)) < params.large, most, few)
-    sizes: np.ndarray = np.minimum(np.maximum(np.floor(drawn), FEWEST), owned).astype(np.int64)
-    return sizes
+    count: np.ndarray = np.minimum(np.maximum(np.floor(drawn), FEWEST), owned).astype(np.int64)
+    return count
 
 
 @compiled

@@ -85,8 +85,8 @@ class Listing:
 
     def cells(self) -> np.ndarray:
         """Pairs of an expiry and a strike of each underlying; a cell is a call and a put."""
-        cells: np.ndarray = np.array([len(days) for days in self.expiries]) * self.strikes
-        return cells
+        count: np.ndarray = np.array([len(days) for days in self.expiries]) * self.strikes
+        return count
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +259,8 @@ def draw_choices(params: OptionsParams, rng: np.random.Generator) -> tuple[np.nd
 
 def subscribed_patterns(listing: Listing, follows: Follows) -> tuple[np.ndarray, pa.Array]:
     """Each user's subscriptions, as patterns over the words of symbols."""
-    patterns, sizes = list[str](), np.zeros(len(follows.user), np.int64)
+    patterns: list[str] = []
+    sizes = np.zeros(len(follows.user), np.int64)
     rows = zip(
         *(column.tolist() for column in (follows.underlying, follows.near, follows.lo, follows.hi)),
         strict=True,

@@ -152,7 +152,7 @@ def lone_links(placed: SwitchProblem) -> Floats:
     return np.bincount(row, far, placed.size).astype(np.float64)
 
 
-def paths(placed: SwitchProblem, row: Ints | Longs, host: Ints | Longs) -> Longs:
+def paths(placed: SwitchProblem, row: Longs, host: Ints) -> Longs:
     """Links from the source of a row to a host."""
     fabric, source = placed.fabric, placed.source[row]
     far: Longs = np.where(source == host, 0, 2 + fabric.depth[fabric.at[source], fabric.at[host]])
@@ -203,7 +203,7 @@ def ideal_links(placed: SwitchProblem) -> Longs:
 
 
 def proved_traffic(placed: SwitchProblem) -> float:
-    """What no plan undercuts: see docs/decisions/0031-tables.md.
+    """What no plan undercuts: see docs/decisions/0032-tables.md.
 
     Sets of hosts are told apart by sums of random numbers; equal sums of different sets could only
     lower the bound.

@@ -17,7 +17,17 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import NONE, Bools, Floats, Ints, Longs, Words, listed_by, starts_of
+from fanplan.core.arrays import (
+    NONE,
+    Bools,
+    Floats,
+    Ints,
+    Longs,
+    Position,
+    Words,
+    listed_by,
+    starts_of,
+)
 from fanplan.core.bits import has_bit, set_bit
 from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
@@ -53,14 +63,14 @@ STARTS, WORK, NOISE = 16, 200_000, 0.5
 
 
 class State(NamedTuple):
-    """Channels as they grow; ``count[0]`` of them, with ``count[1]`` members and ``count[2]``
+    """Channels as they grow: there are ``totals[0]`` of them, and ``totals[2]``
     blocks.
 
     Members of channel j are ``members[starts[j]:starts[j + 1]]``. The channels of a host lie in
     blocks: ``block[host]`` is the latest, ``before`` the one before, ``filled`` how much is in it.
     """
 
-    count: Longs  # type: ignore[assignment]
+    totals: Longs
     used: Longs
     root: Ints
     links: Longs
@@ -249,7 +259,7 @@ def reachable(net: NetRows, state: State, root: int, hosts: Ints, s: Scratch) ->
 @compiled
 def add_channel(state: State, root: int, hosts: Ints, s: Scratch, count: int) -> None:
     """Open a channel of these hosts, whose tree is at hand."""
-    j = state.count[0]
+    j = state.totals[0]
     state.root[j], state.links[j] = root, len(hosts) + count - 1
     state.bits[j] = 0
     for here in s.found[:count]:
@@ -260,16 +270,16 @@ def add_channel(state: State, root: int, hosts: Ints, s: Scratch, count: int) ->
     state.starts[j + 1] = start + len(hosts)
     for host in hosts:
         enlist(state, host, j)
-    state.count[0] += 1
+    state.totals[0] += 1
 
 
 @compiled
 def enlist(state: State, host: int, channel: int) -> None:
     last = state.block[host]
     if last < 0 or state.filled[last] == BLOCK:
-        new = state.count[2]
+        new = state.totals[2]
         state.before[new], state.filled[new], state.block[host] = last, 0, new
-        state.count[2] += 1
+        state.totals[2] += 1
         last = new
     state.lists[last * BLOCK + state.filled[last]] = channel
     state.filled[last] += 1
@@ -279,7 +289,9 @@ def enlist(state: State, host: int, channel: int) -> None:
 
 
 @compiled
-def best_channel(net: NetRows, state: State, row: int, stamp: int, s: Scratch) -> tuple[int, int]:
+def best_channel(
+    net: NetRows, state: State, row: Position, stamp: int, s: Scratch
+) -> tuple[int, int]:
     """The channel on which a message of the row crosses the fewest links, and how many.
 
     ``stamp`` must be another one at each call.
@@ -330,7 +342,7 @@ def settle(net: NetRows, state: State) -> tuple[Ints, Longs]:
     size = len(net.messages)
     choice, links = np.empty(size, np.int32), np.empty(size, np.int64)
     for chunk in numba.prange(CHUNKS):
-        s = make_scratch(net, state.count[0] + 1)
+        s = make_scratch(net, state.totals[0] + 1)
         for row in range(chunk * size // CHUNKS, (chunk + 1) * size // CHUNKS):
             choice[row], links[row] = best_channel(net, state, row, row, s)
     return choice, links
@@ -346,17 +358,17 @@ def open_channels(net: NetRows, state: State, key: Floats, turn: Ints, most: int
     heap = [(-key[row], np.int64(row)) for row in range(len(key)) if key[row] > 0]
     heapq.heapify(heap)
     looks, stamp = np.zeros(len(key), np.int8), 0
-    while heap and state.count[0] < min(most, len(state.root)):
+    while heap and state.totals[0] < min(most, len(state.root)):
         _, row = heapq.heappop(heap)
         stamp += 1
         hosts = net.hosts[net.starts[row] : net.starts[row + 1]]
-        if state.starts[state.count[0]] + len(hosts) > len(state.members):
+        if state.starts[state.totals[0]] + len(hosts) > len(state.members):
             continue
-        _, links = best_channel(net, state, int(row), stamp, s)
+        _, links = best_channel(net, state, row, stamp, s)
         root, kept, count = fit(net, state, hosts, turn[row], s)
         if root < 0:
             continue
-        saved = net.messages[row] * (links - own_links(net, int(row), s.kept[:kept], s, count))
+        saved = net.messages[row] * (links - own_links(net, row, s.kept[:kept], s, count))
         worth = saved / tree_price(net, state, s.found[:count])
         if not worth > 0:
             continue
@@ -369,7 +381,7 @@ def open_channels(net: NetRows, state: State, key: Floats, turn: Ints, most: int
 
 
 @compiled
-def own_links(net: NetRows, row: int, kept: Ints, s: Scratch, count: int) -> int:
+def own_links(net: NetRows, row: Position, kept: Ints, s: Scratch, count: int) -> int:
     """Links that a message of a row crosses on the tree at hand, with unicast to all others."""
     source, at, inside = net.source[row], 0, False
     links = len(kept) + count - 1
@@ -395,13 +407,13 @@ def first_come(net: NetRows, state: State, turn: Ints) -> Ints:
     choice = np.full(len(turn), NONE, np.int32)
     for row in turn:
         hosts = net.hosts[net.starts[row] : net.starts[row + 1]]
-        if len(hosts) < LEAST or state.count[0] == len(state.root):
+        if len(hosts) < LEAST or state.totals[0] == len(state.root):
             continue
         if (state.used[net.at[hosts]] >= net.limit[net.at[hosts]]).any():
             continue
         root, count = fit_all(net, state, hosts, turn[row], s)
         if root >= 0:
-            choice[row] = state.count[0]
+            choice[row] = state.totals[0]
             add_channel(state, root, hosts, s, count)
     return choice
 
@@ -416,7 +428,7 @@ def mold(
 
     Those that ``saved`` least for their entries are closed: what is opened next may save more.
     """
-    new, count = no_channels(net, channels), int(state.count[0])
+    new, count = no_channels(net, channels), int(state.totals[0])
     new.used[:] = state.used
     worth = np.bincount(choice + 1, saved, count + 1)[1:] / channel_prices(net, state)
     closed = worth <= (np.quantile(worth, CLOSED) if count else 0.0)
@@ -428,7 +440,7 @@ def mold(
 @compiled
 def channel_prices(net: NetRows, state: State) -> Floats:
     """What the entries of each channel are worth."""
-    prices = np.zeros(state.count[0])
+    prices = np.zeros(state.totals[0])
     for j in range(len(prices)):
         for here in range(len(net.limit)):
             if has_bit(state.bits[j], here):
@@ -463,7 +475,7 @@ def mold_all(
     s = make_scratch(net, len(state.root) + 1)
     worth, seen = np.zeros(len(net.at)), np.full(len(net.at), -1, np.int64)
     hosts, at_switch = np.empty(len(net.at), np.int32), np.zeros(len(net.limit))
-    for j in range(state.count[0]):
+    for j in range(state.totals[0]):
         old = state.members[state.starts[j] : state.starts[j + 1]]
         mine = rows[starts[j + 1] : starts[j + 2]]
         release(state.bits[j], new.used)
@@ -554,7 +566,7 @@ def rows_cost(
 
 def trimmed(net: NetRows, state: State, choice: Ints) -> tuple[Trees, Ints]:
     """Trees of hosts that want something on them, numbered anew; too small ones are closed."""
-    channels = int(state.count[0])
+    channels = int(state.totals[0])
     starts, rows = listed_by(choice + 1, channels + 1)
     sizes, members = wanted_members(net, state, starts, rows)
     kept = sizes >= LEAST
@@ -568,7 +580,7 @@ def trimmed(net: NetRows, state: State, choice: Ints) -> tuple[Trees, Ints]:
 @compiled
 def wanted_members(net: NetRows, state: State, starts: Longs, rows: Longs) -> tuple[Longs, Ints]:
     """The members of each channel that want a row of it."""
-    channels = state.count[0]
+    channels = state.totals[0]
     sizes, members = np.zeros(channels, np.int64), np.empty(state.starts[channels], np.int32)
     wanted, at = np.full(len(net.at), -1, np.int64), 0
     for j in range(channels):

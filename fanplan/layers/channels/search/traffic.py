@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs, Words
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position, Words
 from fanplan.core.bits import mix
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.problem import SwitchProblem
@@ -67,7 +67,7 @@ def path(net: NetRows, a: int, b: int) -> int:
 
 
 @compiled
-def unicast_links(net: NetRows, row: int) -> int:
+def unicast_links(net: NetRows, row: Position) -> int:
     """Links that a message of the row crosses if it is sent to each subscriber alone."""
     total = 0
     for k in range(net.starts[row], net.starts[row + 1]):
