@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import WORKLOAD, whole_folder
@@ -15,23 +15,30 @@ if TYPE_CHECKING:
 
 
 def observe_nats(
-    monitors: Sequence[str], out: PathLike, *, replace: bool = False, **options: Any
+    monitors: Sequence[str],
+    out: PathLike,
+    *,
+    seconds: float = 0.0,
+    tap: str | None = None,
+    export: PathLike | None = None,
+    replace: bool = False,
 ) -> Observed:
     """Write who subscribes to what in a NATS network, its servers, links and traffic.
 
-    ``monitors`` are addresses of its servers' monitors. Options are the fields of
-    `fanplan.systems.observed.params.ObserveParams`.
+    ``monitors`` are addresses of its servers' monitors. Traffic is looked at for so many
+    ``seconds``: by counters, or at the server ``tap``, where everything is subscribed to. Names,
+    filters and publishers come from the ``export`` that the network runs, if there is one.
     """
     from fanplan.systems.observed.nats import observe_nats
     from fanplan.systems.observed.params import ObserveParams
 
-    given = ObserveParams.given(options)
-    export = Path(given.export) if given.export is not None else None
+    given = ObserveParams.given({"seconds": seconds, "tap": tap, "export": export})
+    known = None if export is None else Path(export)
     return written(
         "nats",
         out,
         replace,
-        lambda writer: observe_nats([*monitors], writer, given.seconds, given.tap, export),
+        lambda writer: observe_nats([*monitors], writer, given.seconds, given.tap, known),
         monitors,
     )
 

@@ -22,6 +22,7 @@ from fanplan.core.options import about
 from fanplan.workload.description import parse_description
 from fanplan.workload.generators import KINDS, generated, load_kind
 from fanplan.workload.generators.clients import BrokersParams, ClientsParams
+from fanplan.workload.generators.cloud import CloudParams
 from fanplan.workload.generators.draws import choose_by_weight, keep, streams, zipf
 from fanplan.workload.generators.enterprise import EnterpriseParams
 from fanplan.workload.generators.generated import (
@@ -30,6 +31,7 @@ from fanplan.workload.generators.generated import (
     PublicationLaw,
     write_workload,
 )
+from fanplan.workload.generators.listed_options import OptionsParams
 from fanplan.workload.generators.networks import TransitStubParams, TreeGridParams
 from fanplan.workload.generators.plain_topics import (
     MarketParams,
@@ -62,6 +64,10 @@ SMALL: dict[str, GeneratorParams] = {
     "transit-stub": TransitStubParams(),
     "tree-grid": TreeGridParams(cells=8),
     "enterprise": EnterpriseParams(flows=60, users=30),
+    "options": OptionsParams(symbols=400, underlyings=6, users=20),
+    "cloud": CloudParams(
+        pods=2, leaves=3, hosts=4, planes=2, cores=1, tenants=3, groups=30, largest=20
+    ),
 }
 READERS: dict[generated.TableFormat, Callable[[Path], pa.Table]] = {
     "parquet": pa.parquet.read_table,
