@@ -6,11 +6,11 @@ the new export says how far it came: called again after a crash, it goes on from
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import locked
+from fanplan.core.loops import run_to_end
 from fanplan.core.progress import Progress, quiet
 from fanplan.live.nats.operator import Operator
 from fanplan.live.nats.plan import FILE, load_plan
@@ -46,4 +46,4 @@ def switch(
     with locked(own / "switch"):
         record = read_record(new, old, (plans[0].epoch, plans[1].epoch), own)
         operator = Operator(*plans, record, timeout, progress or quiet())
-        return asyncio.run(operator.run())
+        return run_to_end(operator.run())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import write_whole
@@ -46,6 +46,25 @@ class Watched:
         return told | {"versions": list(self.versions)}
 
 
+class Watching(TypedDict, total=False):
+    """What can be asked of watch: the fields of its parameters."""
+
+    gap: float
+    settled: float
+    patience: int
+    churn: int
+    change_price: float
+    horizon: int
+    window: float
+    half_life: float
+    lateness: float
+    ahead: float
+    files: int
+    once: bool
+    apply: str | None
+    page: int | None
+
+
 def watch(
     plan: AnyPlan,
     stream: PathLike,
@@ -55,7 +74,7 @@ def watch(
     applier: Applier | None = None,
     ended: Callable[[], bool] = lambda: False,
     engine: Engine = EMBEDDED,
-    **options: Any,
+    **options: Unpack[Watching],
 ) -> Watched:
     """Follow a stream of publications and of changes of subscriptions with a plan.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from importlib import import_module
+from importlib.util import find_spec
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from fanplan.layers import LAYERS
 DERIVED = [
     table
     for layer in LAYERS
+    if find_spec(f"fanplan.layers.{layer}.stages")
     for table in getattr(import_module(f"fanplan.layers.{layer}.stages.tables"), "STAGES", ())
 ]
 TYPES = {

@@ -28,6 +28,8 @@ from fanplan.systems.params import ExportParams, TrialParams
 from fanplan.systems.trial import Row, Tried
 from fanplan.verbs.churn import Churning
 from fanplan.verbs.given import in_our_words
+from fanplan.watching.params import WatchParams
+from fanplan.watching.watch import Watching
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +136,7 @@ def test_no_function_takes_just_anything() -> None:
 def test_keywords_are_the_options_that_are_stated_elsewhere() -> None:
     own = {item.name for kind in (GroupsChurn, MarkingChurn) for item in fields(kind)}
     assert set(get_type_hints(Churning)) == own
+    assert set(get_type_hints(Watching)) == {item.name for item in fields(WatchParams)}
     for verb, params in ((fanplan.export, ExportParams), (fanplan.trial, TrialParams)):
         assert {item.name for item in fields(params)} <= set(inspect.signature(verb).parameters)
 

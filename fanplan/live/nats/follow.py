@@ -161,7 +161,7 @@ class PublisherFollower(Follower):
         self.client = client
         self._ready: tuple[Entry, NatsOutgoing] | None = None
         self._old: NatsOutgoing | None = None
-        self._first = 0
+        self._first, self._turn = 0, 0
 
     def place(self, plan: NatsPlan) -> int:
         return plan.entries[self.name]
@@ -180,7 +180,10 @@ class PublisherFollower(Follower):
             return {}
         if self._old is None:
             self._old, self._first = self.client.cut(*self._ready)
-        self._old.end(told["turn"])
+        # A command is repeated until it is answered: markers of a turn are counted, so sent once.
+        if told["turn"] > self._turn:
+            self._turn = told["turn"]
+            self._old.end(self._turn)
         await self._old.drained()
         return {} if self._old.up else {"error": "a server is away"}
 
@@ -198,6 +201,7 @@ class PublisherFollower(Follower):
         if self._old is not None:
             await self._old.close()
         self._old = self._ready = None
+        self._turn = 0
 
     async def abandon(self) -> None:
         if self._ready is not None and self._old is None:

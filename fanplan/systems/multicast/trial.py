@@ -22,6 +22,7 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.loops import run_to_end
 from fanplan.core.owned import scratch
 from fanplan.core.progress import Progress
 from fanplan.core.stop import ended_by_term
@@ -106,7 +107,7 @@ def run_trial(
         hosts = {name: net.hosts[label] for name, label in labels.items()}
         own = {who: hosts[SUBSCRIBER, who].address for who in made.subscribers}
         run = Run(plan, replace(made, hosts=own), traffic, params, progress, net, hosts, patience)
-        return asyncio.run(run.all())
+        return run_to_end(run.all())
 
 
 @dataclass

@@ -7,10 +7,10 @@ what the publications caused.
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.loops import run_to_end
 from fanplan.core.owned import scratch
 from fanplan.core.progress import Progress
 from fanplan.core.stop import ended_by_term
@@ -65,7 +65,7 @@ def run_trial(
                     running.start(broker)
                 running.await_ready()
             run = Run(plan, made, traffic, running, params, progress)
-            return asyncio.run(whole(run))
+            return run_to_end(whole(run))
         finally:
             running.stop()
 

@@ -260,7 +260,7 @@ def test_designs_compare_and_become_each_other(
     assert run("design", enterprise, *words, *HERE) == 0
     assert run("channels", enterprise, "--channels", 4, "--out", alone, *HERE) == 0
     code, told = answer(capsys, "compare", old, new, alone)
-    first, cost = next(iter(told["figures"])), told["figures"]["delivery"]["cost of delivery"]
+    first, cost = next(iter(told["figures"])), told["figures"]["delivery"]["cost_of_delivery"]
     assert (code, first, cost["values"][2]) == (0, "delivery", None)
     assert cost["best"] == ["plan"], "with more channels, and direct unicast, it costs less"
     assert told["notes"][0] == "no layer delivery in alone"
