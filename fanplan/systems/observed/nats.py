@@ -236,7 +236,8 @@ def write_exported(out: Writer, network: Network, own: Exported, sent: list[Mess
         for topic in sorted({m.topic for m in sent if plan.sources[m.header.source] == name})
     ]
     out.table("advertisements", ("publisher", "topic", "broker"), adverts)
-    sent.sort(key=lambda message: message.header.sent_ns)
+    # Those that were sent in one go have one time, and come in any order from several taps.
+    sent.sort(key=lambda m: (m.header.sent_ns, m.header.source, m.header.number))
     out.publications(
         (
             (m.header.sent_ns * 1e-9, plan.sources[m.header.source], m.topic, len(m.payload),
