@@ -182,9 +182,9 @@ def struck(
                 os.killpg(pid, sent) if part == "group" else os.kill(pid, sent)
         code = run.ended()
         told = run.errors.read_text("utf-8", "replace")
-        # Before the interpreter is up, a signal ends it by itself: to a shell that is the same.
-        early = code == -sent and not told
-        wrong = [] if early or code in (HITS[hit], 0) else [f"it ended with {code}"]
+        # Before the interpreter is up a signal ends it by itself, and after a Ctrl-C that met a
+        # class being made Python ends itself so: to a shell these are 130 and 143 as well.
+        wrong = [] if code in (HITS[hit], 0, -sent) else [f"it ended with {code}"]
         if left := run.await_alone():
             wrong.append(f"still running: {', '.join(words[:80] for words in left)}")
         if "Traceback" in told or "Exception" in told:
