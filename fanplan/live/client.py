@@ -35,11 +35,7 @@ class Publisher(Publishing):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        try:
-            await self._following.open()
-        except BaseException:
-            await self.__aexit__()
-            raise
+        await listen(self)
         return self
 
     async def __aexit__(self, *told: object) -> None:
@@ -59,16 +55,21 @@ class Subscriber(Subscribed):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        try:
-            await self._following.open()
-        except BaseException:
-            await self.__aexit__()
-            raise
+        await listen(self)
         return self
 
     async def close(self) -> None:
         await self._following.close()
         await super().close()
+
+
+async def listen(client: Publisher | Subscriber) -> None:
+    """Let a client hear commands; it is closed if it cannot."""
+    try:
+        await client._following.open()
+    except BaseException:
+        await client.__aexit__()
+        raise
 
 
 def transport(folder: Path) -> Any:

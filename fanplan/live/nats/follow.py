@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,7 @@ PUBLISHER, SUBSCRIBER, AGENT = "publisher", "subscriber", "agent"
 Told = dict[str, Any]
 
 
-class Follower:
+class Follower(ABC):
     """One client's ear for commands."""
 
     kind = ""
@@ -52,9 +53,9 @@ class Follower:
         self._one_at_a_time = asyncio.Lock()
         self._doing: set[asyncio.Task[None]] = set()
 
+    @abstractmethod
     def place(self, plan: NatsPlan) -> int:
         """The broker at whose server it listens to commands."""
-        raise NotImplementedError
 
     async def open(self) -> None:
         await self._listen(self.plan)
@@ -134,8 +135,9 @@ class Follower:
 
     # ---- what kinds of clients do in their own way
 
+    @abstractmethod
     async def prepare(self, folder: Path, plan: NatsPlan) -> None:
-        raise NotImplementedError
+        """Connect as the next plan says."""
 
     async def do(self, _: Told) -> Told:
         """Other commands; those that are not for this kind are as good as done."""
@@ -144,11 +146,13 @@ class Follower:
     async def again(self) -> Told:
         return {}
 
+    @abstractmethod
     async def leave(self) -> None:
-        raise NotImplementedError
+        """Close what is of the old plan."""
 
+    @abstractmethod
     async def abandon(self) -> None:
-        raise NotImplementedError
+        """Close what is of the next plan."""
 
 
 class PublisherFollower(Follower):
