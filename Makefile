@@ -72,8 +72,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@echo "Installing fanplan"
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m pip check
-	@echo "Keeping Spark's classes for Java, so that it starts sooner"
-	@$(BIN)/python -m fanplan.data.prepare || echo "They were not kept: Spark runs, but starts later" >&2
+	@echo "Keeping Spark's classes and compiled kernels, so that first commands are quick"
+	@$(BIN)/python -m fanplan.cli.prepare || echo "They were not kept: all runs, but starts later" >&2
 	@touch $(STAMP)
 
 PYTHON = $(shell for python in python3.11 python3; do \

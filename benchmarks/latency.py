@@ -108,7 +108,9 @@ def sampled(root: int | None) -> dict[int, tuple[str, float]]:
             words, used = " ".join(process.cmdline()), process.cpu_times()
         except psutil.Error:
             continue
-        # A process that has ended and is not yet missed has no words: workers alone are left so.
+        # A process that has ended and is not yet missed has no words; it was seen before.
+        if not words:
+            continue
         role = next((role for sign, role in ROLES.items() if sign in words), "workers")
         found[process.pid] = role, used.user + used.system
     return found

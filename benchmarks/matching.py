@@ -1,9 +1,11 @@
 """Matching points to boxes: Fanplan on Spark, the limit of its kernels, and peers, in one run.
 
-    python benchmarks/matching.py [--quick] [--data DIR] [--json FILE]
+    python benchmarks/matching.py [--quick] [--attributes 10 20] [--only-many]
+        [--data DIR] [--json FILE]
 
 All answer the same question on the same data: how many points lie in each subscription's box.
-Peers get a small sample of the points; their rates are extrapolated and marked with ~.
+Peers get a small sample of the points; their rates are extrapolated and marked with ~. With more
+than three attributes boxes bound half of them, and Fanplan runs beside its limit alone.
 """
 
 from __future__ import annotations
@@ -59,11 +61,13 @@ class Sizes:
 
     boxes: int = 200_000
     points: int = 10_000_000
+    many: int = 2_000_000
+    """Points with more than three attributes."""
     sample: int = 20_000
     repeats: int = 3
 
 
-QUICK = Sizes(20_000, 500_000, 4_000, 1)
+QUICK = Sizes(20_000, 500_000, 100_000, 4_000, 1)
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,10 @@ class Data:
     points_path: str
     index: matching.BoxIndex
     pairs: float
+
+    @property
+    def dims(self) -> int:
+        return int(self.index.lo.shape[1])
 
 
 @dataclass(frozen=True)
@@ -99,15 +107,25 @@ def draw_topics(random: np.random.Generator, count: int, skewed: bool) -> np.nda
     return random.choice(TOPICS, count, p=popularity / popularity.sum()).astype(np.int32)
 
 
-def draw_positions(random: np.random.Generator, count: int, skewed: bool) -> np.ndarray:
+def draw_positions(random: np.random.Generator, size: tuple[int, int], skewed: bool) -> np.ndarray:
     """Positions alike, or crowded at one corner."""
-    return random.random((count, DIMS)) ** (3.0 if skewed else 1.0)
+    return random.random(size) ** (3.0 if skewed else 1.0)
+
+
+def draw_shapes(random: np.random.Generator, count: int, dims: int) -> np.ndarray:
+    """Widths of boxes as shares of the side; of more than three attributes half are left open."""
+    shape = random.lognormal(0.0, 0.4, (count, dims))
+    if dims > DIMS:
+        left_open = random.permuted(np.tile(np.arange(dims) < dims // 2, (count, 1)), axis=1)
+        shape[left_open] = np.inf
+    return shape
 
 
 def draw_boxes(topic: np.ndarray, centre: np.ndarray, shape: np.ndarray, side: float) -> pa.Table:
     lo, hi = np.clip(centre - side * shape / 2, 0, 1), np.clip(centre + side * shape / 2, 0, 1)
-    offsets = np.arange(0, lo.size + 1, DIMS, dtype=np.int32)
-    ends = {f"{name}{a}": end[:, a] for name, end in (("lo", lo), ("hi", hi)) for a in range(DIMS)}
+    dims = lo.shape[1]
+    offsets = np.arange(0, lo.size + 1, dims, dtype=np.int32)
+    ends = {f"{name}{a}": end[:, a] for name, end in (("lo", lo), ("hi", hi)) for a in range(dims)}
     return pa.table(
         {
             "topic_id": topic,
@@ -120,15 +138,16 @@ def draw_boxes(topic: np.ndarray, centre: np.ndarray, shape: np.ndarray, side: f
     )
 
 
-def draw_points(random: np.random.Generator, count: int, skewed: bool) -> pa.Table:
-    x = draw_positions(random, count, skewed)
-    cell = (x * CELLS).astype(np.int32) @ np.array([CELLS**2, CELLS, 1], np.int32)
-    columns = {f"x{axis}": x[:, axis] for axis in range(DIMS)}
+def draw_points(random: np.random.Generator, count: int, skewed: bool, dims: int) -> pa.Table:
+    x = draw_positions(random, (count, dims), skewed)
+    cell = (x[:, :DIMS] * CELLS).astype(np.int32) @ np.array([CELLS**2, CELLS, 1], np.int32)
+    columns = {f"x{axis}": x[:, axis] for axis in range(dims)}
     return pa.table({"topic_id": draw_topics(random, count, skewed), "cell": cell, **columns})
 
 
 def build(boxes: pa.Table) -> matching.BoxIndex:
-    return _index(boxes, boxes["topic_id"].to_numpy().astype(np.int64), DIMS)
+    dims = len(boxes["lo"][0])
+    return _index(boxes, boxes["topic_id"].to_numpy().astype(np.int64), dims)
 
 
 def kernel_hits(index: matching.BoxIndex, points: pa.Table) -> np.ndarray:
@@ -144,23 +163,24 @@ def part_hits(index: matching.BoxIndex, points: pa.Table) -> np.ndarray:
     hits = np.zeros(len(index.owner))
     for at in range(0, len(points), CHUNK_ROWS):
         chunk = points.slice(at, CHUNK_ROWS)
-        matching.count_hits(index, *chunk_points(chunk, DIMS), hits)
+        matching.count_hits(index, *chunk_points(chunk, index.lo.shape[1]), hits)
     return hits
 
 
-def make_data(folder: Path, sizes: Sizes, skewed: bool) -> Data:
+def make_data(folder: Path, sizes: Sizes, skewed: bool, dims: int = DIMS) -> Data:
     """Draw the data; the size of the boxes is set so that a point has about MATCHES matches."""
     random = np.random.default_rng(SEED)
     topic = draw_topics(random, sizes.boxes, skewed)
-    centre = draw_positions(random, sizes.boxes, skewed)
-    shape = random.lognormal(0.0, 0.4, (sizes.boxes, DIMS))
-    points = draw_points(random, sizes.points, skewed)
-    side, probe = 0.1, points.slice(0, 20_000)
+    centre = draw_positions(random, (sizes.boxes, dims), skewed)
+    shape, bounded = draw_shapes(random, sizes.boxes, dims), dims if dims <= DIMS else dims // 2
+    points = draw_points(random, sizes.points if dims <= DIMS else sizes.many, skewed, dims)
+    side, probe = 0.1 if dims <= DIMS else 0.5, points.slice(0, 20_000)
     for _ in range(4):
         found = kernel_hits(build(draw_boxes(topic, centre, shape, side)), probe).sum()
-        side *= (MATCHES * len(probe) / found) ** (1 / DIMS)
+        side *= (MATCHES * len(probe) / found) ** (1 / bounded)
     boxes = draw_boxes(topic, centre, shape, side)
-    paths = [folder / ("skewed" if skewed else "uniform") / name for name in ("boxes", "points")]
+    own = folder / f"{'skewed' if skewed else 'uniform'}-{dims}"
+    paths = [own / name for name in ("boxes", "points")]
     for path, table in zip(paths, (boxes, points), strict=True):
         path.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, path / "part-0.parquet", row_group_size=500_000, compression="lz4")
@@ -186,14 +206,16 @@ def measure_fanplan(spark: SparkSession, data: Data, repeats: int, label: str) -
     files, frame = PointFiles(spark, data.points_path), spark.read.parquet(data.points_path)
     jobs: dict[str, Callable[[], object]] = {
         "two threads, no Spark": lambda: kernel_hits(data.index, data.points),
-        "Spark hits": lambda: write_nowhere(join_hits(files, data.boxes_path, DIMS)),
+        "Spark hits": lambda: write_nowhere(join_hits(files, data.boxes_path, data.dims)),
         "Spark hits, points through the JVM": lambda: write_nowhere(
-            join_hits(frame, data.boxes_path, DIMS)
+            join_hits(frame, data.boxes_path, data.dims)
         ),
         "Spark distinct (cell, subscriber)": lambda: write_nowhere(
-            join_wants(files, data.boxes_path, DIMS, ["topic_id", "cell"])
+            join_wants(files, data.boxes_path, data.dims, ["topic_id", "cell"])
         ),
     }
+    if data.dims > DIMS:
+        jobs = {name: jobs[name] for name in ("two threads, no Spark", "Spark hits")}
     cold = timed(jobs["Spark hits"])
     rates = [Rate(f"{label}: Spark hits, cold", len(data.points), data.pairs, cold)]
     best = dict.fromkeys(jobs, float("inf"))
@@ -235,7 +257,7 @@ def by_spark_sql(spark: SparkSession, points: pa.Table, data: Data) -> pa.Table:
 
 def by_fanplan(spark: SparkSession, points: pa.Table, data: Data) -> pa.Table:
     frame = spark.createDataFrame(points.to_pandas())
-    return join_hits(frame, data.boxes_path, DIMS).toArrow()
+    return join_hits(frame, data.boxes_path, data.dims).toArrow()
 
 
 def check(name: str, found: pa.Table, index: matching.BoxIndex, points: pa.Table) -> None:
@@ -269,6 +291,21 @@ def measure_peers(spark: SparkSession, data: Data, sample: int) -> list[Rate]:
     return rates
 
 
+def measure_many(
+    spark: SparkSession, folder: Path, sizes: Sizes, attributes: list[int]
+) -> tuple[list[Rate], dict[str, float]]:
+    """Fanplan and its limit with more attributes."""
+    rates, found = [], {}
+    for dims in attributes:
+        label = f"{dims} attributes"
+        some = measure_fanplan(spark, make_data(folder, sizes, False, dims), sizes.repeats, label)
+        rates += some
+        speed = {rate.name: rate.pairs_per_second for rate in some}
+        limit = speed[f"{label}: two threads, no Spark"]
+        found[f"{label}: Spark hits, warm, to the limit"] = speed[f"{label}: Spark hits"] / limit
+    return rates, found
+
+
 def ratios(rates: list[Rate]) -> dict[str, float]:
     speed = {rate.name: rate.pairs_per_second for rate in rates}
     warm = speed["uniform: Spark hits"]
@@ -297,13 +334,19 @@ def show(rates: list[Rate], found: dict[str, float]) -> None:
               f"{mark}{points:>9.4f}")  # fmt: skip
     print("\nratio (pairs/s)")
     for name, ratio in found.items():
-        goal = f"  goal: at least {GOALS[name]:g}" if name in GOALS else ""
+        wanted = GOALS.get(name.split(": ")[-1])
+        goal = f"  goal: at least {wanted:g}" if wanted else ""
         print(f"{name:<52} {ratio:>10.2f}{goal}")
 
 
-def run(folder: Path, sizes: Sizes) -> tuple[list[Rate], dict[str, float]]:
+def run(
+    folder: Path, sizes: Sizes, attributes: list[int], only_many: bool
+) -> tuple[list[Rate], dict[str, float]]:
     spark = session(master="local[2]")
     try:
+        many, found = measure_many(spark, folder, sizes, attributes)
+        if only_many:
+            return many, found
         uniform = make_data(folder, sizes, skewed=False)
         rates = measure_fanplan(spark, uniform, sizes.repeats, "uniform")
         rates += measure_peers(spark, uniform, sizes.sample)
@@ -312,17 +355,20 @@ def run(folder: Path, sizes: Sizes) -> tuple[list[Rate], dict[str, float]]:
         )
     finally:
         spark.stop()
-    return rates, ratios(rates)
+    return rates + many, ratios(rates) | found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small data: shows that it runs")
+    parser.add_argument("--attributes", type=int, nargs="+", default=[10, 20])
+    parser.add_argument("--only-many", action="store_true", help="not three attributes")
     parser.add_argument("--data", type=Path, help="keep the data in this folder")
     parser.add_argument("--json", type=Path, help="write rates and ratios to this file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fanplan-matching-") as scratch:
-        rates, found = run(options.data or Path(scratch), QUICK if options.quick else Sizes())
+        folder, sizes = options.data or Path(scratch), QUICK if options.quick else Sizes()
+        rates, found = run(folder, sizes, options.attributes, options.only_many)
     show(rates, found)
     if options.json:
         records = [vars(rate) | {"pairs_per_second": rate.pairs_per_second} for rate in rates]

@@ -83,6 +83,9 @@ if TYPE_CHECKING:
         mark,
         mesh,
         new_key,
+        observe_graphml,
+        observe_nats,
+        observe_pcap,
         open_dataset,
         open_plan,
         overlay,
@@ -93,6 +96,7 @@ if TYPE_CHECKING:
         report,
         sign,
         simulate,
+        switch,
         trial,
         watch,
     )

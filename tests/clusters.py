@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pyspark
 import pytest
 
 from fanplan.data.java import java_home
+from fanplan.data.secret import SECRET_FILE
 
 # A JVM without its second compiler starts in half the time. It would keep little room for machine
 # code, and throw out of it what the next test needs.
@@ -32,19 +34,28 @@ START_SECONDS = 120
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[str]:
-    """The address of a real standalone cluster on loopback: a master and two workers."""
+    """The address of a real standalone cluster on loopback: a master and two workers.
+
+    They share a secret, which the environment names for whoever uses the cluster inside the block.
+    """
     folder.mkdir(exist_ok=True)
-    port = free_port()
+    port, secret, told = free_port(), folder / "secret", folder / "spark.conf"
+    secret.touch(0o600)
+    secret.write_text(f"{secrets.token_hex(32)}\n")
+    told.touch(0o600)
+    told.write_text(f"spark.authenticate true\nspark.authenticate.secret {secret.read_text()}")
     master = f"spark://127.0.0.1:{port}"
-    bind = ("--host", "127.0.0.1", "--webui-port", "0")
+    bind = ("--host", "127.0.0.1", "--webui-port", "0", "--properties-file", str(told))
     worker = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder), master)
     deploy = "org.apache.spark.deploy"
     with (
+        pytest.MonkeyPatch.context() as patch,
         daemon(folder / "master", f"{deploy}.master.Master", *bind, "--port", str(port)) as first,
         daemon(folder / "worker-1", f"{deploy}.worker.Worker", *bind, *worker),
         daemon(folder / "worker-2", f"{deploy}.worker.Worker", *bind, *worker),
     ):
         await_port(port, first, folder / "master")
+        patch.setenv(SECRET_FILE, str(secret))
         yield master
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cloud_worlds import write_cloud_dataset
 from datasets import Flow, World, write_dataset
 from delivery_datasets import planned, world_of
 from group_datasets import write_cell_dataset, write_group_dataset
 from group_worlds import random_world as group_world
 from marking_datasets import write_marking_dataset
 from marking_worlds import figure_2, tree_table
+from mesh_worlds import WANTED, write_mesh_dataset
 from overlay_worlds import random_world, write_overlay_dataset
 from overlays import routes_of
 
@@ -76,6 +78,31 @@ def allocate(folder: Path) -> Made:
     return fanplan.allocate(dataset).save(folder / "plan"), dataset.path
 
 
+def cut(folder: Path) -> Made:
+    """Publishers where most messages are cut, within what brokers can forward too."""
+    world = random_world(5, brokers=6, capacity=60.0)
+    dataset = fanplan.Dataset(write_overlay_dataset(folder / "dataset", world))
+    limits: dict[str, Any] = {"lcf": 0.9, "brokers": 6, "publishers": "cut", "stable": True}
+    return fanplan.allocate(dataset, **limits).save(folder / "plan"), dataset.path
+
+
+def switches(folder: Path) -> Made:
+    """Channels within the tables of switches."""
+    dataset = write_cloud_dataset(folder / "dataset")
+    made = fanplan.channels(dataset, 40, max_switch_entries=6, engine=fanplan.Engine("local[2]"))
+    return made.save(folder / "plan"), dataset
+
+
+def mesh(folder: Path) -> Made:
+    dataset = write_mesh_dataset(folder / "dataset", WANTED, "key-1")
+    return fanplan.mesh(dataset, degree=2).save(folder / "plan"), dataset.path
+
+
+def mesh_of_flows(folder: Path) -> Made:
+    dataset = write_mesh_dataset(folder / "dataset", WANTED, "key-1")
+    return fanplan.mesh(dataset, connect="flows").save(folder / "plan"), dataset.path
+
+
 def groups(folder: Path) -> Made:
     names = [f"b{i}" for i in range(7)]
     dataset = write_group_dataset(folder / "dataset", names, routes_of(SENT), LINKS)
@@ -125,8 +152,8 @@ def flat(folder: Path) -> Made:
 PLANS: dict[str, Callable[[Path], Made]] = {
     each.__name__: each
     for each in (
-        *(channels, single, overlay, trees, allocate, groups, best, cells, marking, merged),
-        *(design, flat),
+        *(channels, single, switches, overlay, trees, allocate, cut, groups, best, cells),
+        *(marking, merged, mesh, mesh_of_flows, design, flat),
     )
 }
 

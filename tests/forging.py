@@ -154,7 +154,7 @@ Fate = Literal["refused", "same", "stated", "delivers", "ACCEPTED"]
 STATED = re.compile(
     r"version$|seed$"
     # What was asked for is history. A limit in it that was forged is proved to hold, or refused.
-    r"|(channels|overlay|groups|marking|delivery)\.params(\.|$)"
+    r"|(channels|overlay|groups|marking|mesh|delivery)\.params(\.|$)"
     # No tables have the marks, the layers or the trees that these speak of.
     r"|marking\.merged\.plain(_merged)?$|delivery\.layered$"
     # Dual values prove a bound; others may prove it as well.

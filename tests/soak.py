@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests python tests/soak.py [--changes 20] [--docs docs/switching.md]
 
-Every plan has other homes, links and channels. After each change the network comes to rest and what
-servers count on every link is held against the plan. Then the same again, with a server killed in
-the middle of a change, without and with durable publishers.
+Every plan has other homes, links, groups and channels. After each change the network comes to rest
+and what servers count on every link is held against the plan. Then the same again, with a server
+killed in the middle of every second change, without and with durable publishers.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ from switching import (
     world_of,
 )
 
+from fanplan.layers.groups.changes import Group, groups_of
 from fanplan.layers.registry import load_plan
 from fanplan.live.nats.plan import load_plan as load_nats
 from fanplan.live.switch import SwitchReport, switch
+from fanplan.plan.stored import StoredPlan
 from fanplan.systems.nats.counters import at_rest, since
 from fanplan.systems.nats.run import predicted_figures
 from fanplan.systems.nats.servers import Servers
@@ -56,19 +58,36 @@ class Version:
 
     def predicted(self) -> Figures:
         """What its publications cause on links."""
-        plan, dataset = load_plan(self.export.parent / "plan"), self.export.parent / "dataset"
-        return links(predicted_figures(read_traffic(plan, dataset), plan))
+        return links(predicted_figures(read_traffic(self.plan, self.dataset), self.plan))
+
+    @property
+    def plan(self) -> StoredPlan:
+        return load_plan(self.export.parent / "plan")
+
+    @property
+    def dataset(self) -> Path:
+        return self.export.parent / "dataset"
+
+    @property
+    def groups(self) -> set[Group]:
+        return {*groups_of(self.plan).values()}
 
 
 @dataclass
 class Result:
-    """What a soak found. ``links`` has how many directed links were as predicted, of how many."""
+    """What a soak found. ``links`` has how many directed links were as predicted, of how many.
+
+    ``whole`` counts changes that moved links, homes, groups and channels, all four of them.
+    """
 
     name: str
     servers: int
     reports: list[SwitchReport] = field(default_factory=list)
     links: list[tuple[int, int]] = field(default_factory=list)
+    groups: int = 0
     channels: int = 0
+    whole: int = 0
+    kills: int = 0
     messages: int = 0
     deliveries: int = 0
     missed: int = 0
@@ -84,18 +103,28 @@ class Result:
         again = sum(r.sent_again for r in self.reports)
         worst = max(self.seconds)
         typical = sorted(self.seconds)[len(self.seconds) // 2]
+        homes = sum(r.homes_moved for r in self.reports)
         cells = (
-            self.name, self.servers, len(self.reports), moved,
-            sum(r.homes_moved for r in self.reports), self.channels, f"{self.messages:,}",
-            f"{self.deliveries:,}", self.missed, self.twice, self.out_of_order, f"{again:,}",
-            f"{agree:,} of {of:,}" if of else "", f"{typical:.1f}, {worst:.1f}",
+            self.servers, len(self.reports), self.whole, self.kills, moved, homes, self.groups,
+            self.channels, self.messages, self.deliveries, self.missed, self.twice,
+            self.out_of_order, again,
         )  # fmt: skip
-        return "| " + " | ".join(map(str, cells)) + " |"
+        told = (f"{agree:,} of {of:,}", f"{typical:.1f}, {worst:.1f}")
+        return "| " + " | ".join((self.name, *(f"{cell:,}" for cell in cells), *told)) + " |"
+
+    def count_moves(self, old: Version, new: Version, report: SwitchReport) -> None:
+        groups = len(old.groups ^ new.groups)
+        channels = len(memberships(old.export) ^ memberships(new.export))
+        self.groups, self.channels = self.groups + groups, self.channels + channels
+        links = report.links_added + report.links_removed
+        self.whole += all((links, report.homes_moved, groups, channels))
+        self.reports.append(report)
 
 
 COLUMNS = (
-    "run", "servers", "plan changes", "links moved", "homes moved", "memberships of channels moved",
-    "published", "delivered", "missed", "twice", "out of order", "sent again", "links as predicted",
+    "run", "servers", "plan changes", "of these moved all four", "servers killed", "links moved",
+    "homes moved", "groups moved", "memberships of channels moved", "published", "delivered",
+    "missed", "twice", "out of order", "sent again", "links as predicted",
     "seconds, median and most",
 )  # fmt: skip
 HEAD = f"| {' | '.join(COLUMNS)} |\n{'| --- ' * len(COLUMNS)}|\n"
@@ -116,20 +145,23 @@ def memberships(export: Path) -> set[tuple[str, str, str]]:
     }
 
 
-async def send_all(found: Applications, version: Version) -> None:
+async def send_all(found: Applications, version: Version, seconds: float) -> None:
     """The publications that the plan was made from, each by its own publisher."""
     for _, name, topic, _, value in version.world.sent:
         own = found.sent[name]
         own.append((topic, value))
         number = found.before[name] + len(own) - 1
         await found.publishers[name].send(topic, {"value": value}, f"{name} {number}".encode())
-    await found.arrived()
+    await found.arrived(seconds)
 
 
-async def measured(found: Applications, version: Version, running: Servers) -> tuple[int, int]:
+async def measured(
+    found: Applications, version: Version, running: Servers, seconds: float
+) -> tuple[int, int]:
     """How many directed links carry what is predicted, of all that carry or should carry any."""
+    await links_there(running, version.export)
     before = await asyncio.to_thread(at_rest, running, 10.0, time.sleep)
-    await send_all(found, version)
+    await send_all(found, version, seconds)
     after = await asyncio.to_thread(at_rest, running, 10.0, time.sleep)
     got, said = links(since(after, before)), version.predicted()
     keys = {*got, *said}
@@ -154,14 +186,16 @@ async def soaked(
                 changing = asyncio.create_task(asyncio.to_thread(switch, old.export, new.export))
                 if struck:
                     await strike(running, draw)
-                result.reports.append(await changing)
+                    result.kills += 1
+                report = await changing
                 result.seconds.append(time.monotonic() - began)
                 await asyncio.sleep(0.2)
-            await found.arrived(1.0 if kill else 20.0)
-            result.channels += len(memberships(old.export) ^ memberships(new.export))
-            if not kill:
-                result.links.append(await measured(found, new, running))
-            print(at, result.reports[-1], result.links[-1:], found.missed(), flush=True)
+            result.count_moves(old, new, report)
+            # What is lost without durable publishers never comes.
+            patience = 1.0 if kill and not durable else 20.0
+            await found.arrived(patience if not found.missed() else 1.0)
+            result.links.append(await measured(found, new, running, patience))
+            print(at, report, result.links[-1], found.missed(), flush=True)
             print(*found.out_of_order()[:20], sep="\n", flush=True)
         result.messages = sum(map(len, found.sent.values()))
         result.deliveries, result.missed = found.delivered, found.missed()
@@ -190,17 +224,10 @@ def main() -> None:
         brokers(given.brokers, 4) as names,
         tempfile.TemporaryDirectory() as tmp,
     ):
-        draw, port, versions = Random(7), free_port(given.brokers), []
-        world = world_of(draw, given.brokers, given.people, names)
-        for number in range(given.changes + 1):
-            folder = Path(tmp) / f"v{number}"
-            versions.append(
-                Version(world, exported(folder, world, port, number + 1, channels=2 + number % 3))
-            )
-            world = moved(draw, world, given.brokers)
+        versions = made(Path(tmp), given.changes, given.brokers, given.people, names)
         table = HEAD
         # The last change is not disturbed: what was lost is sent again then at the latest.
-        few = versions[: max(2 * (given.changes // 8), 2) + 2]
+        few = versions[: max(2 * (given.changes // 4), 2) + 2]
         for name, some, kill, durable in (
             ("undisturbed", versions, 0, False),
             ("a server killed in every second change", few, 2, False),
@@ -213,6 +240,19 @@ def main() -> None:
             print(result.row(), flush=True)
             if given.docs is not None:
                 write_table(given.docs, table)
+
+
+def made(folder: Path, changes: int, brokers: int, people: int, names: list[str]) -> list[Version]:
+    """Plans that follow each other."""
+    draw, port, versions = Random(7), free_port(brokers), list[Version]()
+    world = world_of(draw, brokers, people, names)
+    for number in range(changes + 1):
+        own = folder / f"v{number}"
+        versions.append(
+            Version(world, exported(own, world, port, number + 1, channels=2 + number % 3))
+        )
+        world = moved(draw, world, brokers)
+    return versions
 
 
 def write_table(page: Path, table: str) -> None:

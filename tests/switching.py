@@ -220,7 +220,7 @@ async def applications(
 
 def taker(found: Applications, who: str) -> Callable[[Message], None]:
     def take(message: Message) -> None:
-        name, number = message.payload.decode().split()
+        name, number = message.payload.decode().rsplit(maxsplit=1)
         if (n := int(number) - found.before[name]) >= 0:
             found.got[who][name].append(n)
             found.epoch[who, name, n] = message.header.epoch.hex()

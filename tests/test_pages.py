@@ -15,7 +15,11 @@ import fanplan
 from fanplan.cli.app import app
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    page
+    for pattern in ("README.md", "docs/*.md", "docs/benchmarks/*.md", "docs/decisions/*.md")
+    for page in sorted(ROOT.glob(pattern))
+]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:\$ )?(fanplan [a-z].*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
@@ -23,9 +27,13 @@ FORM = re.compile(r"…|\[--|\b(PLAN|WORKLOAD|KIND|OLD)\b")
 """Lines that show the form of a command, not one to type."""
 
 
+def shown(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
 def commands() -> list[tuple[str, str]]:
     return [
-        (page.name, line)
+        (shown(page), line)
         for page in PAGES
         for kind, block in BLOCK.findall(page.read_text())
         for line in COMMAND.findall(block.replace("\\\n", " "))
@@ -33,7 +41,7 @@ def commands() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("page", [page.name for page in PAGES])
+@pytest.mark.parametrize("page", [shown(page) for page in PAGES])
 def test_every_command_on_a_page_exists_with_its_options(page: str) -> None:
     """Parsed, not run: that some are wrong on purpose does not matter here, but that they exist."""
     group = typer.main.get_command(app)
@@ -52,10 +60,10 @@ def test_every_command_on_a_page_exists_with_its_options(page: str) -> None:
 
 
 def test_there_are_commands_on_the_pages() -> None:
-    assert {name for name, _ in commands()} >= {"README.md", "tutorial.md", "changes.md"}
+    assert {name for name, _ in commands()} >= {"README.md", "docs/tutorial.md", "docs/changes.md"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_links_lead_to_files(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target

@@ -280,9 +280,9 @@ def divide_block(sieve: Sieve, block: int, new: int) -> Longs:
         lo, hi, np.array([0, BLOCK]), sieve.size, sieve.edges, sieve.first_edge, sieve.buckets
     )
     order = np.arange(BLOCK)
-    axis, extent = telling_axis(low, high, order)
+    axis, widest = telling_axis(low, high, order)
     if axis >= 0:
-        sort_by_place(low[:, axis], high[:, axis], order, extent)
+        sort_by_place(low[:, axis], high[:, axis], order, widest)
     for start, part in ((first, order[:half]), (other, order[half:])):
         sieve.lo[start : start + half], sieve.hi[start : start + half] = lo[part], hi[part]
         fill_block(sieve, 0, start // BLOCK, low[part], high[part])

@@ -107,6 +107,7 @@ class Index(NamedTuple):
 
     Extents of one box come first. ``place`` and ``volume`` are those of a box's extent,
     ``per_volume`` is weight / volume.
+    ``ends`` are, by block and axis, BLOCK low ends and then as many high ends.
     ``hull_*`` are the smallest boxes that hold BLOCK boxes, ``far_*`` those that hold BLOCK hulls;
     ``single`` says which blocks have only boxes that are whole extents.
     """
@@ -116,8 +117,7 @@ class Index(NamedTuple):
     weight: Floats
     volume: Floats
     per_volume: Floats
-    lo: Floats
-    hi: Floats
+    ends: Floats
     single: Bools
     hull_lo: Floats
     hull_hi: Floats
@@ -141,12 +141,18 @@ def index_extents(extents: Extents) -> Index:
         extents.weight[extent],
         extents.volume[extent],
         extents.weight[extent] / extents.volume[extent],
-        lo,
-        hi,
+        _ends_by_block(lo, hi),
         several == 0,
         *hulls,
         *hull(*hulls),
     )
+
+
+def _ends_by_block(lo: Floats, hi: Floats) -> Floats:
+    """What a block is compared by lies together; boxes that meet nothing fill up the last one."""
+    room = ((0, 0), (0, -lo.shape[1] % BLOCK))
+    sides = np.stack((np.pad(lo, room, constant_values=1.0), np.pad(hi, room)), axis=1)
+    return sides.reshape(len(lo), 2, -1, BLOCK).transpose(2, 0, 1, 3).ravel()
 
 
 def block_starts(size: int) -> Longs:
@@ -202,50 +208,95 @@ def make_tiles(extents: Extents) -> Tiles:
 
 
 @compiled
-def near_blocks(index: Index, lo: Floats, hi: Floats, blocks: Ints) -> int:
-    """List the blocks whose hull meets a box; returns how many they are."""
+def near_blocks(index: Index, lo: Floats, hi: Floats, box: int, blocks: Ints) -> int:
+    """List the blocks whose hull meets a box, a row of ``lo`` and ``hi``; how many they are.
+
+    Rows go by number: to take one out of a table counts references, which takes longer than a hull.
+    """
     count = 0
     for far in range(index.far_lo.shape[1]):
-        if hull_meets(index.far_lo, index.far_hi, far, lo, hi):
+        if hull_meets(index.far_lo, index.far_hi, far, lo, hi, box):
             for block in range(far * BLOCK, min((far + 1) * BLOCK, index.hull_lo.shape[1])):
-                if hull_meets(index.hull_lo, index.hull_hi, block, lo, hi):
+                if hull_meets(index.hull_lo, index.hull_hi, block, lo, hi, box):
                     blocks[count] = block
                     count += 1
     return count
 
 
 @compiled
-def hull_meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats) -> bool:
-    for axis in range(len(lo)):
-        if hull_lo[axis, at] >= hi[axis] or hull_hi[axis, at] <= lo[axis]:
+def hull_meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats, box: int) -> bool:
+    for axis in range(lo.shape[1]):
+        if hull_lo[axis, at] >= hi[box, axis] or hull_hi[axis, at] <= lo[box, axis]:
             return False
     return True
 
 
 @compiled
-def shared_volumes(index: Index, block: int, lo: Floats, hi: Floats, part: Floats) -> int:
-    """Volumes that a box shares with those of a block: loops for vector units. Their number.
+def shared_volumes(
+    ends: Floats, block: int, lo: Floats, hi: Floats, box: int, axis: int, part: Floats
+) -> None:
+    """Volumes that a box shares with those of a block, by the axes from ``axis`` on.
 
-    On an axis where it holds all of them, nothing needs to be clipped.
+    Loops for vector units. Four axes are taken together, so that ``part`` is written once. Few
+    arrays are handed over: to copy all of an index takes longer than to compare a block.
     """
-    first = block * BLOCK
-    size: int = min(BLOCK, index.lo.shape[1] - first)
-    part[:] = 1.0
-    for axis in range(len(lo)):
-        low, high = lo[axis], hi[axis]
-        lows = index.lo[axis, first : first + size]
-        highs = index.hi[axis, first : first + size]
-        if low <= index.hull_lo[axis, block] and high >= index.hull_hi[axis, block]:
-            if axis > 0:
-                for k in range(size):
-                    part[k] *= highs[k] - lows[k]
-            continue
-        for k in range(size):
-            start = lows[k] if lows[k] > low else low
-            end = highs[k] if highs[k] < high else high
-            side = end - start
-            part[k] *= side if side > 0.0 else 0.0
-    return size
+    axes = lo.shape[1]
+    if axes - axis < 4:
+        part[:] = 1.0
+    else:
+        _clip_four(ends, block * axes + axis, lo, hi, box, axis, part)
+        axis += 4
+    for a in range(axis, axes):
+        _clip(ends, block * axes + a, lo[box, a], hi[box, a], part)
+
+
+@compiled
+def first_axis(
+    hull_lo: Floats, hull_hi: Floats, block: int, lo: Floats, hi: Floats, box: int
+) -> int:
+    """The axis from which on a box clips a block: not the topic, where the block has only one."""
+    return 1 if lo[box, 0] <= hull_lo[0, block] and hi[box, 0] >= hull_hi[0, block] else 0
+
+
+@compiled
+def _clip_four(
+    ends: Floats, row: int, lo: Floats, hi: Floats, box: int, axis: int, part: Floats
+) -> None:
+    """No slices, and numbers without sign: both would keep the loop from vector units."""
+    a_low, b_low, c_low, d_low = (
+        lo[box, axis], lo[box, axis + 1], lo[box, axis + 2], lo[box, axis + 3]
+    )  # fmt: skip
+    a_high, b_high, c_high, d_high = (
+        hi[box, axis], hi[box, axis + 1], hi[box, axis + 2], hi[box, axis + 3]
+    )  # fmt: skip
+    first, step = np.uint64(2 * BLOCK * row), np.uint64(BLOCK)
+    for place in range(BLOCK):
+        k = np.uint64(place)
+        at = first + k
+        volume = _side(ends[at], ends[at + step], a_low, a_high)
+        at += step + step
+        volume *= _side(ends[at], ends[at + step], b_low, b_high)
+        at += step + step
+        volume *= _side(ends[at], ends[at + step], c_low, c_high)
+        at += step + step
+        part[k] = volume * _side(ends[at], ends[at + step], d_low, d_high)
+
+
+@compiled
+def _clip(ends: Floats, row: int, low: float, high: float, part: Floats) -> None:
+    first, step = np.uint64(2 * BLOCK * row), np.uint64(BLOCK)
+    for place in range(BLOCK):
+        k = np.uint64(place)
+        part[k] *= _side(ends[first + k], ends[first + k + step], low, high)
+
+
+@compiled
+def _side(a_low: float, a_high: float, b_low: float, b_high: float) -> float:
+    """What two intervals share."""
+    start = a_low if a_low > b_low else b_low
+    end = a_high if a_high < b_high else b_high
+    side = end - start
+    return side if side > 0.0 else 0.0
 
 
 @compiled

@@ -14,6 +14,7 @@ from fanplan.boxes.extents import (
     OwnerPairs,
     Tiles,
     append_row,
+    first_axis,
     hull_meets,
     near_blocks,
     shared_volumes,
@@ -101,27 +102,29 @@ def _add_tile(
 ) -> None:
     """Add what extents of one box have in common with others of one box."""
     extents = tiles.extent[tiles.starts[tile] : tiles.starts[tile + 1]]
-    for b in range(near_blocks(index, tiles.lo[tile], tiles.hi[tile], room.blocks)):
+    hull_lo, hull_hi, part, total = index.hull_lo, index.hull_hi, room.part, room.total
+    for b in range(near_blocks(index, tiles.lo, tiles.hi, tile, room.blocks)):
         block = room.blocks[b]
         if index.single[block]:
             for e in extents:
                 box = x.starts[e]
-                if hull_meets(index.hull_lo, index.hull_hi, block, x.lo[box], x.hi[box]):
-                    _add_block(x, e, index, block, room, both)
+                if hull_meets(hull_lo, hull_hi, block, x.lo, x.hi, box):
+                    axis = first_axis(hull_lo, hull_hi, block, x.lo, x.hi, box)
+                    shared_volumes(index.ends, block, x.lo, x.hi, box, axis, part)
+                    _add_shares(part, x.weight[e] / x.volume[e], both, total)
             for k in range(min(BLOCK, len(index.place) - block * BLOCK)):
                 at = block * BLOCK + k
                 per = index.per_volume[at] if both else index.per_volume[at] * index.volume[at]
-                sums[index.place[at]] += room.total[k] * per
-                room.total[k] = 0.0
+                sums[index.place[at]] += total[k] * per
+                total[k] = 0.0
 
 
 @compiled
-def _add_block(x: Arrays, e: int, index: Index, block: int, room: ExtentRoom, both: bool) -> None:
-    box, per_volume = x.starts[e], x.weight[e] / x.volume[e]
-    for k in range(shared_volumes(index, block, x.lo[box], x.hi[box], room.part)):
-        share = room.part[k] * per_volume
+def _add_shares(part: Floats, per_volume: float, both: bool, total: Floats) -> None:
+    for k in range(BLOCK):
+        share = part[k] * per_volume
         # The product of two small volumes might vanish, so one is divided first.
-        room.total[k] += share * room.part[k] if both else share
+        total[k] += share * part[k] if both else share
 
 
 @compiled
@@ -145,11 +148,13 @@ def _meet(x: Arrays, e: int, index: Index, room: ExtentRoom, several: bool) -> i
     """
     count = 0
     for box in range(x.starts[e], x.starts[e + 1]):
-        for b in range(near_blocks(index, x.lo[box], x.hi[box], room.blocks)):
+        for b in range(near_blocks(index, x.lo, x.hi, box, room.blocks)):
             block = room.blocks[b]
             if several and index.single[block]:
                 continue
-            for k in range(shared_volumes(index, block, x.lo[box], x.hi[box], room.part)):
+            axis = first_axis(index.hull_lo, index.hull_hi, block, x.lo, x.hi, box)
+            shared_volumes(index.ends, block, x.lo, x.hi, box, axis, room.part)
+            for k in range(min(BLOCK, len(index.place) - block * BLOCK)):
                 if room.part[k] > 0.0:
                     extent = index.extent[block * BLOCK + k]
                     if room.shared[extent] == 0.0:

@@ -26,6 +26,7 @@ from fanplan.boxes.sifted import (
     find_sifted,
 )
 from fanplan.core.arrays import Floats, Ints, Longs
+from fanplan.core.kernels import compiled
 
 __all__ = [
     "BoxIndex",
@@ -61,6 +62,7 @@ def find_audiences(index: BoxIndex, topic_id: Longs, x: Floats) -> Rows:
     return _find(index, topic_id, x, find_grid_audiences, _sifted_audiences)
 
 
+@compiled
 def _sifted_boxes(index: BoxIndex, topic_id: Longs, x: Floats) -> Rows:
     return find_sifted(index.sieve, sifted_topics(index, topic_id), x)
 
@@ -73,6 +75,8 @@ def _sifted_audiences(index: BoxIndex, topic_id: Longs, x: Floats) -> Rows:
 
 def _find(index: BoxIndex, topic_id: Longs, x: Floats, grid: Finder, sieve: Finder) -> Rows:
     """Rows from the grid, then rows from the sieve."""
+    if not index.first_sifted and len(index.dimensions):
+        return sieve(index, topic_id, x)
     points = _divided(index, topic_id)
     if not len(points[1]):
         return grid(index, topic_id, x)

@@ -42,8 +42,8 @@ TRIED = 256
 WORTH_A_LINE = 1e-4
 WORTH_A_BUCKET = 2e-6
 
-NARROW = 0.5
-"""Share of the extent of a part, above which a box is too wide to be told by its place."""
+NARROW = (0.5, 0.8)
+"""Shares of the extent of a part, above which a box is too wide to be told by its place."""
 
 PARTS = 4
 WORTH_A_SPLIT = 0.95
@@ -254,10 +254,10 @@ def _order_alike(low: Bytes, high: Bytes, bounds: Longs, per_block: int) -> Long
         a, b = stack.pop()
         if b - a <= per_block:
             continue
-        axis, extent = telling_axis(low, high, order[a:b])
+        axis, widest = telling_axis(low, high, order[a:b])
         if axis < 0:
             continue
-        narrow = sort_by_place(low[:, axis], high[:, axis], order[a:b], extent)
+        narrow = sort_by_place(low[:, axis], high[:, axis], order[a:b], widest)
         parts, start = min(PARTS, max(1, narrow // per_block)), a
         for part in range(1, parts + 1):
             end = a + narrow * part // parts // per_block * per_block
@@ -271,44 +271,57 @@ def _order_alike(low: Bytes, high: Bytes, bounds: Longs, per_block: int) -> Long
 
 @compiled
 def telling_axis(low: Bytes, high: Bytes, boxes: Longs) -> tuple[int, int]:
-    """The axis along which parts become smallest, and its extent now; −1 if none is worth it."""
-    chosen, best, chosen_extent = -1, WORTH_A_SPLIT, 0
+    """The axis along which parts become smallest, and the widest box to be told by its place.
+
+    The axis is −1 if none is worth it.
+    """
+    chosen, best, widest = -1, WORTH_A_SPLIT, 0
     tried = boxes[:: max(1, len(boxes) // TRIED)]
     place = np.empty(len(tried), np.int64)
     for axis in range(low.shape[1]):
         least, most = 255, 0
         for box in tried:
             least, most = min(least, low[box, axis]), max(most, high[box, axis])
-        extent, narrow = most - least + 1, 0
-        for box in tried:
-            a, b = np.int64(low[box, axis]), np.int64(high[box, axis])
-            if b - a + 1 <= NARROW * extent:
-                place[narrow] = ((a + b) << 16) + (a << 8) + b
-                narrow += 1
-        if extent == 1 or narrow == 0:
-            continue
-        place[:narrow].sort()
-        cost = (len(tried) - narrow) * float(extent)
-        for part in range(PARTS):
-            start, end = narrow * part // PARTS, narrow * (part + 1) // PARTS
-            least, most = 255, 0
-            for i in range(start, end):
-                least, most = min(least, (place[i] >> 8) & 255), max(most, place[i] & 255)
-            cost += (end - start) * max(most - least + 1, 1)
-        if cost < best * extent * len(tried):
-            chosen, best, chosen_extent = axis, cost / (extent * len(tried)), extent
-    return chosen, chosen_extent
+        extent = most - least + 1
+        for share in NARROW:
+            width = int(share * extent)
+            left = _left_by_parts(low[:, axis], high[:, axis], tried, width, extent, place)
+            if extent > 1 and left < best:
+                chosen, best, widest = axis, left, width
+    return chosen, widest
 
 
 @compiled
-def sort_by_place(low: Bytes, high: Bytes, boxes: Longs, extent: int) -> int:
+def _left_by_parts(
+    low: Bytes, high: Bytes, boxes: Longs, widest: int, extent: int, place: Longs
+) -> float:
+    """Share of an extent that a box's part has on average, if the narrow boxes are divided."""
+    narrow = 0
+    for box in boxes:
+        a, b = np.int64(low[box]), np.int64(high[box])
+        if b - a < widest:
+            place[narrow] = ((a + b) << 16) + (a << 8) + b
+            narrow += 1
+    place[:narrow].sort()
+    cost = (len(boxes) - narrow) * float(extent)
+    for part in range(PARTS):
+        start, end = narrow * part // PARTS, narrow * (part + 1) // PARTS
+        least, most = 255, 0
+        for i in range(start, end):
+            least, most = min(least, (place[i] >> 8) & 255), max(most, place[i] & 255)
+        cost += (end - start) * max(most - least + 1, 1)
+    return cost / (extent * len(boxes))
+
+
+@compiled
+def sort_by_place(low: Bytes, high: Bytes, boxes: Longs, widest: int) -> int:
     """Sort boxes by their middle, wide ones to the end; returns the number of the others."""
     wide = 2 * MOST_BUCKETS
     place = np.empty(len(boxes), np.int64)
     start = np.zeros(wide + 2, np.int64)
     for i in range(len(boxes)):
         a, b = np.int64(low[boxes[i]]), np.int64(high[boxes[i]])
-        place[i] = a + b if b - a + 1 <= NARROW * extent else wide
+        place[i] = a + b if b - a < widest else wide
         start[place[i] + 1] += 1
     start = np.cumsum(start)
     narrow = start[wide]

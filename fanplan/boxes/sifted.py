@@ -9,16 +9,16 @@ import numpy as np
 
 from fanplan.boxes.rows import room_for, sorted_order
 from fanplan.boxes.sieve import Sieve
-from fanplan.boxes.sifting import BATCH, Batch, fill_batch, make_batch, sift
+from fanplan.boxes.sifting import BATCH, FEW, Batch, fill_batch, make_batch, sift
 from fanplan.core.arrays import Floats, Ints, Longs, Words
 from fanplan.core.bits import lowest_bit, set_bit
 from fanplan.core.kernels import compiled
 
-FIRST = 64
-"""Points in the first batch."""
+FIRST = FEW
+"""Points in the first batch, which tells how many boxes hold a point."""
 
 PAIRS = 2**22
-"""Pairs of point and box in a batch above which batches become smaller."""
+"""Pairs of point and box that a batch should have at most, by those of the last one."""
 
 
 @compiled
@@ -34,7 +34,7 @@ def count_sifted_hits(sieve: Sieve, topics: Longs, x: Floats, weight: Floats, hi
         pairs, places, boxes = sift(sieve, t, x, batch, places, boxes)
         for k in range(pairs):
             hits[boxes[k]] += weight[batch.point[places[k]]]
-        i, size = end, next_size(size, pairs)
+        i, size = end, next_size(end - i, pairs)
 
 
 @compiled
@@ -54,7 +54,7 @@ def find_sifted(sieve: Sieve, topics: Longs, x: Floats) -> tuple[Longs, Longs, I
         pairs, places, boxes = sift(sieve, t, x, batch, places, boxes)
         found = room_for(found, offsets[i], pairs)
         put_rows(batch, places[:pairs], boxes[:pairs], offsets[i : end + 1], found)
-        i, size = end, next_size(size, pairs)
+        i, size = end, next_size(end - i, pairs)
     return order, offsets, found[: offsets[-1]]
 
 
@@ -68,9 +68,9 @@ def batch_end(topics: Longs, order: Longs, start: int, size: int) -> int:
 
 
 @compiled
-def next_size(size: int, pairs: int) -> int:
-    """How many points to handle next, after a batch with so many pairs."""
-    return min(8 * size, BATCH) if 8 * pairs < PAIRS else max(size // 2, 1)
+def next_size(points: int, pairs: int) -> int:
+    """How many points to handle next, after so many with so many pairs."""
+    return max(1, min(BATCH, points * PAIRS // max(pairs, 1)))
 
 
 @compiled

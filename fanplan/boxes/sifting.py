@@ -9,7 +9,7 @@ import numpy as np
 from fanplan.boxes.rows import room_for
 from fanplan.boxes.sieve import BLOCK, Sieve
 from fanplan.core.arrays import Bools, Floats, Ints, Longs, Words
-from fanplan.core.bits import LINE, and_lines, lowest_bit, set_bit
+from fanplan.core.bits import LINE, and_lines, lowest_bit, prefetch, set_bit
 from fanplan.core.kernels import compiled
 
 BATCH = 8 * BLOCK
@@ -17,6 +17,9 @@ BATCH = 8 * BLOCK
 
 FEW = 16
 """Points up to which it takes longer to make sets of them than to compare them with all blocks."""
+
+AHEAD = 8
+"""How many blocks or boxes ahead a point asks for what it needs of them."""
 
 
 class Batch(NamedTuple):
@@ -134,19 +137,11 @@ def sift(
                     p = start + 64 * word + lowest_bit(some[word])
                     some[word] &= some[word] - np.uint64(1)
                     if and_lines(sieve.bits, line, batch.line, p * each, each, left):
-                        point = x[batch.point[p]]
-                        used = _test(
-                            left,
-                            sieve.lo,
-                            sieve.hi,
-                            first,
-                            sieve.size[t],
-                            point,
-                            p,
-                            places,
-                            boxes,
-                            used,
-                        )
+                        end = _list_left(left, first, boxes, used)
+                        row, size = batch.point[p], sieve.size[t]
+                        for k in range(used, end):
+                            boxes[used], places[used] = boxes[k], p
+                            used += holds(sieve.lo, sieve.hi, boxes[k], x, row, size)
     return used, places, boxes
 
 
@@ -154,23 +149,72 @@ def sift(
 def _sift_few(
     sieve: Sieve, t: int, x: Floats, batch: Batch, places: Ints, boxes: Ints
 ) -> tuple[int, Ints, Ints]:
-    """The same for points one by one."""
+    """The same for points one by one.
+
+    What they need of blocks and boxes comes from far, so it is asked for some of them ahead.
+    """
     used, each, left = 0, batch.each, np.empty(LINE, np.uint64)
+    met = np.empty(sieve.first_block[t + 1] - sieve.first_block[t], np.int64)
     for p in range(batch.number):
-        _fill_passes(sieve, t, batch.line[p * each : (p + 1) * each], batch.passes)
-        point = x[batch.point[p]]
-        for block in range(sieve.first_block[t], sieve.first_block[t + 1]):
-            side, count = 1, sieve.side_count[block]
-            while side < count and batch.passes[sieve.sides[block, side]]:
-                side += 1
-            line = sieve.first_line[block]
-            if side == count and and_lines(sieve.bits, line, batch.line, p * each, each, left):
-                places, boxes = room_for(places, used, BLOCK), room_for(boxes, used, BLOCK)
-                first = sieve.first_box[block]
-                used = _test(
-                    left, sieve.lo, sieve.hi, first, sieve.size[t], point, p, places, boxes, used
-                )
+        line = batch.line[p * each : (p + 1) * each]
+        _fill_passes(sieve, t, line, batch.passes)
+        count, first = _met_blocks(sieve, t, batch.passes, met), used
+        for i in range(-AHEAD, count):
+            if i + AHEAD < count:
+                start = sieve.first_line[met[i + AHEAD]]
+                for k in range(each):
+                    prefetch(sieve.bits, start + line[k], 0)
+            if i >= 0 and and_lines(sieve.bits, sieve.first_line[met[i]], line, 0, each, left):
+                if used + BLOCK > len(boxes):
+                    boxes = room_for(boxes, used, BLOCK)
+                used = _list_left(left, sieve.first_box[met[i]], boxes, used)
+        row, size = batch.point[p], sieve.size[t]
+        used = _keep_holding(sieve.lo, sieve.hi, size, x, row, boxes, first, used)
+        places = room_for(places, first, used - first)
+        places[first:used] = p
     return used, places, boxes
+
+
+@compiled
+def _met_blocks(sieve: Sieve, t: int, passes: Bools, met: Longs) -> int:
+    """List the blocks that a point must look at; returns their number."""
+    count = 0
+    for block in range(sieve.first_block[t], sieve.first_block[t + 1]):
+        side, sides = 1, sieve.side_count[block]
+        while side < sides and passes[sieve.sides[block, side]]:
+            side += 1
+        met[count] = block
+        count += side == sides
+    return count
+
+
+@compiled
+def _list_left(left: Words, first: int, boxes: Ints, used: int) -> int:
+    """Add the boxes of a block that are left."""
+    for word in range(LINE):
+        some = left[word]
+        while some != 0:
+            boxes[used] = first + 64 * word + lowest_bit(some)
+            some &= some - np.uint64(1)
+            used += 1
+    return used
+
+
+@compiled
+def _keep_holding(
+    lo: Floats, hi: Floats, size: int, x: Floats, row: int, boxes: Ints, first: int, end: int
+) -> int:
+    """Keep those of the boxes listed from ``first`` on that do hold the point."""
+    used = first
+    for k in range(first - AHEAD, end):
+        if k + AHEAD < end:
+            for axis in range(0, size, LINE):
+                prefetch(lo, boxes[k + AHEAD], axis)
+                prefetch(hi, boxes[k + AHEAD], axis)
+        if k >= first:
+            boxes[used] = boxes[k]
+            used += holds(lo, hi, boxes[k], x, row, size)
+    return used
 
 
 @compiled
@@ -186,34 +230,9 @@ def _fill_passes(sieve: Sieve, t: int, line: Ints, passes: Bools) -> None:
 
 
 @compiled
-def _test(
-    left: Words,
-    lo: Floats,
-    hi: Floats,
-    first: int,
-    size: int,
-    point: Floats,
-    p: int,
-    places: Ints,
-    boxes: Ints,
-    used: int,
-) -> int:
-    """Add the boxes of a block that are left and do hold the point."""
-    for word in range(LINE):
-        some = left[word]
-        while some != 0:
-            box = first + 64 * word + lowest_bit(some)
-            some &= some - np.uint64(1)
-            if holds(lo[box], hi[box], point, size):
-                places[used], boxes[used] = p, box
-                used += 1
-    return used
-
-
-@compiled
-def holds(lo: Floats, hi: Floats, point: Floats, size: int) -> bool:
+def holds(lo: Floats, hi: Floats, box: int, x: Floats, row: int, size: int) -> bool:
     """Whether a box holds a point; without branches, so that it becomes vector instructions."""
     inside = True
     for axis in range(size):
-        inside &= (lo[axis] <= point[axis]) & (point[axis] < hi[axis])
+        inside &= (lo[box, axis] <= x[row, axis]) & (x[row, axis] < hi[box, axis])
     return inside

@@ -13,6 +13,8 @@ from fanplan.cli.show import say, show_json, show_table
 from fanplan.core.errors import InputError, Problem, similar
 
 if TYPE_CHECKING:
+    from pyarrow import Table
+
     from fanplan.verbs.ask import Questions
 
 Question = Annotated[
@@ -32,6 +34,18 @@ Against = Annotated[
 ]
 Rows = Annotated[int, typer.Option(help="Rows to show at most; --json has all of them.", min=1)]
 
+USAGE = {
+    "receivers": "TOPIC [ATTRIBUTE=VALUE]… [publisher=NAME]",
+    "path": "PUBLISHER SUBSCRIBER",
+    "why": "FLOW|TOPIC",
+    "unwanted": "[subscriber|channel]",
+    "bottlenecks": "",
+    "without": "broker=NAME|link=BROKER,BROKER",
+    "if_traffic": "TOPIC times=FACTOR",
+    "cheapest_change": "[NUMBER]",
+}
+"""What stands after each question."""
+
 
 def ask(
     plan: options.PlanFolder,
@@ -46,9 +60,15 @@ def ask(
     from fanplan import api
     from fanplan.verbs.ask import QUESTIONS
 
-    if question is None:
-        show_table("Questions", ("question", "answer"), list(QUESTIONS.items()))
+    if question is None and json:
+        show_json({"questions": QUESTIONS})
         return
+    if question is None:
+        told = [(f"{name} {USAGE[name]}".strip(), answer) for name, answer in QUESTIONS.items()]
+        show_table("Questions", ("question", "answer"), told)
+        say("Ask: fanplan ask PLAN QUESTION … --workload DATASET", err=True)
+        return
+    question = question.replace("-", "_")
     if question not in QUESTIONS:
         remedy = similar(question, list(QUESTIONS)) or f"Ask one of: {', '.join(QUESTIONS)}"
         raise InputError(Problem("QUESTION", f"{question!r} is not known", remedy))
@@ -63,11 +83,23 @@ def ask(
     if json:
         show_json({"question": question, "rows": answer.to_pylist()})
         return
-    shown = answer.slice(0, rows).to_pylist()
-    table = [["" if value is None else value for value in row.values()] for row in shown]
-    show_table(question, answer.column_names, table)
+    told = answer.select(telling(answer)).slice(0, rows)
+    table = [["" if value is None else value for value in row.values()] for row in told.to_pylist()]
+    show_table(question, [name.replace("_", " ") for name in told.column_names], table)
     if answer.num_rows > rows:
         say(f"{answer.num_rows - rows:,} more rows: --rows {answer.num_rows}", err=True)
+
+
+def telling(answer: Table) -> list[str]:
+    """Columns worth their place on a screen: not empty, and beside another answer what differs."""
+    names = answer.column_names
+    left = {name for name in names if answer[name].null_count == answer.num_rows}
+    for name in names:
+        for word in ("now", "other"):
+            if f"{name}_{word}" in names and answer[name].equals(answer[f"{name}_{word}"]):
+                between = f"{name}_{word}_change"
+                left |= {f"{name}_{word}", between if between in names else f"{name}_change"}
+    return [name for name in names if name not in left] if answer.num_rows else names
 
 
 def understood(asked: Questions, question: str, words: list[str]) -> dict[str, Any]:
@@ -93,26 +125,21 @@ def understood(asked: Questions, question: str, words: list[str]) -> dict[str, A
             raise InputError(Problem(question, f"{name!r} is not known", remedy))
     missing = [n for n in names if known[n].default is inspect.Parameter.empty and n not in given]
     if missing:
-        usage = " ".join(name.upper() for name in names)
         what = f"{missing[0]} is missing"
-        raise InputError(Problem(question, what, f"fanplan ask PLAN {question} {usage}"))
+        remedy = f"fanplan ask PLAN {question} {USAGE[question]}"
+        raise InputError(Problem(question, what, remedy))
     if attributes:
         given["attributes"] = attributes
     return {name: typed(name, value) for name, value in given.items()}
 
 
 def typed(name: str, value: Any) -> Any:
-    """Factors and counts are numbers, and a link is two brokers with a comma between."""
+    """Factors and counts are numbers."""
     if name in ("times", "n"):
         try:
             return float(value) if name == "times" else int(value)
         except ValueError:
             raise InputError(Problem(name, f"{value!r} is no number", f"Use {name}=2")) from None
-    if name == "link":
-        ends = tuple(end.strip() for end in value.split(","))
-        if len(ends) != 2:
-            raise InputError(Problem(name, f"{value!r} is no link", "Use link=BROKER,BROKER"))
-        return ends
     return value
 
 

@@ -1,7 +1,7 @@
 """Where `fanplan` begins and ends: whoever stops it, at whatever moment, sees no stack trace.
 
-Nothing that takes time is imported before signals are seen to, and after the command nothing is
-left: no Spark, no temporary folder.
+Nothing that takes time is imported before signals are seen to and the JVM that Spark may need is
+under way. After the command nothing is left: no Spark, no temporary folder.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ def main() -> None:
     for number in STOPPED:
         signal.signal(number, leave)
     open_streams()
+    from fanplan.data import ahead
+
+    # All that follows takes a second or two, and so does a JVM.
+    ahead.begin(sys.argv[1:])
     from fanplan.cli.app import run
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,11 +33,12 @@ def main() -> None:
     for number in STOPPED:
         signal.signal(number, signal.SIG_IGN)
     end_spark(at_once=code > 1)
+    ahead.end()
     sys.exit(code)
 
 
 def leave(number: int, _frame: FrameType | None) -> None:
-    """Nothing has begun that would have to be ended."""
+    """At most a JVM has begun, and that ends with this process."""
     os._exit(128 + number)
 
 

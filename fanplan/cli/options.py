@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from fanplan.core.options import about
+from fanplan.core.options import MOST, about
 from fanplan.data.params import ReadParams
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random choice.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of every random choice.", min=0, max=MOST)]
 Master = Annotated[
     str | None,
     typer.Option(help="Spark master, such as spark://host:7077.", show_default="embedded"),

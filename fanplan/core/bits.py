@@ -149,6 +149,27 @@ def and_lines(
     return signature, generate
 
 
+@instruction
+def prefetch(_typing_context: Any, rows: Any, _row: Any, _column: Any) -> Any:
+    """Ask for the line of the cache with this element, which is needed soon."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        width = builder.extract_value(array.shape, 1)
+        at = builder.add(builder.mul(arguments[1], width), arguments[2])
+        place = builder.bitcast(builder.gep(array.data, [at]), ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
+        name = "llvm.prefetch.p0i8"
+        asked = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+            builder.module, kind, name
+        )
+        builder.call(asked, [place, flag(0), flag(2), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64, types.int64), generate
+
+
 @compiled
 def common(one: Words, other: Words) -> int:
     """How many elements two sets have in common."""

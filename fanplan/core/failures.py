@@ -36,6 +36,13 @@ REFUSED = {
     errno.EEXIST: "Name another place",
 }
 
+# NumPy of an array that no memory could hold, and pathlib of links.
+TOO_BIG = {
+    "Maximum allowed dimension exceeded",
+    "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size.",
+}
+LOOP = re.compile(r"Symlink loop from '(.*)'")
+
 SPARK = ("py4j", "pyspark")
 """Packages whose errors are failures of Spark."""
 
@@ -49,7 +56,8 @@ GONE = (
     r"(?i)Answer from Java side is empty|Connection refused|Connection reset|"
     r"error while (?:sending|receiving)|SparkContext was shut down|cannot be called on a stopped|"
     r"Broken pipe|Python worker exited unexpectedly|network error|"
-    r"An error occurred while calling \S+$"
+    r"An error occurred while calling \S+$|does not exist in the JVM|"
+    r"reading the port number from"
 )
 
 
@@ -57,8 +65,12 @@ def in_words(error: BaseException) -> FanplanError | None:
     """The error as one of ours; None if only its own words tell what happened."""
     if isinstance(error, FanplanError):
         return error
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (
+        isinstance(error, ValueError) and TOO_BIG & {*error.args}
+    ):
         return of_machine("memory", errno.ENOMEM)
+    if isinstance(error, RuntimeError) and (loop := LOOP.fullmatch(str(error))):
+        return of_system(loop[1], OSError(errno.ELOOP, ""))
     if of_spark(error):
         return spark_failed(error)
     if isinstance(error, OSError) and error.errno is not None:

@@ -234,7 +234,14 @@ def fits(kind: Any, value: Any) -> bool:
     return own is Any or (isinstance(own, type) and isinstance(value, own))
 
 
+MOST = 1 << 53
+"""Whole numbers beyond are not exact everywhere: in JSON, in floats, in compiled code."""
+
+
 def out_of_range(item: Field[Any], value: Any) -> Iterator[Problem]:
+    if isinstance(value, Integral) and abs(int(value)) > MOST:
+        yield Problem(item.name, f"{str(value)[:20]}… is out of range", f"Give at most {MOST}")
+        return
     for limit, bound in about(item).limits.items():
         if isinstance(value, Real) and not LIMITS[limit](float(value), bound):
             yield Problem(item.name, f"{value} is out of range", f"Give {limit} {bound}")

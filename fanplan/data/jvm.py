@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from fanplan.core.errors import MachineError, Problem
 from fanplan.core.owned import killed, started, undisturbed
+from fanplan.data import ahead
 from fanplan.data.archive import END_SECONDS, Archive
 
 GLANCE = 0.02
@@ -33,29 +34,20 @@ _process: subprocess.Popen[bytes] | None = None
 _classes: Archive | None = None
 
 
-def launch(settings: Mapping[str, str], folder: Path, classes: Archive | None = None) -> None:
-    """Start a JVM with these settings, which PySpark then uses for its session."""
+def launch(
+    settings: Mapping[str, str], folder: Path, classes: Archive | None = None, kept: bool = False
+) -> None:
+    """Start a JVM with these settings, which PySpark then uses for its session.
+
+    ``kept``: how it is called is kept for others like it.
+    """
     global _process, _classes  # noqa: PLW0603 - a process has one JVM
     _classes = classes
     stated, ready = folder / "spark.conf", folder / "ready"
-    stated.write_text("".join(f"{k}={escaped(v)}\n" for k, v in settings.items()), encoding="utf-8")
-    home = os.path.dirname(pyspark.__file__)
-    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    hush()
+    ahead.write_new(stated, "".join(f"{k}={escaped(v)}\n" for k, v in settings.items()))
     with undisturbed():
-        _process = started(
-            [
-                f"{home}/bin/spark-submit",
-                "--properties-file",
-                stated,
-                "--load-spark-defaults",
-                *words,
-            ],
-            of_thread=False,
-            # It ends when this pipe does.
-            stdin=subprocess.PIPE,
-            env=os.environ
-            | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready)},
-        )
+        _process = ahead.taken(folder) or ahead.called(folder) or submitted(stated, ready)
     # PySpark needs it for a first task in Python. It takes a second, and the JVM starts meanwhile.
     import_module("pandas")
     while not ready.is_file():
@@ -64,7 +56,22 @@ def launch(settings: Mapping[str, str], folder: Path, classes: Archive | None = 
             remedy = f"Check memory and settings: {stated_by_user()}"
             raise MachineError(Problem("Spark", what, remedy))
         time.sleep(GLANCE)
+    if kept and not writes():
+        ahead.keep(_process, folder)
     attach(*connection(ready))
+
+
+def submitted(stated: Path, ready: Path) -> subprocess.Popen[bytes]:
+    """A JVM as Spark's own script calls it."""
+    home = os.path.dirname(pyspark.__file__)
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    return started(
+        [f"{home}/bin/spark-submit", "--properties-file", stated, "--load-spark-defaults", *words],
+        of_thread=False,
+        # It ends when this pipe does.
+        stdin=subprocess.PIPE,
+        env=os.environ | {"SPARK_CONNECT_MODE": "0", ahead.READY: str(ready)},
+    )
 
 
 def stated_by_user() -> str:
@@ -104,6 +111,11 @@ def pid() -> int | None:
     return None if _process is None else _process.pid
 
 
+def writes() -> bool:
+    """Whether the JVM will write the classes it has when it ends."""
+    return _classes is not None and _classes.written is not None
+
+
 def kill() -> None:
     """End the JVM in the midst of its work, if there is one. Nothing is heard of it any more."""
     hush()
@@ -138,7 +150,7 @@ def end() -> None:
 
 
 def hush() -> None:
-    """py4j logs the stack trace of every call that a dead JVM does not answer."""
+    """py4j logs the stack trace of every call that a dead JVM does not answer, and raises it."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(unheard)
 

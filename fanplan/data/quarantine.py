@@ -150,7 +150,9 @@ def chosen(
 
 
 def place(source: str, line: int | None) -> str:
-    return source if line is None else f"{source}, line {line}"
+    """Where a row is: text has lines, a table of columns has rows."""
+    word = "row" if source.endswith(".parquet") else "line"
+    return source if line is None else f"{source}, {word} {line}"
 
 
 # ---- tables that are lost

@@ -78,9 +78,9 @@ class Traffic:
             )
         if self.silent_subscriptions or self.silent_topics:
             yield (
-                f"nothing was sent on {self.silent_topics:,.0f} topics, and nothing that "
-                f"{self.silent_subscriptions:,.0f} subscriptions ask for: they have a place in "
-                "plans with rate 0, and what comes takes the default way"
+                f"topics without publications: {self.silent_topics:,.0f}; subscriptions that "
+                f"none matched: {self.silent_subscriptions:,.0f}. They have a place in plans with "
+                "rate 0, and what comes takes the default way"
             )
 
 

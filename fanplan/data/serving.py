@@ -13,7 +13,8 @@ from pathlib import Path
 import pyspark
 
 from fanplan.core.errors import InputError, MachineError, Problem
-from fanplan.core.folder import remove
+from fanplan.core.folder import locked, remove
+from fanplan.core.owned import undisturbed
 from fanplan.data import archive, jvm, server
 from fanplan.data.ingest.code import code_key
 from fanplan.data.java import java_home
@@ -33,11 +34,23 @@ START_SECONDS = 300
 def start() -> Server:
     """A server of this user on loopback, which later commands find."""
     require_connect("fanplan spark")
-    if running := server.known():
-        what = f"is there already, as process {running.pid}"
-        raise InputError(Problem("Spark", what, "Stop it first: fanplan spark stop"))
-    remove(folder())
-    folder().mkdir(parents=True, mode=0o700)
+    with locked(folder()):
+        if running := server.known():
+            what = f"is there already, as process {running.pid}"
+            raise InputError(Problem("Spark", what, "Stop it first: fanplan spark stop"))
+        remove(folder())
+        folder().mkdir(parents=True, mode=0o700)
+        try:
+            return started()
+        except BaseException:
+            # Whoever does not wait for it wants no server either.
+            server.stop()
+            remove(folder())
+            raise
+
+
+def started() -> Server:
+    """Known from its first moment, so that it can be stopped however this process ends."""
     port, token, home = free_port(), secrets.token_urlsafe(32), java_home()
     classes = archive.found(home)
     # It writes no archive: it may run for days, and nobody waits for its end.
@@ -50,15 +63,15 @@ def start() -> Server:
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.authenticate.token": token,
     }
-    process = launched(settings, home)
-    found = Server(process.pid, birth(process.pid) or "", port, token, code_key())
+    with undisturbed():
+        process = launched(settings, home)
+        found = Server(process.pid, birth(process.pid) or "", port, token, code_key())
+        found.write()
     if not within(START_SECONDS, lambda: process.poll() is not None or found.answers):
         process.kill()
     if process.poll() is not None:
         told = (folder() / "log").read_text(errors="replace").strip()[-500:]
-        remove(folder())
         raise MachineError(Problem("Spark", f"did not start ({told})", "Mend what it says"))
-    found.write()
     return found
 
 

@@ -8,7 +8,8 @@ needs a shuffle, and every query is one job.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -70,6 +71,32 @@ def gathered(rows: DataFrame) -> DataFrame:
     return rows.coalesce(1) if in_small_mode(rows.sparkSession) else rows
 
 
+def ordered(rows: DataFrame, *columns: str) -> DataFrame:
+    """Rows in the order of columns. Spark would shuffle them, even if they lie together."""
+    if in_small_mode(rows.sparkSession):
+        return rows.coalesce(1).sortWithinPartitions(*columns)
+    return rows.orderBy(*columns)
+
+
+@contextmanager
+def kept() -> Iterator[Callable[[DataFrame], DataFrame]]:
+    """Rows that a small query uses more than once are made once, and kept to the end of the block.
+
+    A large query has shuffles, and Spark makes those once by itself.
+    """
+    held: list[DataFrame] = []
+
+    def keep(rows: DataFrame) -> DataFrame:
+        if in_small_mode(rows.sparkSession):
+            held.append(rows.persist())
+        return rows
+
+    yield keep
+    # Not after an error: Spark may be what failed.
+    for rows in held:
+        rows.unpersist()
+
+
 def spread(rows: DataFrame, *columns: str, evenly: bool = False) -> DataFrame:
     """Rows dealt to tasks by the values of columns; those of a small query stay together.
 
@@ -100,9 +127,14 @@ def escaped(path: Path) -> str:
     return re.sub(r"([\\*?\[\]{},])", r"\\\1", str(path))
 
 
-def small_table(spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
-    """Rows that the driver has, for a join: without a job, and on every executor."""
-    fields = cast("T.StructType", T.DataType.fromDDL(schema))
+def small_table(
+    spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: str | T.StructType
+) -> DataFrame:
+    """Rows that the driver has, for a join: without a job, and on every executor.
+
+    Given as a list, Spark would have a Python worker of another kind read them.
+    """
+    fields = cast("T.StructType", T.DataType.fromDDL(schema)) if isinstance(schema, str) else schema
     arrays = [
         pa.array([row[i] for row in rows], field.type)
         for i, field in enumerate(to_arrow_schema(fields))

@@ -36,8 +36,9 @@ from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.owned import claim, release
 from fanplan.core.stop import Heard, Terminated, terminate
 from fanplan.core.version import PACKAGE
-from fanplan.data import archive, jvm, server
+from fanplan.data import ahead, archive, jvm, server
 from fanplan.data.java import java_home
+from fanplan.data.secret import STANDALONE, require_accepted, secret_conf
 from fanplan.data.sizes import FIXED, LARGE_ROWS, is_small
 
 EXTRA = "FANPLAN_SPARK_CONF"
@@ -61,10 +62,11 @@ QUERIES = {
     "spark.sql.maxConcurrentOutputFileWriters": "16",
 }
 
-# stderr is the user's: it shows errors, and the one warning that explains an endless wait.
+# stderr is the user's. What fails is raised and told in a sentence, without Java's stack traces;
+# Spark itself may say only what explains an endless wait.
 LOGGING = """\
 status = error
-rootLogger.level = error
+rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
@@ -73,7 +75,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = spark %p: %m%n%ex{short}
 # PySpark would raise the level to this logger's own, and say so.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
+logger.gateway.level = fatal
 logger.resources.name = org.apache.spark.scheduler.TaskSchedulerImpl
 logger.resources.level = warn
 """
@@ -89,7 +91,17 @@ PATIENT = (
 )
 
 # Where a whole session is short it never pays. Machine code has the room of both compilers.
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
+# The heap has room for what a short session leaves behind, so that little is collected.
+QUICK = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
+    "-XX:+UseSerialGC",
+    "-XX:NewSize=256m",
+    "-XX:MetaspaceSize=256m",
+)
+
+# Each sort would take a page of 64 MB and have it filled with zeros.
+FEW_ROWS = {"spark.buffer.pageSize": "2m"}
 
 # PySpark asks for these classes once per column, and for most the JVM searches all its jars.
 ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
@@ -139,14 +151,15 @@ def session(
     """
     global _running  # noqa: PLW0603 - a process has one session
     _check_address(master, remote)
-    asked = Asked(master, remote, tuple(sorted({**environment_conf(), **(conf or {})}.items())))
+    given = {**secret_conf(master), **environment_conf(), **(conf or {})}
+    asked = Asked(master, remote, tuple(sorted(given.items())))
     if _running and _running.serves(asked, rows):
         return _running.spark
     stop()
     if SparkContext._active_spark_context is not None:
         _running = _adopted(asked)
         return _running.spark
-    handlers, folder = _handlers(), claim("spark")
+    handlers, folder = _handlers(), ahead.folder() or claim("spark")
     try:
         quick = is_small(rows) and not remote
         spark = _connect(remote, asked, folder) if remote else _start(master, asked, folder, quick)
@@ -185,8 +198,10 @@ def stop() -> None:
         release(old.folder)
         return
     try:
-        # A JVM that died cannot be asked to stop.
-        if _alive(old.spark):
+        # A JVM that died cannot be asked to stop, and one that nobody else knows need not be asked.
+        if old.quick and old.asked == Asked(None, None, ()) and not jvm.writes():
+            jvm.kill()
+        elif _alive(old.spark):
             old.spark.stop()
     finally:
         jvm.end()
@@ -233,6 +248,7 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
     java = (*(QUICK if quick else PATIENT), *(classes.options if classes else ()))
     own = embedded_settings(folder, java) if local else _jvm_settings(folder, java)
     settings = QUERIES | own | ({} if local else _cluster_settings(str(master)))
+    settings |= FEW_ROWS if quick else {}
     settings |= {**dict(asked.conf), FIXED: " ".join(dict(asked.conf))}
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
         os.environ.pop(name, None)
@@ -244,7 +260,9 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
         # A JVM that ends in the middle of a message to it is told in a sentence, not by a thread.
         listener.handle_error = lambda *_: None  # type: ignore[method-assign]
     named = {"spark.master": master or "local[*]", "spark.app.name": "fanplan"}
-    jvm.launch(settings | named, folder, classes)
+    jvm.launch(settings | named, folder, classes, kept=local and quick and not asked.conf)
+    if str(master).startswith(STANDALONE):
+        require_accepted(SparkContext._jvm, str(master), settings)
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
     for name in ASKED_OFTEN:
@@ -307,7 +325,7 @@ def embedded_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
 def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
     """Nothing is left in the user's current folder, nothing but errors is printed."""
     levels = folder / "log4j2.properties"
-    levels.write_text(LOGGING)
+    ahead.write_new(levels, LOGGING)
     files = f'"-Dlog4j2.configurationFile={levels.as_uri()}" "-Djava.io.tmpdir={folder}"'
     return {
         "spark.ui.enabled": "false",

@@ -24,12 +24,15 @@ class Publisher(Publishing):
     """``async with Publisher(export, name) as p: await p.send(topic, attributes, payload)``.
 
     It follows switches to other plans. With ``durable`` it keeps what it sent until a switch, and
-    sends it again if a server failed meanwhile.
+    who lost some of it is sent that again, in order.
     """
 
     def __init__(self, export: PathLike, name: str, durable: bool = False) -> None:
         folder = Path(export)
         system = transport(folder)
+        if durable and not system.DURABLE:
+            what = "publishers cannot be asked for what was lost: there are no servers"
+            raise InputError(Problem(str(folder), what, "Publish without durable, or on NATS"))
         super().__init__(Entry(load_entry(folder)), system.outgoing(folder, name), durable)
         self._following = system.following(folder, name, self)
 

@@ -8,10 +8,12 @@ needed, nor is the dataset: `EntryTables` holds all of it, and an export stores 
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +40,18 @@ MOST_REMEMBERED = 1 << 21
 """Cells whose flow is remembered."""
 
 EXPORT_AGAIN = "Write the export again with `fanplan export`"
+DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RecursionError,
+    BadZipFile,
+    zlib.error,
+)
+"""What files of an export raise that were cut or edited."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +192,7 @@ def load_entry(folder: Path) -> EntryTables:
             arrays = {name: stored[name] for name in ARRAYS}
         topics = Topics(tuple(told["topics"]), read_spaces(told), tuple(told["space_of"]))
         syntax, people, matched = (told[k] for k in ("topic_syntax", "subscribers", "matched"))
-    except (OSError, ValueError, KeyError) as error:
+    except DAMAGED as error:
         raise InputError(Problem(str(folder), f"is no export ({error})", EXPORT_AGAIN)) from error
     return EntryTables(topics, syntax, tuple(people), bool(matched), **arrays)
 

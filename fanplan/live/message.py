@@ -20,6 +20,10 @@ MOST_TOPIC_BYTES = (1 << 16) - 1
 NO_CHANNEL = -1
 REDELIVERED = -2
 """In place of a channel: sent again after a failure, so that it may come twice."""
+KEPT, LAST, GONE = -3, -4, -5
+"""In place of a channel: its source keeps it and can be asked for it; no publication, but the
+number of the last one of its flow; no publication, as its source does not keep it any more. Of
+these, and of what was asked for, the sequence is the number of the one before in its flow."""
 ENDED, PROBE = -4, -5
 """In place of a flow: the last message of a source in an epoch; a trial whether an epoch's ways
 lead everywhere. The number is then a turn, or that of a probe."""

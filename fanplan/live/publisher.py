@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from array import array
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Self
 
@@ -20,15 +18,14 @@ from numpy.typing import ArrayLike
 
 from fanplan.core.arrays import Bools, Floats, Longs, starts_of
 from fanplan.live.entry import DEFAULT, NOBODY, Entry
-from fanplan.live.points import Attributes, Topics
+from fanplan.live.kept import Chain, Kept
+from fanplan.live.points import Attributes
 from fanplan.live.transport import Batch, Outgoing
 
 BATCH = 512
 """Publications that are matched together at most."""
 COLUMN_BATCH = 1 << 14
 """The same of columns, which need no work in Python."""
-MOST_KEPT = 256 << 20
-"""Bytes that a durable publisher keeps."""
 
 
 class Pending:
@@ -45,7 +42,7 @@ class Publishing:
     """Sends publications of one source. ``sent`` counts those that somebody wants.
 
     ``unknown`` of these took the default way; ``unwanted`` are what nobody asked for. A durable one
-    keeps what it sent until a switch found that it arrived: ``dropped`` found no room for that.
+    keeps what it sent (``kept``) until a switch found that it arrived.
     """
 
     def __init__(self, entry: Entry, outgoing: Outgoing, durable: bool = False) -> None:
@@ -54,14 +51,14 @@ class Publishing:
         # Microseconds, so that one that is started again begins where it never was: subscribers
         # take a number that they know for a copy.
         self._number = time.time_ns() // 1000
-        self._kept: deque[Kept] | None = deque() if durable else None
-        self._kept_bytes = 0
-        self.sent = self.unknown = self.unwanted = self.dropped = 0
+        self.kept = Kept() if durable else None
+        self.sent = self.unknown = self.unwanted = 0
         self._follow(entry, outgoing)
 
     def _follow(self, entry: Entry, outgoing: Outgoing) -> None:
         """From now on publications go as this plan says."""
         self._entry, self._outgoing = entry, outgoing
+        self._chain = None if self.kept is None else Chain(entry)
         self._known = known_flows(outgoing, entry.tables.flows)
         self._topics, self._numbers = entry.topics, entry.topics.number
         self._beyond = [
@@ -133,94 +130,42 @@ class Publishing:
             self._send(topic, x.reshape(len(topic), width), given.payloads)
 
     def _send(self, topic: Longs, x: Floats, payloads: Sequence[bytes]) -> None:
-        """Number what is sent, and keep it if need be."""
+        """Number what is sent, find the flows, leave out what nobody wants, hand over the rest."""
         number = np.arange(self._number, self._number + len(topic))
         self._number += len(topic)
-        if self._kept is not None:
-            self._keep(Kept(self._topics, number, topic, x, payloads))
-        self._hand_over(number, topic, x, payloads)
-
-    def _hand_over(
-        self, number: Longs, topic: Longs, x: Floats, payloads: Sequence[bytes], again: bool = False
-    ) -> None:
-        """Find the flows, leave out what nobody wants, and hand over the rest."""
         flow = self._entry.flows(topic, x)
         wanted = flow != NOBODY
         if not wanted.all():
             flow, number, topic, x = flow[wanted], number[wanted], topic[wanted], x[wanted]
             payloads = list(compress(payloads, wanted.tolist()))
-            self.unwanted += 0 if again else len(wanted) - len(flow)
+            self.unwanted += len(wanted) - len(flow)
         default = np.flatnonzero(~self._known[flow])
         flow[default] = DEFAULT
         audiences = {int(at): self._entry.audience(int(topic[at]), x[at]) for at in default}
-        self.sent += 0 if again else len(flow)
-        self.unknown += 0 if again else len(default)
+        self.sent += len(flow)
+        self.unknown += len(default)
         sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
-        self._outgoing.send(
-            Batch(
-                self._entry.topics, flow, number, topic, x, b"".join(payloads), starts_of(sizes),
-                time.time_ns(), audiences, again,
-            )
+        before = None if self._chain is None else self._chain.follow(flow, topic, number)
+        batch = Batch(
+            self._entry.topics, flow, number, topic, x, b"".join(payloads), starts_of(sizes),
+            time.time_ns(), audiences, before,
         )  # fmt: skip
+        if self.kept is not None:
+            self.kept.add(batch)
+        self._outgoing.send(batch)
 
     # ---- from plan to plan
 
-    def cut(self, entry: Entry, outgoing: Outgoing) -> tuple[Any, int]:
-        """Publish by another plan from now on: where it was published until now, and the number
-        of the first publication that is not."""
+    def cut(self, entry: Entry, outgoing: Outgoing) -> tuple[Any, Batch | None, int]:
+        """Publish by another plan from now on.
+
+        Where it was published until now, what tells the last of each flow there if it is kept, and
+        the number of the first publication that goes by the new plan.
+        """
         self._send_pending()
-        old = self._outgoing
+        old, ends = self._outgoing, None if self._chain is None else self._chain.ends()
         self._follow(entry, outgoing)
-        return old, self._number
-
-    # ---- what is kept
-
-    def _keep(self, batch: Kept) -> None:
-        assert self._kept is not None
-        self._kept.append(batch)
-        self._kept_bytes += batch.size
-        while self._kept_bytes > MOST_KEPT:
-            first = self._kept.popleft()
-            self._kept_bytes -= first.size
-            self.dropped += len(first.number)
-
-    def arrived(self, before: int) -> None:
-        """Forget what was kept of publications with lower numbers."""
-        while self._kept and self._kept[0].number[-1] < before:
-            self._kept_bytes -= self._kept.popleft().size
-
-    async def send_again(self) -> int:
-        """Send all that is kept once more, marked as that; how many."""
-        count = 0
-        for batch in [*(self._kept or ())]:
-            names, number = batch.topics.names, self._topics.number
-            topic = np.array([number.get(names[t], -1) for t in batch.topic.tolist()], np.int64)
-            known = topic >= 0
-            self.dropped += int((~known).sum())
-            payloads = list(compress(batch.payloads, known.tolist()))
-            width = self._entry.tables.lo.shape[1]
-            x = np.full((len(topic), width), np.nan)
-            x[:, : batch.x.shape[1]] = batch.x[:, :width]
-            self._hand_over(batch.number[known], topic[known], x[known], payloads, again=True)
-            count += len(payloads)
-            await self._outgoing.drained()
-        return count
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """Publications as they were given, with their numbers."""
-
-    topics: Topics
-    number: Longs
-    topic: Longs
-    x: Floats
-    payloads: Sequence[bytes]
-
-    @property
-    def size(self) -> int:
-        """Bytes, about."""
-        return self.x.nbytes + 64 * len(self.number) + sum(map(len, self.payloads))
+        return old, ends, self._number
 
 
 def known_flows(outgoing: Outgoing, flows: int) -> Bools:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from fanplan.live.chains import Chains
 from fanplan.live.entry import EntryTables, Selectors
-from fanplan.live.message import ENDED, PROBE, REDELIVERED, Message, decode
+from fanplan.live.message import ENDED, NO_CHANNEL, PROBE, REDELIVERED, Message, decode
 from fanplan.live.points import Topics, Value
-from fanplan.live.transport import Incoming
+from fanplan.live.transport import Incoming, Range
 
 REMEMBERED = 1 << 16
 """Publications of a source, at least, among which one that comes again is recognised."""
@@ -25,9 +26,10 @@ class Counts:
 
     ``wanted`` were handed on. ``unwanted`` came though no selector holds, ``twice`` are further
     copies of wanted ones. ``gaps`` were missing when a later one of their source and channel came,
-    ``out_of_order`` came after a later one of their source; not so those that were sent ``again``
-    after a failure. ``stale`` belong to another plan, ``foreign`` are no messages at all,
-    ``dropped`` found no room. ``channels`` has all copies by channel, −1 for unicast.
+    ``out_of_order`` came after a later one of their source. Those ``again`` were lost, and sent
+    again by a source that keeps them; ``given_up`` counts how often that did not help. ``stale``
+    belong to another plan, ``foreign`` are no messages at all, ``dropped`` found no room.
+    ``channels`` has all copies by channel, −1 for unicast.
     """
 
     wanted: int = 0
@@ -36,6 +38,7 @@ class Counts:
     gaps: int = 0
     out_of_order: int = 0
     again: int = 0
+    given_up: int = 0
     stale: int = 0
     foreign: int = 0
     dropped: int = 0
@@ -97,11 +100,19 @@ class Reading:
     """What messages of one plan mean to a subscriber.
 
     ``sources`` are publishers by number; where a plan does not tell them the number is the name.
+    ``whole``: it listens since before the plan came into force.
     """
 
-    def __init__(self, tables: EntryTables, name: str, epoch: bytes, incoming: Incoming) -> None:
+    def __init__(
+        self,
+        tables: EntryTables,
+        name: str,
+        epoch: bytes,
+        incoming: Incoming,
+        whole: bool = False,
+    ) -> None:
         self.topics, self.wants = tables.topics, Selectors(tables, name).wants
-        self.epoch, self.incoming = epoch, incoming
+        self.epoch, self.incoming, self.whole = epoch, incoming, whole
         self.sources = incoming.sources
 
     def source(self, number: int) -> str | int:
@@ -111,13 +122,15 @@ class Reading:
 class Handover:
     """From one plan to the next: a source's messages of the next wait until it ended the old one.
 
-    ``needed`` has the end markers that come of each source, ``came`` those that did, by turn.
+    ``needed`` has the end markers that come of each source, ``came`` those that did, by turn;
+    ``marked`` are the sources of which all did, ``ended`` those of which nothing is missing.
     ``probes`` are the numbers of probes that came on ways of the next.
     """
 
     def __init__(self, old: bytes, needed: dict[str | int, int]) -> None:
         self.old, self.needed = old, needed
         self.ended = {source for source, markers in needed.items() if not markers}
+        self.marked = {*self.ended}
         self.held: dict[str | int, list[Message]] = {}
         self.probes: list[int] = []
         self.came: Counter[tuple[str | int, int]] = Counter()
@@ -129,14 +142,17 @@ class Handover:
         self.held.setdefault(source, []).append(message)
         return True
 
-    def marker(self, source: str | int, turn: int) -> list[Message]:
-        """Take note of an end marker; what need not wait any longer.
+    def marker(self, source: str | int, turn: int) -> None:
+        """Take note of an end marker.
 
         Markers are sent in turns, as some may be lost: all of one turn have to come.
         """
         self.came[source, turn] += 1
-        if source in self.ended or self.came[source, turn] < self.needed.get(source, 0):
-            return []
+        if self.came[source, turn] >= self.needed.get(source, 0):
+            self.marked.add(source)
+
+    def end(self, source: str | int) -> list[Message]:
+        """Nothing of a source is missing; what need not wait any longer."""
         self.ended.add(source)
         return self.held.pop(source, [])
 
@@ -159,6 +175,7 @@ class Subscribed:
         self._readings = {epoch: Reading(tables, name, epoch, incoming)}
         self._handover: Handover | None = None
         self._deliver = deliver
+        self._chains = Chains(self._ask, self._sort)
         self._seen: dict[str | int, Seen] = {}
         self._next: dict[tuple[int, int], int] = {}
         self._waiting: deque[Delivered] = deque()
@@ -176,6 +193,7 @@ class Subscribed:
     async def close(self) -> None:
         """Receive no more; who iterates gets what has come, and then the end."""
         self._closed = True
+        self._chains.close()
         self._awake()
         for reading in [*self._readings.values()]:
             await reading.incoming.close()
@@ -202,32 +220,59 @@ class Subscribed:
         if reading is None:
             counts.stale += 1
             return
-        source, handover = reading.source(header.source), self._handover
         if header.flow <= ENDED:
-            self._told(handover, source, message)
-            return
-        counts.channels[header.channel] += 1
-        self._follow(header.source, header.channel, header.sequence)
+            self._told(reading, message)
+        elif header.channel <= REDELIVERED:
+            self._chains.take(message, reading.whole)
+            counts.given_up = self._chains.given_up
+            self._end(reading, header.source)
+        else:
+            self._follow(header.source, header.channel, header.sequence)
+            self._sort(message)
+
+    def _sort(self, message: Message) -> None:
+        """Hand on what is wanted, if its source has ended the plan before."""
+        header, handover = message.header, self._handover
+        reading = self._readings[header.epoch]
+        self.counts.channels[max(header.channel, NO_CHANNEL)] += 1
+        source = reading.source(header.source)
         if not reading.wants(message.topic, message.x):
-            counts.unwanted += 1
+            self.counts.unwanted += 1
         elif not (
             handover is not None
             and header.epoch != handover.old
-            and header.channel != REDELIVERED
             and handover.holds(source, message)
         ):
             self._accept(reading, source, message)
 
-    def _told(self, handover: Handover | None, source: str | int, message: Message) -> None:
+    def _told(self, reading: Reading, message: Message) -> None:
         """A probe, or an end marker."""
-        header = message.header
+        header, handover = message.header, self._handover
         if handover is None or (header.flow == PROBE) == (header.epoch == handover.old):
             return
         if header.flow == PROBE:
             handover.probes.append(header.number)
             return
-        for free in handover.marker(source, header.number):
+        handover.marker(reading.source(header.source), header.number)
+        self._end(reading, header.source)
+
+    def _end(self, reading: Reading, number: int) -> None:
+        """If a source has ended the old plan and nothing is missing, its next messages go on."""
+        handover, source = self._handover, reading.source(number)
+        if (
+            handover is None
+            or reading.epoch != handover.old
+            or source not in handover.marked - handover.ended
+            or self._chains.missing(reading.epoch, number)
+        ):
+            return
+        for free in handover.end(source):
             self._accept(self._readings[free.header.epoch], source, free)
+
+    async def _ask(self, epoch: bytes, source: int, ranges: Sequence[Range]) -> None:
+        """A source for what was lost of it."""
+        if (reading := self._readings.get(epoch)) is not None:
+            await reading.incoming.ask(source, ranges)
 
     def _accept(self, reading: Reading, source: str | int, message: Message) -> None:
         """Hand on a wanted message if it is new."""
@@ -240,9 +285,8 @@ class Subscribed:
             counts.twice += not again
             return
         counts.again += again
-        if not again:
-            counts.out_of_order += number < seen.last
-            seen.last = max(seen.last, number)
+        counts.out_of_order += number < seen.last
+        seen.last = max(seen.last, number)
         counts.wanted += 1
         if self._deliver is not None:
             self._deliver(message)
@@ -270,6 +314,7 @@ class Subscribed:
         A subscriber that it does not have gets what has come, and then the end.
         """
         if (handover := self._handover) is not None:
+            self._chains.forget(handover.old)
             old, self._handover = self._readings[handover.old], None
             for source, messages in handover.held.items():
                 for each in messages:
@@ -286,6 +331,7 @@ class Subscribed:
 
     async def _only(self, *others: Reading) -> None:
         for reading in others:
+            self._chains.forget(reading.epoch)
             del self._readings[reading.epoch]
             await reading.incoming.close()
 

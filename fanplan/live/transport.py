@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from fanplan.core.arrays import Floats, Longs
 from fanplan.live.points import Topics
 
+Range = tuple[int, int]
+"""The number of the last publication that came, and of the last one that should have, in a flow."""
 Take = Callable[[bytes], None]
 """What is done with the bytes of a message that arrived."""
 
@@ -30,7 +32,8 @@ class Batch:
     """Publications that are sent together, as arrays.
 
     That at position i has the payload ``payload[starts[i]:starts[i + 1]]``; who wants it is known
-    only if it has no flow. ``again``: they were sent before, and may come twice.
+    only if it has no flow. If the source keeps them, ``before`` has the number of the one before
+    each in its flow; ``last``: they only tell the last of each flow.
     """
 
     topics: Topics
@@ -42,7 +45,8 @@ class Batch:
     starts: Longs
     sent_ns: int
     audiences: Mapping[int, tuple[int, ...]]
-    again: bool = False
+    before: Longs | None = None
+    last: bool = False
 
     def __len__(self) -> int:
         return len(self.flow)
@@ -57,6 +61,18 @@ class Batch:
             audience = self.audiences.get(at, ())
             name = self.topics.names[topic]
             yield Publication(flow, number, self.sent_ns, name, x, payload, audience)
+
+    def first(self) -> int:
+        """The number of the first."""
+        return int(self.number[0])
+
+    def one(self, at: int) -> Publication:
+        """One of them."""
+        topic = int(self.topic[at])
+        x = tuple(self.x[at, : self.topics.space(topic).dimensions].tolist())
+        payload = self.payload[self.starts[at] : self.starts[at + 1]]
+        flow, number = int(self.flow[at]), int(self.number[at])
+        return Publication(flow, number, self.sent_ns, self.topics.names[topic], x, payload)
 
 
 class Outgoing(Protocol):
@@ -91,6 +107,9 @@ class Incoming(Protocol):
     """Where a subscriber receives. ``sources`` are publishers by number, if the plan tells."""
 
     sources: tuple[str, ...]
+
+    async def ask(self, source: int, ranges: Sequence[Range]) -> None:
+        """Ask a source that keeps what it sent for what was lost of it."""
 
     async def open(self, take: Take) -> None: ...
 

@@ -85,10 +85,14 @@ def dot(frame: Frame, point: ChartPoint, tip: str, class_: str, radius: float = 
 
 
 def level(frame: Frame, value: float, words: str, end: Literal["left", "right"]) -> Markup:
-    """A line across the chart at a height, with words above one of its ends."""
+    """A line across the chart at a height, with words at one of its ends.
+
+    On the left curves come from above, so the words are below the line if there is room.
+    """
     y = frame.at((frame.x_ticks[0], value))[1]
     place = (LEFT + 4, "start") if end == "left" else (WIDTH - RIGHT - 4, "end")
-    told = text(place[0], y - 5, words, "note", place[1])
+    below = end == "left" and y + 20 < HEIGHT - BOTTOM
+    told = text(place[0], y + 14 if below else y - 5, words, "note", place[1])
     return tag("g", line(LEFT, y, WIDTH - RIGHT, y, "level"), told)
 
 

@@ -37,15 +37,24 @@ def ground_of(lat: Sequence[float], lon: Sequence[float]) -> Ground:
         placed: Floats = (points - middle) * (scale * shrink, -scale) + (WIDTH / 2, height / 2)
         return placed
 
-    shapes = [at(shape) for shape in land()]
+    shapes = [thinned(at(shape), height) for shape in land()]
     inside = [shape for shape in shapes if meets(shape, height)]
     ways = "".join(f"M{'L'.join(map(point_words, shape))}Z" for shape in inside)
     beneath = tag("path", d=ways, class_="land", fill_rule="evenodd") if ways else Markup("")
     return Ground(at(spots), height, beneath)
 
 
+def thinned(shape: Floats, height: float) -> Floats:
+    """A shape to a pixel; what lies more than a map's size away is moved there, out of sight."""
+    size = np.array((WIDTH, height))
+    near: Floats = np.rint(np.clip(shape, -size, 2 * size)).astype(np.float64)
+    return near[np.any(near != np.roll(near, 1, axis=0), axis=1)]
+
+
 def meets(shape: Floats, height: float) -> bool:
     """Whether something of a shape may be on the map."""
+    if not len(shape):
+        return False
     low, high = shape.min(axis=0), shape.max(axis=0)
     return bool(low[0] < WIDTH and high[0] > 0 and low[1] < height and high[1] > 0)
 

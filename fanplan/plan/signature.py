@@ -11,9 +11,9 @@ import json
 import os
 from base64 import b64decode, b64encode
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.files import read_small, refuse, require_private
 from fanplan.core.folder import write_whole
 from fanplan.plan.seal import RECORD
 
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 SIGNATURE = "plan.sig"
 PUBLIC = ".pub"
-OTHERS = 0o077
-"""Permissions that nobody but the owner of a private key may have."""
-MOST_BYTES = 100_000
-"""A key or a signature is a few hundred bytes; more is something else."""
+NEW = "Make a pair with `fanplan sign --new-key FILE`"
 
 
 def new_key(path: Path) -> Path:
@@ -71,7 +68,7 @@ def unsigned(folder: Path, key: Path) -> str | None:
     if not (folder / SIGNATURE).is_file():
         return "it has no signature"
     try:
-        told = json.loads(read_small(folder / SIGNATURE))
+        told = json.loads(read_small(folder / SIGNATURE, NEW))
         owner, signature = str(told["key"]), b64decode(told["signature"], validate=True)
     except (ValueError, KeyError, TypeError):
         return f"{SIGNATURE} is no signature"
@@ -103,11 +100,10 @@ def read_private(path: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    content = read_small(path)
+    content = read_small(path, NEW)
     if b"PUBLIC KEY" in content:
         refuse(path, "is a public key", "Sign with the private key")
-    if path.stat().st_mode & OTHERS:
-        refuse(path, "others can read this private key", f"Run `chmod 600 {path}`")
+    require_private(path, "private key")
     try:
         found = load_pem_private_key(content, password=None)
     except TypeError:
@@ -124,7 +120,7 @@ def read_public(path: Path) -> Ed25519PublicKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    content = read_small(path)
+    content = read_small(path, NEW)
     if b"PRIVATE KEY" in content:
         refuse(path, "is a private key", f"Give the public one, which ends in {PUBLIC}")
     try:
@@ -134,20 +130,3 @@ def read_public(path: Path) -> Ed25519PublicKey:
     if not isinstance(found, Ed25519PublicKey):
         refuse(path, "is a key of another kind than Ed25519", NEW)
     return found
-
-
-NEW = "Make a pair with `fanplan sign --new-key FILE`"
-
-
-def read_small(path: Path) -> bytes:
-    if not path.is_file():
-        refuse(path, "there is no such file", NEW)
-    try:
-        with path.open("rb") as file:
-            return file.read(MOST_BYTES)
-    except OSError as error:
-        refuse(path, f"cannot be read ({error.strerror})", "Name a file that can be read")
-
-
-def refuse(path: Path, what: str, remedy: str) -> NoReturn:
-    raise InputError(Problem(str(path), what, remedy))

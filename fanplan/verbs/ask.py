@@ -6,6 +6,7 @@ messages per second, over the window that was planned for.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from fanplan.layers.channels.explain import (
 )
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.delivery.fixed import map_of
+from fanplan.layers.registry import load_plan
 from fanplan.live.entry import DEFAULT, Entry, read_entry
 from fanplan.live.points import Attributes
 from fanplan.network.dataset import read_link_table
@@ -39,6 +41,7 @@ from fanplan.plan.stored import StoredPlan, require_dataset_of
 from fanplan.systems.published import published_batches
 from fanplan.systems.traffic import entering
 from fanplan.systems.ways import KINDS, LastHops, Sends, Ways, read_clients, read_ways
+from fanplan.verbs.given import AnyPlan, plan_at
 
 By = Literal["subscriber", "channel"]
 
@@ -85,7 +88,8 @@ def read_sent(plan: StoredPlan, dataset: Dataset) -> Sent:
 class Questions:
     """What can be asked of a plan for a dataset; answers are frames of ``kind``.
 
-    With ``against``, another plan for the same dataset, an answer has its figures beside.
+    With ``against``, another plan for the same dataset or its path, an answer has its figures
+    beside.
     """
 
     plan: StoredPlan
@@ -102,7 +106,7 @@ class Questions:
         topic: str,
         attributes: Attributes | None = None,
         publisher: str | None = None,
-        against: StoredPlan | None = None,
+        against: AnyPlan | None = None,
     ) -> Any:
         """Who gets a message of a topic with these attributes, wanted or not, and how."""
         return self._told(
@@ -111,41 +115,44 @@ class Questions:
             against,
         )
 
-    def path(self, publisher: str, subscriber: str, against: StoredPlan | None = None) -> Any:
+    def path(self, publisher: str, subscriber: str, against: AnyPlan | None = None) -> Any:
         """The way of each flow that a publisher sends and a subscriber gets."""
         return self._told(lambda asked: asked._path(publisher, subscriber), ("flow",), against)
 
-    def why(self, flow: str) -> Any:
+    def why(self, flow: str, against: AnyPlan | None = None) -> Any:
         """Why a flow, or the flows of a topic, go where they do, and the next best place."""
-        return as_frame(self._why(flow), self.kind)
+        return self._told(lambda asked: asked._why(flow), ("flow",), against)
 
-    def unwanted(self, by: By = "subscriber", against: StoredPlan | None = None) -> Any:
+    def unwanted(self, by: By = "subscriber", against: AnyPlan | None = None) -> Any:
         """What is received in vain, the most first."""
         if by not in ("subscriber", "channel"):
             raise InputError(Problem("by", f"{by!r} is not known", "Use subscriber or channel"))
         return self._told(lambda asked: asked._unwanted(by), (by,), against)
 
-    def bottlenecks(self, against: StoredPlan | None = None) -> Any:
+    def bottlenecks(self, against: AnyPlan | None = None) -> Any:
         """Links, brokers and channels by how much of their limit is used; then by rate."""
         return self._told(lambda asked: asked._loads(), ("what", "name"), against)
 
     def without(
         self,
         broker: str | None = None,
-        link: tuple[str, str] | None = None,
-        against: StoredPlan | None = None,
+        link: tuple[str, str] | str | None = None,
+        against: AnyPlan | None = None,
     ) -> Any:
-        """What subscribers miss if a broker or a link fails and nothing is planned anew."""
+        """What subscribers miss if a broker or a link fails and nothing is planned anew.
+
+        A link is two brokers, or its name as `bottlenecks` has it.
+        """
         return self._told(lambda asked: asked._without(broker, link), ("subscriber",), against)
 
-    def if_traffic(self, topic: str, times: float, against: StoredPlan | None = None) -> Any:
+    def if_traffic(self, topic: str, times: float, against: AnyPlan | None = None) -> Any:
         """Loads if a topic is sent so many times as often, beside those of now."""
         return self._told(lambda asked: asked._if_traffic(topic, times), ("what", "name"), against)
 
-    def cheapest_change(self, n: int = 10, against: StoredPlan | None = None) -> Any:
-        """The ``n`` moves of flows to another channel, or to unicast, that cost least or save most.
+    def cheapest_change(self, n: int = 10, against: AnyPlan | None = None) -> Any:
+        """Moves of flows to another channel, or to unicast, that cost least or save most.
 
-        Each is by itself, with all members where they are; flows that were pinned stay.
+        At most ``n``. Each is by itself, with all members where they are; pinned flows stay.
         """
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
             raise InputError(Problem("n", f"{n!r} is no number of changes", "Give 1 or more"))
@@ -165,6 +172,7 @@ class Questions:
 
     def assert_no_unwanted_above(self, share: float, by: By = "subscriber") -> None:
         """Raise a CheckError if more than a share of what is received somewhere is in vain."""
+        require_number("share", share, "a share of 1, such as 0.05")
         rows = self._unwanted(by)
         for name, found in pairs_of(rows, by, "share"):
             if found > share:
@@ -176,11 +184,12 @@ class Questions:
         self,
         answer: Callable[[Questions], pa.Table],
         keys: tuple[str, ...],
-        against: StoredPlan | None,
+        against: AnyPlan | None,
     ) -> Any:
         table = answer(self)
         if against is not None:
-            table = beside(table, answer(replace(self, plan=against)), keys)
+            other = against if isinstance(against, StoredPlan) else load_plan(plan_at(against))
+            table = beside(table, answer(replace(self, plan=other)), keys)
         return as_frame(table, self.kind)
 
     @cached_property
@@ -196,10 +205,15 @@ class Questions:
         return self.dataset.manifest.seconds
 
     def _require(self, name: str, known: list[str], what: str) -> int:
-        if name not in known:
-            remedy = similar(name, known) or f"There are {len(known)}, such as {known[:3]}"
-            raise InputError(Problem(what, f"there is no {readable(name)!r}", remedy))
-        return known.index(name)
+        """The place of a name. Plans without brokers have one that has no name."""
+        if name in known and name:
+            return known.index(name)
+        named = [one for one in known if one]
+        some = ", ".join(map(readable, named[:3]))
+        remedy = similar(str(name), named) or f"The plan has {len(named):,}, such as {some}"
+        if not named:
+            remedy = f"The plan has no {what}s"
+        raise InputError(Problem(what, f"there is no {readable(str(name))!r}", remedy))
 
     def _receivers(self, topic: str, attributes: Attributes, publisher: str | None) -> pa.Table:
         entry, ways = self._entry, self._sent.ways
@@ -210,7 +224,9 @@ class Questions:
             who = [ways.subscribers[i] for i in entry.audience(number, points[0])]
             return receivers_table([("", name, True, 1, "default way") for name in who])
         if publisher is None:
+            # What was never sent may come from wherever publishers are.
             entries = np.unique(ways.entry[ways.flow == flow])
+            entries = entries if len(entries) else np.unique(ways.clients.entry).astype(np.int64)
         else:
             at = self._require(publisher, ways.clients.publishers, "publisher")
             entries = ways.clients.entry[at : at + 1].astype(np.int64)
@@ -387,11 +403,11 @@ class Questions:
             found["channel", str(channel)] += count / self._seconds
         return found
 
-    def _without(self, broker: str | None, link: tuple[str, str] | None) -> pa.Table:
+    def _without(self, broker: str | None, link: tuple[str, str] | str | None) -> pa.Table:
         ways = self._sent.ways
         if (broker is None) == (link is None):
             raise InputError(Problem("without", "needs one thing", "Name a broker or a link"))
-        gone = [broker] if broker is not None else list(link or ())
+        gone = [broker] if broker is not None else ends_of(link)
         ends = [self._require(name, ways.brokers, "broker") for name in gone]
         lost_way = cut_off(ways, ends if broker is None else [], ends[0] if broker else -1)
         missed = missed_by(ways, lost_way, self._sent.by_parcel)
@@ -411,8 +427,7 @@ class Questions:
         return table_of(tuple(types), rows, types | {"subscriber": pa.string()})
 
     def _if_traffic(self, topic: str, times: float) -> pa.Table:
-        if not 0 <= times < float("inf"):
-            raise InputError(Problem("times", f"{times} is no factor", "Give 0 or more"))
+        require_number("times", times, "a factor, 0 or more")
         ways = self._sent.ways
         self._require(topic, ways.topics, "topic")
         own = np.array([name == topic for name in ways.topics])[ways.flow]
@@ -446,6 +461,21 @@ RECEIVERS = {
 }
 
 
+def require_number(name: str, value: Any, what: str) -> None:
+    """What is no number, or below 0, is refused before anything is counted."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < float("inf"):
+        raise InputError(Problem(name, f"{value!r} will not do", f"Give {what}"))
+
+
+def ends_of(link: Any) -> list[str]:
+    """The two brokers of a link: a pair, or its name."""
+    ends = re.split(r" – |,", link) if isinstance(link, str) else list(link)
+    if len(ends) != 2:
+        raise InputError(Problem("link", f"{link!r} is no link", "Name two brokers, such as b1,b2"))
+    return [end.strip() for end in ends]
+
+
 def receivers_table(rows: list[tuple[Any, ...]]) -> pa.Table:
     return table_of(tuple(RECEIVERS), rows, RECEIVERS)
 
@@ -470,14 +500,19 @@ def pairs_of(table: pa.Table, one: str, other: str) -> Iterator[tuple[Any, Any]]
 def beside(mine: pa.Table, other: pa.Table, keys: tuple[str, ...], word: str = "other") -> pa.Table:
     """Rows of two answers side by side; where both have a number, also how it changed."""
     joined = mine.join(other, list(keys), join_type="full outer", right_suffix=f"_{word}")
-    order = [(key, "ascending") for key in keys]
+    columns = {key: joined[key] for key in keys}
     for name in mine.column_names:
-        if name not in keys and pa.types.is_floating(mine.schema.field(name).type):
-            change = pc.subtract(
-                pc.fill_null(joined[name], 0.0), pc.fill_null(joined[f"{name}_{word}"], 0.0)
-            )
-            joined = joined.append_column(f"{name}_change", change)
-    return joined.sort_by(order)
+        if name in keys:
+            continue
+        now, then = joined[name], joined[f"{name}_{word}"]
+        columns |= {name: now, f"{name}_{word}": then}
+        if pa.types.is_floating(now.type):
+            change = pc.subtract(pc.fill_null(now, 0.0), pc.fill_null(then, 0.0))
+            known = pc.or_(pc.is_valid(now), pc.is_valid(then))
+            # An answer may have changes of its own, which stay what they are.
+            between = "change" if f"{name}_change" not in mine.column_names else f"{word}_change"
+            columns[f"{name}_{between}"] = pc.if_else(known, change, None)
+    return pa.table(columns).sort_by([(key, "ascending") for key in keys])
 
 
 # ---- ways

@@ -23,7 +23,8 @@ from fanplan.core.arrays import Longs
 from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.folder import whole_folder
 from fanplan.data.engine import Engine
-from fanplan.data.stream.flows import Lost, count_flows, read_changes, together_lost
+from fanplan.data.stream.files import over_connect
+from fanplan.data.stream.flows import Lost, count_sound, read_changes, together_lost
 from fanplan.data.stream.interest import (
     CHANGES,
     Interest,
@@ -89,12 +90,12 @@ class Follower:
 
     def begin(self) -> None:
         """What stands before the first batch, unless a run before this one has begun."""
-        require_followed(self.plan, self.workload, self.description)
         told = {
             "plan": self.plan.record.seal,
             "window": self.params.window,
             "half_life": self.params.half_life,
             "lateness": self.params.lateness,
+            "over_connect": over_connect(self.engine.session()),
         }
         if not self.state.agree(told):
             _ = self.planning
@@ -196,7 +197,7 @@ class Follower:
         self, files: Sequence[Path], folder: Path, interest: Interest
     ) -> tuple[pa.Table, Lost]:
         window, spark = self.params.window, self.engine.session()
-        return count_flows(spark, folder, files, self.description, interest, window)
+        return count_sound(spark, folder, files, self.description, interest, window)
 
     # ---- windows
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,13 +18,15 @@ from threading import Thread
 from typing import Any
 
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.folder import write_whole
+from fanplan.core.folder import CHANGES, write_whole
 from fanplan.watching.planning import carried_rates
 from fanplan.watching.state import State
 
 HERE = "127.0.0.1"
 SHOWN = 500
 """Windows that are drawn."""
+VERSIONS = 100
+"""The newest versions, which are told."""
 PAGE = Path(__file__).with_name("page.html")
 ADDRESS = "page.json"
 
@@ -37,8 +41,23 @@ def told(state: State) -> dict[str, Any]:
         "counts": last["counts"],
         "windows": state.latest_decisions(SHOWN),
         "links": carried_rates(state.version(last["version"]) / "plan", last["links"]),
-        "versions": [v | {"applied": done.get(v["version"])} for v in state.versions()][::-1],
+        "versions": [
+            about | {"applied": done.get(number), "in_steps": in_steps(state.version(number))}
+            for number, about in [*enumerate(state.versions())][: -VERSIONS - 1 : -1]
+        ],
     }
+
+
+@lru_cache(maxsize=VERSIONS)
+def in_steps(version: Path) -> list[dict[str, Any]]:
+    """What each step to a version does, and what stands after it; a version is never changed."""
+    path = version / "changes" / CHANGES.sign
+    if not path.is_file():
+        return []
+    found = json.loads(path.read_text(encoding="utf-8"))["steps"]
+    return [
+        {"step": s["step"], "actions": s["actions"], "cost": s["after"].get("cost")} for s in found
+    ]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -74,13 +93,20 @@ class Handler(BaseHTTPRequestHandler):
         """The address has the token in it: it is not for logs."""
 
 
+class Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who reads may go away in the middle of an answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def served(state: State, port: int) -> Iterator[str]:
     """The page as long as the block lasts; its address is in ``page.json``."""
     token = secrets.token_urlsafe(24)
     handler = type("Page", (Handler,), {"state": state, "token": token})
     try:
-        server = ThreadingHTTPServer((HERE, port), handler)
+        server = Server((HERE, port), handler)
     except OSError as error:
         what = f"{port} cannot be listened on ({error.strerror})"
         raise InputError(Problem("page", what, "Name another port, or 0")) from error

@@ -28,6 +28,9 @@ from fanplan.data.signatures import WORDS, as_words
 from fanplan.data.stream.interest import Interest
 from fanplan.watching.rates import Rates
 
+PLANNED = ("flows", "classes", "subscribers")
+"""Stages that a plan depends on."""
+
 
 def write_snapshot(rates: Rates, interest: Interest, seconds: float, out: Path) -> None:
     """The dataset of a window of ``seconds``."""
@@ -39,7 +42,9 @@ def write_snapshot(rates: Rates, interest: Interest, seconds: float, out: Path) 
         for table, rows in ((tables.FLOWS, flows), (tables.CLASSES, classes)):
             told["stages"][table.name] = write_stage(folder / table.name, table, rows)
         content = {**told, "seconds": seconds, "key": "", "traffic": traffic_of(flows, classes)}
-        content["key"] = content_hash({"of": [told["stages"], seconds]})
+        # Not of the stages' seals: Spark gives files names at random.
+        planned = [told["stages"][name]["key"] for name in PLANNED]
+        content["key"] = content_hash({"of": [planned, seconds]})
         text = json.dumps(sealed(content), indent=2, sort_keys=True) + "\n"
         (folder / MANIFEST).write_text(text, encoding="utf-8")
 

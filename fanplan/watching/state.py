@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,23 +108,38 @@ class State:
     def held(self) -> Iterator[None]:
         """No other run may follow with this folder."""
         with locked(self.folder):
+            self.require_own()
             self.folder.mkdir(parents=True, exist_ok=True)
-            for name in ("interest", "batches", "versions", "applied"):
+            for name in PARTS:
                 (self.folder / name).mkdir(exist_ok=True)
                 for left in (self.folder / name).glob("*.partial-*"):
                     remove(left)
             recover(self.folder / WATCH.sign)
             remove(self.work)
-            yield
+            try:
+                yield
+            finally:
+                if not (self.folder / WATCH.sign).is_file():
+                    self.leave_nothing()
+
+    def require_own(self) -> None:
+        """What a watch makes it also sweeps, so that it keeps out of a folder of anything else."""
+        there = {each.name for each in self.folder.iterdir()} if self.folder.exists() else set()
+        others = {name.partition(".partial-")[0] for name in there} - OWN - {WATCH.sign}
+        if there and WATCH.sign not in there and (others or PARTS[0] not in there):
+            what = f"is there already and is not {WATCH.name}"
+            raise InputError(Problem(str(self.folder), what, "Name another folder"))
+
+    def leave_nothing(self) -> None:
+        """Remove what is empty: the watch did not begin."""
+        for name in (*PARTS, ""):
+            with suppress(OSError):
+                (self.folder / name).rmdir()
 
     def agree(self, told: dict[str, Any]) -> bool:
         """Whether the folder is of this watch already; an error if it is of another one."""
         path = self.folder / WATCH.sign
-        others = {each.name for each in self.folder.iterdir()} - OWN
         if not path.is_file():
-            if others:
-                what = f"is there already and is not {WATCH.name}"
-                raise InputError(Problem(str(self.folder), what, "Name another folder"))
             return False
         known = json.loads(path.read_text(encoding="utf-8"))
         differ = [name for name in told if known.get(name) != told[name]]
@@ -206,12 +221,10 @@ class State:
         return [json.loads(path.read_text(encoding="utf-8")) for path in records]
 
 
+PARTS = ("interest", "batches", "versions", "applied")
 OWN = {
+    *PARTS,
     "page.json",
-    "interest",
-    "batches",
-    "versions",
-    "applied",
     "checkpoint",
     "work",
     "spool",

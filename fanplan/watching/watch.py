@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -17,10 +17,12 @@ from fanplan.core.folder import write_whole
 from fanplan.data.dataset import PathLike
 from fanplan.data.engine import EMBEDDED, Engine
 from fanplan.layers.registry import load_plan
-from fanplan.verbs.given import AnyPlan, plan_at
+from fanplan.verbs.given import AnyPlan, in_our_words, plan_at
 from fanplan.watching.params import WatchParams
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fanplan.watching.apply import Applier
     from fanplan.watching.follow import Follower
     from fanplan.watching.state import State
@@ -65,6 +67,7 @@ class Watching(TypedDict, total=False):
     page: int | None
 
 
+@in_our_words
 def watch(
     plan: AnyPlan,
     stream: PathLike,
@@ -86,17 +89,15 @@ def watch(
     `fanplan.watching.params.WatchParams`.
     """
     params, source = WatchParams.given(options), str(stream)
-    if engine.remote:
-        what = "a watch keeps its state with the driver, which a Connect server does not run"
-        raise InputError(Problem("remote", what, "Use --master, or Spark on this machine"))
     from fanplan.watching.apply import Switching
-    from fanplan.watching.follow import Follower
+    from fanplan.watching.follow import Follower, require_followed
     from fanplan.watching.state import State
 
     if params.apply is not None:
         applier = Switching(Path(params.apply), engine)
     home = home_of(source, workload)
     follower = Follower(load_plan(plan_at(plan)), home, State(Path(state)), params, engine)
+    require_followed(follower.plan, home, follower.description)
     with follower.state.held(), jvm_named(follower.state, engine), ExitStack() as stack:
         follower.begin()
         if params.page is not None:
@@ -127,26 +128,28 @@ def follow_stream(
 
     state, params, engine = follower.state, follower.params, follower.engine
     spark = engine.session()
+    told: AbstractContextManager[None] = nullcontext()
     if source.startswith(NATS):
-        from fanplan.data.stream.nats import follow_nats, spooled
+        from fanplan.data.stream.nats import follow_nats, gaps_told, spooled
 
-        frame = follow_nats(spark, source)
+        frame, told = follow_nats(spark, source), gaps_told(source)
         spool = state.folder / "spool"
     else:
         require_growing(Path(source))
         frame = follow_files(spark, Path(source), ("publications", "changes"), params.files)
         spool = None
 
-    def handle(rows: Any, number: int) -> None:
-        folder = Path(source) if spool is None else spool
-        files = paths_in(rows) if spool is None else spooled(rows, spool, number)
+    def handle(rows: pa.Table, number: int) -> None:
+        folder = (Path(source) if spool is None else spool).absolute()
+        files = paths_in(rows) if spool is None else spooled(rows, folder, number)
         follower.advance(number, files, folder)
         if applier is not None:
             carry_out(state, applier)
 
     if applier is not None:
         carry_out(state, applier)
-    run_batches(frame, state.checkpoint, handle, params.once, ended)
+    with told:
+        run_batches(frame, state.checkpoint, handle, params.once, ended)
 
 
 def require_growing(folder: Path) -> None:

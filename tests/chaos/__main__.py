@@ -14,7 +14,7 @@ from typing import Any
 from clusters import QUICK_CONF, cluster
 
 import fanplan
-from chaos import kills, same, soak
+from chaos import kills, same, soak, watching
 from chaos.corruptions import attack_corruptions
 from chaos.count import Part, as_markdown, told
 from chaos.rows import attack_rows
@@ -40,13 +40,13 @@ def main() -> None:
                 print(told(part), flush=True)
                 parts.append(part)
             print(f"  {name}: {time.monotonic() - start:.0f} s", flush=True)
-    print(
-        f"{(time.monotonic() - began) / 60:.1f} minutes, seed {asked.seed}\n\n{as_markdown(parts)}"
-    )
+    minutes, cores = (time.monotonic() - began) / 60, os.cpu_count()
+    told_all = f"Seed {asked.seed}, {minutes:.1f} minutes, {cores} cores.\n\n{as_markdown(parts)}"
+    print(told_all)
     if any(part.failures for part in parts):
         sys.exit(1)
     if asked.docs:
-        write_docs(asked.docs, as_markdown(parts))
+        write_docs(asked.docs, told_all)
 
 
 def write_docs(page: Path, table: str) -> None:
@@ -90,7 +90,7 @@ def executor() -> int | None:
 
 def determinism(folder: Path, seed: int) -> Iterator[Part]:
     workload = folder / "workload"
-    size: dict[str, Any] = {"sites": 2, "users": 30, "flows": 24, "publications": 5000}
+    size: dict[str, Any] = {"sites": 2, "users": 24, "flows": 16, "publications": 2000}
     fanplan.generate("enterprise", workload, seed=seed, engine=fanplan.Engine(), **size)
     with cluster(folder / "cluster") as master:
         yield same.attack_same(folder, workload, same.worlds(master, QUICK_CONF))
@@ -108,6 +108,7 @@ ATTACKS = {
     "rows": rows,
     "corruptions": corruptions,
     "kills": killed,
+    "watch": watching.attack,
     "determinism": determinism,
     "soak": soaked,
 }

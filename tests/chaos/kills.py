@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ A terminal sends Ctrl-C to the whole group of processes. A cluster replaces exec
 """
 SEARCHES = ("design", "channels")
 """Commands that keep the best plan so far at the first Ctrl-C."""
+AT_A_TIME = 2
+"""Commands that are attacked side by side: most of each is the work of one core."""
 IN_A_ROW = 4
 """Kills of a command before it may run to its end."""
 
@@ -97,13 +100,24 @@ def attack(
     kills: int,
     seed: int,
     environment: dict[str, str],
-    executors: Callable[[], int | None] = lambda: None,
+    executors: Callable[[], int | None] | None = None,
 ) -> list[Part]:
-    """Kill each command so often at random moments, let it end now and then, and compare."""
-    return [
-        attack_case(folder, case, kills, random.Random(seed + i), environment, executors)
-        for i, case in enumerate(found)
-    ]
+    """Kill each command so often at random moments, let it end now and then, and compare.
+
+    Two at a time, each in a copy of the folder; on a cluster one, as it has all executors.
+    """
+
+    def attack_copy(number: int, case: Case) -> Part:
+        here = folder.with_name(f"{folder.name}-{number}-{case.name}")
+        shutil.copytree(folder, here)
+        draw, nobody = random.Random(seed + number), lambda: None
+        part = attack_case(here, case, kills, draw, environment, executors or nobody)
+        shutil.rmtree(here)
+        return part
+
+    with ThreadPoolExecutor(1 if executors else AT_A_TIME) as pool:
+        cases = [*found]
+        return [*pool.map(attack_copy, range(len(cases)), cases)]
 
 
 def attack_case(
@@ -116,7 +130,7 @@ def attack_case(
 ) -> Part:
     part = Part(f"kills of {case.name}")
     fine = {state(folder, case)}
-    saved = folder.parent / "saved"
+    saved = folder.with_name(f"{folder.name}-saved")
     if case.out:
         shutil.copytree(folder / case.out, saved)
     known = {path.name for path in folder.iterdir()}
@@ -126,17 +140,19 @@ def attack_case(
     new = state(folder, case)
     fine.add(new)
     part.hold(code == 0, f"undisturbed it ended with {code}: {told[-300:]}", 0)
-    hits = [hit for hit in HITS if hit[0] in case.hit]
+    hits, first = [hit for hit in HITS if hit[0] in case.hit], draw.randrange(len(HITS))
     for number in range(kills):
         if number % IN_A_ROW == 0:
             restore(folder, case, saved)
-        hit = hits[(number + draw.randrange(2)) % len(hits)]
+        hit = hits[(number + first) % len(hits)]
         run = Run(case.words, folder, environment)
         wrong = struck(run, hit, draw.uniform(0, seconds), executors)
-        if hit[1] == INT and case.name in SEARCHES and sound_plan(folder, case, environment):
-            fine.add(state(folder, case))
-        if state(folder, case) not in fine:
-            wrong.append(f"{case.out} is neither the old nor the new")
+        if (now := state(folder, case)) not in fine:
+            kept = hit[1] == INT and case.name in SEARCHES
+            if kept and sound_plan(folder, case, environment):
+                fine.add(now)
+            else:
+                wrong.append(f"{case.out} is neither the old nor the new")
         part.hold(not wrong, f"{hit[0]}, {hit[1].name}: {'; '.join(wrong)}")
         part.notes[f"{hit[1].name} {hit[0]}"] += 1
         if number % IN_A_ROW == IN_A_ROW - 1 or number == kills - 1:

@@ -6,16 +6,20 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from chaos.count import Part
 from chaos.runs import SECONDS, digest
+from fanplan.layers.channels.methods import METHODS
 
 # Commands of one process share its Spark.
 SCRIPT = """
 import json, sys
-from fanplan.cli.main import main
+from fanplan.cli.app import main
 for words in json.loads(sys.argv[1]):
     sys.argv = ["fanplan", *words]
     try:
@@ -36,6 +40,15 @@ class World:
     environment: dict[str, str] = field(default_factory=dict)
 
 
+class Lived(NamedTuple):
+    """What became of a world: commands, why they failed if they did, and its folders' digests."""
+
+    name: str
+    asked: int
+    failed: str
+    told: dict[str, str | None]
+
+
 def worlds(cluster: str | None = None, conf: dict[str, str] | None = None) -> list[World]:
     """The usual circumstances first."""
     turkish = {"spark.driver.extraJavaOptions": "-Duser.language=tr -Duser.country=TR"}
@@ -53,49 +66,80 @@ def worlds(cluster: str | None = None, conf: dict[str, str] | None = None) -> li
     return [*found, World("cluster", cluster, conf or {})] if cluster else found
 
 
-def commands(workload: Path, master: str) -> list[list[str]]:
-    """From files to a plan by every planner, each in a folder of its own."""
+PLANS = {
+    "channels": "--channels 5",
+    "channels restarts": "--channels 5 --restarts 4",
+    "channels rows": "--channels 5 --on-spark",
+    **{
+        f"channels {method}": f"--channels 5 --method {method}"
+        for method in METHODS
+        if method not in ("kmodes", "exact")
+    },
+    "channels steps": "--channels 5 --method tock --unicast greedy-flow",
+    "overlay": "",
+    "overlay hybrid": "--metric hybrid",
+    "overlay trees": "--trees 2",
+    "allocate": "",
+    "allocate cram": "--ranking cram --publishers cut",
+    "allocate gig": "--ranking gig",
+    "groups": "--trees per-publisher",
+    "groups budget": "--trees per-publisher --select budget:20",
+    "groups cells": "--trees per-publisher --select threshold:0 --cells 3",
+    "mark": "--trees per-source",
+    "mark merge": "--trees per-source --merge",
+    "mesh": "",
+    "mesh flat": "--method flat",
+    "mesh flows": "--connect flows --aim degree",
+    "design": "--channels 5",
+}
+"""Every planner, with what it is asked for."""
+OF_CELLS = "channels genetic"
+"""It plans cells, which exact flows do not have."""
+COMPARED = ("channels", "overlay", "allocate", "mesh")
+"""Commands that set other plans beside their own, unless they are told not to."""
+
+
+def commands(workload: Path, master: str, planners: Collection[str]) -> list[list[str]]:
+    """From files to plans by these planners, each in a folder of its own."""
     where = ["--master", master]
 
-    def plan(name: str, *words: str) -> list[str]:
-        return [name.partition("-")[0], "dataset", *words, "--out", name, *where]
+    def plan(name: str) -> list[str]:
+        command = name.partition(" ")[0]
+        alone = ["--compare", "none"] if command in COMPARED else []
+        source = "cells" if name == OF_CELLS else "dataset"
+        return [command, source, *PLANS[name].split(), *alone, "--out", name, *where]
 
-    return [
-        ["ingest", str(workload), "--out", "dataset", *where],
-        plan("channels", "--channels", "5"),
-        plan("channels-restarts", "--channels", "5", "--restarts", "4"),
-        plan("channels-tock", "--channels", "5", "--method", "tock"),
-        plan("overlay"),
-        plan("allocate"),
-        plan("groups"),
-        plan("mark"),
-        plan("design", "--channels", "5"),
-    ]
+    exact = ["ingest", str(workload), "--out", "dataset", *where]
+    cells = ["ingest", str(workload), "--out", "cells", "--grid", "atomic", *where]
+    return [exact, *([cells] if OF_CELLS in planners else []), *map(plan, planners)]
 
 
 def attack_same(
-    folder: Path, workload: Path, found: list[World], planners: tuple[str, ...] = ()
+    folder: Path, workload: Path, found: list[World], planners: Collection[str] = tuple(PLANS)
 ) -> Part:
-    """Plan in every world and compare with the first; only some of the ``planners`` if named."""
-    part = Part("determinism")
-    expected: dict[str, str | None] = {}
-    for number, world in enumerate(found):
+    """Plan in every world and compare with the first.
+
+    Two worlds at a time: much of each is the work of one core.
+    """
+
+    def live(number: int, world: World) -> Lived:
         here = folder / f"world-{number}"
         here.mkdir(parents=True)
-        asked = [
-            words
-            for words in commands(workload, world.master)
-            if not planners or words[0] in ("ingest", *planners)
-        ]
+        asked = commands(workload, world.master, planners)
         done = run_in(world, here, asked)
-        if done.returncode:
-            part.hold(False, f"{world.name}: {done.stderr[-400:]}", len(asked))
-            continue
-        got = {path.name: digest(path) for path in sorted(here.iterdir())}
-        expected = expected or got
-        other = [name for name in expected if got.get(name) != expected[name]]
-        part.hold(not other, f"{world.name}: other bytes in {', '.join(other)}", len(asked))
-        part.notes[world.name] = len(asked)
+        told = {path.name: digest(path) for path in sorted(here.iterdir())}
+        return Lived(world.name, len(asked), done.stderr if done.returncode else "", told)
+
+    part = Part("determinism")
+    with ThreadPoolExecutor(2) as pool:
+        lived = [*pool.map(live, range(len(found)), found)]
+    for name, asked, failed, told in lived:
+        other = [
+            f"other bytes in {each}" for each, d in lived[0].told.items() if told.get(each) != d
+        ]
+        wrong = [failed[-400:]] if failed else other
+        part.hold(not wrong, f"{name}: {', '.join(wrong)}", asked)
+        part.notes[name] = asked
     return part
 
 

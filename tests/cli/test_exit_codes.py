@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 from clusters import QUICK_JVM
@@ -201,6 +202,9 @@ def test_what_python_and_the_kernel_raise_is_told_apart() -> None:
     for code in (errno.ENOTDIR, errno.ENAMETOOLONG, errno.EROFS, errno.ELOOP):
         assert isinstance(in_words(OSError(code, "x", "file")), InputError)
     assert isinstance(in_words(MemoryError()), MachineError)
+    with pytest.raises(ValueError, match=r"too big|dimension") as found:
+        np.empty(1 << 62)
+    assert isinstance(in_words(found.value), MachineError)
     assert in_words(KeyError("x")) is None
     assert isinstance(in_words(Py4JNetworkError("Error while sending or receiving")), MachineError)
 

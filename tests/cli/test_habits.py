@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,3 +185,5 @@ def test_questions_can_be_listed(world: ReportWorld, capsys: pytest.CaptureFixtu
     assert run("ask", world.plans[0]) == 0
     told = capsys.readouterr().out
     assert all(name in told for name in QUESTIONS)
+    assert run("ask", world.plans[0], "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"questions": QUESTIONS}

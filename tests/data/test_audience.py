@@ -44,8 +44,9 @@ def summary(spark: SparkSession) -> tuple[list[Any], list[Any]]:
     topics = spark.createDataFrame(
         [("a", 0, 0), ("b", 1, 1), ("c", 2, 0)], spark_schema(tables.TOPICS)
     )
-    classes = audience.audience_classes(heard(spark))
-    flows = audience.named_flows(False, heard(spark), classes, topics)
+    salt = audience.find_salt(audience.wanted_audiences(heard(spark)))
+    classes = audience.audience_classes(heard(spark), salt)
+    flows = audience.named_flows(False, salt, heard(spark), classes, topics)
     listed = classes.select("audience_class", "subscribers", "messages", "bytes", "flows")
     return (
         [tuple(row) for row in listed.orderBy("audience_class").collect()],
@@ -74,4 +75,4 @@ def test_a_hash_that_always_collides_stops_the_stage(
 ) -> None:
     monkeypatch.setattr(audience, "signed", colliding(salts=len(audience.SALTS)))
     with pytest.raises(StageError, match="collide"):
-        audience.audience_classes(heard(spark))
+        audience.find_salt(heard(spark))

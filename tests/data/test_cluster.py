@@ -17,6 +17,7 @@ import pytest
 
 from fanplan.api import Dataset
 from fanplan.data import spark as sparks
+from fanplan.data.secret import SECRET_FILE
 
 # A machine that has never run Fanplan compiles the kernels first.
 SECONDS = 400
@@ -87,7 +88,7 @@ def results(folder: Path) -> tuple[Counter[tuple[str, frozenset[str]]], Counter[
 COMMANDS = """
 import json, sys
 from collections.abc import Iterator
-from fanplan.cli.main import main
+from fanplan.cli.app import main
 from fanplan.data import spark as sparks
 
 def report(batches: Iterator) -> Iterator:
@@ -184,3 +185,39 @@ def test_from_files_to_a_replayed_plan_wherever_spark_runs(
     assert all("fanplan.zip" in row["file"] for row in job["rows"])
     workers = {row["folder"] for row in job["rows"]}
     assert len(workers) == 2 or option == "remote"
+
+
+REFUSED = """
+import os, sys
+from pathlib import Path
+from fanplan.core.errors import InputError
+from fanplan.data import secret, spark
+other = Path("secret")
+other.touch(0o600)
+other.write_text("another-secret-" * 3)
+for named in (str(other), ""):
+    os.environ[secret.SECRET_FILE] = named
+    try:
+        spark.session(master=sys.argv[1])
+    except InputError as error:
+        print(error)
+"""
+
+
+def test_who_does_not_know_the_secret_of_a_cluster_is_refused(
+    cluster_master: str, cluster_conf: dict[str, str], tmp_path: Path
+) -> None:
+    settings = " ".join(f"'{name}={value}'" for name, value in cluster_conf.items())
+    result = subprocess.run(
+        [sys.executable, "-c", REFUSED, cluster_master],
+        cwd=tmp_path,
+        env=os.environ | {sparks.EXTRA: settings},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    told = result.stdout.splitlines()
+    assert len(told) == 2
+    assert all("it knows another secret" in line and SECRET_FILE in line for line in told)

@@ -168,6 +168,7 @@ COMMANDS = {
     "allocate": ("allocate", "{dataset}", "--out", "{out}"),
     "groups": ("groups", "{dataset}", "--out", "{out}"),
     "mark": ("mark", "{dataset}", "--trees", "per-source", "--out", "{out}"),
+    "mesh": ("mesh", "{dataset}", "--out", "{out}"),
     "design": ("design", "{dataset}", "--channels", "3", "--out", "{out}"),
     "check": ("check", "{plan}", "{dataset}"),
     "replay": ("replay", "{plan}", "{dataset}"),

@@ -7,18 +7,19 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from clusters import QUICK_JVM, free_port
 
+from fanplan.cli.prepare import DESCRIPTION, TABLES
 from fanplan.core.errors import InputError
+from fanplan.core.stop import Terminated
 from fanplan.data import server, serving
 from fanplan.data import spark as sparks
 from fanplan.data.frames import write_workload
 from fanplan.data.ingest.code import code_key
-from fanplan.data.prepare import DESCRIPTION, TABLES
 from fanplan.data.server import Server, birth
 
 
@@ -81,6 +82,31 @@ def test_a_second_one_is_not_started(process: subprocess.Popen[bytes]) -> None:
     told(process)
     with pytest.raises(InputError, match="fanplan spark stop"):
         serving.start()
+
+
+@pytest.mark.parametrize("how", [KeyboardInterrupt, Terminated])
+def test_who_does_not_wait_for_the_start_leaves_no_server(
+    monkeypatch: pytest.MonkeyPatch, how: type[BaseException]
+) -> None:
+    """Ctrl-C while the server starts: its process is known from the first moment, and ended."""
+    seen: list[int] = []
+
+    def slow(*_: object) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sleep", "600"], start_new_session=True)
+
+    def waiting(_: float, done: Callable[[], bool]) -> bool:
+        if not seen:
+            seen.extend(each.pid for each in [server.known()] if each)
+            raise how
+        return done() or birth(seen[0]) is None or bool(os.waitpid(seen[0], 0))
+
+    monkeypatch.setattr(serving, "launched", slow)
+    monkeypatch.setattr(serving, "within", waiting)
+    monkeypatch.setattr(server, "within", waiting)
+    with pytest.raises(how):
+        serving.start()
+    assert birth(seen[0]) is None
+    assert not server.folder().exists()
 
 
 def test_a_file_that_is_none_counts_for_nothing() -> None:

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from fanplan.cli.prepare import DESCRIPTION, TABLES
 from fanplan.core.progress import quiet
 from fanplan.data import sizes
 from fanplan.data.frames import write_workload
 from fanplan.data.ingest.ingest import ingest_workload
-from fanplan.data.prepare import DESCRIPTION, TABLES
 from fanplan.data.reader import read_manifest, read_stage
 
 SETTING = "spark.sql.adaptive.enabled"

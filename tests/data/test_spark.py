@@ -20,6 +20,7 @@ import fanplan
 from fanplan.core.errors import InputError
 from fanplan.data import jvm
 from fanplan.data import spark as sparks
+from fanplan.data.secret import SECRET_FILE, secret_conf
 
 GIGABYTE = 1 << 30
 
@@ -127,3 +128,25 @@ def test_who_connects_must_know_the_secret_of_the_run(spark: SparkSession) -> No
     stated = Path(words.split("--properties-file ")[1].split()[0])
     assert "spark.authenticate=true" in stated.read_text()
     assert stated.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_secret_of_a_cluster_is_read_from_a_file_of_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, word = tmp_path / "secret", "0123456789abcdef"
+    monkeypatch.setenv(SECRET_FILE, str(file))
+    with pytest.raises(InputError, match="no such file"):
+        secret_conf("spark://127.0.0.1")
+    file.write_text(f"{word}\n")
+    file.chmod(0o640)
+    with pytest.raises(InputError, match="others can read this secret"):
+        secret_conf("spark://127.0.0.1")
+    file.chmod(0o600)
+    own = {"spark.authenticate": "true", "spark.authenticate.secret": word}
+    assert secret_conf("spark://127.0.0.1") == own
+    # An embedded Spark makes its own; other clusters have theirs.
+    assert [secret_conf(master) for master in (None, "local[2]", "yarn")] == [{}, {}, {}]
+    for wrong in ("short", "two words of a secret", ""):
+        file.write_text(wrong)
+        with pytest.raises(InputError, match="is no secret"):
+            secret_conf("spark://127.0.0.1")

@@ -16,7 +16,7 @@ def test_the_notebooks_run_one_after_the_other(tmp_path: Path) -> None:
     paths = sorted(EXAMPLES.glob("*.ipynb"))
     assert len(paths) == 3
     for path in paths:
-        notebook = nbformat.read(path, as_version=4)
+        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
         NotebookClient(
             notebook,
             timeout=1200,
@@ -36,7 +36,7 @@ def test_the_notebooks_run_one_after_the_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_notebooks_are_kept_without_what_a_run_leaves(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)
     for cell in notebook.cells:
         assert not cell.get("outputs")

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -220,6 +221,28 @@ def test_other_folders_and_names_are_refused(tmp_path: Path) -> None:
         Subscriber(tmp_path, "nobody")
     with pytest.raises(InputError, match=r"hosts.csv: has no host for 's"):
         asyncio.run(without_hosts(tmp_path))
+
+
+def test_a_damaged_export_is_named(tmp_path: Path) -> None:
+    """Files that were cut, emptied or changed: an export is read, or it is an error of ours."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    plan, dataset, traffic = design(tmp_path / "world", 1)
+    export_multicast(plan, dataset, traffic.ways, ExportParams(), whole)
+    draw, refused = Random(1), 0
+    for name in ("entry.json", "entry.npz", "multicast.json", "ways.npz"):
+        content = (whole / name).read_bytes()
+        at = [draw.randrange(len(content)) for _ in range(12)]
+        wrong = [b"", b"[]", b"null", content[: len(content) // 2]]
+        wrong += [content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1 :] for i in at]
+        for other in wrong:
+            (whole / name).write_bytes(other)
+            try:
+                Publisher(whole, "p0")
+            except InputError:
+                refused += 1
+        (whole / name).write_bytes(content)
+    assert refused >= 24
 
 
 async def without_hosts(folder: Path) -> None:

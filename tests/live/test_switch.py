@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -27,11 +33,11 @@ from switching import (
 )
 
 from fanplan.core.errors import InputError, MachineError
-from fanplan.live import Publisher
+from fanplan.live import Publisher, Subscriber
 from fanplan.live.message import ENDED, PROBE, Header, Message
 from fanplan.live.nats.follow import AgentFollower
 from fanplan.live.nats.operator import Operator
-from fanplan.live.nats.plan import load_plan
+from fanplan.live.nats.plan import FILE, load_plan
 from fanplan.live.nats.record import RECORD, servers_of
 from fanplan.live.subscriber import Handover, Subscribed
 from fanplan.live.switch import SwitchReport, switch
@@ -135,33 +141,120 @@ async def moving(versions: Versions, running: Servers) -> list[SwitchReport]:
     return reports
 
 
-@pytest.mark.parametrize("broken", ["cut", "leave"])
-def test_an_operator_that_was_ended_goes_on_where_it_was(
-    broken: str, versions: Versions, running: Servers, monkeypatch: pytest.MonkeyPatch
+def begun(old: Path, new: Path, phase: str) -> subprocess.Popen[bytes]:
+    """An operator of its own, once it has come so far."""
+    code = f"from fanplan.live.switch import switch; switch({str(old)!r}, {str(new)!r})"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    while process.poll() is None:
+        if (new / RECORD).is_file() and json.loads((new / RECORD).read_text())["phase"] == phase:
+            return process
+        time.sleep(0.001)
+    raise AssertionError("it ended before")
+
+
+def killed(old: Path, new: Path, phase: str) -> None:
+    process = begun(old, new, phase)
+    process.kill()
+    process.wait()
+    assert json.loads((new / RECORD).read_text())["phase"] != "done"
+
+
+def test_an_operator_that_was_killed_goes_on_where_it_was(
+    versions: Versions, running: Servers
 ) -> None:
-    tell = Operator.tell
-
-    async def ends(self: Operator, do: str, *more: object, **told: object) -> None:
-        await tell(self, do, *more, **told)  # type: ignore[arg-type]
-        if do == broken:
-            raise SystemExit  # As if the process had ended right after it was obeyed.
-
     async def interrupted() -> None:
         await links_there(running, versions.exports[0])
-        one, two, _ = versions.exports
+        one, two, three = versions.exports
         async with applications(one, versions.world, versions.publishers) as found:
             await first_ones(found)
             async with traffic(found):
-                with monkeypatch.context() as patch:
-                    patch.setattr(Operator, "tell", ends)
-                    with pytest.raises(SystemExit):
-                        await switched(one, two)
-                assert json.loads((two / RECORD).read_text())["phase"] in ("cutting", "leaving")
+                for phase in ("joining", "cutting"):
+                    await asyncio.to_thread(killed, one, two, phase)
                 assert (await switched(one, two)).applied
+                await asyncio.to_thread(killed, two, three, "leaving")
+                await switched(two, three)
+                assert not (await switched(two, three)).applied
             await found.arrived()
             nothing_is_wrong(found)
 
     asyncio.run(interrupted())
+
+
+def test_two_operators_do_not_work_at_once(versions: Versions, running: Servers) -> None:
+    one, two, three = versions.exports
+    process = begun(one, two, "joining")
+    try:
+        with pytest.raises(InputError, match=r"another run|is being written"):
+            switch(one, three)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_clients_come_and_go_in_the_middle(
+    versions: Versions, running: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = Operator.tell
+
+    async def meanwhile() -> None:
+        await links_there(running, versions.exports[0])
+        one, two, _ = versions.exports
+        async with applications(one, versions.world, versions.publishers, durable=True) as found:
+            await first_ones(found)
+            gone, loop = found.subscribers.pop("s00"), asyncio.get_running_loop()
+            came = Subscriber(one, "s01")
+
+            async def told(self: Operator, do: str, *more: Any, **options: Any) -> None:
+                if do == "cut" and not came._following._ears:
+                    for each in (gone.close(), came.__aenter__()):
+                        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(each, loop))
+                await tell(self, do, *more, **options)
+
+            monkeypatch.setattr(Operator, "tell", told)
+            async with traffic(found):
+                report = await switched(one, two)
+            await found.arrived()
+            nothing_is_wrong(found)
+            assert {*report.passed} <= {"subscriber s00"}
+            before = came.counts.wanted
+            async with traffic(found):
+                await asyncio.sleep(0.3)
+            await found.arrived()
+            assert came.counts.wanted > before
+            assert came.counts.given_up == 0
+            await came.close()
+            for late in (Subscriber(one, "s02"), Publisher(one, "p1")):
+                with pytest.raises(InputError, match="its plan is not in force"):
+                    await late.__aenter__()
+
+    asyncio.run(meanwhile())
+
+
+def test_what_a_killed_server_lost_is_fetched_in_order(
+    versions: Versions, running: Servers
+) -> None:
+    async def failing() -> SwitchReport:
+        await links_there(running, versions.exports[0])
+        one, two, three = versions.exports
+        async with applications(one, versions.world, versions.publishers, durable=True) as found:
+            await first_ones(found)
+            # Who followed a switch knows what is sent from the start of the plan.
+            await switched(one, two)
+            async with traffic(found):
+                await asyncio.to_thread(running.kill, 0)
+                await asyncio.sleep(0.3)
+                running.start(0)
+                await asyncio.to_thread(running.await_ready)
+                await links_there(running, two)
+            # What was lost last is noticed when publishers end the plan.
+            report = await switched(two, three)
+            await found.arrived()
+            nothing_is_wrong(found)
+            assert sum(each.counts.again for each in found.subscribers.values()) > 0
+            assert not any(each.counts.given_up for each in found.subscribers.values())
+            return report
+
+    assert asyncio.run(failing()).sent_again > 0
 
 
 def test_who_ended_is_passed_over_and_told(versions: Versions, running: Servers) -> None:
@@ -203,6 +296,14 @@ def test_a_plan_that_cannot_be_reached_leaves_the_old_one_in_force(
             with pytest.raises(InputError, match="is no export for NATS"):
                 await switched(one, three.parent)
             await AgentFollower(load_plan(one), broker).open()
+            with pytest.raises(MachineError, match="of another workload"):
+                await switched(one, of_others(two))
+            # A server that does not load its file, nor answer.
+            stopped = running.running[1].pid
+            os.kill(stopped, signal.SIGSTOP)
+            with pytest.raises(MachineError, match="did not load its configuration"):
+                await switched(one, two, timeout=1.0)
+            os.kill(stopped, signal.SIGCONT)
             await first_ones(found)
         for server in plan.servers:
             text = (one / "servers" / f"{server.broker}.conf").read_text()
@@ -210,6 +311,16 @@ def test_a_plan_that_cannot_be_reached_leaves_the_old_one_in_force(
             assert load_plan(one).epoch in text
 
     asyncio.run(refused())
+
+
+def of_others(export: Path) -> Path:
+    """The same plan, for other people."""
+    out = export.with_name("others")
+    shutil.copytree(export, out)
+    told = json.loads((out / FILE).read_text())
+    told["listens"] = {f"other {who}": heard for who, heard in told["listens"].items()}
+    (out / FILE).write_text(json.dumps(told))
+    return out
 
 
 # ---- what waits in between
@@ -224,8 +335,11 @@ def test_messages_wait_until_all_markers_of_one_turn_have_come() -> None:
     assert not handover.holds("q", message(0))
     assert not handover.holds("new one", message(0))
     assert handover.holds("p", message(1))
-    assert handover.marker("p", 1) == []
-    assert handover.marker("p", 2) == []
-    assert handover.marker("p", 2) == [message(1)]
+    handover.marker("p", 1)
+    handover.marker("p", 2)
+    assert "p" not in handover.marked
+    handover.marker("p", 2)
+    assert "p" in handover.marked
+    assert handover.end("p") == [message(1)]
     assert not handover.holds("p", message(2))
     assert ENDED != PROBE

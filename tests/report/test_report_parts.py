@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_worlds import HOSTILE, Elements
 
+from fanplan.core.prices import Weights
 from fanplan.data.reader import Manifest
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions, PlanRelation
-from fanplan.layers.channels.report.matrix import matrix_pictures
+from fanplan.layers.channels.report import things
+from fanplan.layers.channels.report.matrix import audience_pairs, matrix_pictures
+from fanplan.layers.channels.report.section import wanted_pairs
 from fanplan.page.bars import bars_of
 from fanplan.page.charts import share_steps
 from fanplan.page.content import MOST_ROWS, Listing, Picture, Section
+from fanplan.page.details import packed, plan_things
 from fanplan.page.network import DrawnBroker, DrawnLink, network, radial
 from fanplan.page.saving import Saving, Step
 from fanplan.page.sections import glossary
@@ -46,24 +52,37 @@ def test_the_glossary_is_the_documents() -> None:
     assert told["channel"] == "a multicast group"
 
 
-def test_a_large_matrix_and_network_stay_small() -> None:
-    """10,000 flows × 250 subscribers with random interest, and 1,000 brokers."""
-    random = np.random.default_rng(1)
-    flows, people, channels = 10_000, 250, 100
-    wanted = random.random((flows, people)) < 0.05
-    truth = truth_of(wanted)
+@pytest.mark.parametrize(("flows", "people"), [(10_000, 1_000), (20_000, 2_000)])
+def test_a_large_plan_gives_a_small_page(
+    flows: int, people: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random interest, which compresses worst, and 1,000 brokers: four times the pairs, no more."""
+    random, channels = np.random.default_rng(1), 100
+    truth = truth_of(random.random((flows, people), np.float32) < 0.03)
     of = random.integers(0, channels, flows)
     members = random.random((channels, people)) < 0.2
+    pairs = audience_pairs(truth)
+    direct = ~members[of[pairs.left], pairs.right]
     decisions = Decisions(
         PlanRelation(np.arange(flows + 1), of.astype(np.int32)),
         relation(members),
-        relation(wanted & ~members[of]),
+        PlanRelation(
+            np.append(0, np.cumsum(np.bincount(pairs.left[direct], minlength=flows))),
+            pairs.right[direct].astype(np.int32),
+        ),
     )
-    pictures = matrix_pictures("m", truth, decisions)
+    monkeypatch.setattr(things, "ranges_at", lambda _, told: ["all of it"] * len(told))
+    record: Any = SimpleNamespace(
+        weights=Weights(), params=SimpleNamespace(unicast_limit=None), channels=channels
+    )
+    wanted = wanted_pairs(truth, decisions, truth.messages)
+    told = things.ChannelThings(Path(), record, truth, decisions, wanted, None)
     links = [DrawnLink(int(random.integers(i)), i, 1.0, f"link {i}") for i in range(1, 1000)]
     tree = network("tree", [DrawnBroker(f"b{i}", i, f"b{i}") for i in range(1000)], links)
     assert tree.count("<circle") == 1000
-    assert sum(len(picture.content) for picture in pictures) + len(tree) < 3_000_000
+    pictures = matrix_pictures("m", truth, decisions)
+    opens = packed([("plan", plan_things(told.shelves()))])
+    assert sum(len(picture.content) for picture in pictures) + len(tree) + len(opens) < 2_500_000
 
 
 def truth_of(wanted: np.ndarray) -> ChannelTruth:
@@ -77,7 +96,16 @@ def truth_of(wanted: np.ndarray) -> ChannelTruth:
     subscribers = pa.array([f"s{i}" for i in range(people)])
     copies = np.diff(starts).astype(np.float64)
     return ChannelTruth(
-        manifest, pa.table({}), names, ones, ones, classes, starts, audience, subscribers, copies
+        manifest,
+        pa.table({"topic": names}),
+        names,
+        ones,
+        ones,
+        classes,
+        starts,
+        audience,
+        subscribers,
+        copies,
     )
 
 

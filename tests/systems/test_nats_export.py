@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from fanplan.core.errors import InputError
 from fanplan.live import Publisher, Subscriber
 from fanplan.live.nats.config import file_of
 from fanplan.live.nats.plan import load_plan
-from fanplan.systems.nats.export import servers_of
+from fanplan.systems.nats.export import publishers_of, servers_of
 from fanplan.systems.nats.servers import server_program
 from fanplan.systems.params import ExportParams
 
@@ -90,3 +91,14 @@ def test_brokers_keep_their_ports_in_a_later_export(export: Path) -> None:
     assert rest == [*reversed(known[1:])]
     assert first.client > max(server.monitor for server in known)
     assert [s.client for s in servers_of(["x", "y"], ExportParams(port=7000))] == [7000, 7003]
+
+
+def test_publishers_that_were_silent_stay_in_a_later_export(export: Path) -> None:
+    plan, given = load_plan(export), ExportParams(port=7000, like=export)
+    name, entry = next(iter(plan.entries.items()))
+    silent = replace(plan, entries={"new": 0})
+    assert publishers_of(silent, given)["new"] == 0
+    assert publishers_of(silent, given)[name] == entry
+    assert publishers_of(silent, ExportParams(port=7000)) == {"new": 0}
+    elsewhere = replace(silent, servers=plan.servers[:entry] + plan.servers[entry + 1 :])
+    assert name not in publishers_of(elsewhere, given)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+import delivery_datasets
 import pyarrow.parquet as pq
 import pytest
 from delivery_datasets import World
@@ -62,7 +63,8 @@ def plain(folder: Path) -> Iterator[Servers]:
         (folder / f"{server.broker}.conf").write_text(
             f'server_name: {server.broker}\nlisten: "{HOST}:{server.client}"\n'
             f'http: "{HOST}:{server.monitor}"\n'
-            f'leafnodes {{ listen: "{HOST}:{server.leafnodes}"\n reconnect: "1s"\n {to} }}\n'
+            + f'jetstream {{ store_dir: "{folder}/{server.broker}" }}\n' * (server is hub)
+            + f'leafnodes {{ listen: "{HOST}:{server.leafnodes}"\n reconnect: "1s"\n {to} }}\n'
         )
     running = Servers(servers, folder, server_program())
     try:
@@ -88,10 +90,21 @@ async def observed(running: Servers, folder: Path) -> None:
         for subject in subjects:
             client.subscribe(subject)
         clients.append(await client.open())
-    nameless = Connection(Address(HOST, spoke.client), "")
-    nameless.subscribe("news")
-    clients.append(await nameless.open())
+    for name, subject in (
+        ("", "news"),
+        ("twin", "fp.own"),
+        ("twin", "fp.own"),
+        ("twin", "größe.a b"),
+    ):
+        other = Connection(Address(HOST, spoke.client), name)
+        other.subscribe(subject.replace(" ", "%20"))
+        clients.append(await other.open())
+    for name in ("worker 1", "worker 2"):
+        worker = Connection(Address(HOST, hub.client), name)
+        worker.subscribe("jobs workers")  # With the queue group as the protocol has it.
+        clients.append(await worker.open())
     sender = await Connection(Address(HOST, hub.client), "sender").open()
+    await consumed(running, sender)
     while len(running.ask(0, "leafz").get("leafs") or ()) < 1:
         await asyncio.sleep(0.05)
 
@@ -115,15 +128,29 @@ async def observed(running: Servers, folder: Path) -> None:
     }
     named = {row for row in found if "@" not in row[0]}
     assert named == {("desk", "quotes.*", "hub"), ("desk", "news", "hub"),
-                     ("back office", "trades.>", "spoke")}  # fmt: skip
-    assert [row[1:] for row in found - named] == [("news", "spoke")]
+                     ("back office", "trades.>", "spoke"), ("all of orders", "orders.>", "hub"),
+                     ("new of orders", "orders.new", "hub")}  # fmt: skip
+    assert ("workers@hub", "jobs", "hub") in found
+    others = sorted((row[0].rpartition(" ")[0], *row[1:]) for row in found - named)
+    assert others == [
+        ("", "jobs", "hub"), ("", "news", "spoke"), ("twin", "fp.own", "spoke"),
+        ("twin", "fp.own", "spoke"), ("twin", "größe.a%20b", "spoke"),
+    ]  # fmt: skip
+    assert {
+        note.split(" ", 1)[1].split(":")[0]: int(note.split()[0]) for note in counted.notes
+    } == {
+        "subscriptions with wildcards": 2,
+        "subscriptions of queue groups": 2,
+        "connections with a name that others have too": 3,
+        "consumers of streams": 2,
+    }
+    assert not [row for row in found if row[1].startswith("_INBOX")]
     (link,) = rows(folder / "counted" / "links.csv")
     assert (link["a"], link["b"]) == ("hub", "spoke")
     assert float(link["latency_ms"]) > 0
     (advert,) = rows(folder / "counted" / "advertisements.csv")
     assert advert["topic"] == "news"
     assert float(advert["rate"]) > 1
-    assert counted.notes[0].startswith("2 subscriptions with wildcards")
     sent = Counter(
         (row["topic"], row["bytes"])
         for row in pq.read_table(folder / "tapped" / "publications.parquet").to_pylist()
@@ -132,13 +159,47 @@ async def observed(running: Servers, folder: Path) -> None:
     assert abs(sent["news", 4] - sent["quotes.ibm", 7]) <= 1
 
 
+async def consumed(running: Servers, sender: Connection) -> None:
+    """A stream with two consumers."""
+    stream = b'{"name": "orders", "subjects": ["orders.>"], "storage": "memory"}'
+    sender.publish(b"$JS.API.STREAM.CREATE.orders", stream, b"answer")
+    for name, more in ((b"all", b""), (b"new", b', "filter_subject": "orders.new"')):
+        config = b'{"durable_name": "%b", "ack_policy": "explicit"%b}' % (name, more)
+        asked = b'{"stream_name": "orders", "config": %b}' % config
+        sender.publish(b"$JS.API.CONSUMER.DURABLE.CREATE.orders.%b" % name, asked, b"answer")
+    while running.ask(0, "jsz").get("consumers") != 2:
+        await asyncio.sleep(0.05)
+
+
 # ---- the circle
+
+
+def odd(name: str) -> str:
+    """A name with all that subjects and files cannot have."""
+    return f"{name} *.>ü/%"
+
+
+def odd_world(publishers: list[str]) -> World:
+    """Brokers, people, publishers and topics with odd names."""
+    world = world_of(Random(3), 6, 14, publishers)
+    for which in ("SITES", "PUBLISHERS"):
+        own = getattr(delivery_datasets, which)
+        places = {odd(name): odd(to) if which == "PUBLISHERS" else to for name, to in own.items()}
+        setattr(delivery_datasets, which, places)
+    publishers[:] = map(odd, publishers)
+    return World(
+        {odd(who): odd(broker) for who, broker in world.homes.items()},
+        tuple((odd(who), odd(topic), low, high) for who, topic, low, high in world.wants),
+        tuple((at, odd(p), odd(topic), size, v) for at, p, topic, size, v in world.sent),
+    )
 
 
 def test_an_export_that_runs_gives_back_its_workload(tmp_path: Path) -> None:
     with stages_are_there(), brokers(6, 3) as publishers:
-        world = world_of(Random(3), 6, 14, publishers)
-        export = exported(tmp_path / "made", world, free_port(6), channels=2)
+        world = odd_world(publishers)
+        # On a tree that was drawn some messages take shortcuts.
+        export = exported(tmp_path / "made", world, free_port(6), 5, channels=2)
+    assert load_nats(export).agents
     with served(export) as running:
         sent = asyncio.run(circle(export, world, publishers, running, tmp_path / "back"))
     back = tmp_path / "back"
@@ -192,11 +253,19 @@ def ends(text: str) -> tuple[float, float]:
 # ---- what goes wrong
 
 
+def test_the_port_of_clients_is_no_monitor(tmp_path: Path) -> None:
+    with plain(tmp_path) as running:
+        for port in (running.servers[0].client, running.servers[0].leafnodes):
+            with pytest.raises(InputError, match="is no monitor of a NATS server"):
+                fanplan.observe_nats([f"http://{HOST}:{port}"], tmp_path / "out")
+
+
 class Other(http.server.BaseHTTPRequestHandler):
-    """A page that is no monitor."""
+    """A page that is no monitor; in one place it wants a password."""
 
     def do_GET(self) -> None:
-        self.send_response(200)
+        asked = self.headers.get("Authorization") != "Basic bWU6YSBi"
+        self.send_response(401 if self.path.startswith("/closed") and asked else 200)
         self.end_headers()
         self.wfile.write(b"<html>welcome</html>")
 
@@ -217,6 +286,14 @@ def test_monitors_that_do_not_answer_or_are_none(tmp_path: Path) -> None:
     try:
         with pytest.raises(InputError, match="is no monitor of a NATS server"):
             fanplan.observe_nats([f"http://{HOST}:{page.server_port}"], out)
+        closed = f"{HOST}:{page.server_port}/closed"
+        with pytest.raises(InputError, match="lets nobody in") as told:
+            fanplan.observe_nats([f"http://me:wrong@{closed}"], out)
+        assert "wrong" not in str(told.value)
+        with pytest.raises(InputError, match="is no monitor of a NATS server"):
+            fanplan.observe_nats([f"http://me:a%20b@{closed}"], out)
+        with pytest.raises(MachineError, match="no monitor answers"):
+            fanplan.observe_nats([f"https://{HOST}:{page.server_port}"], out)
     finally:
         page.shutdown()
         page.server_close()

@@ -140,10 +140,30 @@ def ipv6(source: str, target: str, kind: int, body: bytes) -> bytes:
 def test_ipv6_with_mld(tmp_path: Path) -> None:
     record = struct.pack(">BBH", 4, 0, 0) + IPv6Address("ff15::1").packed
     report = bytes([58, 0, 5, 2, 0, 0, 1, 0]) + struct.pack(">BBHHH", 143, 0, 0, 0, 1) + record
-    frames = [ipv6("fe80::1", "ff02::16", 0, report), ipv6("fd00::2", "ff15::1", 17, udp(33))]
-    fanplan.observe_pcap([pcap(tmp_path / "c", frames, 101)], tmp_path / "out")
+    first, rest = (struct.pack(">BBHI", 17, 0, part, 7) for part in (1, 8))
+    frames = [
+        ipv6("fe80::1", "ff02::16", 0, report),
+        ipv6("fd00::2", "ff15::1", 17, udp(33)),
+        ipv6("fd00::2", "ff15::1", 44, first + udp(16)),
+        ipv6("fd00::2", "ff15::1", 60, bytes([44, 0]) + bytes(6) + rest + bytes(9)),
+    ]
+    found = fanplan.observe_pcap([pcap(tmp_path / "c", frames, 101)], tmp_path / "out")
     assert members(tmp_path / "out") == [("fe80::1", "ff15::1")]
-    assert publications(tmp_path / "out") == [(100.5, "fd00::2", "ff15::1", 33)]
+    assert publications(tmp_path / "out") == [
+        (100.5, "fd00::2", "ff15::1", 33), (101.0, "fd00::2", "ff15::1", 16)
+    ]  # fmt: skip
+    assert "1 further parts of datagrams, whose bytes are not counted" in found.notes
+
+
+def test_captures_may_be_named_in_any_order(tmp_path: Path) -> None:
+    early = pcap(tmp_path / "early", [FRAMES[0]], 101)
+    late = pcap(tmp_path / "late", [FRAMES[2], FRAMES[6]], 101)
+    for paths in ([early, late], [late, early]):
+        found = fanplan.observe_pcap(paths, tmp_path / paths[0].name[:1])
+        assert "subscriptions" not in found.counts
+    odd = pcap(tmp_path / "odd", [FRAMES[2]], 147)
+    both = fanplan.observe_pcap([early, odd], tmp_path / "both")
+    assert "1 packets on links of an unknown kind" in both.notes
 
 
 def test_a_truncated_capture_gives_what_it_has_and_says_so(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from ready import stages_are_there
 from system_worlds import SPACE
 
 import fanplan
-from fanplan.cli.ask import understood
+from fanplan.cli.ask import USAGE, telling, understood
 from fanplan.core.errors import CheckError, InputError
 from fanplan.data.frames import FrameKind
 from fanplan.verbs.ask import QUESTIONS, Questions
@@ -102,6 +102,7 @@ def test_without_a_broker_or_link_those_behind_it_miss(tmp_path: Path) -> None:
     name = next(r["name"] for r in rows if r["what"] == "link")
     lost = questions.without(link=tuple(name.split(" – "))).to_pylist()
     assert lost
+    assert questions.without(link=name).to_pylist() == lost
     with pytest.raises(InputError, match="one thing"):
         questions.without()
 
@@ -139,6 +140,32 @@ def test_why_tells_the_place_and_the_next_best(tmp_path: Path) -> None:
     assert all(row["channels"] or row["by_unicast"] for row in rows)
 
 
+def test_every_question_has_an_answer_against_another_plan(tmp_path: Path) -> None:
+    """By its path; against itself nothing differs, and a screen shows no column twice."""
+    world, plan, questions = asked(tmp_path, 0)
+    topic, value = world.sent[0][2], world.sent[0][4]
+    link = next(r["name"] for r in questions.bottlenecks().to_pylist() if r["what"] == "link")
+    given: dict[str, dict[str, Any]] = {
+        "receivers": {"topic": topic, "attributes": {"value": value}},
+        "path": {"publisher": "p0", "subscriber": "s00"},
+        "why": {"flow": topic},
+        "without": {"link": link},
+        "if_traffic": {"topic": topic, "times": 2},
+    }
+    for name in QUESTIONS:
+        alone = getattr(questions, name)(**given.get(name, {}))
+        both = getattr(questions, name)(**given.get(name, {}), against=plan)
+        assert alone.num_rows == both.num_rows > 0, name
+        assert set(alone.column_names) < set(both.column_names), name
+        assert telling(both) == telling(both.select(alone.column_names)), name
+
+
+def test_a_plan_without_brokers_has_none_to_fail(tmp_path: Path) -> None:
+    _, _, questions = asked(tmp_path, 0, brokers=False)
+    with pytest.raises(InputError, match="The plan has no brokers"):
+        questions.without(broker="b0")
+
+
 def test_asserts_fail_where_they_must(tmp_path: Path) -> None:
     world, _, questions = asked(tmp_path, 0)
     topic, value = next((p[2], p[4]) for p in world.sent if len(world.wanting(p[2], p[4])) == 1)
@@ -156,15 +183,19 @@ def test_asserts_fail_where_they_must(tmp_path: Path) -> None:
 def test_wrong_names_get_the_nearest_right_one(tmp_path: Path) -> None:
     _, _, questions = asked(tmp_path, 0)
     for call, words in (
-        (lambda: questions.path("p9", "s00"), r"there is no 'p9'. There are 3, such as"),
+        (lambda: questions.path("p9", "s00"), r"there is no 'p9'. The plan has 3, such as p0"),
         (lambda: questions.receivers("t99", {"value": 1.0}), "not in the plan"),
         (lambda: questions.receivers("t1", {"price": 1.0}), "value"),
         (lambda: questions.unwanted("topic"), "Use subscriber or channel"),  # type: ignore[arg-type]
-        (lambda: questions.if_traffic("t1", -1.0), "Give 0 or more"),
-        (lambda: questions.without(broker="b77"), r"there is no 'b77'. There are 6"),
+        (lambda: questions.if_traffic("t1", -1.0), "0 or more"),
+        (lambda: questions.if_traffic("t1", "x"), "'x' will not do"),  # type: ignore[arg-type]
+        (lambda: questions.assert_no_unwanted_above("x"), "a share"),  # type: ignore[arg-type]
+        (lambda: questions.without(broker="b77"), r"there is no 'b77'. The plan has 6"),
+        (lambda: questions.without(link="b0"), "no link"),
+        (lambda: questions.bottlenecks(against=3), "Give a stored plan"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InputError, match=words):
-            call()  # type: ignore[no-untyped-call]
+            call()
 
 
 def test_frames_are_of_the_kind_that_is_asked_for(tmp_path: Path) -> None:
@@ -198,15 +229,15 @@ def test_words_of_the_command_line(tmp_path: Path) -> None:
 
     assert words("receivers", "t1", "value=3") == {"topic": "t1", "attributes": {"value": 3.0}}
     assert words("path", "p0", "s01") == {"publisher": "p0", "subscriber": "s01"}
-    assert words("without", "link=b0,b1") == {"link": ("b0", "b1")}
+    assert words("without", "link=b0,b1") == {"link": "b0,b1"}
     assert words("if_traffic", "t1", "times=2") == {"topic": "t1", "times": 2.0}
     for given, wrong in (
         (("path", "p0"), "subscriber is missing"),
         (("bottlenecks", "b0"), "too much"),
-        (("without", "link=b0"), "no link"),
         (("if_traffic", "t1", "many"), "no number"),
         (("path", "p0", "s01", "via=b0"), "not known"),
     ):
         with pytest.raises(InputError, match=wrong):
             words(*given)
     assert set(QUESTIONS) >= {"receivers", "path", "why", "unwanted", "bottlenecks", "without"}
+    assert list(USAGE) == list(QUESTIONS)

@@ -19,7 +19,7 @@ from fanplan.data.stream.flows import SIGN_BYTES, Lost, together_lost
 from fanplan.data.stream.interest import Interest
 from fanplan.layers.registry import load_plan
 from fanplan.verbs.plan import planner
-from fanplan.watching.follow import Follower
+from fanplan.watching.follow import COUNTS, Follower
 from fanplan.watching.params import WatchParams
 from fanplan.watching.rates import Rates, counted_flows, folded, kept_of, no_flows, together
 from fanplan.watching.snapshot import write_snapshot, write_stage
@@ -97,7 +97,7 @@ class Unspark(Follower):
         if not self.state.agree({"plan": "given"}):
             self.first_version()
             none = no_flows(0)
-            counts = dict.fromkeys(("rows", "late", "ahead"), 0)
+            counts = dict.fromkeys(COUNTS, 0)
             first = Batch(-1, "0", (), Rates(none), none, planned_interest="0", counts=counts)
             self.state.commit(first, pa.table({}))
             self.state.begin({"plan": "given"})
@@ -113,7 +113,7 @@ class Unspark(Follower):
         flows = counted_flows(counted(self.batches[number]), 0)
         kept, late, ahead = self.in_time(flows, before)
         counts = {"rows": int(flows.messages.sum()), "late": late, "ahead": ahead}
-        counts = {each: before.counts[each] + counts[each] for each in counts}
+        counts = {each: before.counts[each] + counts.get(each, 0) for each in COUNTS}
         after = {"number": number, "interest": name, "open": together(before.open, kept)}
         batch = Batch(**(vars(before) | after | {"counts": counts, "decisions": ()}))
         return self.closed(self.with_watermark(batch), interest), together_lost([])

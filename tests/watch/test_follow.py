@@ -10,7 +10,9 @@ import pytest
 from followed import Sent, even, first_plan, follower, run, skewed
 
 from fanplan.core import folder as folders
+from fanplan.core.errors import InputError
 from fanplan.verbs.check import check_plan
+from fanplan.watching.state import State
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +163,23 @@ def test_a_kill_at_any_write_changes_nothing(
 
 def test_a_folder_of_another_watch_is_refused(plan: Path, tmp_path: Path) -> None:
     made = run(follower(tmp_path, plan, STREAM[:2]))
-    from fanplan.core.errors import InputError
-
     with made.state.held(), pytest.raises(InputError, match="was begun with plan given"):
         made.state.agree({"plan": "other"})
+
+
+def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+    """A watch sweeps its own folder `work` and what was half written; not that of others."""
+    (tmp_path / "mine" / "work").mkdir(parents=True)
+    (tmp_path / "mine" / "work" / "thesis").write_text("years")
+    with (
+        pytest.raises(InputError, match="is not the state of a watch"),
+        State(tmp_path / "mine").held(),
+    ):
+        pass
+    assert [path.name for path in (tmp_path / "mine").rglob("*")] == ["work", "thesis"]
+
+
+def test_a_watch_that_does_not_begin_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), State(tmp_path / "watch").held():
+        raise RuntimeError
+    assert [*tmp_path.iterdir()] == []

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 from nats_worlds import needs_nats
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from fanplan.core.errors import InputError
-from fanplan.data.stream.nats import Place, Range, Reader, line_of
+from fanplan.data.stream.nats import Place, Range, Reader, gaps_told, line_of
 from fanplan.systems.nats.servers import server_program
 from fanplan.watching.watch import home_of
 
@@ -75,8 +76,17 @@ def test_a_gap_is_an_error(server: str) -> None:
     asyncio.run(filled(server, "gap", 20))
     asyncio.run(deleted(server, "gap", 7))
     reader = Reader(Place(server, "gap"))
-    with pytest.raises(RuntimeError, match="message 7 is not there any more"):
+    with pytest.raises(RuntimeError, match="message 7 of the stream is not there any more"):
         list(reader.read(Range(1, 21)))
+
+
+def test_a_gap_that_a_task_of_spark_met_is_told_with_a_remedy() -> None:
+    said = "[STREAM_FAILED] … RuntimeError: message 7 of the stream is not there any more\n\tat org"
+    told = pytest.raises(InputError, match=r"message 7 .* any more\. Plan for what")
+    with told, gaps_told("nats://here/desk"):
+        raise PySparkException(said)
+    with pytest.raises(PySparkException, match="other"), gaps_told("nats://here/desk"):
+        raise PySparkException("other")
 
 
 def test_what_cannot_be_followed_is_refused_with_a_remedy(server: str, tmp_path: Path) -> None:

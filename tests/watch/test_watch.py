@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from kills import decided, killed_runs, same_state
 from streams import write_changes, write_window, write_workload
 
 import fanplan
@@ -38,6 +36,16 @@ def watched(folder: Path, state: str = "state", **options: Any) -> fanplan.Watch
     return fanplan.watch(folder / "plan", folder / "desk", folder / state, engine=ENGINE, **asked)
 
 
+def write_damaged(path: Path) -> None:
+    """A file that looks sound from its end, and cannot be read in the middle."""
+    aside = path.with_name(f".{path.name}")
+    pq.write_table(pa.table({"time": [45.0] * 1000, "topic": ["t1"] * 1000}), aside)
+    content = bytearray(aside.read_bytes())
+    content[4:60] = b"\xff" * 56
+    aside.write_bytes(content)
+    aside.rename(path)
+
+
 def test_rates_are_those_of_ingest_and_drift_is_followed(planned: Path) -> None:
     first = watched(planned, half_life=1e6)
     assert (first.version, first.windows) == (0, 2)
@@ -59,12 +67,13 @@ def test_rates_are_those_of_ingest_and_drift_is_followed(planned: Path) -> None:
     lines = ['{"time": 1, "topic": "t1"}', '{"topic": "t1"}', '{"time": 9e8, "topic": "t1"}', "odd"]
     (desk / "publications" / "bad.jsonl").write_text("\n".join(lines) + "\n")
     (desk / "publications" / "bad.xyz").write_text("odd")
+    write_damaged(desk / "publications" / "damaged.parquet")
     found = watched(planned, half_life=1e6, files=4)
     assert found.counts["changes"] == 1
     assert found.counts["late"] == 1
     assert found.counts["ahead"] == 1
     assert found.counts["quarantined"] == 3
-    assert found.counts["files_lost"] == 1
+    assert found.counts["files_lost"] == 2
     assert found.version > 0
     for number in range(1, found.version + 1):
         version = state / "versions" / str(number)
@@ -79,6 +88,7 @@ def test_rates_are_those_of_ingest_and_drift_is_followed(planned: Path) -> None:
     reasons = pa.concat_tables(lost)["reason"].to_pylist()
     assert "time: a stream needs one" in reasons
     assert "action: neither add nor remove" in reasons
+    assert any(reason.startswith("cannot be read") for reason in reasons)
 
     again = watched(planned, half_life=1e6)
     assert again.json() == found.json()
@@ -94,14 +104,3 @@ def test_a_plan_of_another_workload_is_refused(planned: Path, tmp_path: Path) ->
     (tmp_path / "away").rename(planned / "desk" / "publications")
     with pytest.raises(InputError, match="is no folder"):
         fanplan.watch(planned / "plan", tmp_path / "none", tmp_path / "state", engine=ENGINE)
-
-
-def test_killed_runs_come_to_the_same_versions(planned: Path, tmp_path: Path) -> None:
-    desk = write_workload(tmp_path / "desk", attributes=True)
-    for window in range(10):
-        write_window(desk, window, attributes=True, swapped=window > 2)
-    kills = killed_runs(planned / "plan", desk, tmp_path, kills=2, seed=0)
-    assert kills == 2
-    assert same_state(tmp_path / "killed", tmp_path / "whole")
-    assert json.loads((tmp_path / "killed" / "watch.json").read_text())["window"] == 10.0
-    assert decided(tmp_path / "killed")

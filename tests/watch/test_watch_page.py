@@ -72,15 +72,20 @@ def test_the_page_follows_while_the_stream_runs(watch: Unspark, browser: Browser
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(address)
         expect(page.locator("#state")).to_contain_text("Window 1: keep")
-        expect(page.locator("#versions li")).to_have_count(1)
+        expect(page.locator("#versions > li")).to_have_count(1)
         expect(page.locator("#links tbody tr")).to_have_count(3)
         run(watch)
         expect(page.locator("#state")).to_contain_text("Window 10", timeout=30_000)
         versions = watch.state.last().version + 1
         assert versions > 1
-        expect(page.locator("#versions li")).to_have_count(versions)
-        expect(page.locator("#versions li").first).to_contain_text("changes in")
+        expect(page.locator("#versions > li")).to_have_count(versions)
+        first = page.locator("#versions > li").first
+        expect(first).to_contain_text("changes in")
+        first.locator("summary").click()
+        expect(first.locator("details li").first).to_contain_text("Step 1: ")
         assert page.locator("#costs polyline").count() == 3
+        assert page.locator("#costs line").count() == versions - 1
+        assert page.locator("#drift polyline").count() == 1
         told = page.evaluate("document.querySelector('#costs .now').getAttribute('points')")
         assert len(told.split()) == 11
         assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -39,7 +39,7 @@ from fanplan.data.quarantine import LossRule, count_reasons, listed, require_kep
 from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.data.read.sources import TableSource, find_sources
 from fanplan.data.reader import TableCount, damage, read_manifest, read_stage
-from fanplan.data.sizes import small_table
+from fanplan.data.sizes import is_small, small_table
 from fanplan.data.tables import (
     CHECKED_SUBSCRIPTIONS,
     FILTERS,
@@ -183,11 +183,15 @@ def publication_stage(run: IngestRun) -> dict[str, Stage]:
     if table.name not in run.sources:
         return {}
     points = publications(run.description.dimensions)
-    return {table.name: run.table_stage(table, partial(_published_points, run), kept=points)}
+    plain = None if is_small(run.sources[table.name].rows) else run.store.scratch(table)
+    build = partial(_published_points, run, plain)
+    return {table.name: run.table_stage(table, build, kept=points, plain=plain)}
 
 
-def _published_points(run: IngestRun) -> DataFrame:
-    return to_points(run.rows(tables.PUBLICATIONS), run.description)
+def _published_points(run: IngestRun, plain: Path | None) -> DataFrame:
+    if plain is not None:
+        plain.mkdir()
+    return to_points(run.rows(tables.PUBLICATIONS, plain), run.description)
 
 
 def network_stages(run: IngestRun) -> dict[str, Stage]:

@@ -7,9 +7,9 @@ hashes mean equal audiences is verified, not assumed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -41,6 +41,7 @@ from fanplan.data.ingest.regions import (
 )
 from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage
+from fanplan.data.sizes import gathered, kept, ordered
 from fanplan.workload.description_schema import GridKind
 from fanplan.workload.times import LEAST_SECONDS, Observed
 
@@ -274,18 +275,19 @@ def exact_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> 
         run.description.dimensions,
     )
 
-    def hear() -> DataFrame:
+    def hear(keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
         topics = run.read(inputs.topics)
         plain = heard_topics(run.read(published), topics.filter("space = 0"), selectors)
         if not selectors.dimensions:
-            return with_silent_topics(plain, topics, run.read(regions))
+            return with_silent_topics(keep(plain), topics, run.read(regions))
         points = with_topic_ids(run.read(published), topics.filter("space > 0"))
         narrow = points.select("topic_id", "bytes", *tables.coordinates(selectors.dimensions))
         heard = plain.unionByName(own_extents(exact_audiences(narrow, selectors)))
-        return with_silent_topics(heard, topics, run.read(regions))
+        return with_silent_topics(keep(heard), topics, run.read(regions))
 
     sources = [published, inputs.topics, regions, built["subscribers"]]
-    heard = run.stage(tables.AUDIENCES, hear, sources, params="exact")
+    with kept() as keep:
+        heard = run.stage(tables.AUDIENCES, partial(hear, keep), sources, params="exact")
     return {"grid": grid_stage(run, inputs, built, "exact"), "audiences": heard}
 
 
@@ -378,11 +380,12 @@ def with_wanted(heard: DataFrame, wanted: DataFrame) -> DataFrame:
 
 def class_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> dict[str, Stage]:
     """Flows, and the classes of those that the same subscribers want."""
-    heard = built["audiences"]
-    classes = run.stage(tables.CLASSES, lambda: audience_classes(run.read(heard)), [heard])
+    heard, exact = built["audiences"], "cover" not in built
+    salt = cache(lambda: find_salt(wanted_audiences(run.read(heard))))
+    classes = run.stage(tables.CLASSES, lambda: audience_classes(run.read(heard), salt()), [heard])
     flows = run.stage(
         tables.FLOWS,
-        lambda: named_flows("cover" not in built, *map(run.read, (heard, classes, inputs.topics))),
+        lambda: named_flows(exact, salt(), *map(run.read, (heard, classes, inputs.topics))),
         [heard, classes, inputs.topics],
     )
     return {"classes": classes, "flows": flows}
@@ -416,11 +419,14 @@ def hits_stage(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage], grid:
     return run.stage(tables.HITS, count, sources, params=grid)
 
 
-def audience_classes(audiences: DataFrame) -> DataFrame:
+def wanted_audiences(audiences: DataFrame) -> DataFrame:
+    return audiences.filter(F.size("subscribers") > 0)
+
+
+def audience_classes(audiences: DataFrame, salt: int) -> DataFrame:
     """One row per audience that somebody is in, heaviest first, with the totals of its flows."""
-    wanted = audiences.filter(F.size("subscribers") > 0)
     totals = (
-        signed(wanted, find_salt(wanted))
+        signed(wanted_audiences(audiences), salt)
         .groupBy("high", "low")
         .agg(
             F.min("subscribers").alias("subscribers"),
@@ -435,17 +441,15 @@ def audience_classes(audiences: DataFrame) -> DataFrame:
 
 
 def named_flows(
-    exact: bool, audiences: DataFrame, classes: DataFrame, topics: DataFrame
+    exact: bool, salt: int, audiences: DataFrame, classes: DataFrame, topics: DataFrame
 ) -> DataFrame:
     """Every flow with its name, traffic and class, in the order of topics and cells."""
-    salt = find_salt(classes)
     numbered = signed(classes, salt).select("high", "low", "audience_class")
     per_topic = audiences.groupBy("topic_id").agg(F.count(F.lit(1)).alias("of_topic"))
-    return (
-        signed(audiences, salt)
-        .join(numbered, on=["high", "low"], how="left")
-        .join(topics.select("topic", "topic_id"), on="topic_id", how="inner")
-        .join(per_topic, on="topic_id", how="inner")
+    of_topics = gathered(topics.select("topic", "topic_id").join(per_topic, on="topic_id"))
+    found = (
+        gathered(signed(audiences, salt).join(numbered, on=["high", "low"], how="left"))
+        .join(of_topics, on="topic_id", how="inner")
         .select(
             flow_name(exact).alias("flow"),
             "topic",
@@ -461,8 +465,8 @@ def named_flows(
             "lo",
             "hi",
         )
-        .orderBy("topic_id", "cell")
     )
+    return ordered(found, "topic_id", "cell")
 
 
 def signed(audiences: DataFrame, salt: int) -> DataFrame:
@@ -501,5 +505,6 @@ def flow_name(exact: bool) -> Column:
         return F.concat(topic, F.when(F.size(cell) > 0, numbers).otherwise(F.lit("")))
     # Half of the signature is enough to tell the flows of a topic apart, and can still be read.
     words = [F.get("cell", F.lit(i)).cast("long").bitwiseAND(F.lit(2**32 - 1)) for i in range(2)]
-    name = F.concat(topic, F.lit("#"), *(F.lpad(F.lower(F.hex(w)), 8, "0") for w in words))
+    # Not `lower(hex(…))`: Spark would load all it knows of the world's alphabets.
+    name = F.format_string("%s#%08x%08x", topic, *words)
     return F.when(F.col("of_topic") > 1, name).otherwise(topic)

@@ -31,7 +31,7 @@ from fanplan.boxes import matching
 from fanplan.boxes.matching import BoxIndex
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.tables import arrow_schema
-from fanplan.data.sizes import spread
+from fanplan.data.sizes import in_small_mode, spread
 from fanplan.data.tables import REGIONS, coordinates
 
 Batches = Iterator[pa.RecordBatch]
@@ -116,6 +116,10 @@ def join_wants(
         .add("messages", T.ArrayType(T.DoubleType()))
     )
     rows = _kept(points, key).add("subscriber_id", T.IntegerType()).add("messages", T.DoubleType())
+    frame = points.frame if isinstance(points, PointFiles) else points
+    if in_small_mode(frame.sparkSession):
+        # All in one partition, where it can be merged at once.
+        return answered(points, boxes_path, dims, key, partial(_merged_wants, key), rows, limits)
     parts = answered(points, boxes_path, dims, key, partial(_want_batches, key), lists, limits)
     return spread(parts, *key).mapInArrow(partial(_merge, key), rows)
 
@@ -315,6 +319,10 @@ def _want_batches(key: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
             "subscriber_id", pa.ListArray.from_arrays(offsets, owners.astype(np.int32))
         ).append_column("messages", pa.ListArray.from_arrays(offsets, sums))
         yield from table.combine_chunks().to_batches()
+
+
+def _merged_wants(key: list[str], index: BoxIndex, chunks: Chunks) -> Batches:
+    yield from _merge(key, _want_batches(key, index, chunks))
 
 
 def _merge(key: list[str], batches: Batches) -> Batches:

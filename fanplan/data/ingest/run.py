@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -63,8 +64,12 @@ class IngestRun:
         inputs: Sequence[Stage] = (),
         *,
         kept: Table | None = None,
+        plain: Path | None = None,
     ) -> Stage:
-        """A ``given`` table: its rows are ``kept`` or quarantined, and none is lost."""
+        """A ``given`` table: its rows are ``kept`` or quarantined, and none is lost.
+
+        Files that are in the folder ``plain`` once it is built are kept rows too.
+        """
         source = self.sources[given.name]
         fit(self.spark, source.rows + sum(stage.rows for stage in inputs))
         return self.store.run(
@@ -74,11 +79,13 @@ class IngestRun:
             build=build,
             split=True,
             rows_in=source.rows,
+            plain=plain,
         )
 
     def read(self, stage: Stage) -> DataFrame:
         return stage.read(self.spark)
 
-    def rows(self, table: Table) -> DataFrame:
-        """The annotated rows of an input table."""
-        return read_rows(self.spark, self.sources[table.name], table, self.description)
+    def rows(self, table: Table, points: Path | None = None) -> DataFrame:
+        """The annotated rows of an input table; see `read_rows` for ``points``."""
+        source = self.sources[table.name]
+        return read_rows(self.spark, source, table, self.description, points)

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -103,8 +104,11 @@ class StageStore:
         build: Callable[[], DataFrame],
         split: bool = False,
         rows_in: int | None = None,
+        plain: Path | None = None,
     ) -> Stage:
         """The stage with this key: found, or built, checked and written.
+
+        ``plain`` is a folder where ``build`` lets tasks write kept rows on their own.
 
         With ``split`` the rows are annotated: those with a reason are written apart, in the same
         pass. With ``rows_in`` kept and quarantined rows must add up to that number.
@@ -115,12 +119,16 @@ class StageStore:
             if found:
                 told.reused()
             else:
-                write_stage(path, key, build(), table, split, rows_in)
+                write_stage(path, key, build(), table, split, rows_in, plain=plain)
             record = read_record(path) or {}
             stage = Stage(table, key, path, **record["counts"], seal=record[SEAL], reused=found)
             told.rows(stage.rows)
         self.stages[table.name] = stage
         return stage
+
+    def scratch(self, table: Table) -> Path:
+        """A folder's name that was never used, for rows on their way to a stage."""
+        return self.folder / f"{table.name}.plain-{uuid.uuid4().hex[:8]}"
 
     def finish(self, manifest: Mapping[str, Any], read: Callable[[Path], object]) -> None:
         """Turn the work into the dataset: only the stages of this run, the manifest last.
@@ -185,12 +193,13 @@ def write_stage(
     split: bool = False,
     rows_in: int | None = None,
     dataset: str | None = None,
+    plain: Path | None = None,
 ) -> None:
     """Write and check a stage, whole with its record or not at all; it is called as its folder."""
     check_schema(table, rows.schema, exact=not split)
     with aside(path) as folder:
         if split:
-            write_parted(parted(rows, table), folder, table)
+            write_parted(parted(rows, table), folder, table, plain)
         else:
             rows.write.parquet(str(folder))
             ensure_file(folder, spark_schema(table))
@@ -212,12 +221,13 @@ def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
         raise StageError(f"stage {table.name}: columns are {compared}, but must be {wanted}")
 
 
-def write_parted(rows: DataFrame, folder: Path, table: Table) -> None:
+def write_parted(rows: DataFrame, folder: Path, table: Table, plain: Path | None) -> None:
     """Write kept and quarantined rows in one pass, then give each its place."""
     rows.write.partitionBy("ok").parquet(str(folder))
     bad = folder / QUARANTINED
     bad.mkdir()
-    for part, place in ((folder / "ok=true", folder), (folder / "ok=false", bad)):
+    parts = [(folder / "ok=true", folder), (folder / "ok=false", bad)]
+    for part, place in [*parts, *([(plain, folder)] if plain else [])]:
         for file in part.glob("*.parquet"):
             file.rename(place / file.name)
         remove(part)

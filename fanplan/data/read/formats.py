@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -108,6 +109,12 @@ class Rows:
             if int(i) not in self.faults:
                 self.faults[int(i)] = reason(int(i))
 
+    def chosen(self, places: np.ndarray) -> Rows:
+        """Some of the rows."""
+        faults = {n: self.faults[i] for n, i in enumerate(places.tolist()) if i in self.faults}
+        values = {name: column.take(places) for name, column in self.values.items()}
+        return Rows(self.line[places], self.raw.take(places), faults, values)
+
     @property
     def good(self) -> np.ndarray:
         good = np.ones(len(self), dtype=bool)
@@ -118,22 +125,34 @@ class Rows:
 def read_splits(splits: Iterable[Split], layout: Layout) -> Iterator[pa.RecordBatch]:
     """All rows of some splits; a file that cannot be read is named."""
     for split in splits:
-        try:
+        with naming(split):
             yield from read_split(split, layout)
-        except LongLineError as error:
-            raise SplitError(f"{split.name}: {ChangedError()}") from error
-        except (*UNREADABLE, ChangedError) as error:
-            raise SplitError(f"{split.name}: {error}") from error
+
+
+@contextmanager
+def naming(split: Split) -> Iterator[None]:
+    """What goes wrong with a split names its file."""
+    try:
+        yield
+    except LongLineError as error:
+        raise SplitError(f"{split.name}: {ChangedError()}") from error
+    except (*UNREADABLE, ChangedError) as error:
+        raise SplitError(f"{split.name}: {error}") from error
 
 
 def read_split(split: Split, layout: Layout) -> Iterator[pa.RecordBatch]:
     """All rows of a split, in order, a few MB at a time."""
     read = {"csv": csv_rows, "json": json_rows, "parquet": parquet_rows}[split.format]
     for rows in read(split, layout):
-        take_attributes(rows, layout)
-        limit_lengths(rows, layout)
-        keep_text(rows)
-        yield to_batch(rows, split, layout)
+        yield finished(rows, split, layout)
+
+
+def finished(rows: Rows, split: Split, layout: Layout) -> pa.RecordBatch:
+    """Rows whose values are read, as a task delivers them."""
+    take_attributes(rows, layout)
+    limit_lengths(rows, layout)
+    keep_text(rows)
+    return to_batch(rows, split, layout)
 
 
 def to_batch(rows: Rows, split: Split, layout: Layout) -> pa.RecordBatch:
@@ -166,18 +185,23 @@ def text_rows(split: Split) -> Iterator[Rows]:
     for block in blocks(split):
         digest.update(block)
         ends = line_ends(block)
-        offsets = np.concatenate(([0], ends)).astype(np.int32)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
-        lines = pa.Array.from_buffers(pa.string(), len(ends), buffers)
-        lines = pc.ascii_rtrim(lines, characters="\r\n")
-        filled = pc.not_equal(pc.binary_length(lines), 0)
-        rows = Rows(np.flatnonzero(filled) + first, lines.filter(filled), {})
-        rows.raw = readable(rows.raw, rows)
-        rows.fault(pc.match_substring(rows.raw, "\0"), lambda i: "the line has a null character")
+        yield line_rows(block, ends, np.arange(first, first + len(ends)))
         first += len(ends)
-        yield rows
     if split.digest and digest.digest() != split.digest:
         raise ChangedError
+
+
+def line_rows(block: bytes, ends: np.ndarray, numbers: np.ndarray) -> Rows:
+    """Lines with their numbers, the blank ones left out."""
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
+    lines = pa.Array.from_buffers(pa.string(), len(ends), buffers)
+    lines = pc.ascii_rtrim(lines, characters="\r\n")
+    filled = pc.not_equal(pc.binary_length(lines), 0)
+    rows = Rows(numbers[np.asarray(filled)], lines.filter(filled), {})
+    rows.raw = readable(rows.raw, rows)
+    rows.fault(pc.match_substring(rows.raw, "\0"), lambda i: "the line has a null character")
+    return rows
 
 
 def readable(texts: pa.Array, rows: Rows) -> pa.Array:
@@ -203,12 +227,17 @@ def readable(texts: pa.Array, rows: Rows) -> pa.Array:
 def csv_rows(split: Split, layout: Layout) -> Iterator[Rows]:
     """Lines of comma-separated values; one record a line."""
     for rows in text_rows(split):
-        find_csv_faults(rows, len(split.columns))
-        good = rows.good
-        place = pa.array(np.cumsum(good) - 1, mask=~good)
-        for name, values in parse_csv(rows.raw.filter(pa.array(good)), split, layout).items():
-            rows.values[name] = values.take(place)
+        csv_values(rows, split, layout)
         yield rows
+
+
+def csv_values(rows: Rows, split: Split, layout: Layout) -> None:
+    """The fields of lines, or their faults."""
+    find_csv_faults(rows, len(split.columns))
+    good = rows.good
+    place = pa.array(np.cumsum(good) - 1, mask=~good)
+    for name, values in parse_csv(rows.raw.filter(pa.array(good)), split, layout).items():
+        rows.values[name] = values.take(place)
 
 
 def find_csv_faults(rows: Rows, fields: int) -> None:
@@ -267,14 +296,19 @@ def wanted_names(layout: Layout) -> list[str]:
 
 def json_rows(split: Split, layout: Layout) -> Iterator[Rows]:
     """Lines of one JSON object each."""
-    names = wanted_names(layout)
     for rows in text_rows(split):
-        records = [json_object(text, i, rows) for i, text in enumerate(rows.raw.to_pylist())]
-        records = [in_lower_case(record, names, i, rows) for i, record in enumerate(records)]
-        for name in names:
-            values = [json_text(record.get(name.lower())) for record in records]
-            rows.values[name] = pa.array(values, pa.string())
+        json_values(rows, split, layout)
         yield rows
+
+
+def json_values(rows: Rows, _split: Split, layout: Layout) -> None:
+    """The values of lines, or their faults."""
+    names = wanted_names(layout)
+    records = [json_object(text, i, rows) for i, text in enumerate(rows.raw.to_pylist())]
+    records = [in_lower_case(record, names, i, rows) for i, record in enumerate(records)]
+    for name in names:
+        values = [json_text(record.get(name.lower())) for record in records]
+        rows.values[name] = pa.array(values, pa.string())
 
 
 def in_lower_case(

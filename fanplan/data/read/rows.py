@@ -14,12 +14,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from fanplan.core.errors import InputError
 from fanplan.core.tables import Column as TableColumn
@@ -32,11 +33,13 @@ from fanplan.data.read.formats import (
     attribute_column,
     physical_type,
 )
+from fanplan.data.read.plain import PlainReader
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable_file
 from fanplan.data.read.splits import Split, SplitError
 from fanplan.data.read.times import as_number, as_seconds, zone_in
 from fanplan.data.schema import spark_schema
-from fanplan.data.tables import QUARANTINE
+from fanplan.data.sizes import small_table
+from fanplan.data.tables import QUARANTINE, publications
 from fanplan.workload import tables
 from fanplan.workload.description import Description
 from fanplan.workload.space import Attribute, NumberAttribute
@@ -49,11 +52,21 @@ COMMAS = rf"^[^:]*: not a [^{KIND_ENDS}]*number[^{KIND_ENDS}]*{KIND_ENDS}: [+-]?
 
 
 def read_rows(
-    spark: SparkSession, source: TableSource, table: Table, description: Description
+    spark: SparkSession,
+    source: TableSource,
+    table: Table,
+    description: Description,
+    points: Path | None = None,
 ) -> DataFrame:
-    """Annotated rows of a table, checked value by value."""
+    """Annotated rows of a table, checked value by value.
+
+    Where there are many publications, the tasks write those that are plainly right to the folder
+    ``points``, and only the others are here.
+    """
     layout = layout_of(source, table, description)
-    rows = read_text(spark, source.splits, layout)
+    kept = to_arrow_schema(parted_schema(publications(description.dimensions)))
+    plain = points and PlainReader(layout, description, kept, points)
+    rows = read_text(spark, source.splits, layout, plain if plain and plain.possible else None)
     if table.name == tables.PUBLICATIONS.name:
         return typed(rows, table, layout, description.clock)
     return checked_keys(typed(rows, table, layout), table)
@@ -110,17 +123,22 @@ def _physical(source: TableSource, name: str, wanted: ColumnType) -> Physical:
     return found.pop() if len(found) == 1 else "string"
 
 
-def read_text(spark: SparkSession, parts: Sequence[Split], layout: Layout) -> DataFrame:
+def read_text(
+    spark: SparkSession, parts: Sequence[Split], layout: Layout, plain: PlainReader | None = None
+) -> DataFrame:
     """Rows as text with their faults. Each task reads its own share of the files."""
     shares = list(packed_splits(parts))
     schema = from_arrow_schema(layout.schema)
     if not shares:
-        return spark.createDataFrame([], schema)
+        return small_table(spark, [], schema)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from formats.read_splits(shares[number], layout)
+                if plain is None:
+                    yield from formats.read_splits(shares[number], layout)
+                else:
+                    yield from plain.read_share(shares[number], number)
 
     return spark.range(0, len(shares), 1, len(shares)).mapInArrow(read, schema)
 
@@ -329,7 +347,9 @@ def mark_duplicates(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     first = F.first(F.struct("_source", "_line")).over(window)
     found = rows.withColumn("_first", first)
     is_first = F.col("_first") == F.struct("_source", "_line")
-    earlier = F.concat(F.col("_first._source"), F.lit(", line "), F.col("_first._line"))
+    parquet = F.col("_first._source").endswith(".parquet")
+    word = F.when(parquet, F.lit(", row ")).otherwise(F.lit(", line "))
+    earlier = F.concat(F.col("_first._source"), word, F.col("_first._line"))
     reason = F.concat(F.lit(f"duplicate{KIND_ENDS} of "), earlier)
     return mark_where(found, ~is_first, reason).drop("_first")
 
@@ -398,7 +418,7 @@ def quarantined_files(spark: SparkSession, sources: Iterable[TableSource]) -> Da
         for source in sources
         for name in source.empty
     ]
-    return spark.createDataFrame(entries, spark_schema(QUARANTINE))
+    return small_table(spark, entries, spark_schema(QUARANTINE))
 
 
 # ---- files that fail later

@@ -121,8 +121,17 @@ def measure_lines(split: Split) -> Measured:
         starts = np.concatenate(([0], ends[:-1]))
         if int((ends - starts).max()) > LONGEST_LINE:
             raise LongLineError
-        content = np.frombuffer(block, np.uint8)
-        filled = np.logical_or.reduceat((content != ord("\n")) & (content != ord("\r")), starts)
         digest.update(block)
-        lines, rows = lines + len(ends), rows + int(filled.sum())
+        lines, rows = lines + len(ends), rows + int(filled_lines(block, starts).sum())
     return Measured(digest.digest(), lines, rows)
+
+
+def filled_lines(block: bytes, starts: np.ndarray) -> np.ndarray:
+    """Which lines have more than line ends; for most their first byte tells."""
+    content = np.frombuffer(block, np.uint8)
+    first = content[starts]
+    if (first == ord("\r")).any():
+        other = (content != ord("\n")) & (content != ord("\r"))
+        return np.logical_or.reduceat(other, starts)
+    filled: np.ndarray = first != ord("\n")
+    return filled

@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -42,8 +44,10 @@ from fanplan.data.read.sources import (
     SourceFile,
     TableSource,
     ending,
+    file_label,
     known_names,
     measured_source,
+    unreadable_file,
     vet_file,
 )
 from fanplan.data.reader import read_stage
@@ -118,6 +122,39 @@ def together_lost(parts: Sequence[pa.Table]) -> pa.Table:
     schema = pa.schema([field.with_nullable(True) for field in arrow_schema(tables.QUARANTINE)])
     whole = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
     return whole.sort_by([("source", "ascending"), ("line", "ascending")])
+
+
+def count_sound(
+    spark: SparkSession,
+    folder: Path,
+    files: Sequence[Path],
+    description: Description,
+    interest: Interest,
+    window: float,
+) -> tuple[pa.Table, Lost]:
+    """As `count_flows`; a file that turns out to be damaged in the middle is left out and told."""
+    try:
+        return count_flows(spark, folder, files, description, interest, window)
+    except PySparkException:
+        wrong = damaged(folder, files)
+        if not wrong:
+            raise
+    sound = [path for path in files if path not in wrong]
+    counted, lost = count_flows(spark, folder, sound, description, interest, window)
+    return counted, Lost(lost.rows, (*lost.files, *wrong.values()))
+
+
+def damaged(folder: Path, files: Sequence[Path]) -> dict[Path, Problem]:
+    """Parquet files with rows that cannot be read; other files are read whole before."""
+    found = {}
+    for path in files:
+        if ending(path) == ".parquet":
+            try:
+                for _ in pq.ParquetFile(path).iter_batches():
+                    pass
+            except (OSError, pa.ArrowException) as error:
+                found[path] = unreadable_file(file_label(path, folder), error)
+    return found
 
 
 def count_flows(

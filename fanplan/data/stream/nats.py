@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -18,6 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -35,6 +39,7 @@ ASKED = 1_000
 """Messages asked for at once."""
 SECONDS = 10.0
 SCHEMA = "changes boolean, line string"
+GAP = "of the stream is not there any more"
 
 
 def follow_nats(spark: SparkSession, address: str) -> DataFrame:
@@ -48,6 +53,19 @@ def follow_nats(spark: SparkSession, address: str) -> DataFrame:
     spark.dataSource.register(JetStream)
     reader = spark.readStream.format(JetStream.name())
     return reader.option("server", place.server).option("stream", stream).load()
+
+
+@contextmanager
+def gaps_told(address: str) -> Iterator[None]:
+    """A gap that a task has met is told as such."""
+    try:
+        yield
+    except PySparkException as error:
+        gap = re.search(rf"message \d+ {GAP}", str(error))
+        if gap is None:
+            raise
+        remedy = "Plan for what is sent now, and begin a new watch; keep messages for longer"
+        raise InputError(Problem(address, gap.group(), remedy)) from error
 
 
 @dataclass(frozen=True)
@@ -102,7 +120,7 @@ class Place:
                     about = message.headers or {}
                     number = int(about.get("Nats-Sequence", -1))
                     if number != first:
-                        raise RuntimeError(f"{self.stream}: message {first} is not there any more")
+                        raise RuntimeError(f"message {first} {GAP}")
                     yield number, about["Nats-Subject"], about["Nats-Time-Stamp"], message.data
                     first += 1
                 await replies.unsubscribe()
@@ -169,9 +187,9 @@ class JetStream(DataSource):
         return Reader(Place(self.options["server"], self.options["stream"]))
 
 
-def spooled(rows: DataFrame, spool: Path, number: int) -> list[Path]:
+def spooled(rows: pa.Table, spool: Path, number: int) -> list[Path]:
     """The rows of a batch as files, to be read as others are; those of batches before are gone."""
-    found = rows.toArrow().to_pylist()
+    found = rows.to_pylist()
     paths = []
     for table, changes in (("publications", False), ("changes", True)):
         lines = sorted(row["line"] for row in found if row["changes"] == changes)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from fanplan.core.arrays import Ints, Longs
 from fanplan.core.errors import InputError, Problem, similar
+from fanplan.core.files import require_regular
 from fanplan.data.dataset import Dataset, PathLike
 from fanplan.data.interest import Rows
 from fanplan.data.reader import read_stage
@@ -45,7 +46,12 @@ def require_options(method: Method, options: Mapping[str, Any]) -> None:
     """Every option must be one of the method's."""
     known = {item.name for item in fields(method.params)}
     problems = [
-        Problem(name, f"is not an option of the method {method.name}", "Leave it out")
+        Problem(
+            name,
+            f"is not an option of the method {method.name}",
+            similar(name, [*known, *(item.name for item in fields(ChannelsParams))])
+            or "Leave it out",
+        )
         for name in options
         if name not in known
     ]
@@ -181,13 +187,14 @@ def read_limits(path: Path, columns: tuple[str, str] = COLUMNS) -> dict[str, int
 
 
 def read_table(path: Path, columns: tuple[str, str]) -> pa.Table:
+    remedy = f"Give a number, or a CSV or Parquet file with columns {' and '.join(columns)}"
     try:
+        require_regular(path, remedy)
         if path.suffix == ".parquet":
             return pq.read_table(path)
         options = pa.csv.ConvertOptions(column_types={columns[0]: pa.string()})
         return pa.csv.read_csv(path, convert_options=options)
     except (pa.ArrowException, OSError) as error:
-        remedy = f"Give a number, or a CSV or Parquet file with columns {' and '.join(columns)}"
         raise InputError(Problem(str(path), f"cannot be read ({error})", remedy)) from error
 
 

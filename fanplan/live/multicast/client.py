@@ -9,6 +9,9 @@ from pathlib import Path
 from fanplan.live.multicast.plan import load_plan
 from fanplan.live.multicast.sockets import Receiver, Sender, receiving_socket
 
+DURABLE = False
+"""Whether publishers can be asked for what was lost."""
+
 
 def outgoing(folder: Path, name: str) -> Sender:
     return Sender(load_plan(folder), name)

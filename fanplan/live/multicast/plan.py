@@ -20,7 +20,7 @@ import numpy as np
 
 from fanplan.core.arrays import Longs
 from fanplan.core.errors import InputError, Problem
-from fanplan.live.entry import EXPORT_AGAIN
+from fanplan.live.entry import DAMAGED, EXPORT_AGAIN
 
 FILE, WAYS, HOSTS = "multicast.json", "ways.npz", "hosts.csv"
 UNNAMED = 1 << 31
@@ -140,6 +140,6 @@ def load_plan(folder: Path) -> MulticastPlan:
             ways=ways,
             hosts=hosts,
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except DAMAGED as error:
         what = f"is no export for multicast ({error})"
         raise InputError(Problem(str(folder), what, EXPORT_AGAIN)) from error

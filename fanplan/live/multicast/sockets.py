@@ -13,7 +13,7 @@ from fanplan.core.errors import InputError, Problem
 from fanplan.live.entry import DEFAULT
 from fanplan.live.message import NO_CHANNEL, Header, Message, encode
 from fanplan.live.multicast.plan import MulticastPlan, Targets
-from fanplan.live.transport import Publication, Take
+from fanplan.live.transport import Publication, Range, Take
 
 MOST_BYTES = 65_507
 """That a UDP datagram can have."""
@@ -181,6 +181,9 @@ class Receiver:
                 take(own.recv(MOST_BYTES))
         except BlockingIOError:
             return
+
+    async def ask(self, _: int, __: Sequence[Range]) -> None:
+        """Nobody keeps datagrams."""
 
     async def close(self) -> None:
         if self._socket is not None:

@@ -11,6 +11,9 @@ from fanplan.live.nats.plan import load_plan
 from fanplan.live.publisher import Publishing
 from fanplan.live.subscriber import Subscribed
 
+DURABLE = True
+"""Whether publishers can be asked for what was lost."""
+
 
 def outgoing(folder: Path, name: str) -> NatsOutgoing:
     return NatsOutgoing(load_plan(folder), name, load_entry(folder))

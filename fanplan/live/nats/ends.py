@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -11,13 +13,21 @@ import numpy as np
 from fanplan.core.errors import InputError, Problem
 from fanplan.live.entry import DEFAULT as NO_FLOW_KNOWN
 from fanplan.live.entry import EntryTables
-from fanplan.live.message import ENDED, NO_CHANNEL, REDELIVERED, Header, Message, encode
+from fanplan.live.message import (
+    ENDED,
+    KEPT,
+    LAST,
+    NO_CHANNEL,
+    Header,
+    Message,
+    encode,
+)
 from fanplan.live.names import subject
 from fanplan.live.nats.frames import fixed_part, framed, heads_of, texts
-from fanplan.live.nats.plan import DEFAULT, END, LOCAL, NO_FLOW, NatsPlan
+from fanplan.live.nats.plan import AGAIN, DEFAULT, END, LOCAL, NO_FLOW, NatsPlan
 from fanplan.live.nats.reach import Reach
 from fanplan.live.nats.wire import Connection, Refused
-from fanplan.live.transport import Batch, Take
+from fanplan.live.transport import Batch, Range, Take
 
 
 async def opened(connections: Sequence[Connection]) -> None:
@@ -26,6 +36,9 @@ async def opened(connections: Sequence[Connection]) -> None:
         await asyncio.gather(*(one.open() for one in connections))
     except (OSError, TimeoutError) as error:
         where = f"{connections[0].address.host}:{connections[0].address.port}"
+        if "Authorization" in str(error):
+            what, remedy = "its plan is not in force there", "Name the export that is"
+            raise InputError(Problem(where, what, remedy)) from error
         what = f"no connection ({error or 'no answer'})"
         raise InputError(Problem(where, what, "Start the servers of the export")) from error
 
@@ -81,7 +94,8 @@ class NatsOutgoing:
     def send(self, batch: Batch) -> None:
         """Frame all for each connection, and hand them over as one."""
         rows = np.where(batch.flow == NO_FLOW_KNOWN, self._flows + batch.topic, batch.flow)
-        channel = REDELIVERED if batch.again else NO_CHANNEL
+        kept = LAST if batch.last else KEPT
+        channel = NO_CHANNEL if batch.before is None else kept
         fixed = fixed_part(self._epoch, self._source, batch.sent_ns, channel)
         for connection, heads in self._to:
             frames = framed(batch, rows, heads, self._topics, self._axes, fixed)
@@ -125,7 +139,10 @@ class NatsIncoming:
         if name not in plan.listens:
             remedy = "Name one of the plan's subscribers"
             raise InputError(Problem(f"subscriber {name!r}", "is not in the plan", remedy))
-        self.sources = plan.sources
+        self.plan, self.name, self.sources = plan, name, plan.sources
+        self._take: Take | None = None
+        self._asked: dict[int, Connection] = {}
+        self._answers = f"{AGAIN}.{secrets.token_hex(8)}"
         self._from: dict[tuple[int, str], Connection] = {}
         for each in plan.listens[name]:
             at = (each.broker, each.account)
@@ -136,10 +153,31 @@ class NatsIncoming:
             one.subscribe(f"{plan.prefix}.{'*' if account == LOCAL else DEFAULT}.{END}.>")
 
     async def open(self, take: Take) -> None:
+        self._take = take
         for one in self._from.values():
-            one.on_message = lambda _sid, _subject, content: take(content)
+            one.on_message = self._came
         await opened([*self._from.values()])
 
+    def _came(self, _: int, __: bytes, content: bytes) -> None:
+        if self._take is not None:
+            self._take(content)
+
+    async def ask(self, source: int, ranges: Sequence[Range]) -> None:
+        """At the server of the source; if that is away, another time."""
+        with suppress(OSError, TimeoutError):
+            server = await self._server_of(source)
+            words = f"{AGAIN}.{self.plan.epoch}.{source}"
+            told = {"to": self._answers, "lost": ranges}
+            server.publish(words.encode(), json.dumps(told).encode())
+
+    async def _server_of(self, source: int) -> Connection:
+        entry = self.plan.entries[self.sources[source]]
+        if entry not in self._asked:
+            one = Connection(self.plan.address(entry, LOCAL), f"asks {self.name}", self._came)
+            one.subscribe(self._answers)
+            self._asked[entry] = await one.open()
+        return self._asked[entry]
+
     async def close(self) -> None:
-        for one in self._from.values():
+        for one in (*self._from.values(), *self._asked.values()):
             await one.close()

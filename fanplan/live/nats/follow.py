@@ -7,7 +7,6 @@ answered, so each may come twice: then it is only answered again. They are
 ``probed``: tell the probes that came on ways of the next plan;
 ``cut``: publish by the next plan from now on, and end the old one by markers;
 ``settle``: tell whether the end markers of these publishers have all come;
-``again``: publish once more what was kept;
 ``leave``: close all connections of the old plan; or ``abandon``: those of the next one.
 """
 
@@ -24,14 +23,17 @@ from typing import Any
 
 from fanplan.core.errors import FanplanError
 from fanplan.live.entry import Entry, load_entry
+from fanplan.live.kept import Kept
+from fanplan.live.message import GONE, REDELIVERED, Header, Message, encode
 from fanplan.live.names import token
 from fanplan.live.nats.agent import Agent
 from fanplan.live.nats.ends import NatsIncoming, NatsOutgoing, opened
-from fanplan.live.nats.plan import LOCAL, NatsPlan, load_plan
+from fanplan.live.nats.plan import AGAIN, LOCAL, NatsPlan, load_plan
 from fanplan.live.nats.reach import Reach
 from fanplan.live.nats.wire import Connection
 from fanplan.live.publisher import Publishing
 from fanplan.live.subscriber import Reading, Subscribed
+from fanplan.live.transport import Batch
 
 DO, SAID = "fp-switch.do", "fp-switch.said"
 SIGN = "fanplan"
@@ -49,6 +51,7 @@ class Follower(ABC):
     def __init__(self, plan: NatsPlan, name: str) -> None:
         self.plan, self.name, self.id = plan, name, secrets.token_hex(4)
         self.next: NatsPlan | None = None
+        self.left: Told = {}
         self._ears: dict[str, Connection] = {}
         self._one_at_a_time = asyncio.Lock()
         self._doing: set[asyncio.Task[None]] = set()
@@ -57,6 +60,10 @@ class Follower(ABC):
     def place(self, plan: NatsPlan) -> int:
         """The broker at whose server it listens to commands."""
 
+    def subjects(self, _: NatsPlan) -> tuple[str, ...]:
+        """What it listens to there."""
+        return (DO,)
+
     async def open(self) -> None:
         await self._listen(self.plan)
 
@@ -64,7 +71,8 @@ class Follower(ABC):
         name = f"{SIGN} {self.kind} {self.id} {token(self.name)}"
         ear = Connection(plan.address(self.place(plan), LOCAL), name)
         ear.on_message = partial(self._hear, ear)
-        ear.subscribe(DO)
+        for subject in self.subjects(plan):
+            ear.subscribe(subject)
         await opened([ear])
         self._ears[plan.epoch] = ear
 
@@ -101,8 +109,7 @@ class Follower(ABC):
 
     async def _do(self, told: Told) -> Told:
         if self.plan.epoch == told["new"]:
-            # It has left the old plan already.
-            return await self.again() if told["do"] == "again" else {}
+            return self.left  # It has left the old plan already.
         if told["do"] == "prepare":
             return await self._prepare(Path(told["folder"]))
         if self.next is None:
@@ -115,8 +122,7 @@ class Follower(ABC):
             await self.leave()
             old, self.plan, self.next = self.plan, self.next, None
             await self._deafen(old)
-        elif told["do"] == "again":
-            return await self.again()
+            return self.left
         else:
             return await self.do(told)
         return {}
@@ -143,9 +149,6 @@ class Follower(ABC):
         """Other commands; those that are not for this kind are as good as done."""
         return {}
 
-    async def again(self) -> Told:
-        return {}
-
     @abstractmethod
     async def leave(self) -> None:
         """Close what is of the old plan."""
@@ -165,10 +168,37 @@ class PublisherFollower(Follower):
         self.client = client
         self._ready: tuple[Entry, NatsOutgoing] | None = None
         self._old: NatsOutgoing | None = None
+        self._ends: Batch | None = None
         self._first, self._turn = 0, 0
 
     def place(self, plan: NatsPlan) -> int:
         return plan.entries[self.name]
+
+    def subjects(self, plan: NatsPlan) -> tuple[str, ...]:
+        again = f"{AGAIN}.{plan.epoch}.{plan.sources.index(self.name)}"
+        return (DO,) if self.client.kept is None else (DO, again)
+
+    def _hear(self, ear: Connection, _: int, subject: bytes, content: bytes) -> None:
+        if (kept := self.client.kept) is not None and subject.startswith(AGAIN.encode()):
+            self._send_again(ear, kept, subject.decode(), json.loads(content))
+        else:
+            super()._hear(ear, _, subject, content)
+
+    def _send_again(self, ear: Connection, kept: Kept, subject: str, told: Told) -> None:
+        """What somebody lost goes to that one alone."""
+        _, epoch, source = subject.split(".")
+        to, head = told["to"].encode(), partial(Header, bytes.fromhex(epoch), source=int(source))
+        for low, high in told["lost"]:
+            found, gone = kept.lost((low, high))
+            if gone:
+                header = head(flow=0, number=gone, channel=GONE, sequence=high)
+                ear.publish(to, encode(Message(header, "", (), b"")))
+            for (flow, number, sent, topic, x, payload, _), before in found:
+                header = head(
+                    flow, number=number, channel=REDELIVERED, sequence=before, sent_ns=sent
+                )
+                ear.publish(to, encode(Message(header, topic, x, payload)))
+            kept.again += len(found)
 
     async def prepare(self, folder: Path, plan: NatsPlan) -> None:
         entry, outgoing = await asyncio.to_thread(self._made, folder, plan)
@@ -183,16 +213,15 @@ class PublisherFollower(Follower):
         if told["do"] != "cut" or self._ready is None:
             return {}
         if self._old is None:
-            self._old, self._first = self.client.cut(*self._ready)
+            self._old, self._ends, self._first = self.client.cut(*self._ready)
         # A command is repeated until it is answered: markers of a turn are counted, so sent once.
         if told["turn"] > self._turn:
             self._turn = told["turn"]
+            if self._ends is not None:
+                self._old.send(self._ends)
             self._old.end(self._turn)
         await self._old.drained()
         return {} if self._old.up else {"error": "a server is away"}
-
-    async def again(self) -> Told:
-        return {"sent": await self.client.send_again()}
 
     async def close(self) -> None:
         await super().close()
@@ -201,7 +230,9 @@ class PublisherFollower(Follower):
             await self._old.close()
 
     async def leave(self) -> None:
-        self.client.arrived(self._first)
+        if (kept := self.client.kept) is not None:
+            kept.forget(self._first)
+            self.left, kept.again = {"sent": kept.again}, 0
         if self._old is not None:
             await self._old.close()
         self._old = self._ready = None
@@ -230,7 +261,7 @@ class SubscriberFollower(Follower):
         if self.name in plan.listens:
             tables = await asyncio.to_thread(load_entry, folder)
             incoming = NatsIncoming(plan, self.name)
-            reading = Reading(tables, self.name, bytes.fromhex(plan.epoch), incoming)
+            reading = Reading(tables, self.name, bytes.fromhex(plan.epoch), incoming, whole=True)
         reach, entries = Reach(self.plan), self.plan.entries
         ends = {entry: reach.ends(entry, self.name) for entry in {*entries.values()}}
         await self.client.join(reading, {who: ends[entry] for who, entry in entries.items()})

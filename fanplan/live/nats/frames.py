@@ -18,7 +18,7 @@ from fanplan.live.transport import Batch
 
 FIXED_BYTES = FIXED.size
 # Where the fields of the fixed part stand.
-AXES_AT, FLOW_AT, SIZE_AT, NUMBER_AT = 3, 8, 20, 24
+AXES_AT, FLOW_AT, SIZE_AT, NUMBER_AT, SEQUENCE_AT = 3, 8, 20, 24, 32
 
 
 class Texts(NamedTuple):
@@ -37,6 +37,7 @@ class Content(NamedTuple):
 
     flow: Longs
     number: Longs
+    before: Longs
     topic: Longs
     x: Floats
     payload: Bytes
@@ -68,7 +69,8 @@ def framed(
 ) -> bytes:
     """All frames of a batch for one connection; ``rows`` has the row of each in ``heads``."""
     payload = np.frombuffer(batch.payload, np.uint8)
-    content = Content(batch.flow, batch.number, batch.topic, batch.x, payload, batch.starts)
+    before = np.zeros_like(batch.number) if batch.before is None else batch.before
+    content = Content(batch.flow, batch.number, before, batch.topic, batch.x, payload, batch.starts)
     out = np.empty(frames_size(rows, content, heads, topics, axes), np.uint8)
     return out[: write_frames(out, rows, content, heads, topics, axes, fixed)].tobytes()
 
@@ -115,6 +117,7 @@ def write_frames(
             put_number(out, start + FLOW_AT, content.flow[i], 4)
             put_number(out, start + SIZE_AT, len(name), 2)
             put_number(out, start + NUMBER_AT, content.number[i], 8)
+            put_number(out, start + SEQUENCE_AT, content.before[i], 8)
             at = put(out, at, name)
             at = put(out, at, content.x[i, : axes[t]].view(np.uint8))
             at = put(out, at, payload)

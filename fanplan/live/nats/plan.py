@@ -24,6 +24,9 @@ DIRECT, DEFAULT = "d", "x"
 NO_FLOW = "-"
 END = "end"
 """In place of a flow: the marker of a publisher that goes on with another plan."""
+AGAIN = "fp-again"
+"""Before the epoch and the number of a publisher: what was lost of it; before a random number:
+where its answer is to go. Both in the account `local` of its server."""
 EXPORT_AGAIN = "Write the export again with `fanplan export`"
 
 Target = tuple[str, str]
@@ -140,7 +143,7 @@ def load_plan(folder: Path) -> NatsPlan:
                 int(b): tuple((a, int(to)) for a, to in r) for b, r in told["remotes"].items()
             },
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"is no export for NATS ({error})"
         raise InputError(Problem(str(folder), what, EXPORT_AGAIN)) from error
 

@@ -20,8 +20,8 @@ class SwitchReport:
     """What a switch did. ``applied`` is false if the new plan was in force already.
 
     ``passed`` names clients that did not answer, and were passed over. ``disturbed`` names servers
-    that failed meanwhile; then durable publishers sent ``sent_again`` publications once more.
-    ``seconds`` has the time of each step.
+    that failed since the last switch; durable publishers sent ``sent_again`` publications once
+    more, as somebody had lost them. ``seconds`` has the time of each step.
     """
 
     old: str

@@ -12,7 +12,7 @@ import resource
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +30,7 @@ from fanplan.live.message import Message
 from fanplan.live.multicast.plan import MulticastPlan, load_plan
 from fanplan.live.multicast.sockets import Receiver, Sender, receiving_socket, sending_socket
 from fanplan.live.subscriber import Subscribed
-from fanplan.live.transport import Publication, Take
+from fanplan.live.transport import Publication, Range, Take
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.addresses import channel_addresses
 from fanplan.systems.multicast.counters import LinkCounter, machine_drops
@@ -420,6 +420,9 @@ class Noted:
             take(data)
 
         await self.receiver.open(note)
+
+    async def ask(self, source: int, ranges: Sequence[Range]) -> None:
+        await self.receiver.ask(source, ranges)
 
     async def close(self) -> None:
         await self.receiver.close()

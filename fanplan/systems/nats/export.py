@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from fanplan.layers.channels.record import ChannelsRecord
@@ -23,6 +24,7 @@ SERVERS = "servers"
 def export(plan: StoredPlan, dataset: Path, ways: Ways, params: ExportParams, folder: Path) -> None:
     """Write all that a user of the plan needs into a folder."""
     made = enacted(plan, dataset, ways, servers_of(ways.brokers, params))
+    made = replace(made, entries=publishers_of(made, params))
     made.save(folder)
     save_entry(read_entry(dataset), folder)
     (folder / SERVERS).mkdir()
@@ -39,6 +41,16 @@ def servers_of(brokers: list[str], params: ExportParams) -> tuple[Server, ...]:
     for at, broker in enumerate(new):
         by_name[broker] = Server(broker, HOST, *range(first + 3 * at, first + 3 * at + 3))
     return tuple(by_name[broker] for broker in brokers)
+
+
+def publishers_of(made: NatsPlan, params: ExportParams) -> dict[str, int]:
+    """Where publishers are; those of the other export that were silent stay at their brokers."""
+    if params.like is None:
+        return made.entries
+    before = load_plan(Path(params.like))
+    homes = {name: before.servers[entry].broker for name, entry in before.entries.items()}
+    stay = {name: made.number[home] for name, home in homes.items() if home in made.number}
+    return stay | made.entries
 
 
 def lacks(plan: StoredPlan) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.files import require_regular
 from fanplan.systems.observed.tables import Writer, nothing
 
 MS_PER_KM = 0.0049
@@ -115,6 +116,7 @@ def read_graph(path: Path) -> Graph:
     """Read a file some bytes at a time; one that declares entities is refused."""
     reader = Reader()
     try:
+        require_regular(path, "Name a file in GraphML")
         with path.open("rb") as file:
             while chunk := file.read(CHUNK):
                 reader.parser.Parse(chunk, False)

@@ -7,7 +7,9 @@ network that runs an export is read back with it: names, filters and attributes 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +20,13 @@ from fanplan.live.message import Message, decode
 from fanplan.live.nats.plan import DEFAULT, NO_FLOW, NatsPlan, load_plan
 from fanplan.live.nats.wire import Address, Connection, Taken
 from fanplan.systems.observed.interest import Exported, load_exported
-from fanplan.systems.observed.monitors import Json, Monitor, broker_name, monitor_at
+from fanplan.systems.observed.monitors import Json, Monitor, broker_name, monitor_at, understood
 from fanplan.systems.observed.tables import Row, Writer, nothing
 
 CLIENT_PORT = 4222
-INTERNAL = ("_INBOX.", "$", "fp-switch.", "_R_.", "_GR_.")
-OURS = "fp."
+INTERNAL = ("_INBOX.", "$", "fp-switch.", "fp-again.", "_R_.", "_GR_.")
+OURS = re.compile(r"fp\.[0-9a-f]{8}\.")
+"""Subjects of plans."""
 SOMEBODY = "observed"
 """The publisher of what counters tell: they do not say who sent it."""
 
@@ -39,6 +42,10 @@ class Network:
     counted: dict[tuple[str, int, str], tuple[str, int]] = field(default_factory=dict)
     patterns: int = 0
     strangers: int = 0
+    queues: int = 0
+    others: int = 0
+    consumers: int = 0
+    namesakes: int = 0
 
     def link(self, a: str, b: str, delay: float | None) -> None:
         key = (min(a, b), max(a, b))
@@ -74,8 +81,14 @@ def observe_nats(
 
 def notes(network: Network) -> tuple[str, ...]:
     patterns = "subscriptions with wildcards: counters do not tell which subjects they got"
+    queues = "subscriptions of queue groups: a group counts as one subscriber at each server"
+    namesakes = "connections with a name that others have too: their numbers were added to it"
     told = {
         patterns: network.patterns,
+        queues: network.queues,
+        namesakes: network.namesakes,
+        "consumers of streams: each is a subscriber at the server that leads it": network.consumers,
+        "subscriptions that are not of the export's plan": network.others,
         "servers that are linked, and whose monitors were not named": network.strangers,
     }
     return tuple(f"{count:,} {what}" for what, count in told.items() if count)
@@ -87,35 +100,53 @@ def notes(network: Network) -> tuple[str, ...]:
 def read_network(monitors: list[Monitor], own: Exported | None) -> Network:
     """All that monitors tell."""
     found = Network({monitor.name: None for monitor in monitors})
+    clients = list[tuple[Monitor, Json]]()
     for monitor in monitors:
-        for other, delay in monitor.links():
-            found.link(monitor.name, other, delay)
-        for client in monitor.clients():
-            add_client(found, monitor.name, client, own)
+        with understood(monitor.url):
+            for other, delay in monitor.links():
+                found.link(monitor.name, other, delay)
+            clients += [(monitor, client) for client in monitor.clients()]
+            for consumer, subjects in monitor.consumers() if own is None else ():
+                found.consumers += 1
+                found.subscriptions |= {(consumer, each, monitor.name): None for each in subjects}
+    names = Counter(str(client.get("name", "")) for _, client in clients)
+    for monitor, client in clients:
+        with understood(monitor.url):
+            add_client(found, monitor.name, client, own, names)
     ends = {end for pair in found.links for end in pair}
     found.strangers = len(ends - {*found.brokers})
     found.brokers.update(dict.fromkeys(sorted(ends)))
     return found
 
 
-def add_client(found: Network, broker: str, client: Json, own: Exported | None) -> None:
+def add_client(
+    found: Network, broker: str, client: Json, own: Exported | None, names: Counter[str]
+) -> None:
     """The subscriptions of a connection."""
-    name = client.get("name") or f"{client['cid']}@{broker}"
+    name, number = client.get("name", ""), f"{client['cid']}@{broker}"
+    doubled = False
     for each in client.get("subscriptions_list_detail") or ():
-        subject = each["subject"]
+        subject, queue = each["subject"], each.get("qgroup", "")
         if subject.startswith(INTERNAL):
             continue
-        if subject.startswith(OURS):
+        if OURS.match(subject):
             told = planned(name, subject, own)
             if told is not None:
                 found.subscriptions[(*told, broker)] = None
             continue
-        found.subscriptions[name, subject, broker] = None
+        if own is not None:
+            found.others += 1
+            continue
+        doubled = names[name] > 1 and bool(name) and not queue
+        alone = f"{name} {number}".strip() if names[name] > 1 or not name else name
+        found.queues += bool(queue)
+        found.subscriptions[f"{queue}@{broker}" if queue else alone, subject, broker] = None
         if "*" in subject.split(".") or subject.endswith(">"):
             found.patterns += 1
         else:
             key = (broker, client["cid"], str(each.get("sid", subject)))
             found.counted[key] = subject, int(each.get("msgs", 0))
+    found.namesakes += doubled
 
 
 def planned(name: str, subject: str, own: Exported | None) -> tuple[str, str] | None:
@@ -124,12 +155,12 @@ def planned(name: str, subject: str, own: Exported | None) -> tuple[str, str] | 
     Everybody listens to the default way of each topic that it asked for, and so tells which.
     """
     kind, _, who = name.partition(" ")
-    _, epoch, way, flow, *topic = subject.split(".")
-    if kind != "subscriber" or (way, flow) != (DEFAULT, NO_FLOW):
+    _, epoch, *way, topic = subject.split(".", 4)
+    if kind != "subscriber" or way != [DEFAULT, NO_FLOW]:
         return None
     if own is None:
-        return who, ".".join(map(broker_name, topic))
-    return (who, own.topic(".".join(topic))) if epoch == own.epoch else None
+        return who, ".".join(map(broker_name, topic.split(".")))
+    return (who, own.topic(topic)) if epoch == own.epoch else None
 
 
 def rates_of(before: Network, after: Network, seconds: float) -> dict[str, float]:

@@ -15,14 +15,17 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.files import require_regular
 from fanplan.systems.observed.tables import Row, Writer, nothing
 
 CAPTURE = "Name a capture, as tcpdump -w writes it"
 MOST_PACKET = 1 << 26
 """Bytes of a packet or block; more are a damaged file."""
 ETHERNET, NULL, RAW, COOKED, RAW4, RAW6, COOKED2 = 1, 0, 101, 113, 228, 229, 276
-IPV4, IPV6, VLANS = 0x0800, 0x86DD, (0x8100, 0x88A8, 0x9100)
-IGMP, UDP, ICMP6, HOP_BY_HOP = 2, 17, 58, 0
+IPV4, IPV6, VLANS, UNKNOWN = 0x0800, 0x86DD, (0x8100, 0x88A8, 0x9100), -1
+IGMP, UDP, ICMP6 = 2, 17, 58
+OPTIONS, FRAGMENT = (0, 43, 60), 44
+"""Headers of IPv6 that stand before what is carried."""
 JOINS, LEAVES, RECORDS = (0x12, 0x16), (0x17,), 0x22
 MLD_JOIN, MLD_LEAVE, MLD_RECORDS = 131, 132, 143
 IS_INCLUDE, IS_EXCLUDE, TO_INCLUDE, TO_EXCLUDE, ALLOW = 1, 2, 3, 4, 5
@@ -38,18 +41,24 @@ class Packet(NamedTuple):
 
 @dataclass
 class Seen:
-    """What captures told: ``members`` in the order in which they joined, and counts of the rest."""
+    """What captures told: when each last joined or left which group, and counts of the rest.
 
-    members: dict[tuple[str, str], None] = field(default_factory=dict)
+    ``now`` is the time of the packet that is looked at: captures may be given in any order.
+    """
+
+    last: dict[tuple[str, str], tuple[float, bool]] = field(default_factory=dict)
+    now: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
     truncated: list[str] = field(default_factory=list)
 
     def membership(self, who: str, group: str, joined: bool) -> None:
         self.counts["joins" if joined else "leaves"] += 1
-        if joined:
-            self.members[who, group] = None
-        else:
-            self.members.pop((who, group), None)
+        if self.now >= self.last.get((who, group), (self.now, False))[0]:
+            self.last[who, group] = self.now, joined
+
+    @property
+    def members(self) -> list[tuple[str, str]]:
+        return sorted(key for key, (_, joined) in self.last.items() if joined)
 
 
 def observe_pcap(paths: list[Path], out: Writer) -> tuple[str, ...]:
@@ -57,7 +66,7 @@ def observe_pcap(paths: list[Path], out: Writer) -> tuple[str, ...]:
     seen = Seen()
     out.describe(paths[0].stem)
     out.publications(sent(paths, seen))
-    out.table("subscriptions", ("subscriber", "topic"), sorted(seen.members))
+    out.table("subscriptions", ("subscriber", "topic"), seen.members)
     if not out.counts:
         what = f"has no multicast ({seen.counts['packets']:,} packets were read)"
         raise nothing(str(paths[0]), what, "Capture where hosts join groups and senders send")
@@ -84,6 +93,7 @@ def sent(paths: list[Path], seen: Seen) -> Iterator[Row]:
 def packets(path: Path, seen: Seen) -> Iterator[Packet]:
     """The packets of a file; one that ends too early gives what it has."""
     try:
+        require_regular(path, CAPTURE)
         with path.open("rb") as file:
             magic = file.read(4)
             if magic in PCAP:
@@ -183,12 +193,14 @@ def unit_of(options: bytes, order: str) -> float:
 
 def look(packet: Packet, seen: Seen) -> Row | None:
     """The publication of a packet, if it is one; memberships are noted."""
+    seen.now = packet.time
     try:
         kind, at = network_of(packet)
         if kind == IPV4:
             return look_at_ipv4(packet.time, packet.data[at:], seen)
         if kind == IPV6:
             return look_at_ipv6(packet.time, packet.data[at:], seen)
+        seen.counts["packets on links of an unknown kind"] += kind == UNKNOWN
     except (IndexError, struct.error):
         seen.counts["packets that were cut too short to be understood"] += 1
     return None
@@ -203,7 +215,7 @@ def network_of(packet: Packet) -> tuple[int, int]:
         return (IPV4 if 2 in (data[0], data[3]) else IPV6), 4
     at = {ETHERNET: 12, COOKED: 14, COOKED2: 0}.get(link)
     if at is None:
-        return 0, 0
+        return UNKNOWN, 0
     (kind,) = struct.unpack_from(">H", data, at)
     end = 20 if link == COOKED2 else at + 2
     while kind in VLANS:
@@ -234,14 +246,18 @@ def memberships4(who: str, data: bytes, seen: Seen) -> None:
 
 
 def look_at_ipv6(time: float, data: bytes, seen: Seen) -> Row | None:
-    (size,), kind, at = struct.unpack_from(">H", data, 4), data[6], 40
+    (size,), kind, at, part = struct.unpack_from(">H", data, 4), data[6], 40, 0
     who, group = str(IPv6Address(data[8:24])), data[24:40]
-    if kind == HOP_BY_HOP:
-        kind, at = data[40], 48 + 8 * data[41]
-    if kind == ICMP6:
+    while kind in OPTIONS or kind == FRAGMENT:
+        if kind == FRAGMENT:
+            part, more = struct.unpack_from(">H", data, at + 2)[0] >> 3, 8
+        else:
+            more = 8 + 8 * data[at + 1]
+        kind, at = data[at], at + more
+    if kind == ICMP6 and not part:
         memberships6(who, data[at:], seen)
     elif group[0] == 0xFF:
-        return publication(time, who, str(IPv6Address(group)), (kind, size + 40 - at, 0), seen)
+        return publication(time, who, str(IPv6Address(group)), (kind, size + 40 - at, part), seen)
     return None
 
 

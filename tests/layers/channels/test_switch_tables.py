@@ -13,16 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import Flow, World, write_dataset, write_stage
+from cloud_worlds import write_cloud_dataset
 from forging import forge, forge_rows
-from sealing import amend
 
 import fanplan
 from fanplan.core.errors import InputError
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs
+from fanplan.layers.channels.check.switches import proved_traffic
 from fanplan.layers.channels.problem import SwitchProblem, switch_problem
 from fanplan.layers.channels.record import ChannelsRecord
+from fanplan.layers.channels.search.least_traffic import least_traffic
 from fanplan.layers.channels.search.switches import fill_tables, search_switches
 from fanplan.layers.channels.search.traffic import Trees, table_rows, traffic_of
 from fanplan.layers.registry import load_plan
@@ -168,7 +169,7 @@ def test_tiny_networks_are_planned_within_their_tables_and_near_the_optimum() ->
     for seed in range(24):
         problem = tiny_problem(seed)
         trees, channel = search_switches(problem, 9, seed, never)
-        traffic = traffic_of(problem, trees, channel)
+        traffic = traffic_of(problem, trees, channel, least_traffic(problem))
         best = optimum(problem)
         assert (entries(problem, trees) <= problem.limit).all()
         assert (np.diff(trees.starts) >= 2).all()
@@ -182,12 +183,37 @@ def test_tiny_networks_are_planned_within_their_tables_and_near_the_optimum() ->
     assert np.mean(excess) < 0.03, excess
 
 
+def test_the_bound_is_proved_and_says_more_where_rows_are_far_from_each_other() -> None:
+    for seed in range(24):
+        problem = tiny_problem(seed)
+        assert least_traffic(problem) == pytest.approx(proved_traffic(problem))
+    params = CloudParams(pods=2, leaves=6, hosts=8, planes=2, cores=1, tenants=6, groups=400)
+    cloud, links, hosts = draw_cloud(params, 3), cloud_links(params), host_names(params)
+    fabric = make_fabric(links["a"].combine_chunks(), links["b"].combine_chunks(), hosts)
+    group = np.repeat(np.arange(params.groups), np.diff(cloud.starts))
+    interest = from_pairs(group, cloud.members, np.ones(params.groups), kind="flow")
+    least = []
+    for entries in (0, 8, 1000):
+        limit = np.full(len(fabric.switches), entries)
+        home = np.arange(len(hosts), dtype=np.int32)
+        problem = switch_problem(fabric, interest, home, cloud.source, limit)
+        trees, channel = search_switches(problem, params.groups, 1, never)
+        bound = least_traffic(problem)
+        traffic = traffic_of(problem, trees, channel, bound)
+        assert bound == pytest.approx(proved_traffic(problem))
+        assert bound <= traffic.planned
+        least.append(bound / traffic.ideal)
+    assert least[0] > 1.05
+    assert least[0] > least[1] > least[2]
+    assert least[2] <= 1.0 + 1e-9
+
+
 def test_rows_that_come_first_fill_the_tables_and_no_more() -> None:
     for seed in range(20):
         problem = tiny_problem(seed)
         trees, channel = fill_tables(problem, seed)
         assert (entries(problem, trees) <= problem.limit).all()
-        assert traffic_of(problem, trees, channel).planned == pytest.approx(
+        assert traffic_of(problem, trees, channel, least_traffic(problem)).planned == pytest.approx(
             recounted(problem, trees, channel)
         )
 
@@ -195,37 +221,12 @@ def test_rows_that_come_first_fill_the_tables_and_no_more() -> None:
 # ---- by command
 
 HERE = fanplan.Engine("local[2]")
-CLOUD = CloudParams(pods=2, leaves=3, hosts=6, planes=2, cores=1, tenants=6, groups=60)
 ENTRIES = 6
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cloud as ingest leaves it, with all that planning reads of it."""
-    folder = tmp_path_factory.mktemp("cloud") / "dataset"
-    cloud, hosts, links = draw_cloud(CLOUD, 4), host_names(CLOUD).to_pylist(), cloud_links(CLOUD)
-    audiences = np.split(cloud.members, cloud.starts[1:-1])
-    flows = tuple(Flow(frozenset(map(int, members)), 2.0) for members in audiences)
-    write_dataset(folder, World(flows, len(hosts)))
-    wanted = {"subscriber": "s{0}", "topic": "t0", "broker": "{1}"}
-    rows = {
-        "subscriptions": [
-            {name: text.format(i, host) for name, text in wanted.items()}
-            for i, host in enumerate(hosts)
-        ],
-        "advertisements": [
-            {"publisher": hosts[source], "topic": f"t{i}", "broker": hosts[source]}
-            for i, source in enumerate(cloud.source)
-        ],
-    }
-    for name, table in rows.items():
-        schema = pa.schema([pa.field(column, pa.string()) for column in table[0]])
-        write_stage(folder / name, schema, [table])
-    for name in ("bandwidth", "cost"):
-        links = links.append_column(name, pa.nulls(len(links), pa.float64()))
-    write_stage(folder / "links", links.schema, [links.to_pylist()])
-    stages = {name: {"rows": len(table)} for name, table in (rows | {"links": links}).items()}
-    return amend(folder, stages=stages)
+    return write_cloud_dataset(tmp_path_factory.mktemp("cloud") / "dataset")
 
 
 @pytest.fixture

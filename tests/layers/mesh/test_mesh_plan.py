@@ -4,55 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commands import run
 from forging import forge, forge_rows, seal
-from overlays import write_manifest, write_stage
+from mesh_worlds import LATER, WANTED, write_mesh_dataset
 
 import fanplan
 from fanplan.core.errors import InfeasibleError, InputError
 from fanplan.data.dataset import Dataset
 
-NAMES = ["ann", "bob", "cat", "dan", "eve"]
-WANTED = {"news": "ann bob cat", "sport": "ann bob", "music": "cat dan", "own": "eve"}
-LATER = {**WANTED, "music": "cat dan eve"}
-FLOWS = ["ann bob", "cat", "ann cat"]
-"""Those who want each class of flows."""
-
-
-def write_dataset(folder: Path, wanted: dict[str, str], key: str) -> Dataset:
-    folder.mkdir()
-    number = {name: i for i, name in enumerate(NAMES)}
-    topics = sorted(wanted)
-    pairs = [(i, number[who]) for i, topic in enumerate(topics) for who in wanted[topic].split()]
-    # Two boxes of one subscriber on a topic are one want.
-    regions = list(zip(*pairs, pairs[0], strict=True))
-    lists = pa.array(
-        [[number[who] for who in some.split()] for some in FLOWS], pa.list_(pa.int32())
-    )
-    rows = {
-        "subscribers": write_stage(
-            folder, "subscribers", {"subscriber": NAMES, "subscriber_id": list(range(5))}
-        ),
-        "topics": write_stage(
-            folder, "topics", {"topic": topics, "topic_id": list(range(len(topics)))}
-        ),
-        "regions": write_stage(
-            folder, "regions", {"topic_id": regions[0], "subscriber_id": regions[1]}
-        ),
-        "classes": write_stage(
-            folder, "classes", {"audience_class": [0, 1, 2], "subscribers": lists}
-        ),
-    }
-    write_manifest(folder, 1.0, rows, key=key)
-    return fanplan.open_dataset(folder)
-
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Dataset:
-    return write_dataset(tmp_path / "dataset", WANTED, "key-1")
+    return write_mesh_dataset(tmp_path / "dataset", WANTED, "key-1")
 
 
 @pytest.fixture
@@ -146,7 +111,7 @@ def test_limits_are_kept_or_the_answer_says_what_would_do(dataset: Dataset) -> N
 
 
 def test_changes_and_drift(tmp_path: Path, dataset: Dataset, plan: Path) -> None:
-    later = write_dataset(tmp_path / "later", LATER, "key-2")
+    later = write_mesh_dataset(tmp_path / "later", LATER, "key-2")
     verdict = fanplan.apply_check(plan, later)
     assert (verdict.ok, verdict.layers["mesh"].missed) == (False, 1)
     assert verdict.layers["mesh"].moved["subscribers"].came == 1
@@ -174,7 +139,7 @@ def test_it_is_compared_and_told(
 
 
 def test_nothing_shared_needs_no_links(tmp_path: Path) -> None:
-    lone = write_dataset(tmp_path / "lone", {"a": "ann", "b": "bob"}, "key-3")
+    lone = write_mesh_dataset(tmp_path / "lone", {"a": "ann", "b": "bob"}, "key-3")
     plan = fanplan.mesh(lone, aim="degree").save(tmp_path / "plan")
     assert links_in(plan) == []
     assert fanplan.check(plan, lone).ok

@@ -98,8 +98,8 @@ def channel_facts(record: ChannelsRecord, bound: bool) -> list[tuple[str, Any]]:
     costs = [
         ("cost", record.cost),
         ("above perfect multicast", percent(record.excess_percent / 100)),
-        ("lower bound, above that", percent(record.bound_percent / 100)),
-        ("lower bound for one channel per flow", percent(record.single_bound_percent / 100)),
+        ("lower bound, above perfect", percent(record.bound_percent / 100)),
+        ("lower bound, one channel per flow", percent(record.single_bound_percent / 100)),
     ]
     network = [] if record.traffic is None else traffic_facts(record.traffic)
     return [
@@ -121,8 +121,8 @@ def traffic_facts(traffic: Mapping[str, float]) -> list[tuple[str, Any]]:
     return [
         ("messages × links", traffic["planned"]),
         ("above ideal multicast on links", percent(traffic["planned"] / ideal - 1)),
-        ("all by unicast, above that", percent(traffic["unicast"] / ideal - 1)),
-        ("lower bound, above that", percent(traffic["bound"] / ideal - 1)),
+        ("all by unicast, above ideal", percent(traffic["unicast"] / ideal - 1)),
+        ("lower bound, above ideal", percent(traffic["bound"] / ideal - 1)),
     ]
 
 
@@ -176,7 +176,7 @@ def with_heaviest(listing: Listing, plan: StoredPlan) -> Listing:
     words = flows.select(("topic", "description")).take(pa.array(flow[few])).to_pylist()
     told: dict[int, list[str]] = {}
     for number, one in zip(channel[few].tolist(), words, strict=True):
-        told.setdefault(number, []).append(titled(**one))
+        told.setdefault(number, []).append(titled(one["topic"], one["description"].split("; ")[0]))
     rows = [(*row, " · ".join(told.get(row[0], ()))) for row in listing.rows]
     return replace(listing, header=(*listing.header, "heaviest flows"), rows=rows)
 

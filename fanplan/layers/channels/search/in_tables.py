@@ -11,6 +11,7 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import completed
 from fanplan.layers.channels.map import ChannelMap, SwitchTables, map_pairs
 from fanplan.layers.channels.problem import SwitchProblem
+from fanplan.layers.channels.search.least_traffic import least_traffic
 from fanplan.layers.channels.search.switches import search_switches
 from fanplan.layers.channels.search.traffic import Trees, table_rows, traffic_of
 
@@ -20,7 +21,7 @@ def channels_in_tables(
 ) -> tuple[ChannelMap, SwitchTables]:
     """The map with the least traffic on links that was found, and what lies in the tables."""
     trees, channel = search_switches(placed, channels, seed, stop)
-    traffic = traffic_of(placed, trees, channel)._asdict()
+    traffic = traffic_of(placed, trees, channel, least_traffic(placed))._asdict()
     map = map_of(placed, interest, trees, channel)
     return map, SwitchTables(named_entries(placed, trees), traffic)
 

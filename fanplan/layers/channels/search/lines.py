@@ -3,7 +3,9 @@
 That is how feeds are sent. Rows move one by one to the channel where they cost least, as in Tock's
 K-means (Bickson et al., 2010, section 4.1), but only where there is room. It begins from the
 channels of the free search, which leaves to unicast what fits nowhere, or from an older plan: then
-a row stays where it was unless a move pays for the changes that it makes.
+a row stays where it was unless a move pays for the changes that it makes. Full channels leave few
+moves, so rows are then heated: they move against the cost at times, less and less (Kirkpatrick et
+al., 1983).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fanplan.core.arrays import NONE, Bytes, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.core.stop import Stop
@@ -29,15 +31,17 @@ from fanplan.layers.channels.published.tock import (
 )
 from fanplan.layers.channels.search.effort import SETTLED, Effort
 from fanplan.layers.channels.search.free.search import search_free
-from fanplan.layers.channels.search.model.demand import make_demand, transpose
+from fanplan.layers.channels.search.model.demand import make_demand
 
 PASSES = 12
-PRICES, FALL = 6, 0.05
-"""Prices of a move that are tried, and what each is of the one before."""
-ROUNDS, TRIALS = 3, 40_000
-"""Rounds of letting users go from channels and moving rows, and users that are tried in each."""
-SOME, FEW = 8, 64
-"""Members of whom the one with the fewest rows is let go, and the most rows that may be."""
+HOT, COLD, TURNS = 0.15, 0.005, 100
+"""How much a move may cost at first and in the end, in mean costs of a row, and passes of that."""
+PRICES, FEWER = 7, 3
+"""Prices of a move that are tried, and what part of the passes is made for each."""
+NEVER = 16
+"""Times the heat: what costs so much more is not looked at."""
+USED = 0.98
+"""A part of the moves that counts as all."""
 FINE = 20
 """A row has at most this part of what a channel may carry, so that channels can be filled."""
 
@@ -60,12 +64,7 @@ def plan_lines(problem: InterestProblem, channels: int, cap: float, seed: int, s
     starts = [new.line, free_lines(problem, channels, seed, stop)]
     found = [moved(problem, channels, cap, line, new, order, stop) for line in starts]
     best = min(found, key=lambda state: overfull(state, cap) or lines_cost(state))
-    of_users = transpose(problem.indptr, problem.audience, len(problem.subscribers))
-    for turn in range(ROUNDS):
-        if stop(math.inf):
-            break
-        let_go(best, of_users, cap, np.random.default_rng([seed, turn]), TRIALS)
-        settle(best, cap, new, order, stop)
+    heat(best, cap, new, order, TURNS, seed, stop)
     return best.channel
 
 
@@ -74,18 +73,33 @@ def replan_lines(
 ) -> Ints:
     """The same from an older plan, with at most so many flows that move; new ones are free.
 
-    Prices of a move fall until few moves do not pay, and the cheapest plan is kept: dear moves
-    leave room for those that gain most. Rows move off channels that are too full in any case.
+    The price of a move is the highest at which all of them are made, found by halving: so they are
+    those that gain most. Rows move off channels that are too full in any case.
     """
-    order = heaviest_first(problem)
-    high = float((problem.messages / problem.flows).max() * len(problem.subscribers))
-    best, least = older, math.inf
-    for price in high * np.append(1e3, FALL ** np.arange(1, PRICES if most > 0 else 1)):
-        kept = Kept(older, price * problem.flows, problem.flows, np.full(1, float(most)))
+    order, known = heaviest_first(problem), older >= 0
+    high = float(np.max(problem.messages * problem.audience_sizes / problem.flows, initial=0.0))
+    low, best, least = high * 1e-6, older, math.inf
+    for turn in range(PRICES):
+        price = 1e3 * high if turn == 0 else math.sqrt(low * high)
+        kept = Kept(
+            older,
+            (price * problem.flows).astype(np.float64),
+            problem.flows,
+            np.full(1, float(most)),
+        )
         state = moved(problem, channels, cap, older, kept, order, stop)
+        if turn:
+            heat(state, cap, kept, order, TURNS // FEWER, turn, stop)
         cost = overfull(state, cap) or lines_cost(state)
         if cost < least or not math.isfinite(least):
-            best, least = state.channel, cost
+            best, least = state.channel.copy(), cost
+        spent = problem.flows[known & (state.channel != older)].sum() >= USED * most
+        if turn and spent:
+            low = price
+        elif turn:
+            high = price
+        if stop(math.inf) or most <= 0:
+            break
     return best
 
 
@@ -132,44 +146,76 @@ def settle(state: Assignment, cap: float, kept: Kept, order: Longs, stop: Stop) 
     """Move rows, pass by pass."""
     cost = math.inf
     for _ in range(PASSES):
-        move_rows(state, order, cap, kept)
+        move_rows(state, order, cap, kept, 0.0, np.random.default_rng(0))
         before, cost = cost, lines_cost(state)
         if before - cost <= SETTLED * cost or stop(math.inf):
             break
 
 
+def heat(
+    state: Assignment, cap: float, kept: Kept, order: Longs, turns: int, seed: int, stop: Stop
+) -> None:
+    """Move rows with chance, at falling heat, then without; what was better before is kept."""
+    before, total = state.channel.copy(), overfull(state, cap) or priced(state, kept)
+    random = np.random.default_rng(seed)
+    mean = lines_cost(state) / max(len(before), 1)
+    for share in np.geomspace(HOT, COLD, turns):
+        if stop(math.inf):
+            break
+        move_rows(state, random.permutation(len(before)), cap, kept, share * mean, random)
+    settle(state, cap, kept, order, stop)
+    if (overfull(state, cap) or priced(state, kept)) > total:
+        put_all(state, before)
+
+
+def priced(state: Assignment, kept: Kept) -> float:
+    """The cost, with that of moves."""
+    gone = (kept.line >= 0) & (state.channel != kept.line)
+    return lines_cost(state) + float(kept.price[gone].sum())
+
+
 @compiled
 def put_all(state: Assignment, line: Ints) -> None:
     for row in range(len(line)):
+        if state.channel[row] >= 0:
+            take_row(state, row)
         if line[row] >= 0:
             put_row(state, row, line[row])
 
 
 @compiled
-def move_rows(state: Assignment, order: Longs, cap: float, kept: Kept) -> None:
+def move_rows(
+    state: Assignment,
+    order: Longs,
+    cap: float,
+    kept: Kept,
+    hot: float,
+    random: np.random.Generator,
+) -> None:
     """One pass: each row to where it raises the cost least among channels with room.
 
-    Where none has room, to the one that is least full.
+    Where none has room, to the one that is least full. With heat it goes elsewhere at times: to a
+    channel that costs d more with e^(-d/hot) of the chance.
     """
     members = np.empty(len(state.sizes), dtype=np.int32)
     partial = np.empty(len(state.sizes), dtype=np.uint8)
+    costs = np.empty(len(state.sizes))
     for row in order:
         before = state.channel[row]
         if before >= 0:
             take_row(state, row)
         audience = state.audience[state.indptr[row] : state.indptr[row + 1]]
         count_overlaps(audience, state.joined, partial, members)
-        best, least, rate, home = -1, np.inf, state.rate[row], kept.line[row]
+        rate, home = state.rate[row], kept.line[row]
         bound = home >= 0 and before == home and kept.left[0] < kept.flows[row]
-        for j in range(len(state.sizes)):
-            if state.loads[j] + rate > cap or (bound and j != home):
-                continue
+        for j in range(len(costs)):
             missing = len(audience) - members[j]
-            cost = rate * (state.sizes[j] + missing) + state.loads[j] * missing
+            costs[j] = rate * (state.sizes[j] + missing) + state.loads[j] * missing
             if home >= 0 and home != j:
-                cost += kept.price[row]
-            if cost < least or (best < 0) or (cost == least and j == before):
-                best, least = j, cost
+                costs[j] += kept.price[row]
+            if state.loads[j] + rate > cap or (bound and j != home):
+                costs[j] = np.inf
+        best = chosen(costs, before, hot, random)
         if best < 0:
             best = int(np.argmin(state.loads))
         if home >= 0 and before >= 0:
@@ -178,74 +224,16 @@ def move_rows(state: Assignment, order: Longs, cap: float, kept: Kept) -> None:
 
 
 @compiled
-def let_go(
-    state: Assignment,
-    of_users: tuple[Longs, Ints],
-    cap: float,
-    random: np.random.Generator,
-    trials: int,
-) -> None:
-    """Take all that a user wants off a channel, if that pays: no single row's move shows it."""
-    members = np.empty(len(state.sizes), dtype=np.int32)
-    partial = np.empty(len(state.sizes), dtype=np.uint8)
-    rows = np.empty(FEW, np.int32)
-    for _ in range(trials):
-        line = int(random.random() * len(state.sizes))
-        count = few_rows(state, of_users, line, random, rows)
-        if count == 0:
+def chosen(costs: Floats, before: int, hot: float, random: np.random.Generator) -> int:
+    """The channel of least cost, the one before at a tie; with Gumbel's noise if it is hot."""
+    best, least = -1, np.inf
+    low = costs.min()
+    for j in range(len(costs)):
+        if costs[j] - low > NEVER * hot or costs[j] == np.inf:
             continue
-        before = (state.loads * state.sizes).sum()
-        for row in rows[:count]:
-            take_row(state, row)
-        placed = 0
-        for row in rows[:count]:
-            other = elsewhere(state, row, line, cap, members, partial)
-            if other < 0:
-                break
-            put_row(state, row, other)
-            placed += 1
-        if placed < count or (state.loads * state.sizes).sum() >= before * (1 - 1e-12):
-            for row in rows[:placed]:
-                take_row(state, row)
-            for row in rows[:count]:
-                put_row(state, row, line)
-
-
-@compiled
-def few_rows(
-    state: Assignment,
-    of_users: tuple[Longs, Ints],
-    line: int,
-    random: np.random.Generator,
-    rows: Ints,
-) -> int:
-    """The rows on a channel that one of its members wants: of some members, who wants fewest."""
-    best, fewest = -1, FEW + 1
-    for _ in range(SOME):
-        user = int(random.random() * len(state.joined))
-        if state.joined[user, line] and state.needs[user, line] < fewest:
-            best, fewest = user, state.needs[user, line]
-    count = 0
-    if best >= 0:
-        for row in of_users[1][of_users[0][best] : of_users[0][best + 1]]:
-            if state.channel[row] == line:
-                rows[count] = row
-                count += 1
-    return count
-
-
-@compiled
-def elsewhere(
-    state: Assignment, row: int, line: int, cap: float, members: Ints, partial: Bytes
-) -> int:
-    """The channel with room, but for one, on which a row costs least; -1 if there is none."""
-    audience = state.audience[state.indptr[row] : state.indptr[row + 1]]
-    count_overlaps(audience, state.joined, partial, members)
-    best, least, rate = -1, np.inf, state.rate[row]
-    for j in range(len(state.sizes)):
-        if j != line and state.loads[j] + rate <= cap:
-            missing = len(audience) - members[j]
-            cost = rate * (state.sizes[j] + missing) + state.loads[j] * missing
-            if cost < least:
-                best, least = j, cost
+        cost = costs[j]
+        if hot > 0:
+            cost += hot * np.log(-np.log(1.0 - random.random()))
+        if cost < least or (cost == least and j == before):
+            best, least = j, cost
     return best

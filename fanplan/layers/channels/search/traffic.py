@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position, Words
-from fanplan.core.bits import mix
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.problem import SwitchProblem
 
@@ -221,81 +220,8 @@ def table_rows(problem: SwitchProblem, trees: Trees) -> tuple[Ints, Longs, Longs
     )
 
 
-def traffic_of(problem: SwitchProblem, trees: Trees, channel: Ints) -> Traffic:
+def traffic_of(problem: SwitchProblem, trees: Trees, channel: Ints, bound: float) -> Traffic:
     net, m = net_rows(problem), problem.messages
     unicast, ideal, _ = row_links(net)
     planned = planned_links(net, trees, channel)
-    return Traffic(float(m @ planned), float(m @ unicast), float(m @ ideal), least_traffic(problem))
-
-
-# ---- what no plan undercuts
-
-
-def least_traffic(problem: SwitchProblem) -> float:
-    """Messages times links that no plan undercuts whose tables have at most these sizes.
-
-    Each host has a link of its own, and each of several switches of a row one that leads to the
-    others; where such switches are linked with each other, there is one fewer. Two or more hosts at
-    a switch away from the source get a row without a further crossing of the switch's links only
-    by an entry with exactly these ports, and there are as many entries as the table holds. Where
-    switches share links, a further crossing counts by half.
-    """
-    net, apart = net_rows(problem), problem.fabric.apart()
-    links, row, switch, ports = least_links(net, apart)
-    base = float(problem.messages @ links)
-    if not len(row):
-        return base
-    order = np.lexsort((ports, switch))
-    new = (np.diff(switch[order]) != 0) | (np.diff(ports[order]) != 0)
-    group = np.append(0, np.cumsum(new))
-    weight = np.bincount(group, problem.messages[row[order]])
-    where = switch[order][np.append(True, new)]
-    heaviest = np.lexsort((-weight, where))
-    rank = np.arange(len(where)) - np.searchsorted(where[heaviest], where[heaviest])
-    beyond = rank >= problem.limit[where[heaviest]]
-    return base + (1.0 if apart else 0.5) * float(weight[heaviest][beyond].sum())
-
-
-@compiled
-def least_links(net: NetRows, apart: bool) -> tuple[Longs, Longs, Longs, Words]:
-    """Links that each row needs at least; and, for switches with several of its hosts and not its
-    source, (row, switch, hash of the hosts): counted in a first turn, written in a second.
-    """
-    size, switches = len(net.messages), len(net.parent)
-    links, total = np.zeros(size, np.int64), 0
-    count, there = np.zeros(switches, np.int64), np.empty(switches + 1, np.int64)
-    code, code_of = np.zeros(switches, np.uint64), np.empty(0, np.uint64)
-    row_of, switch_of = np.empty(0, np.int64), np.empty(0, np.int64)
-    for turn in range(2):
-        if turn:
-            row_of, switch_of = np.empty(total, np.int64), np.empty(total, np.int64)
-            code_of, total = np.empty(total, np.uint64), 0
-        for row in range(size):
-            different, others = hosts_by_switch(net, row, count, code, there)
-            if others:
-                inner = different - (0 if apart else 1) if different > 1 else 0
-                links[row] = others + 1 + inner
-            for s in there[1:different]:
-                if turn and count[s] > 1:
-                    row_of[total], switch_of[total], code_of[total] = row, s, code[s]
-                total += count[s] > 1
-            count[there[:different]] = 0
-    return links, row_of, switch_of, code_of
-
-
-@compiled
-def hosts_by_switch(
-    net: NetRows, row: int, count: Longs, code: Words, there: Longs
-) -> tuple[int, int]:
-    """How many switches a row has, that of its source first, and how many hosts but the source."""
-    there[0], different, others = net.at[net.source[row]], 1, 0
-    for host in net.hosts[net.starts[row] : net.starts[row + 1]]:
-        if host != net.source[row]:
-            s = net.at[host]
-            if s != there[0] and count[s] == 0:
-                there[different], code[s] = s, np.uint64(0)
-                different += 1
-            count[s] += 1
-            code[s] = mix(code[s] ^ np.uint64(host))
-            others += 1
-    return different, others
+    return Traffic(float(m @ planned), float(m @ unicast), float(m @ ideal), bound)

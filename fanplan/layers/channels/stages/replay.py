@@ -18,7 +18,7 @@ from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import placed
 from fanplan.data.ingest.joins import join_wants
 from fanplan.data.reader import Manifest, read_manifest, verified
-from fanplan.data.sizes import read_folder
+from fanplan.data.sizes import kept, read_folder
 from fanplan.data.tables import coordinates
 from fanplan.layers.channels.record import ChannelsRecord
 from fanplan.layers.registry import load_plan
@@ -101,14 +101,17 @@ def with_service(wants: DataFrame, plan: PlanTables) -> DataFrame:
 
 
 def replay_ledger(
-    publications: DataFrame, interest: DatasetInterest, plan: PlanTables
+    publications: DataFrame,
+    interest: DatasetInterest,
+    plan: PlanTables,
+    keep: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
-    """One row: the measured ledger of a plan."""
-    sent = interest.sent(publications)
+    """One row: the measured ledger of a plan. What it uses more than once it asks to ``keep``."""
+    sent = keep(interest.sent(publications))
     traffic = sent.groupBy("topic_id", "cell").agg(
         F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
     )
-    wants = interest.wanted(sent)
+    wants = keep(interest.wanted(sent))
     # What the plan has no flow for goes by default: to each who wants it, by unicast.
     default = wants.filter(F.col("flow").startswith(UNPLANNED)).select("flow", "subscriber")
     asked = default.select("flow", F.lit(True).alias("unplanned")).distinct()
@@ -169,11 +172,12 @@ def replay_plan(
         raise InputError(Problem(str(folder), what, "Replay it on the dataset it was made for"))
     require_publications(dataset, manifest)
     spark = session(sum(manifest.stages.values()))
-    with progress.stage("replay") as told:
+    with progress.stage("replay") as told, kept() as keep:
         rows = replay_ledger(
             read_folder(spark, verified(dataset, "publications")),
             dataset_interest(spark, dataset, manifest, plan),
             read_tables(spark, plan),
+            keep,
         )
         row = rows.first()
         told.rows(int(row["publications"]))  # type: ignore[index]

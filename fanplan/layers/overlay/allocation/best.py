@@ -39,6 +39,7 @@ from fanplan.layers.overlay.allocation.loads import (
     remove_client,
 )
 from fanplan.layers.overlay.allocation.reshuffle import put_back, reshuffle
+from fanplan.layers.overlay.params import Closeness
 from fanplan.network.brokers import ClientProblem
 
 RANKED: tuple[Ranking, ...] = ("gi", "gig")
@@ -47,6 +48,8 @@ FILLED: tuple[Ranking, ...] = ("gig", "gli")
 """Orders in which brokers are filled by savings."""
 CLUSTERED = 4000
 """Subscribers up to which clusters of CRAM are a start, by exact load."""
+CLOSE: tuple[Closeness, ...] = ("ios", "intersect")
+"""How their profiles are compared."""
 PASSES = 30
 """Rounds of moves between two attempts to empty brokers, at most."""
 FEW = 0.01
@@ -170,9 +173,9 @@ def ranked_starts(
         except InfeasibleError:
             continue
         found.append(AllocationStart(placed(empty, made.broker), made.used))
-    if empty.exact and len(problem.subscribers) <= CLUSTERED:
+    for closeness in CLOSE if empty.exact and len(problem.subscribers) <= CLUSTERED else ():
         with suppress(InfeasibleError):
-            made = cram_allocation(problem, "ios", params)
+            made = cram_allocation(problem, closeness, params)
             found.append(AllocationStart(placed(empty, made.broker), made.used))
     return found
 

@@ -1,8 +1,9 @@
 """Clients of a few brokers that share messages are taken off and placed again, over and over.
 
 Large neighbourhood search (Shaw 1998) for packing with overlaps. A broker that is used costs what
-it costs, less the square of its free share: so free room gathers at few brokers, until one is
-empty, and load that several brokers share is shed, as that frees room.
+it costs, less its free share, and less the square of it. The first rewards load that is shed
+because fewer brokers process the same messages; the second, free room that gathers at few brokers,
+until one is empty.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ FEWEST, MOST = 2, 5
 """Brokers whose clients are placed again."""
 NOISE = 0.3
 """How far scores of brokers are off, so that attempts differ."""
+GATHERED = 1.0
+"""Weight of the square of a free share, for 1 of the share itself."""
 WARM = 0.02
 """What an attempt may cost at first, in brokers; in the end nothing."""
 
@@ -51,12 +54,12 @@ def reshuffle(p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop) -> L
 
 @compiled
 def spent(p: Placing, cost: Floats, used: Longs) -> float:
-    """What brokers cost, less the squares of their free shares."""
+    """What brokers cost, less for their free room; an empty one costs nothing."""
     total, load = 0.0, counted_load(p)
     for broker in used:
         if p.state.clients[broker] > 0:
             free = max(1 - load[broker] / p.room[broker], 0.0)
-            total += cost[broker] * (1 - free * free)
+            total += cost[broker] * (1 - (free + GATHERED * free * free) / (1 + GATHERED))
     return total
 
 

@@ -58,3 +58,12 @@ def put(path: Path, lines: list[dict[str, object]]) -> Path:
     aside = path.with_name(f".{path.name}")
     aside.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return aside.rename(path)
+
+
+def decided(state: Path) -> dict[str, bytes]:
+    """All that a watch came to, byte by byte."""
+    files = sorted(file for file in (state / "versions").rglob("*") if file.is_file())
+    # Spark gives the files of a stage names at random; what is planned has none of them.
+    kept = [file for file in files if "dataset" not in file.relative_to(state).parts]
+    found = {str(file.relative_to(state)): file.read_bytes() for file in kept}
+    return found | {"decisions": (state / "decisions.jsonl").read_bytes()}

@@ -1,0 +1,409 @@
+"""Publications that are plainly right: read, checked and made points in the task that reads them.
+
+Other rows go the long way through `formats` and Spark, where what is wrong with them is said. Most
+rows are plain, and the long way takes several times as long: it copies them to the JVM, into rows,
+and from rows into Parquet.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.data.read import formats, scan
+from fanplan.data.read.formats import Layout, Rows
+from fanplan.data.read.splits import ChangedError, Split, blocks, line_ends, new_digest
+from fanplan.workload.description import Description
+from fanplan.workload.space import Attribute, CategoryAttribute
+from fanplan.workload.tables import PUBLICATIONS
+from fanplan.workload.times import MOST_SECONDS, PER_SECOND
+from fanplan.workload.topics import TopicSyntax, is_pattern, problem_with_name, to_regex
+
+LINES = 1 << 17
+"""Lines that are scanned at once, at most: a block may hold nothing but line ends."""
+GROUP_BYTES = 32 << 20
+"""Of points that become a row group."""
+UNDECLARED = -1
+COLUMNS = {"time": scan.TIME, "publisher": scan.TEXT, "topic": scan.TEXT, "bytes": scan.WHOLE}
+PHYSICAL: Mapping[str, tuple[str, ...]] = {
+    "time": ("double", "instant", "local"),
+    "bytes": ("bigint",),
+}
+"""Types of Parquet columns that need no reader of texts."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """One column of rows: numbers with what they are (see `scan`), or codes of different texts."""
+
+    status: np.ndarray
+    number: Floats
+    codes: Ints
+    texts: pa.Array
+
+
+@dataclass
+class PlainReader:
+    """Reads shares of a table of publications, each in a task, and writes points to ``folder``.
+
+    A file is named by its share: a task that is done again replaces it by an equal one.
+    """
+
+    layout: Layout
+    description: Description
+    schema: pa.Schema
+    """Of files of kept rows: the points, and last the story of a row that is not kept."""
+    folder: Path
+    spaces: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def possible(self) -> bool:
+        """Whether any row can be plain."""
+        attributes, columns = self.description.attributes, self.layout.columns
+        names = {name.lower() for name in self.kinds}
+        apart = len(names) == len(self.kinds) and not attributes.keys() & columns.keys()
+        return apart and self.description.clock.format is None
+
+    def _typed(self, split: Split) -> bool:
+        """Whether numbers of a Parquet file are numbers."""
+        types = {name: physical for name, (_, physical) in self.layout.columns.items()}
+        wanted = {**dict.fromkeys(self.layout.attributes, ("double",)), **PHYSICAL}
+        types |= self.layout.attributes
+        return all(
+            types[name] in wanted[name]
+            for name, kind in self.kinds.items()
+            if name in split.columns and kind not in (scan.TEXT, scan.NOTHING)
+        )
+
+    @property
+    def _zone(self) -> str | None:
+        return self.description.clock.zone
+
+    @cached_property
+    def kinds(self) -> Mapping[str, int]:
+        """The columns that points are made from, and the kind of each: the slots of a scan."""
+        kinds = dict(COLUMNS)
+        for name, attribute in self.description.attributes.items():
+            category = isinstance(attribute, CategoryAttribute)
+            kinds[name] = scan.TEXT if category else scan.NUMBER
+        return kinds | ({"attributes": scan.NOTHING} if self.description.attributes else {})
+
+    def read_share(self, splits: Iterable[Split], number: int) -> Iterator[pa.RecordBatch]:
+        """Write the points of plain rows; the others, as `formats` gives them."""
+        with PointFile(self.folder / f"plain-{number:05d}.parquet") as file:
+            for split in splits:
+                with formats.naming(split):
+                    yield from self._read_split(split, file)
+
+    def _read_split(self, split: Split, file: PointFile) -> Iterator[pa.RecordBatch]:
+        if split.format == "parquet" and not self._typed(split):
+            yield from formats.read_split(split, self.layout)
+            return
+        read = self._parquet if split.format == "parquet" else self._text
+        for rows in read(split, file):
+            yield formats.finished(rows, split, self.layout)
+
+    # ---- text
+
+    def _text(self, split: Split, file: PointFile) -> Iterator[Rows]:
+        first, digest = split.first_line, new_digest()
+        for block in blocks(split):
+            digest.update(block)
+            ends = line_ends(block)
+            begins = np.concatenate(([0], ends[:-1]))
+            ascii_only = not is_utf8(block)
+            for at in range(0, len(ends), LINES):
+                lines = begins[at : at + LINES], ends[at : at + LINES]
+                found = self._scanned(block, *lines, split, ascii_only)
+                others = np.flatnonzero(~found.blank & ~self._written(block, found, file))
+                if len(others):
+                    yield self._others(block, *lines, others, first + at, split)
+            first += len(ends)
+        if split.digest and digest.digest() != split.digest:
+            raise ChangedError
+
+    def _scanned(
+        self, block: bytes, begins: Longs, ends: Longs, split: Split, ascii_only: bool
+    ) -> scan.Scanned:
+        data = np.frombuffer(block, np.uint8)
+        kinds = np.array(list(self.kinds.values()), np.int32)
+        if split.format == "json":
+            return scan.scan_json(data, begins, ends, keys_of(self.kinds), kinds, ascii_only)
+        places = {name: slot for slot, name in enumerate(self.kinds)}
+        fields = np.array([places.get(name, -1) for name in split.columns], np.int32)
+        return scan.scan_csv(data, begins, ends, fields, kinds, ascii_only)
+
+    def _written(self, block: bytes, found: scan.Scanned, file: PointFile) -> Bools:
+        """Write the points of lines that are plain and right; says which these are."""
+        data = np.frombuffer(block, np.uint8)
+        long = found.length > self.layout.max_field_chars
+        plain = np.flatnonzero(found.plain & ~long.any(axis=0))
+        values = {
+            name: slot_values(data, found, plain, slot, kind)
+            for slot, (name, kind) in enumerate(self.kinds.items())
+        }
+        written = np.zeros(len(found.plain), np.bool_)
+        written[plain] = self._add_points(values, file)
+        return written
+
+    def _others(
+        self, block: bytes, begins: Longs, ends: Longs, chosen: Longs, first: int, split: Split
+    ) -> Rows:
+        """Lines that are not plain."""
+        text = b"".join(block[begins[i] : ends[i]] for i in chosen)
+        rows = formats.line_rows(text, np.cumsum((ends - begins)[chosen]), chosen + first)
+        read = formats.json_values if split.format == "json" else formats.csv_values
+        read(rows, split, self.layout)
+        return rows
+
+    # ---- Parquet
+
+    def _parquet(self, split: Split, file: PointFile) -> Iterator[Rows]:
+        for rows in formats.parquet_rows(split, self.layout):
+            plain = np.flatnonzero(rows.good)
+            values = {
+                name: column_values(self._given(rows, name, plain), self._status(name))
+                for name in self.kinds
+            }
+            others = np.ones(len(rows), np.bool_)
+            others[plain] = ~self._add_points(values, file)
+            if others.any():
+                yield rows.chosen(np.flatnonzero(others))
+
+    def _given(self, rows: Rows, name: str, plain: Longs) -> pa.Array:
+        """A column of some rows; texts as codes."""
+        values = rows.values.get(name)
+        if values is None:
+            return pa.nulls(len(plain), pa.float64())
+        values = values if len(plain) == len(rows) else values.take(pa.array(plain))
+        return values.dictionary_encode() if pa.types.is_string(values.type) else values
+
+    def _status(self, name: str) -> int:
+        types = {"instant": scan.ZONED, "local": scan.LOCAL}
+        physical = self.layout.columns[name][1] if name in self.layout.columns else "double"
+        return types.get(physical, scan.FINE)
+
+    # ---- points
+
+    def _add_points(self, values: Mapping[str, Values], file: PointFile) -> Bools:
+        """Write the points of rows that are right; says which these are."""
+        space = self._spaces(values["topic"])
+        fine: Bools = (space != UNDECLARED) & self._right_time(values["time"]) & right_size(values)
+        fine &= self._short(values.values())
+        if "attributes" in values:
+            fine &= is_missing(values["attributes"])
+        axes = [np.full(len(space), np.nan) for _ in range(self.description.dimensions)]
+        for name, attribute in self.description.attributes.items():
+            place, right = coordinate(values[name], attribute)
+            for number, own in enumerate(self.description.spaces):
+                axis = own.axis(name)
+                if axis is not None:
+                    needed = space == number
+                    fine &= ~needed | right
+                    np.copyto(axes[axis], place, where=needed)
+        file.write(self._table(values, axes, fine))
+        return fine
+
+    def _short(self, values: Iterable[Values]) -> Bools:
+        """Whether no text of a row is too long; in bytes, which are no fewer than characters."""
+        fine: Bools = np.True_  # type: ignore[assignment]
+        for column in values:
+            sizes = np.asarray(pc.binary_length(column.texts))
+            if len(sizes) and sizes.max() > self.layout.max_field_chars:
+                fine = fine & np.append(sizes <= self.layout.max_field_chars, True)[column.codes]
+        return fine
+
+    def _right_time(self, time: Values) -> Bools:
+        known = np.abs(self._seconds(time)) < MOST_SECONDS
+        result: Bools = known & (time.status != scan.LOCAL) if self._zone else known
+        return result
+
+    def _seconds(self, time: Values) -> Floats:
+        unit = PER_SECOND[self.description.clock.unit]
+        return np.where(time.status == scan.FINE, time.number / unit, time.number)
+
+    def _table(self, values: Mapping[str, Values], axes: list[Floats], fine: Bools) -> pa.Table:
+        time, size = values["time"], values["bytes"]
+        status = time.status[fine]
+        zone = self.layout.zone if self.layout.parquet else "Z"
+        zones = pa.array([self.description.clock.zone_name, zone], pa.string())
+        said = pa.array((status == scan.ZONED).astype(np.int32), mask=status < scan.ZONED)
+        columns = [
+            pa.array(self._seconds(time)[fine], mask=status == scan.MISSING),
+            pa.DictionaryArray.from_arrays(said, zones),
+            coded(values["publisher"], fine),
+            coded(values["topic"], fine),
+            pa.array(size.number[fine].astype(np.int64)),
+            *(pa.array(axis[fine]) for axis in axes),
+            pa.nulls(len(status), self.schema.types[-1]),
+        ]
+        return pa.table(columns, names=self.schema.names)
+
+    def _spaces(self, topic: Values) -> Ints:
+        """The space of each row's topic; UNDECLARED if it has none, or is none."""
+        for text in topic.texts.to_pylist():
+            if text not in self.spaces:
+                self.spaces[text] = self._space(text)
+        known = [self.spaces[text] for text in topic.texts.to_pylist()]
+        return np.array([*known, UNDECLARED], np.int32)[topic.codes]
+
+    def _space(self, topic: str) -> int:
+        if not is_name(topic, self.description.topic_syntax):
+            return UNDECLARED
+        exact, patterns = self._declared
+        if not self.description.topics or topic in exact:
+            return exact.get(topic, 0)
+        return next((space for fits, space in patterns if fits(topic)), UNDECLARED)
+
+    @cached_property
+    def _declared(self) -> tuple[dict[str, int], list[tuple[Callable[[str], object], int]]]:
+        """Exact entries, which go before patterns, and patterns in the order of the description."""
+        syntax, entries = self.description.topic_syntax, self.description.topics
+        patterns = [e for e in entries if is_pattern(e.pattern, syntax)]
+        exact = {e.pattern: e.space for e in entries if e not in patterns}
+        return exact, [(re.compile(to_regex(e.pattern, syntax)).search, e.space) for e in patterns]
+
+
+class PointFile:
+    """A Parquet file of points, whole or not at all; without points there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.written = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        self.waiting: list[pa.Table] = []
+        self.writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> PointFile:
+        return self
+
+    def write(self, points: pa.Table) -> None:
+        """Add points: they are written together with others, as a row group."""
+        if points.num_rows:
+            self.waiting.append(points)
+            if sum(table.nbytes for table in self.waiting) > GROUP_BYTES:
+                self._flush()
+
+    def _flush(self) -> None:
+        if not self.waiting:
+            return
+        points = pa.concat_tables(self.waiting).unify_dictionaries()
+        if self.writer is None:
+            texts = [f.name for f in points.schema if pa.types.is_dictionary(f.type)]
+            self.writer = pq.ParquetWriter(
+                self.written, points.schema, use_dictionary=texts, store_schema=False
+            )
+        self.writer.write_table(points, row_group_size=points.num_rows)
+        self.waiting = []
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._flush()
+        if self.writer is not None:
+            self.writer.close()
+            if kind is None:
+                self.written.replace(self.path)
+        self.written.unlink(missing_ok=True)
+
+
+# ---- columns
+
+
+def keys_of(names: Iterable[str]) -> scan.Keys:
+    texts = [name.lower().encode() for name in names]
+    starts = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+    return scan.Keys(np.frombuffer(b"".join(texts), np.uint8), starts)
+
+
+def slot_values(data: np.ndarray, found: scan.Scanned, rows: Longs, slot: int, kind: int) -> Values:
+    """What a scan found of a column in some lines."""
+    start, length = found.start[slot], found.length[slot]
+    if kind == scan.TEXT:
+        codes, firsts = scan.encode_texts(data, start, length, rows)
+        texts = texts_at(data, start[firsts], length[firsts])
+        return Values(found.status[slot][:0], found.number[slot][:0], codes, texts)
+    status, number = found.status[slot][rows], found.number[slot][rows]
+    hard = np.flatnonzero(status == scan.HARD)
+    if len(hard):
+        written = texts_at(data, start[rows[hard]], length[rows[hard]])
+        number[hard] = pc.cast(written, pa.float64()).to_numpy(zero_copy_only=False)
+        status[hard] = scan.FINE
+    return Values(status, number, np.empty(0, np.int32), pa.array([], pa.string()))
+
+
+def texts_at(data: np.ndarray, start: Ints, length: Ints) -> pa.Array:
+    offsets, content = scan.gather(data, start, length)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
+    return pa.Array.from_buffers(pa.string(), len(start), buffers)
+
+
+def column_values(values: pa.Array, status: int) -> Values:
+    """A column of a Parquet file."""
+    if pa.types.is_dictionary(values.type):
+        codes = np.asarray(pc.fill_null(values.indices, -1))
+        return Values(np.empty(0, np.int8), np.empty(0), codes, values.dictionary)
+    known = np.asarray(values.is_valid())
+    number = np.asarray(pc.fill_null(pc.cast(values, pa.float64(), safe=False), 0.0))
+    found = np.where(known, status, scan.MISSING)
+    codes = np.full(len(values), -1, np.int32)
+    return Values(found, number, codes, pa.array([], pa.string()))
+
+
+def coded(values: Values, fine: Bools) -> pa.Array:
+    codes = values.codes[fine]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values.texts)
+
+
+def is_missing(values: Values) -> Bools:
+    return values.codes < 0 if len(values.codes) else values.status == scan.MISSING
+
+
+def right_size(values: Mapping[str, Values]) -> Bools:
+    size, most = values["bytes"], PUBLICATIONS.column("bytes").at_most
+    return (size.number >= 0) & (size.number <= (np.inf if most is None else most))
+
+
+def coordinate(values: Values, attribute: Attribute) -> tuple[Floats, Bools]:
+    """Where values are on their axis, and whether they are on it. Minus zero becomes zero."""
+    if isinstance(attribute, CategoryAttribute):
+        known = [attribute.positions.get(text, -1) for text in values.texts.to_pylist()]
+        place = np.array([*known, -1], np.float64)[values.codes]
+        return place, place >= 0
+    number = values.number
+    inside = (number >= attribute.min) & (number <= attribute.max)
+    return number + 0.0, inside & (values.status == scan.FINE)
+
+
+def is_name(topic: str, syntax: TopicSyntax) -> bool:
+    """Whether something can be published to it, beyond doubt."""
+    if any(sign < " " for sign in topic) or is_pattern(topic, syntax):
+        return False
+    wild = syntax == "mqtt" and bool({"+", "#"} & set(topic))
+    return not wild and problem_with_name(topic, syntax) is None
+
+
+def is_utf8(block: bytes) -> bool:
+    if block.isascii():
+        return True
+    offsets = np.array([0, len(block)], np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(block)]
+    try:
+        pa.Array.from_buffers(pa.string(), 1, buffers).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

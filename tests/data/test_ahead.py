@@ -1,0 +1,121 @@
+"""A JVM that starts before all else: when it does, how it is called, and that it never stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fanplan.core import owned
+from fanplan.data import ahead, java
+
+SLEEP = str(shutil.which("sleep"))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    for name in ahead.OF_USER:
+        monkeypatch.delenv(name, raising=False)
+    java.cache().mkdir(parents=True)
+    yield
+    ahead.end()
+
+
+def start(folder: Path, text: str) -> None:
+    """A session's folder with what its JVM would read."""
+    folder.mkdir(exist_ok=True)
+    (folder / "spark.conf").write_text(f"{text} in {folder}")
+
+
+def keep_one(folder: Path) -> None:
+    """Keep how a process was called, which stands for a JVM."""
+    start(folder, "few")
+    process = owned.started([SLEEP, "600"], env=os.environ | {"ADDED": "1"})
+    ahead.keep(process, folder)
+    owned.killed(process)
+
+
+def workload(folder: Path) -> str:
+    folder.mkdir()
+    (folder / "subscriptions.csv").write_text("subscriber,topic\nann,a\n")
+    return str(folder)
+
+
+def test_what_is_kept_is_called_again_in_another_folder(tmp_path: Path) -> None:
+    keep_one(tmp_path / "first")
+    kept = ahead.kept()
+    assert kept is not None
+    assert (kept.words, kept.files) == ([SLEEP, "600"], {"spark.conf": "few in {folder}"})
+    assert kept.added["ADDED"] == "1"
+    start(tmp_path / "second", "few")
+    process = ahead.called(tmp_path / "second")
+    assert process is not None
+    owned.killed(process)
+
+
+def test_other_settings_are_not_called_so(tmp_path: Path) -> None:
+    keep_one(tmp_path / "first")
+    start(tmp_path / "second", "many")
+    assert ahead.called(tmp_path / "second") is None
+
+
+def test_what_a_user_sets_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf a=secret pyspark-shell")
+    keep_one(tmp_path / "first")
+    assert ahead.kept() is None
+
+
+def test_a_command_that_ingests_begins_and_its_session_takes_it(tmp_path: Path) -> None:
+    keep_one(tmp_path / "first")
+    ahead.begin(["ingest", workload(tmp_path / "desk"), "--out", "dataset"])
+    folder = ahead.folder()
+    assert folder is not None
+    assert (folder / "spark.conf").read_text() == f"few in {folder}"
+    process = ahead.taken(folder)
+    assert process is not None
+    assert process.poll() is None
+    assert ahead.folder() is None
+    owned.killed(process)
+    owned.release(folder)
+
+
+@pytest.mark.parametrize("how", ["other settings", "nobody"])
+def test_what_no_session_takes_is_ended(how: str, tmp_path: Path) -> None:
+    keep_one(tmp_path / "first")
+    ahead.begin(["ingest", workload(tmp_path / "desk")])
+    assert ahead._begun is not None
+    process, folder = ahead._begun.process, ahead._begun.folder
+    if how == "nobody":
+        ahead.end()
+        assert not folder.exists()
+    else:
+        start(folder, "many")
+        assert ahead.taken(folder) is None
+        owned.release(folder)
+    assert process.poll() is not None
+
+
+def test_only_commands_that_surely_need_it_for_few_rows_begin(tmp_path: Path) -> None:
+    desk, dataset = workload(tmp_path / "desk"), workload(tmp_path / "dataset")
+    (tmp_path / "dataset" / "manifest.json").touch()
+    assert ahead.wanted(["ingest", desk])
+    assert ahead.wanted(["design", desk, "--channels", "2"])
+    assert ahead.wanted(["design", dataset, "--channels", "2"])
+    assert ahead.wanted(["replay", "plan", dataset])
+    assert ahead.wanted(["demo"])
+    # A complete dataset needs no Spark, and other Sparks are not started here.
+    (tmp_path / "dataset" / "senders").mkdir()
+    assert not ahead.wanted(["design", dataset])
+    assert not ahead.wanted(["ingest", desk, "--out", dataset])
+    assert not ahead.wanted(["ingest", desk, "--master", "spark://somewhere"])
+    assert not ahead.wanted(["ingest", desk, "--help"])
+    assert not ahead.wanted(["ingest", str(tmp_path / "missing")])
+    assert not ahead.wanted(["show", desk])
+    assert not ahead.wanted([])
+    os.truncate(tmp_path / "desk" / "subscriptions.csv", ahead.FEW_BYTES + 1)
+    assert not ahead.wanted(["ingest", desk])
