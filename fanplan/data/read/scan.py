@@ -59,6 +59,29 @@ def _room(slots: int, lines: int) -> Scanned:
     )
 
 
+def _plain_bytes(*signs: int) -> np.ndarray:
+    """For each byte, whether a text goes on with it: control characters and these signs end it."""
+    plain = np.ones(256, np.bool_)
+    plain[:SPACE] = plain[list(signs)] = False
+    return plain
+
+
+UNQUOTED, QUOTED, ESCAPED = (
+    _plain_bytes(QUOTE, COMMA),
+    _plain_bytes(QUOTE),
+    _plain_bytes(QUOTE, BACKSLASH),
+)
+
+
+@compiled
+def _text_end(data: np.ndarray, at: int, stop: int, plain: Bools, ascii_only: bool) -> int:
+    """Where the first byte is that is not plain."""
+    most = 127 if ascii_only else 255
+    while at < stop and plain[data[at]] and data[at] <= most:
+        at += 1
+    return at
+
+
 @compiled
 def scan_csv(
     data: np.ndarray, starts: Longs, ends: Longs, slot_of: Ints, kinds: Ints, ascii_only: bool
@@ -69,8 +92,9 @@ def scan_csv(
         at, stop = starts[row], _without_end(data, starts[row], ends[row])
         out.blank[row] = at == stop
         out.plain[row] = at < stop and _csv_line(
-            data, at, stop, slot_of, kinds, ascii_only, out, row
+            data, at, stop, slot_of, ascii_only, out.start, out.length, row
         )
+    _read_slots(data, kinds, out)
     return out
 
 
@@ -83,21 +107,18 @@ def _without_end(data: np.ndarray, at: int, stop: int) -> int:
 
 @compiled
 def _csv_line(
-    data: np.ndarray, at: int, stop: int, slot_of: Ints, kinds: Ints, ascii_only: bool,
-    out: Scanned, row: int,
+    data: np.ndarray, at: int, stop: int, slot_of: Ints, ascii_only: bool,
+    start: Ints, length: Ints, row: int,
 ) -> bool:  # fmt: skip
+    """Note where fields are; whether the line is plain."""
     fields = len(slot_of)
     for field in range(fields):
         quoted = at < stop and data[at] == QUOTE
         first = at + quoted
-        end = first
-        while end < stop and data[end] != QUOTE and (quoted or data[end] != COMMA):
-            if data[end] < SPACE or (ascii_only and data[end] >= 128):
-                return False
-            end += 1
+        end = _text_end(data, first, stop, QUOTED if quoted else UNQUOTED, ascii_only)
         at = end
         if quoted:
-            if end == stop:
+            if end == stop or data[end] != QUOTE:
                 return False
             at += 1
         if at < stop and data[at] != COMMA:
@@ -106,28 +127,43 @@ def _csv_line(
             return False
         at += 1
         slot = slot_of[field]
-        if slot >= 0 and not _keep(data, first, end, kinds[slot], out, slot, row):
-            return False
+        if slot >= 0:
+            start[slot, row], length[slot, row] = first, end - first
     return True
 
 
 @compiled
-def _keep(
-    data: np.ndarray, at: int, stop: int, kind: int, out: Scanned, slot: int, row: int
-) -> bool:
-    """Note a value; whether its row is still plain."""
-    out.start[slot, row], out.length[slot, row] = at, stop - at
-    if at == stop:
-        return True
-    status, number = FINE, 0.0
+def _read_slots(data: np.ndarray, kinds: Ints, out: Scanned) -> None:
+    """Read what is no text, slot by slot."""
+    for slot in range(len(kinds)):
+        if kinds[slot] != TEXT:
+            start, length = out.start[slot], out.length[slot]
+            _read_slot(
+                data, start, length, kinds[slot], out.status[slot], out.number[slot], out.plain
+            )
+
+
+@compiled
+def _read_slot(
+    data: np.ndarray, start: Ints, length: Ints, kind: int,
+    status: np.ndarray, number: Floats, plain: Bools,
+) -> None:  # fmt: skip
+    """Note the values of plain rows; a row that has something else is plain no more."""
+    for row in range(len(plain)):
+        if plain[row] and length[row] > 0:
+            at = start[row]
+            status[row], number[row] = _value(data, at, at + length[row], kind)
+            plain[row] = kind != NOTHING and (kind == NUMBER or status[row] != OTHER)
+
+
+@compiled
+def _value(data: np.ndarray, at: int, stop: int, kind: int) -> tuple[int, float]:
     if kind == WHOLE:
-        status, number = _whole(data, at, stop)
-    elif kind != TEXT:
-        status, number = read_number(data, at, stop)
-        if kind == TIME and status == OTHER:
-            status, number = iso_8601(data, at, stop)
-    out.status[slot, row], out.number[slot, row] = status, number
-    return kind != NOTHING and (kind == NUMBER or status != OTHER)
+        return _whole(data, at, stop)
+    status, number = read_number(data, at, stop)
+    if kind == TIME and status == OTHER:
+        return iso_8601(data, at, stop)
+    return status, number
 
 
 @compiled
@@ -263,7 +299,10 @@ def scan_json(
     for row in range(len(starts)):
         at, stop = starts[row], _without_end(data, starts[row], ends[row])
         out.blank[row] = at == stop
-        out.plain[row] = _json_line(data, at, stop, keys, kinds, ascii_only, out, row, seen)
+        out.plain[row] = _json_line(
+            data, at, stop, keys, ascii_only, out.start, out.length, row, seen
+        )
+    _read_slots(data, kinds, out)
     return out
 
 
@@ -276,15 +315,15 @@ def _blanks(data: np.ndarray, at: int, stop: int) -> int:
 
 @compiled
 def _json_line(
-    data: np.ndarray, at: int, stop: int, keys: Keys, kinds: Ints, ascii_only: bool,
-    out: Scanned, row: int, seen: Longs,
+    data: np.ndarray, at: int, stop: int, keys: Keys, ascii_only: bool,
+    start: Ints, length: Ints, row: int, seen: Longs,
 ) -> bool:  # fmt: skip
     at, expected = _blanks(data, at, stop), 0
     if at == stop or data[at] != OPEN:
         return False
     while True:
         at, expected = _json_member(
-            data, at + 1, stop, keys, kinds, ascii_only, out, row, seen, expected
+            data, at + 1, stop, keys, ascii_only, start, length, row, seen, expected
         )
         if at < 0 or at == stop:
             return False
@@ -296,14 +335,14 @@ def _json_line(
 
 @compiled
 def _json_member(
-    data: np.ndarray, at: int, stop: int, keys: Keys, kinds: Ints, ascii_only: bool,
-    out: Scanned, row: int, seen: Longs, expected: int,
+    data: np.ndarray, at: int, stop: int, keys: Keys, ascii_only: bool,
+    start: Ints, length: Ints, row: int, seen: Longs, expected: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Where a key and its value end, −1 if they are not plain, and the slot to expect next."""
     at = _blanks(data, at, stop)
     if at == stop or data[at] != QUOTE:
         return -1, 0
-    end = _text_end(data, at + 1, stop, True)
+    end = _quoted_end(data, at + 1, stop, True)
     colon = _blanks(data, end + 1, stop)
     if end < 0 or colon == stop or data[colon] != COLON:
         return -1, 0
@@ -311,35 +350,24 @@ def _json_member(
     at = _blanks(data, colon + 1, stop)
     quoted = at < stop and data[at] == QUOTE
     first = at + quoted
-    end = _text_end(data, first, stop, ascii_only) if quoted else _bare_end(data, at, stop)
-    if end < 0 or not _json_value(data, first, end, quoted, kinds, out, slot, row, seen):
+    end = _quoted_end(data, first, stop, ascii_only) if quoted else _bare_end(data, at, stop)
+    if end < 0:
         return -1, 0
+    if slot >= 0:
+        word = not quoted and data[first] > NINE
+        # A value that is there already, or true or false, is not plain.
+        if seen[slot] == row + 1 or (word and data[first] != ord("n")):
+            return -1, 0
+        seen[slot] = row + 1
+        start[slot, row], length[slot, row] = first, 0 if word else end - first
     return _blanks(data, end + quoted, stop), expected
 
 
 @compiled
-def _json_value(
-    data: np.ndarray, first: int, end: int, quoted: bool, kinds: Ints,
-    out: Scanned, slot: int, row: int, seen: Longs,
-) -> bool:  # fmt: skip
-    """Note a value that is wanted; one that is there already, or true or false, is not plain."""
-    if slot < 0:
-        return True
-    word = not quoted and data[first] > NINE
-    if seen[slot] == row + 1 or (word and data[first] != ord("n")):
-        return False
-    seen[slot] = row + 1
-    return _keep(data, first, first if word else end, kinds[slot], out, slot, row)
-
-
-@compiled
-def _text_end(data: np.ndarray, at: int, stop: int, ascii_only: bool) -> int:
+def _quoted_end(data: np.ndarray, at: int, stop: int, ascii_only: bool) -> int:
     """Where the quote is that ends a text; −1 if the text is not plain."""
-    while at < stop and data[at] != QUOTE:
-        if data[at] < SPACE or data[at] == BACKSLASH or (ascii_only and data[at] >= 128):
-            return -1
-        at += 1
-    return at if at < stop else -1
+    end = _text_end(data, at, stop, ESCAPED, ascii_only)
+    return end if end < stop and data[end] == QUOTE else -1
 
 
 LITERALS = np.frombuffer(b"null true false", np.uint8)
