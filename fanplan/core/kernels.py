@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar, overload
+from typing import IO, Any, TypeVar, overload
 
 import numba
 from numba.core import types
@@ -134,7 +135,8 @@ _held: set[str] = set()
 def locked(kernel: Any) -> Iterator[None]:
     """Hold the lock of a kernel, next to its machine code; it ends with the process at the latest.
 
-    Where no lock can be had, on a folder that is read-only or far away, work goes on without.
+    Where no lock can be had, on a folder that is read-only or far away, or because somebody who has
+    it was stopped, work goes on without.
     """
     name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
     if name in _held:
@@ -145,7 +147,25 @@ def locked(kernel: Any) -> Iterator[None]:
             folder = Path(kernel.stats.cache_path)
             folder.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context((folder / f"{name}.lock").open("w"))
-            fcntl.flock(file, fcntl.LOCK_EX)
+            take(file)
+            # Closing it would not be enough: a process that was forked meanwhile has it open, too.
+            stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
         _held.add(name)
         stack.callback(_held.discard, name)
         yield
+
+
+PATIENCE, GLANCE = 300.0, 0.02
+"""Seconds: longer than any kernel takes to compile on a busy machine; between two looks."""
+
+
+def take(file: IO[str]) -> None:
+    """Take a lock as soon as it is free; an OSError if it never is."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(GLANCE)

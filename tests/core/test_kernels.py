@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
 import pkgutil
@@ -9,12 +10,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 
+import pytest
 from numba.core.dispatcher import Dispatcher
 
 from fanplan import data as pipeline
 from fanplan import papers
+from fanplan.core import kernels
+from fanplan.core.kernels import locked
 
 PROCESS = """
 import sys
@@ -171,3 +175,35 @@ def nested(code: CodeType) -> Iterator[CodeType]:
             if constant.co_name == "<lambda>" or not constant.co_name.startswith("<"):
                 yield constant
             yield from nested(constant)
+
+
+def stand_in(folder: Path) -> SimpleNamespace:
+    """What a lock looks at of a kernel."""
+    return SimpleNamespace(py_func=stand_in, stats=SimpleNamespace(cache_path=str(folder)))
+
+
+def test_a_lock_ends_with_the_work_though_a_fork_has_it_open(tmp_path: Path) -> None:
+    until, end = os.pipe()
+    with locked(stand_in(tmp_path)):
+        if (child := os.fork()) == 0:
+            os.close(end)
+            os.read(until, 1)
+            os._exit(0)
+    (lock,) = tmp_path.glob("*.lock")
+    with lock.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(end)
+    os.waitpid(child, 0)
+
+
+def test_who_holds_a_lock_for_ever_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "PATIENCE", 0.1)
+    with locked(stand_in(tmp_path)):
+        pass
+    (lock,) = tmp_path.glob("*.lock")
+    with lock.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with locked(stand_in(tmp_path)):
+            pass

@@ -21,7 +21,10 @@ from fanplan.systems.nats.streams import kept_in_streams
 from fanplan.systems.traffic import DESCENT, Traffic, received_figures
 from fanplan.systems.trial import Row, Tried
 
-SENT_SECONDS, KILL_AFTER, DOWN_SECONDS = 2.0, 0.5, 0.6
+SENT_SECONDS, DOWN_SECONDS = 2.0, 0.6
+KILL_AFTER, START_AFTER = 0.25, 0.5
+"""Parts of what is sent: on a busy machine seconds alone would not tell what a server misses."""
+PATIENCE, GLANCE = 30.0, 0.01
 
 
 async def disturbed(run: Run, name: str) -> Tried:
@@ -44,11 +47,13 @@ async def disturbed(run: Run, name: str) -> Tried:
 async def lost_part(run: Run, broker: int, first: int) -> float:
     """Send while a server is away; how long it was."""
     with run.progress.stage(f"send while {run.params.kill} is away"):
+        before, copies = run.sent, int(run.traffic.copies[run.traffic.parcel[:first]].sum())
         sending = asyncio.create_task(run.send(range(first), SENT_SECONDS))
-        await asyncio.sleep(KILL_AFTER)
+        await sent(run, before + KILL_AFTER * copies)
         began = time.monotonic()
         await asyncio.to_thread(run.servers.kill, broker)
         await asyncio.sleep(DOWN_SECONDS)
+        await sent(run, before + START_AFTER * copies)
         run.servers.start(broker)
         await asyncio.to_thread(run.servers.await_ready)
         down = time.monotonic() - began
@@ -57,6 +62,13 @@ async def lost_part(run: Run, broker: int, first: int) -> float:
         run.late.append(run.tally.taken())
         await run.barrier()
     return down
+
+
+async def sent(run: Run, copies: float) -> None:
+    """Until so many copies were sent, or somebody is in the way of it."""
+    deadline = time.monotonic() + PATIENCE
+    while run.sent < copies and time.monotonic() < deadline:
+        await asyncio.sleep(GLANCE)
 
 
 def told(run: Run, result: Tried, copies: Copy, first: int, facts: dict[str, float]) -> Tried:
