@@ -15,7 +15,7 @@ from fanplan.page.numbers import MINUS, TIMES, number, rate_time
 MOST_ROWS = 2000
 """Rows of a table on the page; a browser stays quick with so many."""
 
-FEW_ROWS = 10
+FEW_ROWS = 15
 """Rows that are found without searching."""
 
 A_SECOND = "messages/s"

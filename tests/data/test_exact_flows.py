@@ -196,7 +196,7 @@ def ingested(
 
 
 @given(WORLDS, st.sampled_from(GRIDS[1:]), st.booleans())
-@settings(max_examples=8, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.generate])
 def test_what_a_design_says_is_what_happens_on_every_grid(
     spark: SparkSession, world: Quakes, grid: str, brokers: bool
 ) -> None:
