@@ -265,7 +265,7 @@ def test_a_table_counts_in_one_time() -> None:
     assert [value for value, _ in listing.shown[0]] == ["a", 0.001, 0.002], "sorted as they are"
 
 
-@pytest.mark.parametrize(("rows", "searched"), [(10, False), (11, True)])
+@pytest.mark.parametrize(("rows", "searched"), [(15, False), (16, True)])
 def test_few_rows_are_not_searched(rows: int, searched: bool) -> None:
     assert Listing("n", "N", ("i",), [(i,) for i in range(rows)]).searched == searched
 
