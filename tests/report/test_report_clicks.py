@@ -209,7 +209,7 @@ def test_contents_lead_everywhere(page: Page, seen: Opened) -> None:
 
 def test_few_rows_have_no_search(page: Page) -> None:
     assert page.locator("#systems input").count() == (
-        page.locator("#systems tbody tr").count() > 10
+        page.locator("#systems tbody tr").count() > 15
     )
     assert page.locator("#overlay-0-brokers input").count() == 0
     assert page.locator("#words input").count() == 1
