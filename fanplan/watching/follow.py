@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fanplan.core.arrays import Longs
 from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.folder import whole_folder
 from fanplan.data.engine import Engine
 from fanplan.data.stream.files import over_connect
-from fanplan.data.stream.flows import Lost, count_sound, read_changes, together_lost
+from fanplan.data.stream.flows import Lost, Sent, count_sound, read_changes, together_lost
 from fanplan.data.stream.interest import (
     CHANGES,
     Interest,
@@ -155,15 +154,13 @@ class Follower:
             name = str(number + 1)
             self.change_table(table_of(before.interest), name, changes)
         interest = self.compile(name, topics)
-        counted, more = self.count(sent, folder, interest)
-        new = unknown_topics(counted, interest)
+        flows, new, more = self.count(sent, folder, interest)
         if new:
             topics = tuple(sorted({*topics, *new}))
             name = f"{table_of(name)}+{number + 1}"
             interest = self.compile(name, topics)
-            counted, more = self.count(sent, folder, interest)
+            flows, _, more = self.count(sent, folder, interest)
         lost = Lost(together_lost([lost.rows, more.rows]), (*lost.files, *more.files))
-        flows = counted_flows(counted.filter(pc.is_valid(counted["sign"])), interest.dimensions)
         rates, open_ = before.rates, before.open
         if name != before.interest:
             rates = replace(rates, flows=matched_again(rates.flows, interest))
@@ -195,9 +192,19 @@ class Follower:
 
     def count(
         self, files: Sequence[Path], folder: Path, interest: Interest
-    ) -> tuple[pa.Table, Lost]:
-        window, spark = self.params.window, self.engine.session()
-        return count_sound(spark, folder, files, self.description, interest, window)
+    ) -> tuple[Flows, set[str], Lost]:
+        """Flows of a batch by window, topics that are not known, and what was set apart."""
+        batch, window = Sent(folder, files, self.state.work / "counted"), self.params.window
+        spark, new = self.engine.session(), set[str]()
+        counted, lost = count_sound(spark, batch, self.description, interest, window)
+
+        def known() -> Iterator[pa.Table]:
+            for table in counted:
+                fine = pc.is_valid(table["high"])
+                new.update(pc.unique(table.filter(pc.invert(fine))["topic"]).to_pylist())
+                yield table.filter(fine)
+
+        return counted_flows(known(), interest.dimensions), new, lost
 
     # ---- windows
 
@@ -351,13 +358,6 @@ def table_of(interest: str) -> str:
 
 def rows_of(flows: Flows, which: Any) -> int:
     return int(flows.messages[which].sum())
-
-
-def unknown_topics(counted: pa.Table, interest: Interest) -> list[str]:
-    """Topics in traffic that a version of subscriptions does not know."""
-    names = pc.unique(counted["topic"].cast(pa.string()))
-    number: Longs = interest.numbers(names)
-    return [str(name) for name, at in zip(names.to_pylist(), number, strict=True) if at < 0]
 
 
 def told_of_files(lost: Lost) -> pa.Table:
