@@ -35,10 +35,7 @@ VALUES = 32
 """Different values of each of two attributes on a topic: VALUES² flows, 2 VALUES subscriptions."""
 USERS = 500
 ENGINE = Engine("local[2]")
-OPTIONS: dict[str, Any] = {
-    **{"once": True, "window": 1e6, "ahead": 1e7},
-    **{"files": 1, "engine": ENGINE},
-}
+OPTIONS: dict[str, Any] = dict(once=True, window=1e6, ahead=1e7, files=1, engine=ENGINE)
 HEAD = (
     *("flows", "batch rows/s", "stream rows/s", "of batch", "further rows: batch rows/s"),
     *("stream rows/s", "of batch", "a batch s", "a window s", "kept MB"),

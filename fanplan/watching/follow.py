@@ -41,8 +41,8 @@ from fanplan.watching.planning import (
     Costs,
     Planning,
     Step,
-    measured_rates,
     planning_of,
+    streamed_rates,
     write_told,
     write_version,
 )
@@ -275,7 +275,7 @@ class Follower:
         told = decision(batch, evidence, costs, self.params.window)
         if standing.moving or unreached:
             batch, told, standing = self.stepped(batch, plan, dataset, evidence, standing, told)
-        links = measured_rates(self.state.version(batch.version) / "plan", dataset)
+        links = streamed_rates(self.state.version(batch.version) / "plan", dataset)
         told_so_far = (*batch.decisions, told)
         return replace(batch, standing=standing, decisions=told_so_far, links=links)
 
