@@ -35,7 +35,7 @@ VALUES = 32
 """Different values of each of two attributes on a topic: VALUES² flows, 2 VALUES subscriptions."""
 USERS = 500
 ENGINE = Engine("local[2]")
-OPTIONS: dict[str, Any] = dict(once=True, window=1e6, ahead=1e7, files=1, engine=ENGINE)
+OPTIONS: dict[str, Any] = {"once": True, "window": 1e6, "ahead": 1e7, "files": 1}
 HEAD = (
     *("flows", "batch rows/s", "stream rows/s", "of batch", "further rows: batch rows/s"),
     *("stream rows/s", "of batch", "a batch s", "a window s", "kept MB"),
@@ -67,7 +67,7 @@ def measure(folder: Path, flows: int, files: int, rows: int) -> str:
     sent.mkdir()
 
     def follow() -> fanplan.Watched:
-        return fanplan.watch(folder / "plan", desk, folder / "state", **OPTIONS)
+        return fanplan.watch(folder / "plan", desk, folder / "state", engine=ENGINE, **OPTIONS)
 
     follow()
     (folder / "first_file" / "0.parquet").rename(sent / "0.parquet")

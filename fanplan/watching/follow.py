@@ -97,7 +97,6 @@ class Follower:
             "over_connect": over_connect(self.engine.session()),
         }
         if not self.state.agree(told):
-            _ = self.planning
             self.first_version()
             first_subscriptions(
                 self.engine.session(), self.workload, self.description, self.state.table("0")

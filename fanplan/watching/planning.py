@@ -96,7 +96,9 @@ def planning_of(plan: StoredPlan, engine: Engine) -> Planning:
     if command not in able:
         names = " or ".join(found.name for found in able)
         what = f"was made by `fanplan {command.name}`, which cannot start from an older plan"
-        raise InputError(Problem(str(plan.folder), what, f"Watch a plan by `fanplan {names}`"))
+        remedy = f"Watch a plan by `fanplan {names}`; what this one is worth on a later dataset "
+        remedy += "tells `fanplan apply-check`"
+        raise InputError(Problem(str(plan.folder), what, remedy))
     afresh = replace(params, **dict.fromkeys(STEPPING))
     return Planning(command, afresh, plan.record.seed, engine)
 

@@ -101,6 +101,7 @@ def watch(
     home = home_of(source, workload)
     follower = Follower(load_plan(plan_at(plan)), home, State(Path(state)), params, engine)
     require_followed(follower.plan, home, follower.description)
+    _ = follower.planning  # A plan that cannot be followed is refused before Spark starts.
     with follower.state.held(), jvm_named(follower.state, engine), ExitStack() as stack:
         follower.begin()
         if params.page is not None:
