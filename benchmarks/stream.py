@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -82,7 +81,6 @@ def measure(folder: Path, flows: int, files: int, rows: int) -> str:
     next_row = {"time": [1.5e6], "topic": ["q.0"], "bytes": [1], "price": [0.0], "size": [0.0]}
     pq.write_table(pa.table(next_row), sent / "next.parquet")
     window = spent(follow)[1]
-    print(flows, batch, first, more, window, file=sys.stderr, flush=True)
     further = (files - 1) * rows
     rates = [files * rows / batch[1], files * rows / (first[0] + more[0])]
     rates += [further / (batch[1] - batch[0]), further / more[0]]
@@ -117,14 +115,16 @@ def write_desk(folder: Path, flows: int) -> Path:
 
 
 def write_publications(folder: Path, flows: int, number: int, rows: int) -> None:
+    """Publications of all flows in turn, in an order that is drawn."""
     topics, draw = topics_of(flows), np.random.default_rng(number)
+    flow = draw.permutation(np.arange(number * rows, (number + 1) * rows)) % (topics * VALUES**2)
     names = pa.array([f"q.{i}" for i in range(topics)])
     columns = {
         "time": draw.random(rows) * 1000,
-        "topic": names.take(pa.array(draw.integers(0, topics, rows))),
+        "topic": names.take(pa.array(flow // VALUES**2)),
         "bytes": draw.integers(50, 500, rows),
-        "price": draw.integers(0, VALUES, rows).astype(np.float64),
-        "size": draw.integers(0, VALUES, rows).astype(np.float64),
+        "price": (flow // VALUES % VALUES).astype(np.float64),
+        "size": (flow % VALUES).astype(np.float64),
     }
     (folder / "publications").mkdir(exist_ok=True)
     pq.write_table(pa.table(columns), folder / "publications" / f"{number}.parquet")

@@ -19,7 +19,7 @@ from fanplan.layers.registry import load_plan
 from fanplan.live.entry import Entry, load_entry
 from fanplan.live.nats.plan import load_plan as load_nats
 from fanplan.systems.nats.export import export
-from fanplan.systems.observed.carried import Carrier, rates
+from fanplan.systems.observed.carried import Carrier, Counts, rates
 from fanplan.systems.params import ExportParams
 from fanplan.systems.traffic import planned_ways
 from fanplan.watching.measured import Meter, meter_of
@@ -99,10 +99,10 @@ def carried_copies(out: Path, sent: list[tuple[str, float]]) -> Counter[str]:
 
 def test_counters_begin_when_they_are_first_seen() -> None:
     first, second, link = Carrier("e", "channel 1"), Carrier("e", "unicast"), Carrier("", "link a")
-    early = {("s", "1", "1"): (first, 100), ("s", "1", "2"): (second, 7)}
-    later = {("s", "1", "1"): (first, 120), ("s", "2", "1"): (first, 1000), ("s", "l"): (link, 5)}
-    last = {("s", "1", "1"): (first, 130), ("s", "2", "1"): (first, 1050), ("s", "l"): (link, 0)}
-    last |= {("s", "1", "2"): (second, 17), ("s", "2", "2"): (second, 50)}
+    one, two, three, leaf = ("s", "1", "1"), ("s", "2", "1"), ("s", "1", "2"), ("s", "link", "1")
+    early: Counts = {one: (first, 100), three: (second, 7)}
+    later: Counts = {one: (first, 120), two: (first, 1000), leaf: (link, 5)}
+    last: Counts = {one: (first, 130), two: (first, 1050), three: (second, 17), leaf: (link, 0)}
     found = rates([(0.0, early), (5.0, later), (10.0, last)])
     assert found == {first: 10.0, second: 1.0, link: 0.0}
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, expect
 
 from fanplan.core.errors import InputError
 from fanplan.layers.registry import load_plan
-from fanplan.systems.observed.carried import Carrier
+from fanplan.systems.observed.carried import Carrier, Counts
 from fanplan.watching.measured import Meter
 from fanplan.watching.page import served
 
@@ -74,7 +74,8 @@ def test_the_page_shows_what_servers_count_and_who_does_not_answer(
 ) -> None:
     epoch = load_plan(watch.state.version(0) / "plan").record.seal[:8]
     channel, link = Carrier(epoch, "channel 0"), Carrier("", "link hub → spoke")
-    counts = [{("s", "1", "1"): (channel, n), ("s", "link", "1"): (link, 2 * n)} for n in (0, 50)]
+    one, two = ("s", "1", "1"), ("s", "link", "1")
+    counts: list[Counts] = [{one: (channel, n), two: (link, 2 * n)} for n in (0, 50)]
     meter = Meter(["http://a", "http://b"], 10.0, deque(zip((0.0, 10.0), counts, strict=True)))
     meter.silent["http://b"] = "http://b: no monitor answers"
     with served(watch.state, 0, meter) as address:

@@ -124,7 +124,8 @@ def dense_halves(signature: Hashes) -> list[Longs]:
 
 def dense(values: np.ndarray) -> Longs:
     """Numbers as small ones, equal ones alike: `row_codes` multiplies ranges."""
-    return pa.array(values).dictionary_encode().indices.to_numpy().astype(np.int64)
+    result: Longs = pa.array(values).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return result
 
 
 def _word_lists(signature: Hashes) -> pa.ListArray:

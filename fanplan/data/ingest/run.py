@@ -89,5 +89,5 @@ class IngestRun:
     def rows(self, table: Table, points: Path | None = None) -> DataFrame:
         """The annotated rows of an input table; see `read_rows` for ``points``."""
         source = self.sources[table.name]
-        plainly = points and Plainly(points)
+        plainly = None if points is None else Plainly(points)
         return read_rows(self.spark, source, table, self.description, plainly)
