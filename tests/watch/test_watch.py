@@ -93,6 +93,13 @@ def test_rates_are_those_of_ingest_and_drift_is_followed(planned: Path) -> None:
     again = watched(planned, half_life=1e6)
     assert again.json() == found.json()
 
+    write_damaged(desk / "changes" / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet: cannot be read"):
+        watched(planned, half_life=1e6)
+    whole = pa.Table.from_pylist([change | {"action": "remove", "time": 90.0}])
+    pq.write_table(whole, desk / "changes" / "b.parquet")
+    assert watched(planned, half_life=1e6).counts["changes"] == 2
+
 
 def test_a_plan_of_another_workload_is_refused(planned: Path, tmp_path: Path) -> None:
     other = write_workload(tmp_path / "other")

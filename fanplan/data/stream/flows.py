@@ -108,7 +108,22 @@ def sources_of(
 def read_changes(
     spark: SparkSession, folder: Path, files: Sequence[Path], description: Description
 ) -> tuple[list[dict[str, str]], Lost]:
-    """Changes of subscriptions in the order of their times, and what could not be understood."""
+    """Changes of subscriptions in the order of their times, and what could not be understood.
+
+    One that is damaged in the middle is an error: without it all that follows would be wrong.
+    """
+    try:
+        return _read_changes(spark, folder, files, description)
+    except PySparkException as error:
+        wrong = damaged(folder, files)
+        if not wrong:
+            raise
+        raise InputError(wrong.values()) from error
+
+
+def _read_changes(
+    spark: SparkSession, folder: Path, files: Sequence[Path], description: Description
+) -> tuple[list[dict[str, str]], Lost]:
     sources, wrong = sources_of(folder, files, CHANGES, description)
     found, lost = [], []
     for source in sources:
