@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fanplan.core.arrays import Longs
 from fanplan.core.errors import InfeasibleError, InputError, Problem
 from fanplan.core.folder import whole_folder
 from fanplan.data.engine import Engine
 from fanplan.data.stream.files import over_connect
-from fanplan.data.stream.flows import Lost, count_sound, read_changes, together_lost
+from fanplan.data.stream.flows import Lost, Sent, count_sound, read_changes, together_lost
 from fanplan.data.stream.interest import (
     CHANGES,
     Interest,
@@ -42,8 +41,8 @@ from fanplan.watching.planning import (
     Costs,
     Planning,
     Step,
-    measured_rates,
     planning_of,
+    streamed_rates,
     write_told,
     write_version,
 )
@@ -98,7 +97,6 @@ class Follower:
             "over_connect": over_connect(self.engine.session()),
         }
         if not self.state.agree(told):
-            _ = self.planning
             self.first_version()
             first_subscriptions(
                 self.engine.session(), self.workload, self.description, self.state.table("0")
@@ -155,15 +153,13 @@ class Follower:
             name = str(number + 1)
             self.change_table(table_of(before.interest), name, changes)
         interest = self.compile(name, topics)
-        counted, more = self.count(sent, folder, interest)
-        new = unknown_topics(counted, interest)
+        flows, new, more = self.count(sent, folder, interest)
         if new:
             topics = tuple(sorted({*topics, *new}))
             name = f"{table_of(name)}+{number + 1}"
             interest = self.compile(name, topics)
-            counted, more = self.count(sent, folder, interest)
+            flows, _, more = self.count(sent, folder, interest)
         lost = Lost(together_lost([lost.rows, more.rows]), (*lost.files, *more.files))
-        flows = counted_flows(counted.filter(pc.is_valid(counted["sign"])), interest.dimensions)
         rates, open_ = before.rates, before.open
         if name != before.interest:
             rates = replace(rates, flows=matched_again(rates.flows, interest))
@@ -195,9 +191,19 @@ class Follower:
 
     def count(
         self, files: Sequence[Path], folder: Path, interest: Interest
-    ) -> tuple[pa.Table, Lost]:
-        window, spark = self.params.window, self.engine.session()
-        return count_sound(spark, folder, files, self.description, interest, window)
+    ) -> tuple[Flows, set[str], Lost]:
+        """Flows of a batch by window, topics that are not known, and what was set apart."""
+        batch, window = Sent(folder, files, self.state.work / "counted"), self.params.window
+        spark, new = self.engine.session(), set[str]()
+        counted, lost = count_sound(spark, batch, self.description, interest, window)
+
+        def known() -> Iterator[pa.Table]:
+            for table in counted:
+                fine = pc.is_valid(table["high"])
+                new.update(pc.unique(table.filter(pc.invert(fine))["topic"]).to_pylist())
+                yield table.filter(fine)
+
+        return counted_flows(known(), interest.dimensions), new, lost
 
     # ---- windows
 
@@ -268,7 +274,7 @@ class Follower:
         told = decision(batch, evidence, costs, self.params.window)
         if standing.moving or unreached:
             batch, told, standing = self.stepped(batch, plan, dataset, evidence, standing, told)
-        links = measured_rates(self.state.version(batch.version) / "plan", dataset)
+        links = streamed_rates(self.state.version(batch.version) / "plan", dataset)
         told_so_far = (*batch.decisions, told)
         return replace(batch, standing=standing, decisions=told_so_far, links=links)
 
@@ -351,13 +357,6 @@ def table_of(interest: str) -> str:
 
 def rows_of(flows: Flows, which: Any) -> int:
     return int(flows.messages[which].sum())
-
-
-def unknown_topics(counted: pa.Table, interest: Interest) -> list[str]:
-    """Topics in traffic that a version of subscriptions does not know."""
-    names = pc.unique(counted["topic"].cast(pa.string()))
-    number: Longs = interest.numbers(names)
-    return [str(name) for name, at in zip(names.to_pylist(), number, strict=True) if at < 0]
 
 
 def told_of_files(lost: Lost) -> pa.Table:

@@ -19,6 +19,9 @@ from typing import Any
 
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.folder import CHANGES, write_whole
+from fanplan.layers.registry import load_plan
+from fanplan.systems.nats.enact import epoch_of
+from fanplan.watching.measured import Meter
 from fanplan.watching.planning import carried_rates
 from fanplan.watching.state import State
 
@@ -31,16 +34,19 @@ PAGE = Path(__file__).with_name("page.html")
 ADDRESS = "page.json"
 
 
-def told(state: State) -> dict[str, Any]:
+def told(state: State, meter: Meter | None = None) -> dict[str, Any]:
     """All that the page shows."""
     last = state.record(state.numbers()[-1])
+    plan = load_plan(state.version(last["version"]) / "plan")
+    measured = meter and meter.told(epoch_of(plan))
     applied = [json.loads(p.read_text()) for p in (state.folder / "applied").glob("*.json")]
     done = {each["version"]: each["done"] for each in applied}
     return {
         "batch": last["number"],
         "counts": last["counts"],
         "windows": state.latest_decisions(SHOWN),
-        "links": carried_rates(state.version(last["version"]) / "plan", last["links"]),
+        "links": carried_rates(plan, last["links"], measured["rates"] if measured else {}),
+        "measured": measured,
         "versions": [
             about | {"applied": done.get(number), "in_steps": in_steps(state.version(number))}
             for number, about in [*enumerate(state.versions())][: -VERSIONS - 1 : -1]
@@ -64,13 +70,14 @@ class Handler(BaseHTTPRequestHandler):
     """Answers for the page and what it shows; everything else is not there."""
 
     state: State
+    meter: Meter | None
     token: str
 
     def do_GET(self) -> None:
         if self.path == f"/{self.token}/":
             self.answer(PAGE.read_bytes(), "text/html; charset=utf-8")
         elif self.path == f"/{self.token}/told.json":
-            self.answer(json.dumps(told(self.state)).encode(), "application/json")
+            self.answer(json.dumps(told(self.state, self.meter)).encode(), "application/json")
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
 
@@ -101,10 +108,10 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def served(state: State, port: int) -> Iterator[str]:
+def served(state: State, port: int, meter: Meter | None = None) -> Iterator[str]:
     """The page as long as the block lasts; its address is in ``page.json``."""
     token = secrets.token_urlsafe(24)
-    handler = type("Page", (Handler,), {"state": state, "token": token})
+    handler = type("Page", (Handler,), {"state": state, "meter": meter, "token": token})
     try:
         server = Server((HERE, port), handler)
     except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fanplan.core.errors import Problem
@@ -51,6 +51,14 @@ class WatchParams(PolicyParams):
         "Carry new plans out on running applications: the export that they run with.",
         metavar="EXPORT",
     )
+    monitor: Sequence[str] = option(
+        (),
+        "Address of a NATS server's monitor, whose counters the page shows; repeatable.",
+        metavar="URL",
+        many=True,
+        read=tuple,
+        shown="those of --apply",
+    )
     page: int | None = option(
         None,
         "Show a page on this port of this machine alone; 0: any that is free.",
@@ -64,3 +72,5 @@ class WatchParams(PolicyParams):
         if self.ahead < self.window:
             what = f"{self.ahead:g} s is less than a window of {self.window:g} s"
             yield Problem("ahead", what, f"Use {self.window:g} or more")
+        if self.monitor and self.page is None:
+            yield Problem("monitor", "is shown on the page alone", "Add --page 0")

@@ -96,7 +96,9 @@ def planning_of(plan: StoredPlan, engine: Engine) -> Planning:
     if command not in able:
         names = " or ".join(found.name for found in able)
         what = f"was made by `fanplan {command.name}`, which cannot start from an older plan"
-        raise InputError(Problem(str(plan.folder), what, f"Watch a plan by `fanplan {names}`"))
+        remedy = f"Watch a plan by `fanplan {names}`; what this one is worth on a later dataset "
+        remedy += "tells `fanplan apply-check`"
+        raise InputError(Problem(str(plan.folder), what, remedy))
     afresh = replace(params, **dict.fromkeys(STEPPING))
     return Planning(command, afresh, plan.record.seed, engine)
 
@@ -122,21 +124,27 @@ class Step:
         return int(sum(told[name] for name in ("joins", "leaves", "added", "removed")))
 
 
-def measured_rates(plan: Path, dataset: Path) -> dict[str, float]:
+def streamed_rates(plan: Path, dataset: Path) -> dict[str, float]:
     """Messages/s on each channel of a plan, and by unicast, with the traffic of a dataset."""
     flows = read_stage(dataset, "flows", ("flow", "messages"))
     seconds = Dataset(dataset).manifest.seconds
     return carried(load_plan(plan), flows["flow"], flows["messages"].to_numpy() / seconds)
 
 
-def carried_rates(plan: Path, measured: dict[str, float]) -> list[dict[str, Any]]:
-    """The same beside what was predicted when the plan was made."""
-    stored = load_plan(plan)
-    flows = stored.read("flows", ("flow", "rate"))
-    predicted = carried(stored, flows["flow"], flows["rate"].to_numpy())
+def carried_rates(
+    plan: StoredPlan, streamed: dict[str, float], measured: dict[str, float]
+) -> list[dict[str, Any]]:
+    """The same beside what was predicted when the plan was made, and what servers count."""
+    flows = plan.read("flows", ("flow", "rate"))
+    predicted = carried(plan, flows["flow"], flows["rate"].to_numpy())
     return [
-        {"name": name, "predicted": rate, "measured": measured.get(name, 0.0)}
-        for name, rate in predicted.items()
+        {
+            "name": name,
+            "predicted": predicted.get(name),
+            "streamed": streamed.get(name, 0.0) if name in predicted else None,
+            "measured": measured.get(name),
+        }
+        for name in [*predicted, *sorted(measured.keys() - predicted.keys())]
     ]
 
 

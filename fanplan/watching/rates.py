@@ -7,6 +7,7 @@ same is done with a one for each window, so that weight / windows is what a wind
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from fanplan.data.stream.interest import Interest
 SHIFT = 12
 SCALE = 1 << SHIFT
 """Weights below 2^51, so 2^39 messages of a flow in a window, and no product overflows."""
+MOST_HELD = 4_000_000
+"""Rows of a batch that are held before those of one flow are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,17 +83,16 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
-def counted_flows(table: pa.Table, dimensions: int) -> Flows:
-    """What Spark counted in a batch."""
-    words = b"".join(table["sign"].to_pylist())
-    sign = np.frombuffer(words, np.uint64).reshape(-1, 2)
-    x = np.full((len(table), dimensions), np.nan)
-    points = whole(table["point"])
-    sized = np.asarray(points.value_lengths()) > 0
-    if dimensions and sized.any():
-        x[sized] = points.flatten().to_numpy(zero_copy_only=False).reshape(-1, dimensions)
-    numbers = (table[name].to_numpy() for name in ("window", "messages", "bytes"))
-    return Flows(whole(table["topic"].cast(pa.string())), sign, x, *numbers)
+def counted_flows(tables: Iterable[pa.Table], dimensions: int) -> Flows:
+    """What was counted in a batch, in tables that may have a flow more than once."""
+    held = [no_flows(dimensions)]
+    for table in tables:
+        flows = flows_of(table)
+        # Spark has no numbers without a sign.
+        held.append(replace(flows, sign=flows.sign.view(np.uint64)))
+        if sum(map(len, held)) > MOST_HELD:
+            held = [together(*held)]
+    return together(*held)
 
 
 def no_flows(dimensions: int) -> Flows:

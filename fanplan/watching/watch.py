@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,7 @@ class Watching(TypedDict, total=False):
     files: int
     once: bool
     apply: str | None
+    monitor: Sequence[str]
     page: int | None
 
 
@@ -91,19 +92,24 @@ def watch(
     params, source = WatchParams.given(options), str(stream)
     from fanplan.watching.apply import Switching
     from fanplan.watching.follow import Follower, require_followed
+    from fanplan.watching.measured import meter_of
     from fanplan.watching.state import State
 
     if params.apply is not None:
         applier = Switching(Path(params.apply), engine)
+    meter = meter_of(params.monitor, params.apply, params.window)
     home = home_of(source, workload)
     follower = Follower(load_plan(plan_at(plan)), home, State(Path(state)), params, engine)
     require_followed(follower.plan, home, follower.description)
+    _ = follower.planning  # A plan that cannot be followed is refused before Spark starts.
     with follower.state.held(), jvm_named(follower.state, engine), ExitStack() as stack:
         follower.begin()
         if params.page is not None:
             from fanplan.watching.page import served
 
-            stack.enter_context(served(follower.state, params.page))
+            if meter is not None:
+                stack.enter_context(meter.looking())
+            stack.enter_context(served(follower.state, params.page, meter))
         follow_stream(follower, source, applier, ended)
         return watched(follower.state)
 

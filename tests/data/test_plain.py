@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fanplan.data.ingest.points import to_points
 from fanplan.data.read import scan
-from fanplan.data.read.plain import PlainReader
+from fanplan.data.read.plain import Plainly, PlainReader
 from fanplan.data.read.rows import layout_of, raw_text, read_rows, reason_text
 from fanplan.data.read.sources import find_sources
 from fanplan.workload.description import Description, TopicEntry
@@ -222,7 +222,8 @@ def same_both_ways(
     points = folder / "points"
     points.mkdir()
     long = found(to_points(read_rows(spark, source, PUBLICATIONS, description), description))
-    rest = to_points(read_rows(spark, source, PUBLICATIONS, description, points), description)
+    rows = read_rows(spark, source, PUBLICATIONS, description, Plainly(points))
+    rest = to_points(rows, description)
     other, lost = found(rest)
     short = chain.from_iterable(pq.read_table(file).to_pylist() for file in points.iterdir())
     plainly = [repr(list(row.values())[:-1]) for row in short]
@@ -262,7 +263,7 @@ def test_nothing_is_plain_where_times_have_a_format_of_their_own(tmp_path: Path)
     for clock, possible in ((Clock(), True), (Clock(format="%Y"), False)):
         description = Description("", clock=clock)
         layout = layout_of(source, PUBLICATIONS, description)
-        reader = PlainReader(layout, description, pa.schema([]), tmp_path)
+        reader = PlainReader(layout, description, pa.schema([]), Plainly(tmp_path))
         assert reader.possible is possible
 
 

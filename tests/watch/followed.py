@@ -15,7 +15,7 @@ from fanplan.core.hashes import sealed
 from fanplan.core.tables import arrow_schema
 from fanplan.data import tables
 from fanplan.data.engine import Engine
-from fanplan.data.stream.flows import SIGN_BYTES, Lost, together_lost
+from fanplan.data.stream.flows import Lost, together_lost
 from fanplan.data.stream.interest import Interest
 from fanplan.layers.registry import load_plan
 from fanplan.verbs.plan import planner
@@ -77,8 +77,8 @@ def counted(windows: dict[int, Sent]) -> pa.Table:
         {
             "window": numbers[0],
             "topic": pa.array(topic, pa.string()),
-            "sign": pa.array([bytes(SIGN_BYTES)] * len(rows), pa.binary()),
-            "point": pa.array([[]] * len(rows), pa.list_(pa.float64())),
+            "high": pa.array([0] * len(rows), pa.int64()),
+            "low": pa.array([0] * len(rows), pa.int64()),
             "messages": numbers[1],
             "bytes": numbers[2],
         }
@@ -110,7 +110,7 @@ class Unspark(Follower):
         name = str(moved)
         path = self.state.interest(name)
         interest = Interest(path) if path.exists() else write_interest(path, wanted(moved))
-        flows = counted_flows(counted(self.batches[number]), 0)
+        flows = counted_flows([counted(self.batches[number])], 0)
         kept, late, ahead = self.in_time(flows, before)
         counts = {"rows": int(flows.messages.sum()), "late": late, "ahead": ahead}
         counts = {each: before.counts[each] + counts.get(each, 0) for each in COUNTS}
@@ -122,7 +122,7 @@ class Unspark(Follower):
 def first_plan(folder: Path, sent: Sent, channels: int = 2) -> Path:
     """A plan for traffic of this kind and the interest at the start."""
     interest = write_interest(folder / "interest", wanted())
-    flows = counted_flows(counted({0: sent}), 0)
+    flows = counted_flows([counted({0: sent})], 0)
     rates = folded(Rates(no_flows(0)), flows, 0, kept_of(5))
     write_snapshot(rates, interest, 10.0, folder / "dataset")
     return planner("channels")(folder / "dataset", channels).save(folder / "plan")

@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from delivery_datasets import planned, world_of
 from followed import Sent, even, first_plan, follower, run, skewed
+from ready import stages_are_there
 
 from fanplan.core import folder as folders
 from fanplan.core.errors import InputError
+from fanplan.data.engine import Engine
+from fanplan.layers.registry import load_plan
 from fanplan.verbs.check import check_plan
+from fanplan.watching.planning import planning_of
 from fanplan.watching.state import State
 
 
@@ -104,6 +109,13 @@ def test_a_stream_that_moves_on_by_itself_is_followed(plan: Path, tmp_path: Path
     made = run(follower(tmp_path, plan, [*STREAM[:4], *later]))
     assert made.state.last().latest == 90_003
     assert made.state.last().counts["ahead"] == 0
+
+
+def test_a_design_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    with stages_are_there():
+        design, _ = planned(tmp_path, world_of(1))
+    with pytest.raises(InputError, match=r"by `fanplan design`.*`fanplan channels`.*apply-check"):
+        planning_of(load_plan(design), Engine())
 
 
 def test_lateness_keeps_windows_open(plan: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from nats_worlds import needs_nats
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from fanplan.core.errors import InputError
+from fanplan.core.errors import FanplanError, InputError
 from fanplan.data.stream.nats import Place, Range, Reader, gaps_told, line_of
 from fanplan.systems.nats.servers import server_program
 from fanplan.watching.watch import home_of
@@ -96,7 +96,7 @@ def test_what_cannot_be_followed_is_refused_with_a_remedy(server: str, tmp_path:
         (Place(server, "slow"), "does not allow direct access"),
         (Place("nats://127.0.0.1:1", "all"), "does not answer"),
     ):
-        with pytest.raises(InputError, match=why):
+        with pytest.raises(FanplanError, match=why):
             asyncio.run(place.ends())
     with pytest.raises(InputError, match="does not say who subscribes"):
         home_of("nats://127.0.0.1:1/all", None)

@@ -36,10 +36,10 @@ def watched(folder: Path, state: str = "state", **options: Any) -> fanplan.Watch
     return fanplan.watch(folder / "plan", folder / "desk", folder / state, engine=ENGINE, **asked)
 
 
-def write_damaged(path: Path) -> None:
+def write_damaged(path: Path, **more: str) -> None:
     """A file that looks sound from its end, and cannot be read in the middle."""
-    aside = path.with_name(f".{path.name}")
-    pq.write_table(pa.table({"time": [45.0] * 1000, "topic": ["t1"] * 1000}), aside)
+    aside, row = path.with_name(f".{path.name}"), {"time": 45.0, "topic": "t1", **more}
+    pq.write_table(pa.Table.from_pylist([row] * 1000), aside)
     content = bytearray(aside.read_bytes())
     content[4:60] = b"\xff" * 56
     aside.write_bytes(content)
@@ -92,6 +92,13 @@ def test_rates_are_those_of_ingest_and_drift_is_followed(planned: Path) -> None:
 
     again = watched(planned, half_life=1e6)
     assert again.json() == found.json()
+
+    write_damaged(desk / "changes" / "b.parquet", action="add", subscriber="u0")
+    with pytest.raises(InputError, match=r"b\.parquet: cannot be read"):
+        watched(planned, half_life=1e6)
+    whole = pa.Table.from_pylist([change | {"action": "remove", "time": 90.0}])
+    pq.write_table(whole, desk / "changes" / "b.parquet")
+    assert watched(planned, half_life=1e6).counts["changes"] == 2
 
 
 def test_a_plan_of_another_workload_is_refused(planned: Path, tmp_path: Path) -> None:

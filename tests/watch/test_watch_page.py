@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from pages import started
 from playwright.sync_api import Browser, expect
 
 from fanplan.core.errors import InputError
+from fanplan.layers.registry import load_plan
+from fanplan.systems.observed.carried import Carrier, Counts
+from fanplan.watching.measured import Meter
 from fanplan.watching.page import served
 
 STREAM = [*({n: even()} for n in range(4)), *({n: skewed(3)} for n in range(4, 12))]
@@ -65,6 +69,28 @@ def test_only_who_knows_the_address_sees_it(watch: Unspark) -> None:
     assert not stored.exists()
 
 
+def test_the_page_shows_what_servers_count_and_who_does_not_answer(
+    watch: Unspark, browser: Browser
+) -> None:
+    epoch = load_plan(watch.state.version(0) / "plan").record.seal[:8]
+    channel, link = Carrier(epoch, "channel 0"), Carrier("", "link hub → spoke")
+    one, two = ("s", "1", "1"), ("s", "link", "1")
+    counts: list[Counts] = [{one: (channel, n), two: (link, 2 * n)} for n in (0, 50)]
+    meter = Meter(["http://a", "http://b"], 10.0, deque(zip((0.0, 10.0), counts, strict=True)))
+    meter.silent["http://b"] = "http://b: no monitor answers"
+    with served(watch.state, 0, meter) as address:
+        page = browser.new_page()
+        page.goto(address)
+        expect(page.locator("#measured")).to_contain_text("by the counters of 1 server over")
+        expect(page.locator("#silent li")).to_have_text("http://b: no monitor answers")
+        rows = page.locator("#links tbody tr")
+        expect(rows.first.locator("td").nth(2)).to_have_text("5")
+        expect(rows.last).to_contain_text("link hub → spoke")
+        expect(rows.last.locator("td").nth(2)).to_have_text("10")
+        expect(rows.last.locator("td").nth(1)).to_have_text("–")
+        page.close()
+
+
 def test_the_page_follows_while_the_stream_runs(watch: Unspark, browser: Browser) -> None:
     with served(watch.state, 0) as address:
         context = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True)
@@ -74,6 +100,8 @@ def test_the_page_follows_while_the_stream_runs(watch: Unspark, browser: Browser
         expect(page.locator("#state")).to_contain_text("Window 1: keep")
         expect(page.locator("#versions > li")).to_have_count(1)
         expect(page.locator("#links tbody tr")).to_have_count(3)
+        expect(page.locator("#measured")).to_contain_text("rates from the stream are worked out")
+        expect(page.locator("#links th", has_text="measured")).to_be_hidden()
         run(watch)
         expect(page.locator("#state")).to_contain_text("Window 10", timeout=30_000)
         versions = watch.state.last().version + 1

@@ -119,9 +119,13 @@ def _flow_batches(selectors: Selectors, index: BoxIndex, chunks: Chunks) -> Batc
 
 def dense_halves(signature: Hashes) -> list[Longs]:
     """The two halves of signatures as small numbers, equal ones alike."""
-    # Hashes fill all 64 bits, and `row_codes` multiplies ranges.
-    halves = (pa.array(signature[:, half]).dictionary_encode() for half in range(2))
-    return [half.indices.to_numpy().astype(np.int64) for half in halves]
+    return [dense(signature[:, half]) for half in range(2)]
+
+
+def dense(values: np.ndarray) -> Longs:
+    """Numbers as small ones, equal ones alike: `row_codes` multiplies ranges."""
+    result: Longs = pa.array(values).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return result
 
 
 def _word_lists(signature: Hashes) -> pa.ListArray:

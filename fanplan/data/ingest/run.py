@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fanplan.core.tables import Table
 from fanplan.data.ingest.store import Stage, StageStore
 from fanplan.data.quarantine import LossRule
+from fanplan.data.read.plain import Plainly
 from fanplan.data.read.rows import read_rows
 from fanplan.data.read.sources import TableSource
 from fanplan.data.sizes import fit
@@ -88,4 +89,5 @@ class IngestRun:
     def rows(self, table: Table, points: Path | None = None) -> DataFrame:
         """The annotated rows of an input table; see `read_rows` for ``points``."""
         source = self.sources[table.name]
-        return read_rows(self.spark, source, table, self.description, points)
+        plainly = None if points is None else Plainly(points)
+        return read_rows(self.spark, source, table, self.description, plainly)

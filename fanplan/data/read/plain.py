@@ -53,18 +53,31 @@ class Values:
     texts: pa.Array
 
 
-@dataclass
-class PlainReader:
-    """Reads shares of a table of publications, each in a task, and writes points to ``folder``.
+def as_they_are(points: pa.Table) -> pa.Table:
+    return points
+
+
+@dataclass(frozen=True)
+class Plainly:
+    """Where points of plain rows go, what is ``made`` of them there, and whether all have a time.
 
     A file is named by its share: a task that is done again replaces it by an equal one.
     """
+
+    folder: Path
+    made: Callable[[pa.Table], pa.Table] = as_they_are
+    timed: bool = False
+
+
+@dataclass
+class PlainReader:
+    """Reads shares of a table of publications, each in a task, and writes their points."""
 
     layout: Layout
     description: Description
     schema: pa.Schema
     """Of files of kept rows: the points, and last the story of a row that is not kept."""
-    folder: Path
+    out: Plainly
     spaces: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -101,7 +114,8 @@ class PlainReader:
 
     def read_share(self, splits: Iterable[Split], number: int) -> Iterator[pa.RecordBatch]:
         """Write the points of plain rows; the others, as `formats` gives them."""
-        with PointFile(self.folder / f"plain-{number:05d}.parquet") as file:
+        path = self.out.folder / f"plain-{number:05d}.parquet"
+        with PointFile(path, self.out.made) as file:
             for split in splits:
                 with formats.naming(split):
                     yield from self._read_split(split, file)
@@ -225,9 +239,10 @@ class PlainReader:
         return fine
 
     def _right_time(self, time: Values) -> Bools:
-        known = np.abs(self._seconds(time)) < MOST_SECONDS
-        result: Bools = known & (time.status != scan.LOCAL) if self._zone else known
-        return result
+        result: Bools = np.abs(self._seconds(time)) < MOST_SECONDS
+        if self._zone:
+            result &= time.status != scan.LOCAL
+        return result & (time.status != scan.MISSING) if self.out.timed else result
 
     def _seconds(self, time: Values) -> Floats:
         unit = PER_SECOND[self.description.clock.unit]
@@ -278,8 +293,8 @@ class PlainReader:
 class PointFile:
     """A Parquet file of points, whole or not at all; without points there is none."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, made: Callable[[pa.Table], pa.Table] = as_they_are) -> None:
+        self.path, self.made = path, made
         self.written = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         self.waiting: list[pa.Table] = []
         self.writer: pq.ParquetWriter | None = None
@@ -297,7 +312,7 @@ class PointFile:
     def _flush(self) -> None:
         if not self.waiting:
             return
-        points = pa.concat_tables(self.waiting).unify_dictionaries()
+        points = self.made(pa.concat_tables(self.waiting).unify_dictionaries())
         if self.writer is None:
             texts = [f.name for f in points.schema if pa.types.is_dictionary(f.type)]
             self.writer = pq.ParquetWriter(

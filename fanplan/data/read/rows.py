@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -33,7 +32,7 @@ from fanplan.data.read.formats import (
     attribute_column,
     physical_type,
 )
-from fanplan.data.read.plain import PlainReader
+from fanplan.data.read.plain import Plainly, PlainReader
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, unreadable_file
 from fanplan.data.read.splits import Split, SplitError
 from fanplan.data.read.times import as_number, as_seconds, zone_in
@@ -56,12 +55,12 @@ def read_rows(
     source: TableSource,
     table: Table,
     description: Description,
-    points: Path | None = None,
+    points: Plainly | None = None,
 ) -> DataFrame:
     """Annotated rows of a table, checked value by value.
 
     Where there are many publications, the tasks write those that are plainly right to the folder
-    ``points``, and only the others are here.
+    of ``points``, and only the others are here.
     """
     layout = layout_of(source, table, description)
     kept = to_arrow_schema(parted_schema(publications(description.dimensions)))

@@ -8,9 +8,10 @@ are divided into batches and tasks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +23,13 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from fanplan.boxes import matching
-from fanplan.core.arrays import Bools, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.errors import InputError, Problem
+from fanplan.core.folder import remove
 from fanplan.core.kernels import compiled
 from fanplan.core.tables import Table, arrow_schema
 from fanplan.data import tables
-from fanplan.data.ingest.exact import Selectors, dense_halves
+from fanplan.data.ingest.exact import Selectors, dense, dense_halves
 from fanplan.data.ingest.joins import (
     Batches,
     audience_slices,
@@ -37,6 +39,7 @@ from fanplan.data.ingest.joins import (
     shared_index,
 )
 from fanplan.data.ingest.points import to_points
+from fanplan.data.read.plain import Plainly
 from fanplan.data.read.rows import mark_where, parted, read_rows
 from fanplan.data.read.sources import (
     FORMATS,
@@ -51,14 +54,23 @@ from fanplan.data.read.sources import (
     vet_file,
 )
 from fanplan.data.reader import read_stage
-from fanplan.data.signatures import Hashes, as_words, signatures
+from fanplan.data.signatures import Hashes, signatures
 from fanplan.data.stream.interest import CHANGES, Interest
 from fanplan.workload.description import Description
 from fanplan.workload.tables import PUBLICATIONS
 
-SIGN_BYTES = 16
-COUNTED = "window long, topic string, sign binary, point array<double>, messages long, bytes long"
-NAMES = ("window", "topic", "sign", "point", "messages", "bytes")
+KEYS = "window long, topic string, high long, low long"
+"""A flow in a window: the halves of its signature, of which a topic that is not known has none."""
+SUMS = "messages long, bytes long"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The publications of a batch: files below ``folder``, and a folder to work in."""
+
+    folder: Path
+    files: Sequence[Path]
+    work: Path
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,22 @@ def sources_of(
 def read_changes(
     spark: SparkSession, folder: Path, files: Sequence[Path], description: Description
 ) -> tuple[list[dict[str, str]], Lost]:
-    """Changes of subscriptions in the order of their times, and what could not be understood."""
+    """Changes of subscriptions in the order of their times, and what could not be understood.
+
+    One that is damaged in the middle is an error: without it all that follows would be wrong.
+    """
+    try:
+        return _read_changes(spark, folder, files, description)
+    except PySparkException as error:
+        wrong = damaged(folder, files)
+        if not wrong:
+            raise
+        raise InputError(wrong.values()) from error
+
+
+def _read_changes(
+    spark: SparkSession, folder: Path, files: Sequence[Path], description: Description
+) -> tuple[list[dict[str, str]], Lost]:
     sources, wrong = sources_of(folder, files, CHANGES, description)
     found, lost = [], []
     for source in sources:
@@ -125,22 +152,17 @@ def together_lost(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def count_sound(
-    spark: SparkSession,
-    folder: Path,
-    files: Sequence[Path],
-    description: Description,
-    interest: Interest,
-    window: float,
-) -> tuple[pa.Table, Lost]:
+    spark: SparkSession, batch: Sent, description: Description, interest: Interest, window: float
+) -> tuple[Iterator[pa.Table], Lost]:
     """As `count_flows`; a file that turns out to be damaged in the middle is left out and told."""
     try:
-        return count_flows(spark, folder, files, description, interest, window)
+        return count_flows(spark, batch, description, interest, window)
     except PySparkException:
-        wrong = damaged(folder, files)
+        wrong = damaged(batch.folder, batch.files)
         if not wrong:
             raise
-    sound = [path for path in files if path not in wrong]
-    counted, lost = count_flows(spark, folder, sound, description, interest, window)
+    sound = replace(batch, files=[path for path in batch.files if path not in wrong])
+    counted, lost = count_flows(spark, sound, description, interest, window)
     return counted, Lost(lost.rows, (*lost.files, *wrong.values()))
 
 
@@ -158,19 +180,24 @@ def damaged(folder: Path, files: Sequence[Path]) -> dict[Path, Problem]:
 
 
 def count_flows(
-    spark: SparkSession,
-    folder: Path,
-    files: Sequence[Path],
-    description: Description,
-    interest: Interest,
-    window: float,
-) -> tuple[pa.Table, Lost]:
-    """Flows of a batch by window (`COUNTED`); topics that are not known yet have no sign."""
-    sources, wrong = sources_of(folder, files, PUBLICATIONS, description)
+    spark: SparkSession, batch: Sent, description: Description, interest: Interest, window: float
+) -> tuple[Iterator[pa.Table], Lost]:
+    """Flows of a batch by window (see `counted`), a table after the other; a flow may come again.
+
+    Rows that are plainly right are counted by the tasks that read them, and what these found is in
+    files, from which it comes without a way through the JVM.
+    """
+    sources, wrong = sources_of(batch.folder, batch.files, PUBLICATIONS, description)
+    remove(batch.work)
     found, lost = [], []
-    for source in sources:
-        points = to_points(read_rows(spark, source, PUBLICATIONS, description), description)
-        timed = mark_where(points, F.col("time").isNull(), "time: a stream needs one")
+    for number, source in enumerate(sources):
+        folder = batch.work / str(number)
+        folder.mkdir(parents=True)
+        counting = Plainly(folder, partial(counted_points, interest.selectors, window), timed=True)
+        rows = read_rows(spark, source, PUBLICATIONS, description, counting)
+        timed = mark_where(
+            to_points(rows, description), F.col("time").isNull(), "time: a stream needs one"
+        )
         bad = F.count(F.when(F.col("_reason").isNotNull(), 1))
         # What is wrong is counted on the way; only if there is any, files are read again for it.
         seen = Observation()
@@ -178,88 +205,80 @@ def count_flows(
         found.append(by_window(good, interest, window).toArrow())
         if seen.get["bad"]:
             lost.append(set_apart(timed, tables.publications(description.dimensions)))
-    empty = spark.createDataFrame([], COUNTED).toArrow() if not found else None
-    counted = pa.concat_tables(found) if found else empty
-    assert counted is not None
-    return counted, Lost(together_lost(lost), tuple(wrong))
+    files = sorted(batch.work.glob("*/*.parquet"))
+    return chain(found, map(pq.read_table, files)), Lost(together_lost(lost), tuple(wrong))
 
 
 def by_window(points: DataFrame, interest: Interest, window: float) -> DataFrame:
-    """Points counted by window and flow; a topic without attributes is one flow."""
-    number = F.floor(F.col("time") / F.lit(window)).cast("long").alias("window")
-    rows = points.select(number, "topic", "bytes", *tables.coordinates(interest.dimensions))
-    if not interest.dimensions:
-        plain = rows.groupBy("window", "topic").agg(
-            F.count(F.lit(1)).alias("messages"), F.sum("bytes").alias("bytes")
-        )
-        return plain.select(
-            "window",
-            "topic",
-            F.lit(bytes(SIGN_BYTES)).alias("sign"),
-            F.array().cast("array<double>").alias("point"),
-            "messages",
-            "bytes",
-        )
-    parts = rows.mapInArrow(
-        partial(_window_batches, interest.selectors, str(interest.path.absolute())), COUNTED
-    )
-    keys = ("window", "topic", "sign")
+    """Points counted by window and flow."""
+    axes = tables.coordinates(interest.dimensions)
+    count = partial(_counted_batches, interest.selectors, window)
+    schema = ", ".join((KEYS, *(f"{axis} double" for axis in axes), SUMS))
+    parts = points.select("time", "topic", "bytes", *axes).mapInArrow(count, schema)
+    names = [*("window", "topic", "high", "low"), *axes, *("messages", "bytes")]
+    # A structure is never without a field.
+    least = F.min(F.struct(F.lit(0), *axes)).alias("least")
     sums = (F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
-    return parts.groupBy(*keys).agg(F.min("point").alias("point"), *sums).select(*NAMES)
+    found = parts.groupBy(*names[:4]).agg(least, *sums)
+    return found.select([f"least.{name}" if name in axes else name for name in names])
 
 
-def _window_batches(selectors: Selectors, path: str, batches: Batches) -> Batches:
-    """The flows of publications by window: matched, where a topic has attributes."""
-    known, spaces = _load_topics(path, selectors.key)
-    index = shared_index(selectors.regions, selectors.dimensions)
+def _counted_batches(selectors: Selectors, window: float, batches: Batches) -> Batches:
     for chunk in chunks_of(batches):
-        number = pc.index_in(chunk["topic"], value_set=known).fill_null(-1)
-        at = number.to_numpy().astype(np.int64)
-        spaced = (at >= 0) & (spaces[at] > 0)
-        rest = chunk.filter(pa.array(~spaced))
-        if len(rest):
-            nobody = np.zeros((len(rest), 2), np.uint64)
-            yield _counted(rest, nobody, selectors.dimensions, at[~spaced] >= 0)
-        matched = chunk.append_column("topic_id", pa.array(at)).filter(pa.array(spaced))
-        for part in audience_slices(index, iter([matched] if len(matched) else [])):
-            numbers, x, _ = chunk_points(part, selectors.dimensions)
-            order, offsets, owners = matching.find_audiences(index, numbers, x)
-            signature = signatures(offsets, owners, selectors.hashes())
-            all_known = np.ones(len(part), np.bool_)
-            yield _counted(part.take(pa.array(order)), signature, selectors.dimensions, all_known)
+        yield from counted_points(selectors, window, chunk).to_batches()
+
+
+def counted_points(selectors: Selectors, window: float, points: pa.Table) -> pa.Table:
+    """The flows of publications by window: matched, where a topic has attributes."""
+    known, spaces = _load_topics(selectors)
+    topic = points["topic"].combine_chunks()
+    topic = topic if pa.types.is_dictionary(topic.type) else topic.dictionary_encode()
+    number = pc.index_in(topic.dictionary.cast(pa.string()), value_set=known).fill_null(NONE)
+    code = topic.indices.to_numpy()
+    at = number.to_numpy().astype(np.int64)[code]
+    sign = np.zeros((len(points), 2), np.uint64)
+    spaced = np.flatnonzero((at >= 0) & (spaces[at] > 0))
+    x = np.empty((len(points), selectors.dimensions))
+    for axis, name in enumerate(tables.coordinates(selectors.dimensions)):
+        x[:, axis] = points[name].to_numpy()
+    if len(spaced):
+        sign[spaced] = found_signatures(selectors, at[spaced], x[spaced])
+    windows = np.floor(points["time"].to_numpy() / window).astype(np.int64)
+    codes, first = row_codes([code.astype(np.int64), dense(windows), *dense_halves(sign)])
+    size = np.zeros(len(first), np.int64)
+    np.add.at(size, codes, points["bytes"].to_numpy())
+    high, low = sign[first].view(np.int64).T
+    least = x[least_points(codes, len(first), x)]
+    columns = {
+        "window": windows[first],
+        "topic": topic.take(pa.array(first)),
+        "high": pa.array(high, mask=at[first] < 0),
+        "low": low,
+    }
+    columns |= {name: least[:, axis] for axis, name in enumerate(tables.coordinates(x.shape[1]))}
+    messages = np.bincount(codes, minlength=len(first)).astype(np.int64)
+    return pa.table(columns | {"messages": messages, "bytes": size})
+
+
+def found_signatures(selectors: Selectors, topic: Longs, x: Floats) -> Hashes:
+    """The signature of each point's audience; matched some at a time, for memory's sake."""
+    index, done = shared_index(selectors.regions, selectors.dimensions), 0
+    sign = np.empty((len(topic), 2), np.uint64)
+    axes = tables.coordinates(selectors.dimensions)
+    rows = pa.table({"topic_id": topic} | {name: x[:, i] for i, name in enumerate(axes)})
+    for part in audience_slices(index, iter([rows])):
+        numbers, places, _ = chunk_points(part, selectors.dimensions)
+        order, offsets, owners = matching.find_audiences(index, numbers, places)
+        sign[done + order] = signatures(offsets, owners, selectors.hashes())
+        done += len(part)
+    return sign
 
 
 @lru_cache(maxsize=2)
-def _load_topics(path: str, _key: str) -> tuple[pa.Array, Ints]:
+def _load_topics(selectors: Selectors) -> tuple[pa.Array, Ints]:
     """Names of the topics of a version, and their spaces."""
-    known = read_stage(Path(path), "topics").sort_by("topic_id")
-    return known["topic"].combine_chunks(), known["space"].to_numpy()
-
-
-def _counted(rows: pa.Table, signature: Hashes, dimensions: int, known: Bools) -> pa.RecordBatch:
-    """One row per window, topic and signature; topics that are not known have no signature."""
-    topic = rows["topic"].combine_chunks().dictionary_encode()
-    windows, place = np.unique(rows["window"].to_numpy(), return_inverse=True)
-    codes, first = row_codes(
-        [topic.indices.to_numpy().astype(np.int64), place, *dense_halves(signature)]
-    )
-    x = np.column_stack([rows[name].to_numpy() for name in tables.coordinates(dimensions)])
-    least = x[least_points(codes, len(first), x)]
-    words = as_words(signature[first]).tobytes()
-    size = np.zeros(len(first), np.int64)
-    np.add.at(size, codes, rows["bytes"].to_numpy())
-    sign = [words[i * SIGN_BYTES : (i + 1) * SIGN_BYTES] for i in range(len(first))]
-    ends = np.arange(0, least.size + 1, dimensions, dtype=np.int32)
-    return pa.record_batch(
-        {
-            "window": windows[place[first]],
-            "topic": topic.dictionary.take(topic.indices.take(pa.array(first))),
-            "sign": pa.array(sign, pa.binary(), mask=~known[first]),
-            "point": pa.ListArray.from_arrays(ends, least.ravel()),
-            "messages": np.bincount(codes, minlength=len(first)).astype(np.int64),
-            "bytes": size,
-        }
-    )
+    known = read_stage(Path(selectors.regions).parent, "topics").sort_by("topic_id")
+    return known["topic"].combine_chunks().cast(pa.string()), known["space"].to_numpy()
 
 
 @compiled

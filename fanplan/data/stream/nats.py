@@ -27,7 +27,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
-from fanplan.core.errors import InputError, Problem
+from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.folder import aside
 
 CHANGES = "fanplan.changes"
@@ -68,6 +68,10 @@ def gaps_told(address: str) -> Iterator[None]:
         raise InputError(Problem(address, gap.group(), remedy)) from error
 
 
+async def unsaid(_: Exception) -> None:
+    """What fails is raised; the library would print it, with a trace, as well."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A stream on a server."""
@@ -84,7 +88,7 @@ class Place:
             client = await self.connected()
         except (OSError, TimeoutError, nats.errors.Error) as error:
             what = f"does not answer ({error or type(error).__name__})"
-            raise InputError(Problem(self.server, what, "Start it, or name another")) from error
+            raise MachineError(Problem(self.server, what, "Start it, or name another")) from error
         try:
             about = await client.jetstream().stream_info(self.stream)
         except NotFoundError as error:
@@ -103,7 +107,7 @@ class Place:
         import nats
 
         once = {"allow_reconnect": False, "max_reconnect_attempts": 1, "reconnect_time_wait": 0.1}
-        return await nats.connect(self.server, connect_timeout=SECONDS, **once)
+        return await nats.connect(self.server, connect_timeout=SECONDS, error_cb=unsaid, **once)
 
     async def messages(self, first: int, end: int) -> AsyncIterator[tuple[int, str, str, bytes]]:
         """Number, subject, time and data of all messages from ``first`` to before ``end``."""

@@ -37,6 +37,11 @@ from fanplan.systems.ways import SHORTCUT, Hops, LastHops, Ways
 LEAFNODE, AGENT = "leafnode", "agent"
 
 
+def epoch_of(plan: StoredPlan) -> str:
+    """By which subjects of a plan are told from those of others."""
+    return plan.record.seal[:8]
+
+
 @dataclass(frozen=True)
 class Enacting:
     """The subjects of ways, while they are listed."""
@@ -172,7 +177,7 @@ def tree_account(number: int) -> str:
 
 def enacted(plan: StoredPlan, dataset: Path, ways: Ways, servers: tuple[Server, ...]) -> NatsPlan:
     """A plan as clients and agents on NATS take it."""
-    epoch = plan.record.seal[:8]
+    epoch = epoch_of(plan)
     own = Enacting(ways, epoch)
     listens = own.listens()
     for who, more in default_listening(dataset, ways, own.prefix).items():

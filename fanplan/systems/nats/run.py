@@ -23,7 +23,7 @@ from fanplan.live.nats.plan import LOCAL, Listening, NatsPlan
 from fanplan.live.nats.wire import Connection
 from fanplan.plan.stored import StoredPlan
 from fanplan.systems.nats.counters import CLIENT, at_rest, since
-from fanplan.systems.nats.enact import Enacting
+from fanplan.systems.nats.enact import Enacting, epoch_of
 from fanplan.systems.nats.receive import DIRECTLY, LAST, Copy, Receiver, Tally, kind_of
 from fanplan.systems.nats.servers import Servers
 from fanplan.systems.params import TrialParams
@@ -325,7 +325,7 @@ class Run:
 def predicted_figures(traffic: Traffic, plan: StoredPlan) -> Figures:
     """What the plan says, by what servers can count."""
     ways = traffic.ways
-    found = ways.counted(traffic.messages, Enacting(ways, plan.record.seal[:8]).means())
+    found = ways.counted(traffic.messages, Enacting(ways, epoch_of(plan)).means())
     sizes = np.bincount(ways.members[0], minlength=len(ways.domains)).tolist()
     handed: dict[str, int] = defaultdict(int)
     for key, count in found.items():

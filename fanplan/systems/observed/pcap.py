@@ -68,7 +68,8 @@ def observe_pcap(paths: list[Path], out: Writer) -> tuple[str, ...]:
     out.publications(sent(paths, seen))
     out.table("subscriptions", ("subscriber", "topic"), seen.members)
     if not out.counts:
-        what = f"has no multicast ({seen.counts['packets']:,} packets were read)"
+        cut = ", and it ends in the middle of one" if seen.truncated else ""
+        what = f"has no multicast ({seen.counts['packets']:,} packets were read{cut})"
         raise nothing(str(paths[0]), what, "Capture where hosts join groups and senders send")
     notes = [
         f"{path} ends in the middle of a packet; what came before was read"
