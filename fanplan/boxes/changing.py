@@ -21,13 +21,14 @@ from fanplan.boxes.sieve import (
     Sieve,
     bucket_numbers,
     fill_block,
+    lines_of,
     make_sieve,
     set_sides,
     sort_by_place,
     telling_axis,
 )
 from fanplan.boxes.sifted import find_sifted
-from fanplan.core.arrays import Bytes, Floats, Longs
+from fanplan.core.arrays import Bytes, Floats, Longs, Words
 from fanplan.core.bits import LINE, clear_bit, lowest_bit, set_bit
 from fanplan.core.errors import InputError, Problem
 from fanplan.core.kernels import compiled
@@ -115,7 +116,7 @@ class _Topic:
         sieve, order = make_sieve(lo, hi, bounds, size, FILLED)
         # Boxes that come later may reach further than those that are there.
         first = sieve.first_edge[0]
-        sieve.edges[first], sieve.edges[first + sieve.buckets[0]] = -np.inf, np.inf
+        sieve.edges[first], sieve.edges[first + sieve.steps[0]] = -np.inf, np.inf
         block, place = np.divmod(np.arange(len(boxes)), FILLED)
         place += BLOCK * block
         where = dict(zip(boxes[order].tolist(), place.tolist(), strict=True))
@@ -141,23 +142,22 @@ class _Topic:
         if len(self.place) + len(boxes) > 2 * self.laid_out_for:
             self._lay_out(boxes, lo, hi)
             return
-        bounds = np.array([0, len(boxes)])
-        sieve = self.sieve
-        low, high = bucket_numbers(
-            lo, hi, bounds, sieve.size, sieve.edges, sieve.first_edge, sieve.buckets
-        )
+        low, high, within = numbers_in(self.sieve, lo, hi)
         for i in range(len(boxes)):
-            self._put(int(boxes[i]), low[i], high[i], lo[i], hi[i])
+            place = self._put(int(boxes[i]), low[i], high[i])
+            self.sieve.lo[place], self.sieve.hi[place] = lo[i], hi[i]
+            self.sieve.within[place] = within[i]
 
-    def _put(self, box: int, low: Bytes, high: Bytes, lo: Floats, hi: Floats) -> None:
+    def _put(self, box: int, low: Bytes, high: Bytes) -> int:
+        """Give a box with these buckets a place."""
         block = best_block(self.sieve, low, high)
         while (place := free_place(self.sieve, block)) < 0:
             self._divide(block)
             block = best_block(self.sieve, low, high)
         self._make_room(self.blocks)
         put_box(self.sieve, block, place, low, high)
-        self.sieve.lo[place], self.sieve.hi[place] = lo, hi
         self.box[place], self.place[box] = box, place
+        return place
 
     def _divide(self, block: int) -> None:
         """Move half of the boxes of a block to a new one."""
@@ -187,7 +187,7 @@ class _Topic:
     def remove(self, box: int) -> None:
         place = self.place.pop(box)
         self.box[place] = NOBODY
-        clear_bit(self.sieve.bits[self.sieve.first_line[place // BLOCK]], place % BLOCK)
+        clear_bit(self.sieve.bits[place // BLOCK], place % BLOCK)
         if BLOCK < 2 * len(self.place) < self.laid_out_for:
             none = np.empty((0, self.axes))
             self._lay_out(np.empty(0, np.int64), none, none)
@@ -210,11 +210,14 @@ def with_room(sieve: Sieve, blocks: int, rows: int, place: Longs) -> Sieve:
         name: spread(getattr(sieve, name), blocks, old)
         for name in ("low", "high", "sides", "side_count")
     }
-    lines = int(sieve.lines[0])
+    lines, stride = int(sieve.lines[0]), blocks | 1
+    bits = np.zeros((lines, stride, LINE), np.uint64)
+    bits[:, : len(old)] = sieve.bits.reshape(lines, -1, LINE)[:, : len(old)]
     return sieve._replace(
         first_box=BLOCK * starts,
-        first_line=lines * starts,
-        bits=spread(sieve.bits, lines * blocks, np.arange(len(sieve.bits))),
+        stride=np.array([stride]),
+        bits=bits.reshape(-1, LINE),
+        within=spread(sieve.within, rows, place),
         lo=spread(sieve.lo, rows, place),
         hi=spread(sieve.hi, rows, place),
         **wider,
@@ -226,6 +229,15 @@ def spread(values: NDArray[T], rows: int, place: Longs, other: int = 0) -> NDArr
     result = np.full((rows, *values.shape[1:]), other, values.dtype)
     result[place] = values
     return result
+
+
+@compiled
+def numbers_in(sieve: Sieve, lo: Floats, hi: Floats) -> tuple[Bytes, Bytes, Words]:
+    """The numbers of buckets and steps of boxes in the sieve of one topic."""
+    return bucket_numbers(
+        lo, hi, np.array([0, len(lo)]),
+        sieve.size, sieve.edges, sieve.first_edge, sieve.steps, sieve.buckets,
+    )  # fmt: skip
 
 
 @compiled
@@ -247,7 +259,7 @@ def best_block(sieve: Sieve, low: Bytes, high: Bytes) -> int:
 def free_place(sieve: Sieve, block: int) -> int:
     """The first free place in a block, −1 if it is full."""
     for word in range(LINE):
-        free = ~sieve.bits[sieve.first_line[block], word]
+        free = ~sieve.bits[block, word]
         if free != 0:
             return int(BLOCK * block + 64 * word + lowest_bit(free))
     return -1
@@ -256,18 +268,18 @@ def free_place(sieve: Sieve, block: int) -> int:
 @compiled
 def put_box(sieve: Sieve, block: int, place: int, low: Bytes, high: Bytes) -> None:
     """Put a box with these buckets at a place, of which a box that was there may have left bits."""
-    bit, first = place % BLOCK, sieve.first_line[block]
-    set_bit(sieve.bits[first], bit)
+    bit, lines = place % BLOCK, lines_of(sieve, 0, block)
+    set_bit(lines[0], bit)
     for axis in range(len(low)):
         sieve.low[block, axis] = min(sieve.low[block, axis], low[axis])
         sieve.high[block, axis] = max(sieve.high[block, axis], high[axis])
         if sieve.buckets[0, axis] > 1:
-            start = first + sieve.offset[0, axis]
             for bucket in range(sieve.buckets[0, axis]):
+                line = lines[sieve.offset[0, axis] + bucket]
                 if low[axis] <= bucket <= high[axis]:
-                    set_bit(sieve.bits[start + bucket], bit)
+                    set_bit(line, bit)
                 else:
-                    clear_bit(sieve.bits[start + bucket], bit)
+                    clear_bit(line, bit)
     set_sides(sieve, 0, block)
 
 
@@ -276,14 +288,13 @@ def divide_block(sieve: Sieve, block: int, new: int) -> Longs:
     """Move half of the boxes of a full block to a new one; the order in which they now stand."""
     first, other, half = BLOCK * block, BLOCK * new, BLOCK // 2
     lo, hi = sieve.lo[first : first + BLOCK].copy(), sieve.hi[first : first + BLOCK].copy()
-    low, high = bucket_numbers(
-        lo, hi, np.array([0, BLOCK]), sieve.size, sieve.edges, sieve.first_edge, sieve.buckets
-    )
+    low, high, within = numbers_in(sieve, lo, hi)
     order = np.arange(BLOCK)
     axis, widest = telling_axis(low, high, order)
     if axis >= 0:
         sort_by_place(low[:, axis], high[:, axis], order, widest)
     for start, part in ((first, order[:half]), (other, order[half:])):
         sieve.lo[start : start + half], sieve.hi[start : start + half] = lo[part], hi[part]
+        sieve.within[start : start + half] = within[part]
         fill_block(sieve, 0, start // BLOCK, low[part], high[part])
     return order

@@ -107,7 +107,9 @@ def _index(
     sieve, order = make_sieve(lo[kept[at:]], hi[kept[at:]], bounds[gridded:] - at, sizes[gridded:])
     kept[at:] = kept[at:][order]
     lo, hi = lo[kept], hi[kept]
-    sieve = sieve._replace(lo=lo, hi=hi, first_box=sieve.first_box + at)
+    within = np.zeros((len(kept), sieve.within.shape[1]), np.uint64)
+    within[at:] = sieve.within
+    sieve = sieve._replace(lo=lo, hi=hi, within=within, first_box=sieve.first_box + at)
     owners, owner_rank = np.unique(owner[kept], return_inverse=True)
     subscriptions, subscription_rank = np.unique(subscription[kept], return_inverse=True)
     return BoxIndex(

@@ -3,8 +3,12 @@
 Every axis of a topic is cut into *buckets* at quantiles of the end points of the topic's boxes. The
 boxes of a topic stand in *blocks* of 512, and in a block every bucket has a *line* of 512 bits, set
 for the boxes that reach into it. A point falls into one bucket of each axis: the AND of its lines
-leaves the boxes that may hold it, and these are tested exactly. The work per point and box is less
-than a bit per axis, however wide boxes are and however many axes they leave open.
+leaves the boxes that may hold it. The work per point and box is less than a bit per axis, however
+wide boxes are and however many axes they leave open.
+
+Buckets consist of finer *steps*. A box that is left is told by the numbers of the steps from which
+and up to which it surely holds all, four axes in a word. Its ends are looked at only if one of them
+is in the very step of the point.
 
 A block has boxes that are alike, so that most points can pass it by. Points come in batches of one
 topic. Sets of points, two for every bucket, tell at once which of them a block must look at, and
@@ -32,6 +36,7 @@ LINES = 1024
 
 MOST_BUCKETS = 256
 FIRST_BUCKETS = 32
+STEPS = 4096
 SAMPLE = 4096
 """Boxes from whose end points the quantiles are taken."""
 
@@ -45,6 +50,10 @@ WORTH_A_BUCKET = 2e-6
 NARROW = (0.5, 0.8)
 """Shares of the extent of a part, above which a box is too wide to be told by its place."""
 
+FIELDS = 4
+"""Axes whose numbers of steps share a word; the top bit of a field is free."""
+TOPS, ONES = np.uint64(0x8000_8000_8000_8000), np.uint64(0x0001_0001_0001_0001)
+
 PARTS = 4
 WORTH_A_SPLIT = 0.95
 
@@ -52,30 +61,38 @@ WORTH_A_SPLIT = 0.95
 class Sieve(NamedTuple):
     """Buckets, blocks and lines of topics, which are numbered from 0 here.
 
-    Topic t has ``size[t]`` axes; ``first_edge``, ``buckets`` and ``offset`` have a column per axis.
-    The first line of a block has the boxes that are there at all. Those of an axis start at
-    ``offset``, if it has more than one bucket; there are ``lines[t]`` in all.
+    Topic t has ``size[t]`` axes; ``first_edge``, ``steps``, ``buckets`` and ``offset`` have a
+    column per axis. Edges are those of steps.
+    Line 0 has the boxes that are there at all. Those of an axis start at ``offset``, if it has more
+    than one bucket; there are ``lines[t]`` in all. A line's parts for the blocks of a topic are
+    neighbours, which is quicker to read for a single point: that of block b of a topic is row
+    ``first_line[t] + line * stride[t] + b`` of ``bits``.
 
     Block b has the boxes from ``first_box[b]`` on, and all of them lie from bucket ``low[b]`` to
     ``high[b]``. So points that it must look at are in all of its ``sides``: sets of points, of
     which number 0 has all; bucket i of an axis has two, 2 (offset + i) − 1 with those in it or
     above, and the next with those in it or below.
+
+    ``within`` has for every box the first steps that it surely holds, and then the last, from 1 on.
     """
 
     size: Ints
     edges: Floats
     first_edge: Longs
+    steps: Ints
     buckets: Ints
     offset: Ints
     lines: Longs
     first_block: Longs
     first_box: Longs
     first_line: Longs
+    stride: Longs
     low: Bytes
     high: Bytes
     sides: Ints
     side_count: Ints
     bits: Words
+    within: Words
     lo: Floats
     hi: Floats
 
@@ -90,14 +107,14 @@ def make_sieve(
     if not len(lo):
         # No kernel is compiled for nothing: that would take seconds.
         none = np.empty((0, lo.shape[1]))
-        axes = np.empty(0), none.astype(np.int64), none.astype(np.int32)
+        axes = np.empty(0), none.astype(np.int64), none.astype(np.int32), none.astype(np.int32)
         return _empty_sieve(lo, hi, bounds, sizes, per_block, *axes), np.empty(0, np.int64)
     axes = _lay_buckets(lo, hi, bounds, sizes)
-    low, high = bucket_numbers(lo, hi, bounds, sizes, *axes)
+    low, high, within = bucket_numbers(lo, hi, bounds, sizes, *axes)
     order = _order_alike(low, high, bounds, per_block)
     sieve = _empty_sieve(lo[order], hi[order], bounds, sizes, per_block, *axes)
     _fill_blocks(sieve, low[order], high[order])
-    return sieve, order
+    return sieve._replace(within=within[order]), order
 
 
 def _empty_sieve(
@@ -108,6 +125,7 @@ def _empty_sieve(
     per_block: int,
     edges: Floats,
     first_edge: Longs,
+    steps: Ints,
     buckets: Ints,
 ) -> Sieve:
     """A sieve of these boxes, whose blocks are still to be filled."""
@@ -115,15 +133,17 @@ def _empty_sieve(
     lines = 1 + counted.sum(axis=1, dtype=np.int64)
     blocks = -(np.diff(bounds) // -per_block)
     count, width = int(blocks.sum()), lo.shape[1]
-    first_line = starts_of(np.repeat(lines, blocks))
+    stride = blocks | 1
+    first_line = starts_of(lines * stride)
     return Sieve(
-        size=sizes, edges=edges, first_edge=first_edge, buckets=buckets,
+        size=sizes, edges=edges, first_edge=first_edge, steps=steps, buckets=buckets,
         offset=(1 + counted.cumsum(axis=1) - counted).astype(np.int32), lines=lines,
         first_block=starts_of(blocks), first_box=_first_boxes(bounds, blocks, per_block),
-        first_line=first_line,
+        first_line=first_line, stride=stride,
         low=np.empty((count, width), np.uint8), high=np.empty((count, width), np.uint8),
         sides=np.zeros((count, 2 * width + 1), np.int32), side_count=np.zeros(count, np.int32),
-        bits=np.zeros((first_line[-1], LINE), np.uint64), lo=lo, hi=hi,
+        bits=np.zeros((first_line[-1], LINE), np.uint64),
+        within=np.empty((0, 0), np.uint64), lo=lo, hi=hi,
     )  # fmt: skip
 
 
@@ -135,11 +155,14 @@ def _first_boxes(bounds: Longs, blocks: Longs, per_block: int) -> Longs:
 
 
 @compiled
-def _lay_buckets(lo: Floats, hi: Floats, bounds: Longs, sizes: Ints) -> tuple[Floats, Longs, Ints]:
-    """Edges of every topic and axis: distinct end points, thinned to the chosen buckets."""
+def _lay_buckets(
+    lo: Floats, hi: Floats, bounds: Longs, sizes: Ints
+) -> tuple[Floats, Longs, Ints, Ints]:
+    """Edges of every topic and axis: distinct end points, thinned to steps; and the buckets."""
     topics, width = len(sizes), lo.shape[1]
-    edges = np.empty(topics * width * (MOST_BUCKETS + 1))
+    edges = np.empty(topics * width * (STEPS + 1))
     first_edge = np.zeros((topics, width), np.int64)
+    steps = np.ones((topics, width), np.int32)
     buckets = np.ones((topics, width), np.int32)
     used = 0
     for t in range(topics):
@@ -155,11 +178,13 @@ def _lay_buckets(lo: Floats, hi: Floats, bounds: Longs, sizes: Ints) -> tuple[Fl
         _choose_buckets(lo[a:b], hi[a:b], ends, starts, buckets[t])
         for axis in range(size):
             first_edge[t, axis] = used
-            n, gaps = buckets[t, axis], starts[axis + 1] - starts[axis] - 1
+            gaps = starts[axis + 1] - starts[axis] - 1
+            n = min(gaps, STEPS)
             for i in range(n + 1):
                 edges[used + i] = ends[starts[axis] + i * gaps // n]
+            steps[t, axis] = n
             used += n + 1
-    return edges[:used].copy(), first_edge, buckets
+    return edges[:used].copy(), first_edge, steps, buckets
 
 
 @compiled
@@ -227,18 +252,38 @@ def bucket_numbers(
     sizes: Ints,
     edges: Floats,
     first_edge: Longs,
+    steps: Ints,
     buckets: Ints,
-) -> tuple[Bytes, Bytes]:
-    """First and last bucket of every box on every axis."""
+) -> tuple[Bytes, Bytes, Words]:
+    """First and last bucket of every box on every axis, and its steps."""
     low, high = np.zeros(lo.shape, np.uint8), np.zeros(lo.shape, np.uint8)
+    words = words_for(lo.shape[1])
+    within = np.zeros((len(lo), 2 * words), np.uint64)
     for t in range(len(sizes)):
         for axis in range(sizes[t]):
-            first, n = first_edge[t, axis], buckets[t, axis]
+            first, n, word = first_edge[t, axis], steps[t, axis], axis // FIELDS
             own = edges[first : first + n + 1]
             for box in range(bounds[t], bounds[t + 1]):
-                low[box, axis] = np.searchsorted(own, lo[box, axis], side="right") - 1
-                high[box, axis] = np.searchsorted(own, hi[box, axis]) - 1
-    return low, high
+                a = np.searchsorted(own, lo[box, axis], side="right") - 1
+                b = np.searchsorted(own, hi[box, axis]) - 1
+                low[box, axis] = a * buckets[t, axis] // n
+                high[box, axis] = b * buckets[t, axis] // n
+                # The step of an end is held as a whole only if the end is its edge.
+                within[box, word] |= field(a + 1 + (own[a] < lo[box, axis]), axis)
+                within[box, words + word] |= field(b + (own[b + 1] <= hi[box, axis]), axis)
+    return low, high, within
+
+
+@compiled
+def words_for(axes: int) -> int:
+    """Words that the numbers of so many axes take."""
+    return -(axes // -FIELDS)
+
+
+@compiled
+def field(number: int, axis: int) -> np.uint64:
+    """A number in the field of an axis."""
+    return np.uint64(number) << np.uint64(16 * (axis % FIELDS))
 
 
 @compiled
@@ -342,21 +387,28 @@ def _fill_blocks(sieve: Sieve, low: Bytes, high: Bytes) -> None:
 
 
 @compiled
+def lines_of(sieve: Sieve, t: int, block: int) -> Words:
+    """The lines of a block."""
+    first, stride = sieve.first_line[t] + block - sieve.first_block[t], sieve.stride[t]
+    return sieve.bits[first : first + stride * sieve.lines[t] : stride]
+
+
+@compiled
 def fill_block(sieve: Sieve, t: int, block: int, low: Bytes, high: Bytes) -> None:
     """Fill a block with boxes that have these first and last buckets on each axis."""
-    first = sieve.first_line[block]
-    sieve.bits[first : first + sieve.lines[t]] = 0
+    lines = lines_of(sieve, t, block)
+    lines[:] = 0
     sieve.low[block], sieve.high[block] = MOST_BUCKETS - 1, 0
     for i in range(len(low)):
-        set_bit(sieve.bits[first], i)
+        set_bit(lines[0], i)
     for axis in range(sieve.size[t]):
         for i in range(len(low)):
             sieve.low[block, axis] = min(sieve.low[block, axis], low[i, axis])
             sieve.high[block, axis] = max(sieve.high[block, axis], high[i, axis])
         if sieve.buckets[t, axis] > 1:
-            start = first + sieve.offset[t, axis]
-            lines = sieve.bits[start : start + sieve.buckets[t, axis]]
-            _fill_lines(lines, low[:, axis], high[:, axis])
+            start = sieve.offset[t, axis]
+            own = lines[start : start + sieve.buckets[t, axis]]
+            _fill_lines(own, low[:, axis], high[:, axis])
     set_sides(sieve, t, block)
 
 

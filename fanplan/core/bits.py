@@ -113,14 +113,16 @@ def lowest_bit(_typing_context: Any, _word: Any) -> Any:
 
 @instruction
 def and_lines(
-    _typing_context: Any, bits: Any, _start: Any, line: Any, _first: Any, _count: Any, out: Any
-) -> Any:
-    """AND of the lines ``_start + line[_first:_first + _count]`` to ``out``: is there a bit in it?
+    _typing_context: Any, bits: Any, _start: Any, _step: Any, line: Any, _first: Any, _count: Any,
+    out: Any,
+) -> Any:  # fmt: skip
+    """AND of the lines ``_start + _step * line[_first:_first + _count]`` to ``out``.
 
-    In trials eight times as fast as a loop over words, which does
-    not become vector instructions.
+    Returns which of its words have bits. In trials eight times as fast as a loop over words, which
+    does not become vector instructions.
     """
-    signature = types.boolean(bits, types.int64, line, types.int64, types.int64, out)
+    number = types.int64
+    signature = types.uint64(bits, number, number, line, number, number, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = [
@@ -134,17 +136,17 @@ def and_lines(
         together = cgutils.alloca_once_value(  # type: ignore[no-untyped-call]
             builder, ir.Constant(vector, [-1] * LINE)
         )
-        with cgutils.for_range(builder, arguments[4]) as loop:
-            at = builder.load(builder.gep(data[2], [builder.add(arguments[3], loop.index)]))
-            at = builder.add(builder.sext(at, word), arguments[1])
+        with cgutils.for_range(builder, arguments[5]) as loop:
+            at = builder.load(builder.gep(data[3], [builder.add(arguments[4], loop.index)]))
+            at = builder.add(builder.mul(builder.sext(at, word), arguments[2]), arguments[1])
             at = builder.mul(at, ir.Constant(word, LINE))
             place = builder.bitcast(builder.gep(data[0], [at]), vector.as_pointer())
             found = builder.load(place, align=8)
             builder.store(builder.and_(builder.load(together), found), together)
         result = builder.load(together)
-        builder.store(result, builder.bitcast(data[5], vector.as_pointer()), align=8)
-        number = builder.bitcast(result, ir.IntType(64 * LINE))
-        return builder.icmp_unsigned("!=", number, ir.Constant(ir.IntType(64 * LINE), 0))
+        builder.store(result, builder.bitcast(data[6], vector.as_pointer()), align=8)
+        some = builder.icmp_unsigned("!=", result, ir.Constant(vector, [0] * LINE))
+        return builder.zext(builder.bitcast(some, ir.IntType(LINE)), word)
 
     return signature, generate
 
