@@ -5,8 +5,8 @@
 The cloud is that of Shahbaz et al. (2019): 27,648 hosts in a fat tree of three tiers, 3,000 tenants
 and a million groups; a switch has room for 1,100 of them. Beside the plan stand unicast, and a tree
 for each group until tables are full. More numbers of entries give the curve. Seconds are of the
-processor; the bound is one that no plan within the tables undercuts. The whole process runs under a
-limit of address space (``--gigabytes``).
+processor, compiling included; the bound is one that no plan within the tables undercuts in which a
+group has one tree at most. The whole process runs under a limit of address space (``--gigabytes``).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 from fanplan.core.arrays import NONE, Bytes, Floats, Ints, Longs, Words, starts_of
 from fanplan.core.bits import lowest_bit, mix, popcount
 from fanplan.core.kernels import compiled
-from fanplan.layers.channels.search.traffic import Carried, NetRows, Trees
+from fanplan.layers.channels.search.traffic import STEPS, Carried, NetRows, Trees
 
 BITS = 64
 GLANCE, STUDY = (4096, 6), (16_384, 12)
@@ -28,8 +28,8 @@ FRESH = 4
 """One set in so many is a new one in each round."""
 PICKS = 32
 """Most sets that a row is covered with at a corner."""
-WEAK = 10
-"""One set in so many, those that save least, tell what an entry is worth."""
+MOST = 1 << 14
+"""Sets of a corner: no table is larger than that for them."""
 
 
 class Corners(NamedTuple):
@@ -191,7 +191,7 @@ def learn(
     """The sets of each corner; ``room`` is what is left in the tables of switches."""
     rows = np.diff(wants.starts)
     at_switch = np.bincount(corners.switch, rows, len(room))[corners.switch]
-    room = np.minimum(room, 1 << 2 * BITS.bit_length())[corners.switch]
+    room = np.minimum(room, MOST)[corners.switch]
     most = np.floor(room * rows / np.maximum(at_switch, 1)).astype(np.int64)
     sets = np.zeros((len(most), int(most.max(initial=0))), np.uint64)
     saved = np.zeros(sets.shape)
@@ -304,25 +304,38 @@ def fresh_sets(net: NetRows, wants: Wants, some: Longs, rest: Words, most: int, 
     return sets[:found]
 
 
+def entry_values(corners: Corners, book: Book, limit: Longs) -> Floats:
+    """What entries of each switch are worth to its sets, the least first: who takes some of a table
+    takes them from the weakest."""
+    values, switch = np.zeros((len(limit), STEPS)), corners.switch[set_corners(corners, book)]
+    order = np.lexsort((book.saved, switch))
+    bounds = np.searchsorted(switch[order], np.arange(len(limit) + 1))
+    for s in np.unique(switch):
+        saved = book.saved[order[bounds[s] : bounds[s + 1]]]
+        place = np.arange(STEPS) * min(limit[s], MOST) // STEPS - min(limit[s], MOST) + len(saved)
+        values[s] = np.where(place >= 0, saved[np.maximum(place, 0)], 0.0)
+    return values
+
+
+def within(corners: Corners, book: Book, room: Longs) -> Book:
+    """The best sets of each switch that fit what is left of its table."""
+    switch = corners.switch[set_corners(corners, book)]
+    order = np.lexsort((-book.saved, switch))
+    rank = np.arange(len(order)) - np.searchsorted(switch[order], switch[order])
+    return some_sets(book, np.sort(order[rank < room[switch[order]]]))
+
+
 def best_sets(book: Book, most: int) -> Book:
     """At most so many sets, those that save most."""
-    if len(book.sets) <= most:
-        return book
-    kept = np.zeros(len(book.sets), bool)
-    kept[np.argsort(-book.saved, kind="stable")[: max(most, 0)]] = True
-    number = np.append(0, np.cumsum(kept))
-    return Book(number[book.starts], book.sets[kept], book.saved[kept])
+    return some_sets(book, np.sort(np.argsort(-book.saved, kind="stable")[: max(most, 0)]))
 
 
-def entry_values(corners: Corners, book: Book, limit: Longs) -> Floats:
-    """What an entry of each switch is worth to these channels: the weakest tell it."""
-    values, held = np.zeros(len(limit)), np.zeros(len(limit), np.int64)
-    np.add.at(held, corners.switch, np.diff(book.starts))
-    for corner, switch in enumerate(corners.switch):
-        saved = np.sort(book.saved[book.starts[corner] : book.starts[corner + 1]])
-        if len(saved) and held[switch] >= limit[switch]:
-            values[switch] = saved[: len(saved) // WEAK + 1].mean()
-    return values
+def some_sets(book: Book, chosen: Longs) -> Book:
+    return Book(np.searchsorted(chosen, book.starts), book.sets[chosen], book.saved[chosen])
+
+
+def set_corners(corners: Corners, book: Book) -> Longs:
+    return np.repeat(np.arange(len(corners.switch)), np.diff(book.starts))
 
 
 # ---- what rows take of it
@@ -348,9 +361,10 @@ def local_links(net: NetRows, corners: Corners, wants: Wants, book: Book) -> tup
 
 
 def placed(
-    net: NetRows, corners: Corners, wants: Wants, book: Book, trees: Trees, channel: Ints
+    net: NetRows, corners: Corners, book: Book, trees: Trees, channel: Ints
 ) -> tuple[Trees, Carried]:
     """The trees and the sets that are in use, and the channels of each row."""
+    wants = wants_of(net, corners, trees, channel)
     _, count = local_links(net, corners, wants, book)
     own = np.bincount(wants.row, count, len(channel)).astype(np.int64)
     starts = starts_of(own + (channel != NONE))
@@ -361,7 +375,7 @@ def placed(
     take_sets(net, corners, wants, book, len(trees.root), place, channels, used)
     kept = used != 0
     number = np.append(np.arange(len(trees.root)), len(trees.root) + np.cumsum(kept) - 1)
-    corner = np.repeat(np.arange(len(corners.switch)), np.diff(book.starts))[kept]
+    corner = set_corners(corners, book)[kept]
     sizes, hosts = set_hosts(corners, corner, used[kept])
     both = Trees(
         np.append(trees.root, corners.switch[corner]).astype(np.int32),

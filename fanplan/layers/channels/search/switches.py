@@ -3,16 +3,18 @@
 Every channel takes an entry in each switch of its tree. *Open*: the row that saves most per entry
 beside the channels there are gets one of its own, until tables are full; hosts behind a full switch
 stay outside. As channels only ever lower what is left to save, a row need not be looked at again
-until it comes first (lazy greedy, Minoux 1978). *Settle*: every row takes its best channel, with
-unicast to those outside, or unicast alone. *Mold*: every channel takes the hosts that pay, so that
-one opened for a row becomes the shared, coarser group of all that settled on it. Entries that this
-sets free are given away again.
+until it comes first (lazy greedy, Minoux 1978). *Settle*: every row takes its best channel, or
+none. *Mold*: every channel takes the hosts that pay, so that one opened for a row becomes the
+shared, coarser group of all that settled on it. Entries that this sets free are given away again.
+Hosts outside are served at their switches (``local``), whose tables trees and sets of hosts share
+by what entries are worth.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numba
@@ -37,6 +39,7 @@ from fanplan.layers.channels.search.effort import Lowest
 from fanplan.layers.channels.search.local import (
     GLANCE,
     STUDY,
+    Book,
     Corners,
     best_sets,
     corners_of,
@@ -45,9 +48,11 @@ from fanplan.layers.channels.search.local import (
     placed,
     row_savings,
     wants_of,
+    within,
 )
 from fanplan.layers.channels.search.traffic import (
     CHUNKS,
+    STEPS,
     Carried,
     NetRows,
     Trees,
@@ -75,8 +80,9 @@ DEAR = 10.0
 CLOSED = 0.3
 """Part of the channels, those that save least for their entries, that a round gives up."""
 ROUNDS = 3
-TURNS = 3
-"""Times that trees and channels at single switches are found beside each other."""
+TURNS, SMALL = 4, 0.005
+"""Times that trees and sets at single switches are found beside each other, while that gains more
+than a small part."""
 STARTS, WORK, NOISE = 16, 200_000, 0.5
 """Most searches, pairs of a row and a host that they look at in all, and how much keys vary."""
 
@@ -127,31 +133,34 @@ def search_switches(
     and every second time as if there were trees alone.
     """
     net, random, told = net_rows(problem), np.random.default_rng(seed), Lowest(stop)
-    corners, unicast = corners_of(net), row_links(net)[0]
+    look = partial(beside_trees, net, corners_of(net), row_links(net)[0], channels)
     nowhere = np.full(problem.size, NONE, np.int32)
-    best, view = with_local(net, corners, NO_TREES, nowhere, unicast, channels, GLANCE)
-    starts = min(STARTS, WORK // max(len(net.hosts), 1))
+    best = look(NO_TREES, nowhere, GLANCE)
+    view, starts = best.view, min(STARTS, WORK // max(len(net.hosts), 1))
     for start in range(max(starts, TURNS)):
         if told(best.total):
             break
         noise = np.exp(random.normal(0.0, NOISE if start > TURNS else 0.0, problem.size))
         seen = net if start % 2 and starts > TURNS else view
-        trees, channel = search_trees(seen, noise, channels, random, told)
-        found, after = with_local(net, corners, trees, channel, unicast, channels, GLANCE)
+        found = look(*search_trees(seen, noise, channels, random, told), GLANCE)
         # What entries are worth falls with the trees that there are: a step half of the way.
-        view = after._replace(price=(view.price + after.price) / 2)
+        view = found.view._replace(price=(view.price + found.view.price) / 2)
+        small = found.total > (1 - SMALL) * best.total
         best = min(best, found, key=lambda one: one.total)
-    found, _ = with_local(net, corners, *best.lone, unicast, channels, STUDY)
-    best = min(best, found, key=lambda one: one.total)
-    return best.trees, best.carried
+        if small and start and starts <= TURNS:
+            break
+    best = min(best, look(best.trees, best.channel, STUDY), key=lambda one: one.total)
+    return placed(net, corners_of(net), best.book, best.trees, best.channel)
 
 
 class Found(NamedTuple):
+    """Trees, that of each row, sets at single switches, and how the next trees should see it."""
+
     total: float
     trees: Trees
-    carried: Carried
-    lone: tuple[Trees, Ints]
-    """trees without channels at single switches, and that of each row"""
+    channel: Ints
+    book: Book
+    view: NetRows
 
 
 def search_trees(
@@ -195,37 +204,33 @@ def trees_of(state: State) -> Trees:
 # ---- channels at single switches beside them
 
 
-def with_local(
+def beside_trees(
     net: NetRows,
     corners: Corners,
-    trees: Trees,
-    channel: Ints,
     unicast: Longs,
     channels: int,
+    trees: Trees,
+    channel: Ints,
     effort: tuple[int, int],
-) -> tuple[Found, NetRows]:
-    """What is left of tables is given to channels at single switches; rows then take what is
-    best. Also the network as trees should see it beside these channels."""
+) -> Found:
+    """What is left of tables is given to sets at single switches; then rows leave trees that are
+    worse for them than these."""
     wants = wants_of(net, corners, trees, channel)
-    held = np.bincount(tree_switches(net, trees)[1], minlength=len(net.limit))
-    book = learn(net, corners, wants, net.limit - held, effort)
-    book = best_sets(book, channels - len(trees.root))
-    saved = row_savings(net, corners, wants, book)
-    on_tree = channel != NONE
+    room = net.limit - np.bincount(tree_switches(net, trees)[1], minlength=len(net.limit))
+    # At a glance sets have the whole table, which tells what entries are worth; then what is left.
+    book = learn(net, corners, wants, room if effort == STUDY else net.limit, effort)
+    price = entry_values(corners, book, net.limit)
+    book = best_sets(within(corners, book, room), channels - len(trees.root))
+    links = planned_links(net, trees, one_each(channel)) - row_savings(net, corners, wants, book)
+    on_tree, lone = channel != NONE, links
     if on_tree.any():
-        links = planned_links(net, trees, one_each(channel)) - saved
         only = np.where(on_tree, NONE, NONE - 1).astype(np.int32)
-        lone = row_savings(net, corners, wants_of(net, corners, trees, only), book)
-        saved = np.where(on_tree, lone, saved)
-        worse = on_tree & (unicast - saved < links)
-        trees, channel = trimmed(net, trees, np.where(worse, NONE, channel).astype(np.int32))
-        wants = wants_of(net, corners, trees, channel)
-    total = planned_links(net, *(found := placed(net, corners, wants, book, trees, channel)))
-    view = net._replace(
-        beside=1 - saved / np.maximum(unicast, 1),
-        price=entry_values(corners, book, net.limit - held),
-    )
-    return Found(float(net.messages @ total), *found, (trees, channel)), view
+        saved = row_savings(net, corners, wants_of(net, corners, trees, only), book)
+        lone = np.where(on_tree, unicast - saved, links)
+        left = np.where(lone < links, NONE, channel).astype(np.int32)
+        trees, channel = trimmed(net, trees, left)
+    view = net._replace(beside=lone / np.maximum(unicast, 1), price=price)
+    return Found(float(net.messages @ np.minimum(links, lone)), trees, channel, book, view)
 
 
 def no_channels(net: NetRows, channels: int) -> State:
@@ -452,7 +457,7 @@ def open_channels(
             continue
         saved = net.messages[row] * (links - own_links(net, row, s.kept[:kept], s, count))
         found = s.found[:count]
-        worth = (saved - net.price[found].sum()) / tree_price(net, state, found)
+        worth = (saved - others_loss(net, state, found)) / tree_price(net, state, found)
         if not worth > 0:
             continue
         if heap and worth < -heap[0][0]:
@@ -546,6 +551,15 @@ def tree_price(net: NetRows, state: State, switches: Ints) -> float:
 
 
 @compiled
+def others_loss(net: NetRows, state: State, switches: Ints) -> float:
+    """What entries of these switches are worth to others."""
+    total = 0.0
+    for here in switches:
+        total += net.price[here, min(STEPS - 1, STEPS * state.used[here] // net.limit[here])]
+    return total
+
+
+@compiled
 def mold_all(
     net: NetRows,
     state: State,
@@ -616,7 +630,7 @@ def paying(net: NetRows, hosts: Ints, worth: Floats, rate: float, at_switch: Flo
         at_switch[net.at[host]] = 0.0
     for host in hosts:
         at_switch[net.at[host]] += max(0.0, worth[host] - rate)
-    pays = (worth[hosts] > rate) & (at_switch[net.at[hosts]] > rate + net.price[net.at[hosts]])
+    pays = (worth[hosts] > rate) & (at_switch[net.at[hosts]] > rate + net.price[net.at[hosts], 0])
     return np.sort(hosts[pays])
 
 

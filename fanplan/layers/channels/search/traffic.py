@@ -19,13 +19,15 @@ from fanplan.layers.channels.problem import SwitchProblem
 
 CHUNKS = 64
 """Parts that rows are looked at in: more than there are cores."""
+STEPS = 64
+"""Of the price of entries, from an empty table to a full one."""
 
 
 class NetRows(NamedTuple):
     """A problem as kernels take it.
 
-    Without a tree row i takes ``beside[i]`` of the links of unicast; an entry of switch s is worth
-    ``price[s]`` to others.
+    Without a tree row i takes ``beside[i]`` of the links of unicast. Entries of switch s are worth
+    ``price[s]`` to others, step by step as more of the table is taken from them.
     """
 
     starts: Longs
@@ -74,7 +76,7 @@ def one_each(channel: Ints) -> Carried:
 def net_rows(problem: SwitchProblem) -> NetRows:
     f, p = problem.fabric, problem
     rows = (p.starts, p.hosts, p.copies, p.source, p.messages)
-    others = np.ones(p.size), np.zeros(len(p.limit))
+    others = np.ones(p.size), np.zeros((len(p.limit), STEPS))
     return NetRows(*rows, f.at, f.parent, f.depth, p.limit, p.roots, *others)
 
 
@@ -97,14 +99,14 @@ def unicast_links(net: NetRows, row: Position) -> int:
 def ideal_links(net: NetRows, row: int, mark: Longs, stamp: int) -> tuple[int, int, float]:
     """Links of ideal multicast, the switches that it takes an entry of, and their price."""
     root = net.at[net.source[row]]
-    mark[root], switches, others, price = stamp, 1, 0, net.price[root]
+    mark[root], switches, others, price = stamp, 1, 0, net.price[root, 0]
     for k in range(net.starts[row], net.starts[row + 1]):
         others += net.hosts[k] != net.source[row]
         here = net.at[net.hosts[k]]
         while mark[here] != stamp:
             mark[here] = stamp
             switches += 1
-            price += net.price[here]
+            price += net.price[here, 0]
             here = net.parent[root, here]
     return (others + switches if others else 0), switches, price
 
