@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, Words
 from fanplan.data.interest import load_interest
 from fanplan.layers.channels.check.evidence import ChannelTruth, Decisions
 from fanplan.layers.channels.problem import SwitchProblem, load_switch_problem
@@ -240,43 +240,47 @@ def proved_traffic(placed: SwitchProblem) -> float:
     for switch in np.unique(pairs[0]):
         own = np.sort(weight[pairs[0] == switch])[::-1]
         beyond += float(own[int(min(placed.limit[int(switch)], len(own))) :].sum())
-    most = np.zeros(placed.size, np.int64)
-    np.maximum.at(most, key // size, count)
-    alone = hosts - most
-    if apart:
-        gone = np.bincount(key[far] // size, count[far], placed.size).astype(np.int64)
-        alone += np.maximum(gone - most, 0)
     ports = (1.0 if apart else 0.5) * beyond
-    return base + max(ports, far_rows(placed, row, host, alone))
+    switches = np.bincount(key // size, minlength=placed.size)
+    gone = np.bincount(key[far] // size, minlength=placed.size)
+    alone = np.maximum(switches - 1, 0) + (np.maximum(gone - 1, 0) if apart else 0)
+    return base + max(ports, far_rows(placed, key[far], codes[far], alone))
 
 
-def far_rows(placed: SwitchProblem, row: Longs, host: Ints, alone: Longs) -> float:
-    """What rows lose that are near no channel, those aside that would lose most.
+def far_rows(placed: SwitchProblem, key: Longs, codes: Words, alone: Longs) -> float:
+    """What rows lose that are near no tree, those aside that would lose most.
 
-    With ``c`` for who wants and ``s`` for who sends, rows differ in all hosts that they have but
-    for twice ``c c'``, once ``c s'`` and once ``s c'``.
+    ``key`` has row and switch of every set of hosts, but at the source's switch; ``codes`` the set.
     """
-    shape, size = (placed.size, len(placed.fabric.hosts)), placed.size
-    wants = scipy.sparse.csr_array((np.ones(len(row), np.int32), (row, host)), shape)
-    every = np.arange(size)
-    sends = scipy.sparse.csr_array((np.ones(size, np.int32), (every, placed.source)), shape)
-    full = scipy.sparse.csr_array(wants + sends)
-    full.sort_indices()
-    sets = [bytes(full.indices[a:b]) for a, b in itertools.pairwise(full.indptr)]
-    unit = np.unique(np.array(sets, object), return_inverse=True)[1]
+    size, apart = placed.size, placed.fabric.apart()
+    row, kind = key // len(placed.limit), np.unique(codes, return_inverse=True)[1]
+    shape = (size, int(kind.max(initial=0)) + 1)
+    sets = scipy.sparse.csr_array((np.ones(len(row), np.int32), (row, kind)), shape)
+    unit = equal_rows(placed)
     count = np.bincount(row, minlength=size)
-    near = count + min(count[count > 0], default=0)
-    both = 2 * wants + sends
+    near = np.maximum(count - 2, 0)
     for first in range(0, size, AT_A_TIME):
-        some = slice(first, first + AT_A_TIME)
-        common = scipy.sparse.coo_array(both[some] @ wants.T + wants[some] @ sends.T)
-        one, two = common.row + first, common.col
-        # Rows that are wanted by nobody else, and a row beside its equals, are near nothing.
-        valid = (unit[one] != unit[two]) & (count[one] > 0)
-        one, two, shared = one[valid], two[valid], common.data[valid]
-        np.minimum.at(near, one, count[one] + count[two] - shared)
-    lost = np.bincount(unit, np.where(count > 0, np.minimum(alone, near / 2), 0) * placed.messages)
+        equal = scipy.sparse.coo_array(sets[first : first + AT_A_TIME] @ sets.T)
+        one, two = equal.row + first, equal.col
+        valid = unit[one] != unit[two]
+        one, two, same = one[valid], two[valid], equal.data[valid]
+        most = np.maximum(count[one], count[two])
+        apiece = 2 * most - np.minimum(count[one], count[two]) if apart else most
+        np.minimum.at(near, one, np.maximum(apiece - 2 - same, 0))
+    lost = np.bincount(unit, np.minimum(alone, near / 2) * placed.messages)
     return float(np.sort(lost)[::-1][room_for_channels(placed) :].sum())
+
+
+def equal_rows(placed: SwitchProblem) -> Longs:
+    """The same number for rows with the same hosts, sources included."""
+    sets = [
+        frozenset((*placed.hosts[a:b].tolist(), source))
+        for (a, b), source in zip(
+            itertools.pairwise(placed.starts), placed.source.tolist(), strict=True
+        )
+    ]
+    numbers = {hosts: i for i, hosts in enumerate(dict.fromkeys(sets))}
+    return np.array([numbers[hosts] for hosts in sets], np.int64)
 
 
 def room_for_channels(placed: SwitchProblem) -> int:

@@ -3,12 +3,15 @@
 Each host has a link of its own, and each of several switches of a row one that leads to the others.
 Beyond that there are two arguments, and the better one counts. *Ports*: two or more hosts at a
 switch get a row without a further crossing only by an entry with exactly these ports, and there are
-as many as the table holds. *Distance*: every host that a channel lacks takes a copy more from the
-source, and every one that it has in vain a link; so a channel can be near one of several rows that
-are far from each other, and there are as many channels as tables have room for.
+as many as the table holds. *Distance*: a row loses something at every switch where its hosts are
+not those of its tree, so a tree can be near one of several rows that are far from each other, and
+there are as many trees as tables have room for. Rows have one tree at most, and any number of
+channels at single switches.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -20,54 +23,66 @@ from fanplan.layers.channels.problem import SwitchProblem
 from fanplan.layers.channels.search.traffic import CHUNKS, NetRows, net_rows
 
 
-def least_traffic(problem: SwitchProblem, losses: Floats | None = None) -> float:
-    """The bound; see docs/decisions/0031-tables.md. Losses are the same for all sizes of tables."""
+class Parts(NamedTuple):
+    """What rows want at switches other than their source's: part k is of ``row[k]``, at
+    ``switch[k]``, with so many hosts; equal sets at a switch are one ``kind``."""
+
+    row: Ints
+    switch: Ints
+    hosts: Ints
+    kind: Ints
+
+
+def least_traffic(problem: SwitchProblem) -> float:
+    """The bound; see docs/decisions/0031-tables.md."""
+    return least_of_sizes(problem, [problem.limit])[0]
+
+
+def least_of_sizes(problem: SwitchProblem, limits: list[Longs]) -> list[float]:
+    """The same for tables of several sizes."""
     net, apart = net_rows(problem), problem.fabric.apart()
-    links, row, switch, ports = least_links(net, apart)
-    lost = row_losses(problem) if losses is None else losses
-    beyond = float(lost[most_channels(problem, apart) :].sum())
-    unlisted = beyond_ports(problem, apart, row, switch, ports)
-    return float(problem.messages @ links) + max(unlisted, beyond)
+    links, code, fallback = row_needs(net, apart)
+    parts = parts_of(net)
+    base, lost = float(problem.messages @ links), row_losses(net, parts, code, fallback, apart)
+    found = []
+    for limit in limits:
+        beyond = float(lost[most_channels(problem, limit, apart) :].sum())
+        found.append(base + max(beyond_ports(problem, limit, apart, parts), beyond))
+    return found
 
 
-def beyond_ports(
-    problem: SwitchProblem, apart: bool, row: Longs, switch: Longs, ports: Words
-) -> float:
+def beyond_ports(problem: SwitchProblem, limit: Longs, apart: bool, parts: Parts) -> float:
     """Of sets of ports that have no entry; where switches share links, by half."""
-    if not len(row):
-        return 0.0
-    order = np.lexsort((ports, switch))
-    new = (np.diff(switch[order]) != 0) | (np.diff(ports[order]) != 0)
-    group = np.append(0, np.cumsum(new))
-    weight = np.bincount(group, problem.messages[row[order]])
-    where = switch[order][np.append(True, new)]
+    several = parts.hosts > 1
+    kind, switch = parts.kind[several], parts.switch[several]
+    weight = np.bincount(kind, problem.messages[parts.row[several]])
+    where = np.zeros(len(weight), np.int64)
+    where[kind] = switch
     heaviest = np.lexsort((-weight, where))
     rank = np.arange(len(where)) - np.searchsorted(where[heaviest], where[heaviest])
-    beyond = rank >= problem.limit[where[heaviest]]
+    beyond = rank >= limit[where[heaviest]]
     return (1.0 if apart else 0.5) * float(weight[heaviest][beyond].sum())
 
 
-def row_losses(problem: SwitchProblem) -> Floats:
-    """What rows lose at least that are near no channel, most first.
+def row_losses(net: NetRows, parts: Parts, code: Words, fallback: Longs, apart: bool) -> Floats:
+    """What rows lose at least that are near no tree, most first.
 
     Rows with the same hosts, sources included, can share one, so they are one.
     """
-    net = net_rows(problem)
-    code, fallback, others = row_codes(net, problem.fabric.apart())
-    starts, order = listed_by(net.source, len(net.at))
-    sending = starts, order.astype(np.int32)
-    far = nearest_rows(net, wanting_rows(net), sending, code, others)
+    count = np.bincount(parts.row, minlength=len(net.messages))
+    starts, order = listed_by(parts.kind, int(parts.kind.max(initial=-1)) + 1)
+    near = nearest_rows(starts_of(count), parts.kind, starts, parts.row[order], code, apart)
     unit = np.unique(code, return_inverse=True)[1]
-    lost = np.bincount(unit, np.minimum(fallback, far / 2) * problem.messages)
+    lost = np.bincount(unit, np.minimum(fallback, near / 2) * net.messages)
     return np.sort(lost)[::-1].astype(np.float64)
 
 
-def most_channels(problem: SwitchProblem, apart: bool) -> int:
+def most_channels(problem: SwitchProblem, limit: Longs, apart: bool) -> int:
     """Channels with hosts at several switches that tables have room for.
 
     Each has an entry at two switches with hosts, and, if these are apart, at one beside them.
     """
-    fabric, room = problem.fabric, np.minimum(problem.limit, problem.size)
+    fabric, room = problem.fabric, np.minimum(limit, problem.size)
     homes = np.zeros(len(room), bool)
     homes[fabric.at] = True
     most = int(room[homes].sum()) // 2
@@ -79,161 +94,96 @@ def most_channels(problem: SwitchProblem, apart: bool) -> int:
 
 
 @compiled
-def row_codes(net: NetRows, apart: bool) -> tuple[Words, Longs, Longs]:
-    """Per row a hash of its hosts, source included; what it loses on no channel with hosts at
-    several switches; and its hosts but the source.
+def row_needs(net: NetRows, apart: bool) -> tuple[Longs, Words, Longs]:
+    """Per row the links that it needs at least, a hash of its hosts, source included, and what it
+    loses without a tree.
 
-    By unicast, or on a channel at one switch, copies leave the source for all hosts but those of
-    one switch; where switches are apart, they leave the source's switch one by one, too.
+    Then a copy leaves the source for every switch; where switches are apart, it leaves the source's
+    switch, too.
     """
-    size = len(net.messages)
-    code, (loss, others) = np.zeros(size, np.uint64), np.zeros((2, size), np.int64)
-    count, seen = np.zeros(len(net.limit), np.int64), np.full(len(net.limit), -1, np.int64)
+    size, seen = len(net.messages), np.full(len(net.limit), -1, np.int64)
+    code, (links, loss) = np.zeros(size, np.uint64), np.zeros((2, size), np.int64)
     for row in range(size):
-        source, most, far = net.source[row], 0, 0
+        source, others, switches = net.source[row], 0, 0
+        home, at_home = net.at[source], 0
         code[row] = mix(np.uint64(source + 1))
         for host in net.hosts[net.starts[row] : net.starts[row + 1]]:
-            if host == source:
-                continue
-            here = net.at[host]
-            if seen[here] != row:
-                seen[here], count[here] = row, 0
-            count[here] += 1
-            most, far = max(most, count[here]), far + (here != net.at[source])
-            others[row] += 1
-            code[row] += mix(np.uint64(host + 1))
-        loss[row] = others[row] - most + (max(0, far - most) if apart else 0)
-    return code, loss, others
+            if host != source:
+                others += 1
+                code[row] += mix(np.uint64(host + 1))
+                if seen[net.at[host]] != row:
+                    seen[net.at[host]] = row
+                    switches += 1
+                    at_home += net.at[host] == home
+        far = switches - at_home
+        if others:
+            links[row] = others + 1 + (far + (1 if apart else 0) if far else 0)
+            loss[row] = switches - 1 + (max(0, far - 1) if apart else 0)
+    return links, code, loss
 
 
 @compiled(parallel=True)
 def nearest_rows(
-    net: NetRows,
-    wanting: tuple[Longs, Ints],
-    sending: tuple[Longs, Ints],
-    code: Words,
-    others: Longs,
+    starts: Longs, kind: Ints, kind_starts: Longs, rows: Ints, code: Words, apart: bool
 ) -> Longs:
-    """In how many hosts each row differs from the nearest other one, sources aside.
+    """What each row and the nearest other one lose at least together on one tree.
 
-    ``wanting`` has the rows of each host, ``sending`` those that it sends.
+    Of rows with a and b switches of which e have equal sets, the two sources' aside: where only one
+    of them has hosts 2 links, or 1 if switches are not apart, where the sets differ 1.
     """
-    size, least = len(net.messages), np.int64(len(net.at))
-    for row in range(size):
-        if others[row]:
-            least = min(least, others[row])
+    size = len(starts) - 1
     found = np.zeros(size, np.int64)
     for chunk in numba.prange(CHUNKS):
-        common, met = np.zeros(size, np.int32), np.empty(size, np.int32)
+        equal, met = np.zeros(size, np.int32), np.empty(size, np.int32)
         for row in range(chunk * size // CHUNKS, (chunk + 1) * size // CHUNKS):
-            if others[row]:
-                count = common_hosts(net, row, wanting, sending, common, met)
-                found[row] = others[row] + least
-                for other in met[:count]:
-                    if code[other] != code[row]:
-                        apart = others[row] + others[other] - common[other]
-                        found[row] = min(found[row], apart)
-                    common[other] = 0
+            mine, count = starts[row + 1] - starts[row], 0
+            found[row] = max(0, mine - 2)
+            for k in range(starts[row], starts[row + 1]):
+                for other in rows[kind_starts[kind[k]] : kind_starts[kind[k] + 1]]:
+                    if equal[other] == 0:
+                        met[count] = other
+                        count += 1
+                    equal[other] += 1
+            for other in met[:count]:
+                theirs = starts[other + 1] - starts[other]
+                most, least = max(mine, theirs), min(mine, theirs)
+                together = (2 * most - least if apart else most) - 2 - equal[other]
+                if code[other] != code[row]:
+                    found[row] = min(found[row], max(0, together))
+                equal[other] = 0
     return found
 
 
-@compiled
-def common_hosts(
-    net: NetRows,
-    row: int,
-    wanting: tuple[Longs, Ints],
-    sending: tuple[Longs, Ints],
-    common: Ints,
-    met: Ints,
-) -> int:
-    """Twice the hosts in common with each row that has any, once where it sends one of the two."""
-    source, count = net.source[row], 0
-    count = met_rows(wanting, source, 1, common, met, count)
-    for host in net.hosts[net.starts[row] : net.starts[row + 1]]:
-        if host != source:
-            count = met_rows(wanting, host, 2, common, met, count)
-            count = met_rows(sending, host, 1, common, met, count)
-    return count
+def parts_of(net: NetRows) -> Parts:
+    """Counted in a first turn, written in a second; then equal sets are found by their hashes."""
+    none = np.empty(0, np.int32)
+    total = list_parts(net, none, none, none, np.empty(0, np.uint64))
+    row, switch, hosts = np.empty((3, total), np.int32)
+    code = np.empty(total, np.uint64)
+    list_parts(net, row, switch, hosts, code)
+    kind = np.unique(code, return_inverse=True)[1].astype(np.int32)
+    return Parts(row, switch, hosts, kind)
 
 
 @compiled
-def met_rows(
-    lists: tuple[Longs, Ints], host: int, worth: int, common: Ints, met: Ints, count: int
-) -> int:
-    for other in lists[1][lists[0][host] : lists[0][host + 1]]:
-        if common[other] == 0:
-            met[count] = other
-            count += 1
-        common[other] += worth
-    return count
-
-
-def wanting_rows(net: NetRows) -> tuple[Longs, Ints]:
-    """The rows that each host wants of others: starts and rows."""
-    starts = starts_of(wanted_of_others(net))
-    return starts, listed_rows(net, starts[:-1].copy(), starts[-1])
-
-
-@compiled
-def wanted_of_others(net: NetRows) -> Longs:
-    count = np.zeros(len(net.at), np.int64)
+def list_parts(net: NetRows, row_of: Ints, switch_of: Ints, hosts_of: Ints, code_of: Words) -> int:
+    total, switches = 0, len(net.limit)
+    count, there = np.zeros(switches, np.int32), np.empty(switches, np.int32)
+    code = np.zeros(switches, np.uint64)
     for row in range(len(net.messages)):
+        different, home = 0, net.at[net.source[row]]
         for host in net.hosts[net.starts[row] : net.starts[row + 1]]:
-            count[host] += host != net.source[row]
-    return count
-
-
-@compiled
-def listed_rows(net: NetRows, place: Longs, total: int) -> Ints:
-    rows = np.empty(total, np.int32)
-    for row in range(len(net.messages)):
-        for host in net.hosts[net.starts[row] : net.starts[row + 1]]:
-            if host != net.source[row]:
-                rows[place[host]] = row
-                place[host] += 1
-    return rows
-
-
-@compiled
-def least_links(net: NetRows, apart: bool) -> tuple[Longs, Longs, Longs, Words]:
-    """Links that each row needs at least; and, for switches with several of its hosts and not its
-    source, (row, switch, hash of the hosts): counted in a first turn, written in a second.
-    """
-    size, switches = len(net.messages), len(net.parent)
-    links, total = np.zeros(size, np.int64), 0
-    count, there = np.zeros(switches, np.int64), np.empty(switches + 1, np.int64)
-    code, code_of = np.zeros(switches, np.uint64), np.empty(0, np.uint64)
-    row_of, switch_of = np.empty(0, np.int64), np.empty(0, np.int64)
-    for turn in range(2):
-        if turn:
-            row_of, switch_of = np.empty(total, np.int64), np.empty(total, np.int64)
-            code_of, total = np.empty(total, np.uint64), 0
-        for row in range(size):
-            different, others = hosts_by_switch(net, row, count, code, there)
-            if others:
-                inner = different - (0 if apart else 1) if different > 1 else 0
-                links[row] = others + 1 + inner
-            for s in there[1:different]:
-                if turn and count[s] > 1:
-                    row_of[total], switch_of[total], code_of[total] = row, s, code[s]
-                total += count[s] > 1
-            count[there[:different]] = 0
-    return links, row_of, switch_of, code_of
-
-
-@compiled
-def hosts_by_switch(
-    net: NetRows, row: int, count: Longs, code: Words, there: Longs
-) -> tuple[int, int]:
-    """How many switches a row has, that of its source first, and how many hosts but the source."""
-    there[0], different, others = net.at[net.source[row]], 1, 0
-    for host in net.hosts[net.starts[row] : net.starts[row + 1]]:
-        if host != net.source[row]:
             s = net.at[host]
-            if s != there[0] and count[s] == 0:
-                there[different], code[s] = s, np.uint64(0)
-                different += 1
-            count[s] += 1
-            code[s] = mix(code[s] ^ np.uint64(host))
-            others += 1
-    return different, others
+            if s != home:
+                if count[s] == 0:
+                    there[different], code[s] = s, np.uint64(0)
+                    different += 1
+                count[s] += 1
+                code[s] += mix(np.uint64(host + 1))
+        for s in there[:different]:
+            if len(row_of):
+                row_of[total], switch_of[total], hosts_of[total] = row, s, count[s]
+                code_of[total] = code[s]
+            count[s] = 0
+            total += 1
+    return total

@@ -34,10 +34,11 @@ from fanplan.layers.channels.search.free.search import search_free
 from fanplan.layers.channels.search.model.demand import make_demand
 
 PASSES = 12
-HOT, COLD, TURNS = 0.15, 0.005, 100
-"""How much a move may cost at first and in the end, in mean costs of a row, and passes of that."""
-PRICES, FEWER = 7, 3
-"""Prices of a move that are tried, and what part of the passes is made for each."""
+HEAT, WARMTH = (0.5, 0.02, 300), (0.15, 0.005, 33)
+"""How much a move may cost at first and in the end, in mean costs of a row, and passes of that;
+and from an older plan, for each price of a move."""
+PRICES = 7
+"""Prices of a move that are tried."""
 NEVER = 16
 """Times the heat: what costs so much more is not looked at."""
 USED = 0.98
@@ -64,7 +65,7 @@ def plan_lines(problem: InterestProblem, channels: int, cap: float, seed: int, s
     starts = [new.line, free_lines(problem, channels, seed, stop)]
     found = [moved(problem, channels, cap, line, new, order, stop) for line in starts]
     best = min(found, key=lambda state: overfull(state, cap) or lines_cost(state))
-    heat(best, cap, new, order, TURNS, seed, stop)
+    heat(best, cap, new, order, HEAT, seed, stop)
     return best.channel
 
 
@@ -89,7 +90,7 @@ def replan_lines(
         )
         state = moved(problem, channels, cap, older, kept, order, stop)
         if turn:
-            heat(state, cap, kept, order, TURNS // FEWER, turn, stop)
+            heat(state, cap, kept, order, WARMTH, turn, stop)
         cost = overfull(state, cap) or lines_cost(state)
         if cost < least or not math.isfinite(least):
             best, least = state.channel.copy(), cost
@@ -153,13 +154,19 @@ def settle(state: Assignment, cap: float, kept: Kept, order: Longs, stop: Stop) 
 
 
 def heat(
-    state: Assignment, cap: float, kept: Kept, order: Longs, turns: int, seed: int, stop: Stop
+    state: Assignment,
+    cap: float,
+    kept: Kept,
+    order: Longs,
+    course: tuple[float, float, int],
+    seed: int,
+    stop: Stop,
 ) -> None:
     """Move rows with chance, at falling heat, then without; what was better before is kept."""
     before, total = state.channel.copy(), overfull(state, cap) or priced(state, kept)
     random = np.random.default_rng(seed)
     mean = lines_cost(state) / max(len(before), 1)
-    for share in np.geomspace(HOT, COLD, turns):
+    for share in np.geomspace(*course):
         if stop(math.inf):
             break
         move_rows(state, random.permutation(len(before)), cap, kept, share * mean, random)

@@ -3,15 +3,18 @@
 Every channel takes an entry in each switch of its tree. *Open*: the row that saves most per entry
 beside the channels there are gets one of its own, until tables are full; hosts behind a full switch
 stay outside. As channels only ever lower what is left to save, a row need not be looked at again
-until it comes first (lazy greedy, Minoux 1978). *Settle*: every row takes its best channel, with
-unicast to those outside, or unicast alone. *Mold*: every channel takes the hosts that pay, so that
-one opened for a row becomes the shared, coarser group of all that settled on it. Entries that this
-sets free are given away again.
+until it comes first (lazy greedy, Minoux 1978). *Settle*: every row takes its best channel, or
+none. *Mold*: every channel takes the hosts that pay, so that one opened for a row becomes the
+shared, coarser group of all that settled on it. Entries that this sets free are given away again.
+Hosts outside are served at their switches (``local``), whose tables trees and sets of hosts share
+by what entries are worth.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
+from functools import partial
 from typing import NamedTuple
 
 import numba
@@ -33,15 +36,34 @@ from fanplan.core.kernels import compiled
 from fanplan.core.stop import Stop
 from fanplan.layers.channels.problem import SwitchProblem
 from fanplan.layers.channels.search.effort import Lowest
+from fanplan.layers.channels.search.local import (
+    GLANCE,
+    STUDY,
+    Book,
+    Corners,
+    best_sets,
+    corners_of,
+    entry_values,
+    learn,
+    placed,
+    row_savings,
+    wants_of,
+    within,
+)
 from fanplan.layers.channels.search.traffic import (
     CHUNKS,
+    STEPS,
+    Carried,
     NetRows,
     Trees,
     hang_up,
     net_rows,
+    one_each,
     path,
+    planned_links,
     row_links,
     tree_scratch,
+    tree_switches,
     unicast_links,
 )
 
@@ -58,8 +80,13 @@ DEAR = 10.0
 CLOSED = 0.3
 """Part of the channels, those that save least for their entries, that a round gives up."""
 ROUNDS = 3
+TURNS, SMALL = 4, 0.005
+"""Times that trees and sets at single switches are found beside each other, while that gains more
+than a small part."""
 STARTS, WORK, NOISE = 16, 200_000, 0.5
 """Most searches, pairs of a row and a host that they look at in all, and how much keys vary."""
+
+NO_TREES = Trees(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32))
 
 
 class State(NamedTuple):
@@ -91,7 +118,7 @@ class Scratch(NamedTuple):
     only: Ints
     found: Ints
     kept: Ints
-    saved: Longs
+    saved: Floats
     met: Longs
     own: Longs
     touched: Ints
@@ -99,66 +126,119 @@ class Scratch(NamedTuple):
 
 def search_switches(
     problem: SwitchProblem, channels: int, seed: int, stop: Stop
-) -> tuple[Trees, Ints]:
-    """At most so many trees that fit all tables, and the channel of each row; NONE: unicast.
+) -> tuple[Trees, Carried]:
+    """At most so many channels that fit all tables, and those of each row; the rest by unicast.
 
-    Where there is little to look at, it is looked at several times, in somewhat different order.
+    Where there is little to look at, it is looked at several times, in somewhat different order,
+    and every second time as if there were trees alone.
     """
-    net, random = net_rows(problem), np.random.default_rng(seed)
-    unicast, ideal, switches = row_links(net)
-    key = problem.messages * np.maximum(unicast - ideal, 0) / np.maximum(switches, 1)
-    told = Lowest(stop)
-    best = search_once(net, unicast, key, channels, random, told)
-    for _ in range(min(STARTS, WORK // max(len(net.hosts), 1)) - 1):
-        noise = np.exp(random.normal(0.0, NOISE, problem.size))
-        found = search_once(net, unicast, key * noise, channels, random, told)
+    net, random, told = net_rows(problem), np.random.default_rng(seed), Lowest(stop)
+    look = partial(beside_trees, net, corners_of(net), row_links(net)[0], channels)
+    nowhere = np.full(problem.size, NONE, np.int32)
+    best = look(NO_TREES, nowhere, GLANCE)
+    view, starts = best.view, min(STARTS, WORK // max(len(net.hosts), 1))
+    for start in range(max(starts, TURNS)):
+        if told(best.total):
+            break
+        noise = np.exp(random.normal(0.0, NOISE if start > TURNS else 0.0, problem.size))
+        seen = net if start % 2 and starts > TURNS else view
+        found = look(*search_trees(seen, noise, channels, random, told), GLANCE)
+        # What entries are worth falls with the trees that there are: a step half of the way.
+        view = found.view._replace(price=(view.price + found.view.price) / 2)
+        small = found.total > (1 - SMALL) * best.total
         best = min(best, found, key=lambda one: one.total)
-    return best.trees, best.channel
+        if small and start and starts <= TURNS:
+            break
+    best = min(best, look(best.trees, best.channel, STUDY), key=lambda one: one.total)
+    return placed(net, corners_of(net), best.book, best.trees, best.channel)
 
 
 class Found(NamedTuple):
+    """Trees, that of each row, sets at single switches, and how the next trees should see it."""
+
     total: float
     trees: Trees
     channel: Ints
+    book: Book
+    view: NetRows
 
 
-def search_once(
-    net: NetRows,
-    unicast: Longs,
-    key: Floats,
-    channels: int,
-    random: np.random.Generator,
-    stop: Stop,
-) -> Found:
+def search_trees(
+    net: NetRows, noise: Floats, channels: int, random: np.random.Generator, stop: Stop
+) -> tuple[Trees, Ints]:
     """The best of some rounds; rows are looked at by their keys."""
+    unicast, ideal, switches, price = row_links(net)
+    beside = net.beside * unicast
+    least = net.messages * ideal + price
+    key = noise * np.maximum(net.messages * beside - least, 0) / np.maximum(switches, 1)
     turn = random.permutation(len(key)).astype(np.int32)
     state, choice = no_channels(net, channels), np.full(len(key), NONE, np.int32)
-    best = Found(float(net.messages @ unicast), *trimmed(net, state, choice))
+    best, lowest = (trees_of(state), choice), float(net.messages @ beside)
     for last in range(ROUNDS - 1, -1, -1):
-        open_channels(net, state, key, turn, channels)
+        open_channels(net, state, key, least, turn, channels)
         choice, links = settle(net, state)
         total = float(net.messages @ links)
-        if total < best.total:
-            best = Found(total, *trimmed(net, state, choice))
-        if stop(best.total) or not last:
+        if total < lowest:
+            best, lowest = (trees_of(state), choice), total
+        if stop(math.inf) or not last:
             break
-        state = mold(net, state, choice, net.messages * (unicast - links), turn, channels)
-    return best
+        state = mold(net, state, choice, net.messages * (beside - links), turn, channels)
+    return trimmed(net, *best)
 
 
-def fill_tables(problem: SwitchProblem, seed: int) -> tuple[Trees, Ints]:
+def fill_tables(problem: SwitchProblem, seed: int) -> tuple[Trees, Carried]:
     """Rows in random order, each on a tree of its own while there is room; else by unicast."""
     net = net_rows(problem)
     state = no_channels(net, problem.size)
     turn = np.random.default_rng(seed).permutation(problem.size).astype(np.int32)
     choice = first_come(net, state, turn)
-    return trimmed(net, state, choice)
+    return trees_of(state), one_each(choice)
+
+
+def trees_of(state: State) -> Trees:
+    count = state.totals[0]
+    starts = state.starts[: count + 1]
+    return Trees(state.root[:count].copy(), starts.copy(), state.members[: starts[-1]].copy())
+
+
+# ---- channels at single switches beside them
+
+
+def beside_trees(
+    net: NetRows,
+    corners: Corners,
+    unicast: Longs,
+    channels: int,
+    trees: Trees,
+    channel: Ints,
+    effort: tuple[int, int],
+) -> Found:
+    """What is left of tables is given to sets at single switches; then rows leave trees that are
+    worse for them than these."""
+    wants = wants_of(net, corners, trees, channel)
+    room = net.limit - np.bincount(tree_switches(net, trees)[1], minlength=len(net.limit))
+    # At a glance sets have the whole table, which tells what entries are worth; then what is left.
+    book = learn(net, corners, wants, room if effort == STUDY else net.limit, effort)
+    price = entry_values(corners, book, net.limit)
+    book = best_sets(within(corners, book, room), channels - len(trees.root))
+    links = planned_links(net, trees, one_each(channel)) - row_savings(net, corners, wants, book)
+    on_tree, lone = channel != NONE, links
+    if on_tree.any():
+        only = np.where(on_tree, NONE, NONE - 1).astype(np.int32)
+        saved = row_savings(net, corners, wants_of(net, corners, trees, only), book)
+        lone = np.where(on_tree, unicast - saved, links)
+        left = np.where(lone < links, NONE, channel).astype(np.int32)
+        trees, channel = trimmed(net, trees, left)
+    view = net._replace(beside=lone / np.maximum(unicast, 1), price=price)
+    return Found(float(net.messages @ np.minimum(links, lone)), trees, channel, book, view)
 
 
 def no_channels(net: NetRows, channels: int) -> State:
     # Every channel takes an entry at least.
     room = int(min(np.minimum(net.limit, channels).sum(), channels, len(net.messages)))
-    hosts, size = len(net.at), len(net.hosts)
+    # An entry has all hosts of its switch at most.
+    ports = np.bincount(net.at, minlength=len(net.limit))
+    hosts, size = len(net.at), int(min(np.minimum(net.limit, room) @ ports, len(net.hosts)))
     return State(
         np.zeros(3, np.int64),
         np.zeros(len(net.limit), np.int64),
@@ -178,8 +258,8 @@ def no_channels(net: NetRows, channels: int) -> State:
 def make_scratch(net: NetRows, room: int) -> Scratch:
     marks, kids, only, found = tree_scratch(net)
     kept, touched = np.empty(len(net.at), np.int32), np.empty(room, np.int32)
-    saved, met, own = np.full((3, room), -1, np.int64)
-    return Scratch(marks, kids, only, found, kept, saved, met, own, touched)
+    met, own = np.full((2, room), -1, np.int64)
+    return Scratch(marks, kids, only, found, kept, np.zeros(room), met, own, touched)
 
 
 # ---- trees within tables
@@ -291,7 +371,7 @@ def enlist(state: State, host: int, channel: int) -> None:
 @compiled
 def best_channel(
     net: NetRows, state: State, row: Position, stamp: int, s: Scratch
-) -> tuple[int, int]:
+) -> tuple[int, float]:
     """The channel on which a message of the row crosses the fewest links, and how many.
 
     ``stamp`` must be another one at each call.
@@ -299,12 +379,12 @@ def best_channel(
     source, met = net.source[row], 0
     for k in range(net.starts[row], net.starts[row + 1]):
         host = net.hosts[k]
-        worth = net.copies[k] * path(net, source, host)
+        worth = net.beside[row] * net.copies[k] * path(net, source, host)
         last = state.block[host]
         while last >= 0:
             for j in state.lists[last * BLOCK : last * BLOCK + state.filled[last]]:
                 if s.met[j] != stamp:
-                    s.met[j], s.saved[j], s.touched[met] = stamp, 0, j
+                    s.met[j], s.saved[j], s.touched[met] = stamp, 0.0, j
                     met += 1
                 s.saved[j] += worth
             last = state.before[last]
@@ -313,7 +393,7 @@ def best_channel(
         for j in state.lists[last * BLOCK : last * BLOCK + state.filled[last]]:
             s.own[j] = stamp
         last = state.before[last]
-    alone = unicast_links(net, row)
+    alone = net.beside[row] * unicast_links(net, row)
     best, fewest = NONE, alone
     for j in s.touched[:met]:
         links = state.links[j] + alone - s.saved[j]
@@ -337,10 +417,10 @@ def to_tree(net: NetRows, tree: Words, switch: int) -> int:
 
 
 @compiled(parallel=True)
-def settle(net: NetRows, state: State) -> tuple[Ints, Longs]:
+def settle(net: NetRows, state: State) -> tuple[Ints, Floats]:
     """The best channel of every row, and the links that a message of it crosses."""
     size = len(net.messages)
-    choice, links = np.empty(size, np.int32), np.empty(size, np.int64)
+    choice, links = np.empty(size, np.int32), np.empty(size)
     for chunk in numba.prange(CHUNKS):
         s = make_scratch(net, state.totals[0] + 1)
         for row in range(chunk * size // CHUNKS, (chunk + 1) * size // CHUNKS):
@@ -352,8 +432,13 @@ def settle(net: NetRows, state: State) -> tuple[Ints, Longs]:
 
 
 @compiled
-def open_channels(net: NetRows, state: State, key: Floats, turn: Ints, most: int) -> None:
-    """Open channels for single rows, that which saves most per entry first."""
+def open_channels(
+    net: NetRows, state: State, key: Floats, least: Floats, turn: Ints, most: int
+) -> None:
+    """Open channels for single rows, that which saves most per entry first.
+
+    ``least`` is what a row costs on its best tree, its entries included.
+    """
     s = make_scratch(net, len(state.root))
     heap = [(-key[row], np.int64(row)) for row in range(len(key)) if key[row] > 0]
     heapq.heapify(heap)
@@ -365,11 +450,14 @@ def open_channels(net: NetRows, state: State, key: Floats, turn: Ints, most: int
         if state.starts[state.totals[0]] + len(hosts) > len(state.members):
             continue
         _, links = best_channel(net, state, row, stamp, s)
+        if net.messages[row] * links <= least[row]:
+            continue
         root, kept, count = fit(net, state, hosts, turn[row], s)
         if root < 0:
             continue
         saved = net.messages[row] * (links - own_links(net, row, s.kept[:kept], s, count))
-        worth = saved / tree_price(net, state, s.found[:count])
+        found = s.found[:count]
+        worth = (saved - others_loss(net, state, found)) / tree_price(net, state, found)
         if not worth > 0:
             continue
         if heap and worth < -heap[0][0]:
@@ -381,17 +469,17 @@ def open_channels(net: NetRows, state: State, key: Floats, turn: Ints, most: int
 
 
 @compiled
-def own_links(net: NetRows, row: Position, kept: Ints, s: Scratch, count: int) -> int:
+def own_links(net: NetRows, row: Position, kept: Ints, s: Scratch, count: int) -> float:
     """Links that a message of a row crosses on the tree at hand, with unicast to all others."""
     source, at, inside = net.source[row], 0, False
-    links = len(kept) + count - 1
+    links = float(len(kept) + count - 1)
     for k in range(net.starts[row], net.starts[row + 1]):
         host = net.hosts[k]
         if at < len(kept) and kept[at] == host:
             at += 1
             inside |= host == source
         else:
-            links += net.copies[k] * path(net, source, host)
+            links += net.beside[row] * net.copies[k] * path(net, source, host)
     if not inside:
         nearest = len(net.limit)
         for other in s.found[:count]:
@@ -463,6 +551,15 @@ def tree_price(net: NetRows, state: State, switches: Ints) -> float:
 
 
 @compiled
+def others_loss(net: NetRows, state: State, switches: Ints) -> float:
+    """What entries of these switches are worth to others."""
+    total = 0.0
+    for here in switches:
+        total += net.price[here, min(STEPS - 1, STEPS * state.used[here] // net.limit[here])]
+    return total
+
+
+@compiled
 def mold_all(
     net: NetRows,
     state: State,
@@ -515,7 +612,7 @@ def weigh_hosts(
             if seen[host] != channel:
                 seen[host], worth[host], hosts[count] = channel, 0.0, host
                 count += 1
-            length = path(net, net.source[row], host)
+            length = net.beside[row] * path(net, net.source[row], host)
             worth[host] += net.messages[row] * net.copies[k] * length
     return rate, count
 
@@ -533,7 +630,7 @@ def paying(net: NetRows, hosts: Ints, worth: Floats, rate: float, at_switch: Flo
         at_switch[net.at[host]] = 0.0
     for host in hosts:
         at_switch[net.at[host]] += max(0.0, worth[host] - rate)
-    pays = (worth[hosts] > rate) & (at_switch[net.at[hosts]] > rate)
+    pays = (worth[hosts] > rate) & (at_switch[net.at[hosts]] > rate + net.price[net.at[hosts], 0])
     return np.sort(hosts[pays])
 
 
@@ -552,42 +649,38 @@ def rows_cost(
     for host in members:
         seen[host] = stamp
     for row in rows:
-        source, own = net.source[row], links
+        source, own = net.source[row], float(links)
         if seen[source] != stamp:
             own += 1 + to_tree(net, tree, net.at[source])
         for k in range(net.starts[row], net.starts[row + 1]):
             if seen[net.hosts[k]] != stamp:
-                own += net.copies[k] * path(net, source, net.hosts[k])
+                own += net.beside[row] * net.copies[k] * path(net, source, net.hosts[k])
         total += net.messages[row] * own
     for host in members:
         seen[host] = -1
     return total
 
 
-def trimmed(net: NetRows, state: State, choice: Ints) -> tuple[Trees, Ints]:
+def trimmed(net: NetRows, trees: Trees, choice: Ints) -> tuple[Trees, Ints]:
     """Trees of hosts that want something on them, numbered anew; too small ones are closed."""
-    channels = int(state.totals[0])
-    starts, rows = listed_by(choice + 1, channels + 1)
-    sizes, members = wanted_members(net, state, starts, rows)
+    starts, rows = listed_by(choice + 1, len(trees.root) + 1)
+    sizes, members = wanted_members(net, trees, starts, rows)
     kept = sizes >= LEAST
     number = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE).astype(np.int32)
-    there = np.repeat(kept, sizes)
-    return Trees(state.root[:channels][kept], starts_of(sizes[kept]), members[there]), number[
-        choice
-    ]
+    hosts = members[np.repeat(kept, sizes)]
+    return Trees(trees.root[kept], starts_of(sizes[kept]), hosts), number[choice]
 
 
 @compiled
-def wanted_members(net: NetRows, state: State, starts: Longs, rows: Longs) -> tuple[Longs, Ints]:
+def wanted_members(net: NetRows, trees: Trees, starts: Longs, rows: Longs) -> tuple[Longs, Ints]:
     """The members of each channel that want a row of it."""
-    channels = state.totals[0]
-    sizes, members = np.zeros(channels, np.int64), np.empty(state.starts[channels], np.int32)
+    sizes, members = np.zeros(len(trees.root), np.int64), np.empty(len(trees.hosts), np.int32)
     wanted, at = np.full(len(net.at), -1, np.int64), 0
-    for j in range(channels):
+    for j in range(len(trees.root)):
         for row in rows[starts[j + 1] : starts[j + 2]]:
             for host in net.hosts[net.starts[row] : net.starts[row + 1]]:
                 wanted[host] = j
-        for host in state.members[state.starts[j] : state.starts[j + 1]]:
+        for host in trees.hosts[trees.starts[j] : trees.starts[j + 1]]:
             if wanted[host] == j:
                 members[at] = host
                 at += 1

@@ -1,9 +1,9 @@
 """What crosses the links between hosts and switches, per message of a row, and the least that can.
 
 A channel is a tree of switches with the hosts of its members; a message crosses every link of it
-once. A host outside sends to the nearest switch of the tree. To one subscriber alone a message
-takes a shortest path. Ideal multicast is the tree of shortest paths from the source to exactly
-those who want the row.
+once. A row may be on several. A host outside sends to the nearest switch of the tree. To one
+subscriber alone a message takes a shortest path. Ideal multicast is the tree of shortest paths from
+the source to exactly those who want the row.
 """
 
 from __future__ import annotations
@@ -13,16 +13,22 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position, starts_of
 from fanplan.core.kernels import compiled
 from fanplan.layers.channels.problem import SwitchProblem
 
 CHUNKS = 64
 """Parts that rows are looked at in: more than there are cores."""
+STEPS = 64
+"""Of the price of entries, from an empty table to a full one."""
 
 
 class NetRows(NamedTuple):
-    """A problem as kernels take it."""
+    """A problem as kernels take it.
+
+    Without a tree row i takes ``beside[i]`` of the links of unicast. Entries of switch s are worth
+    ``price[s]`` to others, step by step as more of the table is taken from them.
+    """
 
     starts: Longs
     hosts: Ints
@@ -34,6 +40,8 @@ class NetRows(NamedTuple):
     depth: Ints
     limit: Longs
     roots: Ints
+    beside: Floats
+    price: Floats
 
 
 class Trees(NamedTuple):
@@ -42,6 +50,13 @@ class Trees(NamedTuple):
     root: Ints
     starts: Longs
     hosts: Ints
+
+
+class Carried(NamedTuple):
+    """Row i goes to the channels ``channels[starts[i]:starts[i + 1]]``."""
+
+    starts: Longs
+    channels: Ints
 
 
 class Traffic(NamedTuple):
@@ -53,10 +68,16 @@ class Traffic(NamedTuple):
     bound: float
 
 
+def one_each(channel: Ints) -> Carried:
+    """Rows with one channel each, or NONE."""
+    return Carried(starts_of(channel != NONE), channel[channel != NONE])
+
+
 def net_rows(problem: SwitchProblem) -> NetRows:
     f, p = problem.fabric, problem
     rows = (p.starts, p.hosts, p.copies, p.source, p.messages)
-    return NetRows(*rows, f.at, f.parent, f.depth, p.limit, p.roots)
+    others = np.ones(p.size), np.zeros((len(p.limit), STEPS))
+    return NetRows(*rows, f.at, f.parent, f.depth, p.limit, p.roots, *others)
 
 
 @compiled
@@ -75,31 +96,33 @@ def unicast_links(net: NetRows, row: Position) -> int:
 
 
 @compiled
-def ideal_links(net: NetRows, row: int, mark: Longs, stamp: int) -> tuple[int, int]:
-    """Links of ideal multicast, and the switches that it takes an entry of."""
+def ideal_links(net: NetRows, row: int, mark: Longs, stamp: int) -> tuple[int, int, float]:
+    """Links of ideal multicast, the switches that it takes an entry of, and their price."""
     root = net.at[net.source[row]]
-    mark[root], switches, others = stamp, 1, 0
+    mark[root], switches, others, price = stamp, 1, 0, net.price[root, 0]
     for k in range(net.starts[row], net.starts[row + 1]):
         others += net.hosts[k] != net.source[row]
         here = net.at[net.hosts[k]]
         while mark[here] != stamp:
             mark[here] = stamp
             switches += 1
+            price += net.price[here, 0]
             here = net.parent[root, here]
-    return (others + switches if others else 0), switches
+    return (others + switches if others else 0), switches, price
 
 
 @compiled(parallel=True)
-def row_links(net: NetRows) -> tuple[Longs, Longs, Longs]:
-    """Per row the links of unicast and of ideal multicast, and the switches of the latter."""
+def row_links(net: NetRows) -> tuple[Longs, Longs, Longs, Floats]:
+    """Per row the links of unicast and of ideal multicast; of the latter switches and price."""
     size = len(net.messages)
     unicast, ideal, switches = np.zeros((3, size), np.int64)
+    price = np.zeros(size)
     for chunk in numba.prange(CHUNKS):
         mark = np.full(len(net.parent), -1, np.int64)
         for row in range(chunk * size // CHUNKS, (chunk + 1) * size // CHUNKS):
             unicast[row] = unicast_links(net, row)
-            ideal[row], switches[row] = ideal_links(net, row, mark, row)
-    return unicast, ideal, switches
+            ideal[row], switches[row], price[row] = ideal_links(net, row, mark, row)
+    return unicast, ideal, switches, price
 
 
 # ---- what a plan carries
@@ -155,30 +178,27 @@ def tree_scratch(net: NetRows) -> tuple[Longs, Ints, Ints, Ints]:
 
 
 @compiled(parallel=True)
-def planned_links(net: NetRows, trees: Trees, channel: Ints) -> Longs:
-    """Links that a message of each row crosses on its channel, and beside it; -1: no channel."""
+def planned_links(net: NetRows, trees: Trees, carried: Carried) -> Longs:
+    """Links that a message of each row crosses on its channels, and beside them."""
     size = len(net.messages)
     total = np.zeros(size, np.int64)
-    links = np.zeros(len(trees.root), np.int64)
     switch_starts, switches = tree_switches(net, trees)
-    for j in range(len(trees.root)):
-        own = switch_starts[j + 1] - switch_starts[j]
-        links[j] = trees.starts[j + 1] - trees.starts[j] + own - 1
+    links = np.diff(trees.starts) + np.diff(switch_starts) - 1
     for chunk in numba.prange(CHUNKS):
         member = np.full(len(net.at), -1, np.int64)
         for row in range(chunk * size // CHUNKS, (chunk + 1) * size // CHUNKS):
-            j, source = channel[row], net.source[row]
-            if j < 0:
-                total[row] = unicast_links(net, row)
-                continue
-            for host in trees.hosts[trees.starts[j] : trees.starts[j + 1]]:
-                member[host] = row
-            total[row] = links[j]
-            if member[source] != row:
-                nearest = len(net.parent)
-                for s in switches[switch_starts[j] : switch_starts[j + 1]]:
-                    nearest = min(nearest, net.depth[net.at[source], s])
-                total[row] += 1 + nearest
+            source = net.source[row]
+            for j in carried.channels[carried.starts[row] : carried.starts[row + 1]]:
+                inside = False
+                for host in trees.hosts[trees.starts[j] : trees.starts[j + 1]]:
+                    member[host] = row
+                    inside |= host == source
+                total[row] += links[j]
+                if not inside:
+                    nearest = len(net.parent)
+                    for s in switches[switch_starts[j] : switch_starts[j + 1]]:
+                        nearest = min(nearest, net.depth[net.at[source], s])
+                    total[row] += 1 + nearest
             for k in range(net.starts[row], net.starts[row + 1]):
                 if member[net.hosts[k]] != row:
                     total[row] += net.copies[k] * path(net, source, net.hosts[k])
@@ -220,8 +240,8 @@ def table_rows(problem: SwitchProblem, trees: Trees) -> tuple[Ints, Longs, Longs
     )
 
 
-def traffic_of(problem: SwitchProblem, trees: Trees, channel: Ints, bound: float) -> Traffic:
+def traffic_of(problem: SwitchProblem, trees: Trees, carried: Carried, bound: float) -> Traffic:
     net, m = net_rows(problem), problem.messages
-    unicast, ideal, _ = row_links(net)
-    planned = planned_links(net, trees, channel)
+    unicast, ideal, _, _ = row_links(net)
+    planned = planned_links(net, trees, carried)
     return Traffic(float(m @ planned), float(m @ unicast), float(m @ ideal), bound)
