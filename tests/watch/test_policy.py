@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
+from fanplan.core.arrays import Bools, Floats
 from fanplan.core.errors import InputError
+from fanplan.core.stop import never
+from fanplan.data.build import from_pairs
+from fanplan.data.interest import InterestProblem
+from fanplan.layers.channels.map import ChannelMap, map_changes
+from fanplan.layers.channels.method_params import KmodesParams
+from fanplan.layers.channels.search.kmodes import kmodes
+from fanplan.layers.channels.search.model.cover import from_map
+from fanplan.layers.channels.search.task import make_task
 from fanplan.watching.params import PolicyParams, WatchParams
 from fanplan.watching.policy import Evidence, Standing, after_step, pays, seen
-from fanplan.watching.simulate import courses
+from fanplan.watching.simulate import courses, follow
 
 P = PolicyParams(gap=0.1, settled=0.06, patience=3, churn=5, change_price=0.05, horizon=10)
 
@@ -76,6 +87,69 @@ def test_a_lasting_move_is_followed_in_capped_steps_and_a_flicker_is_not() -> No
     assert sum(every.changes) > 10 * sum(policy.changes)
     assert sum(found["never"].changes) == sum(found["hindsight"].changes) == 0
     assert sum(every.costs) <= sum(policy.costs) <= sum(found["never"].costs)
+
+
+CHANNELS = 4
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A few flows and users, with plans by the planner of channels."""
+
+    problem: InterestProblem
+
+    def believed(self, plan: ChannelMap) -> float:
+        task = make_task(self.problem, KmodesParams(CHANNELS))
+        return task.cost(from_map(plan, self.problem.size, task.demand.users, CHANNELS))
+
+    true = believed
+
+    def fresh(self) -> ChannelMap:
+        return kmodes(self.problem, KmodesParams(CHANNELS), 0, never)
+
+    def step(self, plan: ChannelMap, churn: int, price: float) -> ChannelMap:
+        params = KmodesParams(CHANNELS, start=plan, max_changes=churn, change_price=price)
+        return kmodes(self.problem, params, 0, never)
+
+    def changes(self, old: ChannelMap, new: ChannelMap) -> int:
+        return sum(map_changes(old, new))
+
+
+def desks(windows: int, moves: int) -> Iterator[Desk]:
+    """Rates are counted anew in each window, and so many pairs of interest move."""
+    random = np.random.default_rng(5)
+    rates: Floats = 400.0 / np.arange(1, 25)
+    wanted: Bools = random.random((24, 14)) < 0.5
+    for _ in range(windows):
+        for _ in range(moves):
+            wanted[random.integers(6), random.integers(14)] ^= True
+        flow, user = np.nonzero(wanted)
+        names = [f"u{number}" for number in range(14)]
+        sent = 1.0 + random.poisson(20 * rates) / 20
+        yield Desk(from_pairs(flow, user, sent, names=names, kind="flow"))
+
+
+def test_no_step_breaks_the_cap_or_raises_cost_and_price_together() -> None:
+    params, standing, steps = PolicyParams(churn=4), Standing(), []
+    worlds = list(desks(60, 2))
+    plan = worlds[0].fresh()
+    for window, world in enumerate(worlds):
+        standing, after = follow(world, plan, world.fresh(), standing, window, params)
+        steps.append(world.changes(plan, after))
+        now = world.believed(plan)
+        spent = params.price(now) * steps[-1]
+        assert after is plan or world.believed(after) + spent < now
+        plan = after
+    assert max(steps) <= 4
+    assert sum(steps) > 10
+
+
+def test_rates_that_only_flicker_change_no_plan() -> None:
+    worlds = list(desks(40, 0))
+    first = worlds[0].fresh()
+    found = courses(worlds, first, first, PolicyParams())
+    assert sum(found["policy"].changes) == 0
+    assert sum(found["every window"].changes) > 0
 
 
 def test_thresholds_in_the_wrong_order_are_refused() -> None:
