@@ -141,6 +141,7 @@ def end() -> None:
     except subprocess.TimeoutExpired:
         pass
     finally:
+        ahead.end_workers()
         logging.disable(logging.NOTSET)
         if process is not None:
             killed(process)

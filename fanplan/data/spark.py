@@ -104,7 +104,18 @@ QUICK = (
 FEW_ROWS = {"spark.buffer.pageSize": "2m"}
 
 # PySpark asks for these classes once per column, and for most the JVM searches all its jars.
-ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
+ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+
+
+class Remembered:
+    """A Java class whose members are asked for once; py4j asks the JVM whenever they are used."""
+
+    def __init__(self, java: Any) -> None:
+        self._java = java
+
+    def __getattr__(self, name: str) -> Any:
+        setattr(self, name, member := getattr(self._java, name))
+        return member
 
 
 @dataclass(frozen=True)
@@ -266,7 +277,7 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
     for name in ASKED_OFTEN:
-        setattr(spark._jvm, name, getattr(spark._jvm, name))
+        setattr(spark._jvm, name, Remembered(getattr(spark._jvm, name)))
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return spark
@@ -319,7 +330,7 @@ def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str)
 
 def embedded_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
     """Settings of a Spark on this machine alone."""
-    return _jvm_settings(folder, java) | _local_settings()
+    return _jvm_settings(folder, java) | _local_settings() | ahead.worker_settings(folder)
 
 
 def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
@@ -343,7 +354,7 @@ def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
 
 
 def _local_settings() -> dict[str, str]:
-    """Sized to the machine. Workers import the very files of this process: no copy, one cache."""
+    """Sized to the machine."""
     return {
         # A secret of the run: no other program of this machine can talk to its ports.
         "spark.authenticate": "true",
@@ -351,7 +362,8 @@ def _local_settings() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{driver_megabytes(machine_bytes())}m",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
-        "spark.executorEnv.PYTHONPATH": str(package_folder().parent),
+        # Spark would register functions for machine learning, with a second of Scala's reflection.
+        "spark.sql.extensions.test.loadFromCp": "false",
         "spark.python.daemon.module": "fanplan.data.workers",
     }
 
