@@ -37,8 +37,9 @@ def started(
 ) -> subprocess.Popen[bytes]:
     """A process in a session of its own, so that a terminal's Ctrl-C is left to this one.
 
-    It ends with the thread that starts it; a group of its own does as well as a session. With ``of_thread`` false it may outlive any thread but
-    the main one; started elsewhere, the kernel does not end it.
+    It ends with the thread that starts it. With ``of_thread`` false it may outlive any thread but
+    the main one; started elsewhere, the kernel does not end it. Instead of a session it may have a
+    ``process_group``.
     """
     bound = of_thread or threading.current_thread() is threading.main_thread()
     if bound and sys.platform == "linux":

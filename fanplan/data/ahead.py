@@ -173,7 +173,7 @@ def taken(folder: Path) -> subprocess.Popen[bytes] | None:
 
 def end_workers() -> None:
     """End the daemon that was begun, and its workers."""
-    global _workers
+    global _workers  # noqa: PLW0603
     if _workers is not None:
         killed(_workers)
         _workers = None

@@ -18,11 +18,20 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from importlib import import_module
 
 from fanplan.core.owned import outlive_parent
 
 PLACE = "FANPLAN_WORKERS"
 """Names the socket of the daemon that stands by."""
+
+IMPORTED = (
+    "pandas",
+    "pyspark.worker",
+    "fanplan.data.ingest.exact",
+    "fanplan.data.ingest.regions",
+    "fanplan.data.read.formats",
+)
 
 
 def main() -> None:
@@ -78,13 +87,8 @@ def serve() -> None:
 
 def prepare() -> None:
     """Import what tasks use, and load numba and kernels; none of it is garbage for a fork."""
-    import pandas
-    import pyspark.worker
-
-    import fanplan.data.ingest.exact
-    import fanplan.data.ingest.regions
-    import fanplan.data.read.formats  # noqa: F401
-
+    for name in IMPORTED:
+        import_module(name)
     match_one()
     gc.freeze()
 
