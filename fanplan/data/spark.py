@@ -25,7 +25,6 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
@@ -263,7 +262,7 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
     settings |= {**dict(asked.conf), FIXED: " ".join(dict(asked.conf))}
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
         os.environ.pop(name, None)
-    os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
+    os.environ["SPARK_HOME"] = str(archive.SPARK)
     os.environ["JAVA_HOME"] = str(home)
     if local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
