@@ -44,7 +44,12 @@ def hashed(*parts: object) -> str:
 ENVIRONMENT = hashed(sorted(item for item in os.environ.items() if item[0].startswith(BEARING)))
 """Of what the user gave, before a session adds to it."""
 
-OF_WORKERS = "spark.executorEnv."
+ANYWHERE = {
+    "PYTHONHASHSEED": "0",
+    # A task has one core: libraries inside it must not start threads of their own.
+    "OMP_NUM_THREADS": "1",
+}
+"""The environment of Python workers, wherever they run."""
 
 COMMANDS = ("ingest", "replay", "design", "demo")
 ELSEWHERE = ("--master", "--remote", "--help")
@@ -104,7 +109,6 @@ def begin(words: Sequence[str]) -> None:
 def standing_by(folder: Path) -> subprocess.Popen[bytes]:
     """A daemon of Python workers for a session in this folder, with all that Spark would set."""
     nowhere = subprocess.DEVNULL
-    told = {name.removeprefix(OF_WORKERS): value for name, value in worker_settings(folder).items()}
     return started(
         [sys.executable, "-m", "fanplan.data.workers"],
         of_thread=False,
@@ -112,21 +116,13 @@ def standing_by(folder: Path) -> subprocess.Popen[bytes]:
         stdin=nowhere,
         stdout=nowhere,
         stderr=nowhere,
-        env=os.environ | told,
+        env=os.environ | of_workers(folder),
     )
 
 
-def worker_settings(folder: Path) -> dict[str, str]:
-    """Spark's settings for the environment of Python workers on this machine."""
-    told = {
-        "PYTHONHASHSEED": "0",
-        # A task has one core: libraries inside it must not start threads of their own.
-        "OMP_NUM_THREADS": "1",
-        # Workers import the very files of this process: no copy, one cache.
-        "PYTHONPATH": str(PACKAGE.parent),
-        PLACE: str(folder / "workers"),
-    }
-    return {OF_WORKERS + name: value for name, value in told.items()}
+def of_workers(folder: Path) -> dict[str, str]:
+    """The environment of workers on this machine. They import the very files of this process."""
+    return ANYWHERE | {"PYTHONPATH": str(PACKAGE.parent), PLACE: str(folder / "workers")}
 
 
 def wanted(words: Sequence[str]) -> bool:

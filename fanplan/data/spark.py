@@ -329,7 +329,8 @@ def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str)
 
 def embedded_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
     """Settings of a Spark on this machine alone."""
-    return _jvm_settings(folder, java) | _local_settings() | ahead.worker_settings(folder)
+    own = _jvm_settings(folder, java) | _local_settings()
+    return own | _executor_env(ahead.of_workers(folder))
 
 
 def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
@@ -346,10 +347,12 @@ def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.local.dir": str(folder),
         "spark.driver.defaultJavaOptions": " ".join((files, "-XX:-UsePerfData", *java)),
-        "spark.executorEnv.PYTHONHASHSEED": "0",
-        # A task has one core: libraries inside it must not start threads of their own.
-        "spark.executorEnv.OMP_NUM_THREADS": "1",
+        **_executor_env(ahead.ANYWHERE),
     }
+
+
+def _executor_env(told: Mapping[str, str]) -> dict[str, str]:
+    return {f"spark.executorEnv.{name}": value for name, value in told.items()}
 
 
 def _local_settings() -> dict[str, str]:
