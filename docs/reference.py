@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import fanplan
+from fanplan import api
 from fanplan.cli.flags import flag_of
 from fanplan.core.options import Options, about, default_of, types_of
 from fanplan.core.tables import Column, Table
@@ -273,19 +274,17 @@ from fanplan.workload.generators.generated import TableFormat
 """
 
 
-OWN_TYPES = re.compile(r", planner|, curve\b| generate,")
+OWN_TYPES = re.compile(r", curve\b| generate,")
 """What is not passed on as it is, but with types of its own."""
 
 
 def stub() -> str:
     """The interface with the types of all keywords: written, so that type checkers see them."""
-    source = (STUB.with_suffix(".py")).read_text(encoding="utf-8")
-    passed = [OWN_TYPES.sub("", line) for line in source.splitlines()]
-    passed = [line for line in passed if line.startswith("from fanplan.")]
+    passed = [OWN_TYPES.sub("", f"from {a} import {b}") for a, b in api.PLACES.items()]  # type: ignore[attr-defined]
     typed = [*(c.name for c in commands()), "curve"]
     functions = [planning_signature(getattr(fanplan, name)) + ": ..." for name in typed]
     functions += generating()
-    names = source[source.index("__all__") :].splitlines()
+    names = ["__all__ = [", *(f'    "{name}",' for name in api.__all__), "]"]
     return "\n".join((TYPED, *passed, "", *functions, "", *names, ""))
 
 

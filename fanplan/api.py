@@ -16,86 +16,58 @@ and for stages that ``overlay``, ``allocate``, ``groups``, ``mark``, ``simulate`
 
 from __future__ import annotations
 
-from fanplan.data.dataset import Dataset
-from fanplan.data.engine import Engine
-from fanplan.data.quarantine import Quarantine
-from fanplan.layers.marking.replayed import replay_marks
-from fanplan.simulation.simulated import Churned, Simulated
-from fanplan.verbs.again import replan
-from fanplan.verbs.ask import Questions
-from fanplan.verbs.check import check
-from fanplan.verbs.churn import churn
-from fanplan.verbs.compare import compare
-from fanplan.verbs.curve import Curve, curve
-from fanplan.verbs.datasets import as_dataset, dataset_of_plan, generate, ingest, open_dataset
-from fanplan.verbs.diff import diff
-from fanplan.verbs.drift import apply_check
-from fanplan.verbs.export import Exported, export
-from fanplan.verbs.observe import observe_graphml, observe_nats, observe_pcap
-from fanplan.verbs.plan import Made, planner
-from fanplan.verbs.plans import Plan, open_plan
-from fanplan.verbs.quarantine import quarantine
-from fanplan.verbs.replay import replay
-from fanplan.verbs.report import Report, report
-from fanplan.verbs.sign import new_key, sign
-from fanplan.verbs.simulate import simulate
-from fanplan.verbs.switch import switch
-from fanplan.verbs.trial import trial
-from fanplan.watching.watch import Watched, watch
+from importlib import import_module
+from typing import Any
 
-allocate = planner("allocate")
-channels = planner("channels")
-design = planner("design")
-groups = planner("groups")
-mark = planner("mark")
-mesh = planner("mesh")
-overlay = planner("overlay")
+PLACES = {
+    "fanplan.data.dataset": "Dataset",
+    "fanplan.data.engine": "Engine",
+    "fanplan.data.quarantine": "Quarantine",
+    "fanplan.layers.marking.replayed": "replay_marks",
+    "fanplan.simulation.simulated": "Churned, Simulated",
+    "fanplan.verbs.again": "replan",
+    "fanplan.verbs.ask": "Questions",
+    "fanplan.verbs.check": "check",
+    "fanplan.verbs.churn": "churn",
+    "fanplan.verbs.compare": "compare",
+    "fanplan.verbs.curve": "Curve, curve",
+    "fanplan.verbs.datasets": "as_dataset, dataset_of_plan, generate, ingest, open_dataset",
+    "fanplan.verbs.diff": "diff",
+    "fanplan.verbs.drift": "apply_check",
+    "fanplan.verbs.export": "Exported, export",
+    "fanplan.verbs.observe": "observe_graphml, observe_nats, observe_pcap",
+    "fanplan.verbs.plan": "Made",
+    "fanplan.verbs.plans": "Plan, open_plan",
+    "fanplan.verbs.quarantine": "quarantine",
+    "fanplan.verbs.replay": "replay",
+    "fanplan.verbs.report": "Report, report",
+    "fanplan.verbs.sign": "new_key, sign",
+    "fanplan.verbs.simulate": "simulate",
+    "fanplan.verbs.switch": "switch",
+    "fanplan.verbs.trial": "trial",
+    "fanplan.watching.watch": "Watched, watch",
+}
+"""Where each name comes from."""
 
-__all__ = [
-    "Churned",
-    "Curve",
-    "Dataset",
-    "Engine",
-    "Exported",
-    "Made",
-    "Plan",
-    "Quarantine",
-    "Questions",
-    "Report",
-    "Simulated",
-    "Watched",
-    "allocate",
-    "apply_check",
-    "as_dataset",
-    "channels",
-    "check",
-    "churn",
-    "compare",
-    "curve",
-    "dataset_of_plan",
-    "design",
-    "diff",
-    "export",
-    "generate",
-    "groups",
-    "ingest",
-    "mark",
-    "mesh",
-    "new_key",
-    "observe_graphml",
-    "observe_nats",
-    "observe_pcap",
-    "open_dataset",
-    "open_plan",
-    "overlay",
-    "quarantine",
-    "replan",
-    "replay",
-    "replay_marks",
-    "report",
-    "sign",
-    "simulate",
-    "switch",
-    "trial",
-    "watch",
-]
+PLANNED = ("allocate", "channels", "design", "groups", "mark", "mesh", "overlay")
+"""What layers plan, by the options that they state."""
+
+WHERE = {name: module for module, names in PLACES.items() for name in names.split(", ")}
+NAMES = sorted([*WHERE, *PLANNED])
+__all__ = list(NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: a command uses one verb or two, and all of them take a second."""
+    if name not in NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in WHERE:
+        found = getattr(import_module(WHERE[name]), name)
+    else:
+        found = import_module("fanplan.verbs.plan").planner(name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return NAMES

@@ -38,13 +38,15 @@ def started(
     """A process in a session of its own, so that a terminal's Ctrl-C is left to this one.
 
     It ends with the thread that starts it. With ``of_thread`` false it may outlive any thread but
-    the main one; started elsewhere, the kernel does not end it.
+    the main one; started elsewhere, the kernel does not end it. Instead of a session it may have a
+    ``process_group``.
     """
     bound = of_thread or threading.current_thread() is threading.main_thread()
     if bound and sys.platform == "linux":
         options["preexec_fn"] = ending_with(os.getpid())
+    options = {"start_new_session": "process_group" not in options} | options
     with undisturbed():
-        return subprocess.Popen(command, start_new_session=True, **options)
+        return subprocess.Popen(command, **options)
 
 
 def ending_with(parent: int) -> Callable[[], None]:
@@ -57,6 +59,12 @@ def ending_with(parent: int) -> Callable[[], None]:
             os._exit(1)
 
     return bind
+
+
+def outlive_parent() -> None:
+    """In a child that has another reason to end: that its parent ends is none any more."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)
 
 
 def killed(process: subprocess.Popen[bytes]) -> None:

@@ -1,5 +1,7 @@
 """A JVM under way before Python has imported what a command needs: each takes seconds.
 
+So is the daemon whose forks are Spark's Python workers (`workers`).
+
 Spark's own script asks one JVM how to call another. Its answer is kept in the user's cache, with
 the settings it was given, and a JVM with the same settings is called so at once. A command that
 will want Spark for few rows begins with it before the settings are known; should they turn out to
@@ -20,7 +22,9 @@ from pathlib import Path
 
 from fanplan.core.folder import write_whole
 from fanplan.core.owned import claim, killed, release, started
+from fanplan.core.version import PACKAGE
 from fanplan.data.java import cache
+from fanplan.data.workers import PLACE
 
 READY = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 """Names the file that tells where a JVM listens."""
@@ -39,6 +43,13 @@ def hashed(*parts: object) -> str:
 
 ENVIRONMENT = hashed(sorted(item for item in os.environ.items() if item[0].startswith(BEARING)))
 """Of what the user gave, before a session adds to it."""
+
+ANYWHERE = {
+    "PYTHONHASHSEED": "0",
+    # A task has one core: libraries inside it must not start threads of their own.
+    "OMP_NUM_THREADS": "1",
+}
+"""The environment of Python workers, wherever they run."""
 
 COMMANDS = ("ingest", "replay", "design", "demo")
 ELSEWHERE = ("--master", "--remote", "--help")
@@ -80,17 +91,38 @@ class Begun:
 
 
 _begun: Begun | None = None
+_workers: subprocess.Popen[bytes] | None = None
 
 
 def begin(words: Sequence[str]) -> None:
     """Begin with the JVM of a command that will want one for few rows."""
-    global _begun  # noqa: PLW0603 - a process has one JVM
+    global _begun, _workers  # noqa: PLW0603 - a process has one JVM
     if not (wanted(words) and (last := kept()) and last.environment == ENVIRONMENT):
         return
     # Whatever is wrong is told when the session starts without it.
     with suppress(OSError):
         folder = claim("spark")
         _begun = Begun(last, folder, last.run(folder))
+        _workers = standing_by(folder)
+
+
+def standing_by(folder: Path) -> subprocess.Popen[bytes]:
+    """A daemon of Python workers for a session in this folder, with all that Spark would set."""
+    nowhere = subprocess.DEVNULL
+    return started(
+        [sys.executable, "-m", "fanplan.data.workers"],
+        of_thread=False,
+        process_group=0,  # Spark's daemon makes itself the head of one; of a session it could not.
+        stdin=nowhere,
+        stdout=nowhere,
+        stderr=nowhere,
+        env=os.environ | of_workers(folder),
+    )
+
+
+def of_workers(folder: Path) -> dict[str, str]:
+    """The environment of workers on this machine. They import the very files of this process."""
+    return ANYWHERE | {"PYTHONPATH": str(PACKAGE.parent), PLACE: str(folder / "workers")}
 
 
 def wanted(words: Sequence[str]) -> bool:
@@ -135,8 +167,17 @@ def taken(folder: Path) -> subprocess.Popen[bytes] | None:
     return None
 
 
+def end_workers() -> None:
+    """End the daemon that was begun, and its workers."""
+    global _workers  # noqa: PLW0603
+    if _workers is not None:
+        killed(_workers)
+        _workers = None
+
+
 def end() -> None:
     """End the JVM that was begun if no session took it."""
+    end_workers()
     if _begun is not None:
         left = _begun.folder
         taken(left.parent)

@@ -2,7 +2,9 @@
 
 Java calls it class data sharing. An archive is of one Java and of one set of jars, so its name is a
 hash of both; it lies in the user's cache. The first JVM that finds none writes one when it ends,
-which ``make setup`` lets happen. A JVM that cannot use an archive starts without, and says nothing.
+which ``make setup`` lets happen; should it fail, nobody tries again that day. A JVM that cannot
+use an archive starts without, and says nothing. Java compares paths and dates of jars, so two
+installations cannot share an archive, unless one is a link to the other.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import hashlib
 import os
 import shlex
 import subprocess
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +26,11 @@ from fanplan.data.java import cache
 END_SECONDS = 30
 """A JVM has so long to end, and more if it writes an archive."""
 WRITE_SECONDS = 300
-KEPT = 4
-"""Archives in the cache: one takes about 100 MB. Those that were used last stay."""
+RETRY_SECONDS = 24 * 3600
+"""After so long it is tried again to write an archive that could not be written."""
+KEPT = 8
+"""Archives in the cache: one takes about 200 MB. Those that were used last stay."""
+SPARK = Path(pyspark.__file__).resolve().parent
 
 # It would tell users that an archive is not there, or is another Java's.
 SILENT = ("-Xlog:disable", "-Xlog:all=warning,cds*=off:stderr")
@@ -44,7 +50,7 @@ class Archive:
     @property
     def options(self) -> tuple[str, ...]:
         """How Java uses or writes it, quoted as Spark reads options."""
-        used = [path for path in (self.base, None if self.written else self.path) if path]
+        used = [path for path in (self.base, self.path) if path and path.is_file()]
         shared = ":".join(map(str, used))
         named = [f'"-XX:SharedArchiveFile={shared}"'] if used else []
         writing = [f'"-XX:ArchiveClassesAtExit={self.written}"'] if self.written else []
@@ -54,14 +60,17 @@ class Archive:
     def end_seconds(self) -> int:
         return WRITE_SECONDS if self.written else END_SECONDS
 
-    def keep(self) -> None:
-        """Give what the JVM wrote its name; it has ended."""
-        if self.written is None or not self.written.is_file():
+    def keep(self, whole: bool = True) -> None:
+        """The JVM has ended: give what it wrote its name, or remember that it could not."""
+        if self.written is None:
             return
         with suppress(OSError):
-            self.written.replace(self.path)
-            for old in sorted(self.path.parent.glob("*.jsa"), key=used_at)[:-KEPT]:
-                remove(old)
+            if whole and self.written.is_file():
+                self.path.with_suffix(".jars").write_text(str(SPARK / "jars"))
+                self.written.replace(self.path)
+                tidy(self.path.parent)
+            else:
+                self.path.with_suffix(".failed").touch()
 
 
 def found(home: Path) -> Archive | None:
@@ -77,6 +86,8 @@ def found(home: Path) -> Archive | None:
         for left in folder.glob("*.writing"):
             if not alive(left):
                 remove(left)
+        if failed_lately(path):
+            return Archive(path, base, None)
         return Archive(path, base, folder / f"{path.stem}.{os.getpid()}.writing")
     except (OSError, subprocess.SubprocessError):
         return None
@@ -84,7 +95,7 @@ def found(home: Path) -> Archive | None:
 
 def key(home: Path) -> str:
     """A hash of all that an archive depends on: which Java, and which jars in which order."""
-    java, jars = real_java(home), Path(pyspark.__file__).parent / "jars"
+    java, jars = real_java(home), SPARK / "jars"
     # In the order of the folder: Java takes them so, and an archive is of one order.
     names = [(entry.name, entry.stat().st_size) for entry in os.scandir(jars)]
     parts = (str(java), java.stat().st_mtime_ns, str(jars), names)
@@ -110,6 +121,26 @@ def base_of(home: Path, folder: Path) -> Path | None:
         subprocess.run(command, capture_output=True, timeout=WRITE_SECONDS, check=True)
         written.replace(base)
     return base
+
+
+def failed_lately(path: Path) -> bool:
+    """Whether an archive could not be written and it is too early to try again."""
+    failed = path.with_suffix(".failed")
+    return failed.is_file() and time.time() - failed.stat().st_mtime < RETRY_SECONDS
+
+
+def tidy(folder: Path) -> None:
+    """Remove archives of installations that are gone, and of others those not used for longest."""
+    found = sorted(folder.glob("*.jsa"), key=used_at)
+    for old in {*found[:-KEPT], *(path for path in found if not has_jars(path))}:
+        remove(old)
+        remove(old.with_suffix(".jars"))
+
+
+def has_jars(path: Path) -> bool:
+    """Whether the jars are there that an archive is of, as far as that is known."""
+    told = path.with_suffix(".jars")
+    return not told.is_file() or Path(told.read_text()).is_dir()
 
 
 def used_at(path: Path) -> float:

@@ -13,10 +13,10 @@ import struct
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-import pyspark
 from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from fanplan.core.errors import MachineError, Problem
 from fanplan.core.owned import killed, started, undisturbed
 from fanplan.data import ahead
-from fanplan.data.archive import END_SECONDS, Archive
+from fanplan.data.archive import END_SECONDS, SPARK, Archive
 
 GLANCE = 0.02
 """Seconds between two looks for what the JVM tells when it is ready."""
@@ -63,10 +63,15 @@ def launch(
 
 def submitted(stated: Path, ready: Path) -> subprocess.Popen[bytes]:
     """A JVM as Spark's own script calls it."""
-    home = os.path.dirname(pyspark.__file__)
     words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     return started(
-        [f"{home}/bin/spark-submit", "--properties-file", stated, "--load-spark-defaults", *words],
+        [
+            SPARK / "bin" / "spark-submit",
+            "--properties-file",
+            stated,
+            "--load-spark-defaults",
+            *words,
+        ],
         of_thread=False,
         # It ends when this pipe does.
         stdin=subprocess.PIPE,
@@ -135,12 +140,12 @@ def end() -> None:
             gateway.shutdown()
             if process.stdin is not None:
                 process.stdin.close()
-            process.wait(timeout=END_SECONDS if classes is None else classes.end_seconds)
-            if classes is not None and process.returncode == 0:
-                classes.keep()
-    except subprocess.TimeoutExpired:
-        pass
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=END_SECONDS if classes is None else classes.end_seconds)
+            if classes is not None:
+                classes.keep(process.returncode == 0)
     finally:
+        ahead.end_workers()
         logging.disable(logging.NOTSET)
         if process is not None:
             killed(process)

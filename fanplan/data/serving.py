@@ -10,8 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
-
 from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.folder import locked, remove
 from fanplan.core.owned import undisturbed
@@ -81,8 +79,8 @@ def launched(settings: dict[str, str], home: Path) -> subprocess.Popen[bytes]:
     # In a file: a list of processes shows arguments to everybody, and the token is among them.
     stated.write_text("".join(f"{k}={jvm.escaped(v)}\n" for k, v in settings.items()))
     stated.chmod(0o600)
-    spark = os.path.dirname(pyspark.__file__)
-    own = {"SPARK_HOME": spark, "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    spark = archive.SPARK
+    own = {"SPARK_HOME": str(spark), "JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
     command = [f"{spark}/bin/spark-submit", "--properties-file", str(stated), "--class", CLASS]
     words = [*command, *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")), "spark-internal"]
     with (folder() / "log").open("wb") as log:

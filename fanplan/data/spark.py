@@ -25,7 +25,6 @@ from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
@@ -104,7 +103,18 @@ QUICK = (
 FEW_ROWS = {"spark.buffer.pageSize": "2m"}
 
 # PySpark asks for these classes once per column, and for most the JVM searches all its jars.
-ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
+ASKED_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+
+
+class Remembered:
+    """A Java class whose members are asked for once; py4j asks the JVM whenever they are used."""
+
+    def __init__(self, java: Any) -> None:
+        self._java = java
+
+    def __getattr__(self, name: str) -> Any:
+        setattr(self, name, member := getattr(self._java, name))
+        return member
 
 
 @dataclass(frozen=True)
@@ -252,7 +262,7 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
     settings |= {**dict(asked.conf), FIXED: " ".join(dict(asked.conf))}
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
         os.environ.pop(name, None)
-    os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
+    os.environ["SPARK_HOME"] = str(archive.SPARK)
     os.environ["JAVA_HOME"] = str(home)
     if local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -266,7 +276,7 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
     builder = SparkSession.builder.master(master or "local[*]").appName("fanplan")
     spark = _create(builder, settings, master or "local[*]")
     for name in ASKED_OFTEN:
-        setattr(spark._jvm, name, getattr(spark._jvm, name))
+        setattr(spark._jvm, name, Remembered(getattr(spark._jvm, name)))
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return spark
@@ -319,7 +329,8 @@ def _create(builder: SparkSession.Builder, settings: dict[str, str], where: str)
 
 def embedded_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
     """Settings of a Spark on this machine alone."""
-    return _jvm_settings(folder, java) | _local_settings()
+    own = _jvm_settings(folder, java) | _local_settings()
+    return own | _executor_env(ahead.of_workers(folder))
 
 
 def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
@@ -336,14 +347,16 @@ def _jvm_settings(folder: Path, java: Sequence[str]) -> dict[str, str]:
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.local.dir": str(folder),
         "spark.driver.defaultJavaOptions": " ".join((files, "-XX:-UsePerfData", *java)),
-        "spark.executorEnv.PYTHONHASHSEED": "0",
-        # A task has one core: libraries inside it must not start threads of their own.
-        "spark.executorEnv.OMP_NUM_THREADS": "1",
+        **_executor_env(ahead.ANYWHERE),
     }
 
 
+def _executor_env(told: Mapping[str, str]) -> dict[str, str]:
+    return {f"spark.executorEnv.{name}": value for name, value in told.items()}
+
+
 def _local_settings() -> dict[str, str]:
-    """Sized to the machine. Workers import the very files of this process: no copy, one cache."""
+    """Sized to the machine."""
     return {
         # A secret of the run: no other program of this machine can talk to its ports.
         "spark.authenticate": "true",
@@ -351,7 +364,8 @@ def _local_settings() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{driver_megabytes(machine_bytes())}m",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
-        "spark.executorEnv.PYTHONPATH": str(package_folder().parent),
+        # Spark would register functions for machine learning, with a second of Scala's reflection.
+        "spark.sql.extensions.test.loadFromCp": "false",
         "spark.python.daemon.module": "fanplan.data.workers",
     }
 

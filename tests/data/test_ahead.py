@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,8 @@ import pytest
 
 from fanplan.core import owned
 from fanplan.data import ahead, java
+from fanplan.data.server import within
+from fanplan.data.workers import PLACE
 
 SLEEP = str(shutil.which("sleep"))
 
@@ -119,3 +124,33 @@ def test_only_commands_that_surely_need_it_for_few_rows_begin(tmp_path: Path) ->
     assert not ahead.wanted([])
     os.truncate(tmp_path / "desk" / "subscriptions.csv", ahead.FEW_BYTES + 1)
     assert not ahead.wanted(["ingest", desk])
+
+
+# ---- workers
+
+
+@pytest.mark.parametrize("stands_by", [True, False])
+def test_a_daemon_is_ready_and_ends_with_its_input(stands_by: bool, tmp_path: Path) -> None:
+    """As Spark starts it: its port comes on stdout, and the end of stdin is its own."""
+    ready = ahead.standing_by(tmp_path) if stands_by else None
+    place = tmp_path / "workers"
+    assert not stands_by or within(60, place.exists)
+    spark = subprocess.Popen(
+        [sys.executable, "-m", "fanplan.data.workers", "pyspark.worker"],
+        env=os.environ | {PLACE: str(place)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert spark.stdout is not None
+        port = int.from_bytes(spark.stdout.read(4))
+        with socket.create_connection(("127.0.0.1", port)) as worker:
+            pid = int.from_bytes(worker.recv(4))
+            assert os.getpgid(pid) == (ready or spark).pid
+        assert not place.exists()
+        spark.communicate(timeout=60)
+        assert ready is None or ready.wait(60) is not None
+    finally:
+        spark.kill()
+        if ready is not None:
+            owned.killed(ready)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,35 @@ def test_a_jvm_that_was_killed_leaves_nothing(home: Path) -> None:
     assert first is not None
     left = first.path.with_name("0123.999999999.writing")
     left.touch()
-    first.keep()
     assert archive.found(home) == first
     assert not left.exists()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_cannot_be_written_is_not_tried_by_every_next_jvm(whole: bool, home: Path) -> None:
+    first = archive.found(home)
+    assert first is not None
+    first.keep(whole)
+    second = archive.found(home)
+    assert second is not None
+    assert second.written is None
+    assert str(second.path) not in " ".join(second.options)
+    before = time.time() - archive.RETRY_SECONDS - 1
+    os.utime(first.path.with_suffix(".failed"), (before, before))
+    assert archive.found(home) == first
+
+
+def test_archives_of_installations_that_are_gone_go_first(home: Path, tmp_path: Path) -> None:
+    first = archive.found(home)
+    assert first is not None
+    assert first.written is not None
+    first.written.touch()
+    for name, jars in (("here", tmp_path), ("gone", tmp_path / "gone")):
+        first.path.with_name(f"{name}.jsa").touch()
+        first.path.with_name(f"{name}.jars").write_text(str(jars))
+    first.keep()
+    kept = {file.name for file in first.path.parent.glob("*.jsa")}
+    assert kept == {"here.jsa", first.path.name}
 
 
 def test_few_archives_are_kept(home: Path) -> None:
@@ -86,7 +113,7 @@ def test_few_archives_are_kept(home: Path) -> None:
     first.written.touch()
     first.keep()
     kept = {file.name for file in first.path.parent.glob("*.jsa")}
-    assert kept == {"1.jsa", "2.jsa", "3.jsa", first.path.name}
+    assert kept == {*(f"{i}.jsa" for i in range(1, archive.KEPT)), first.path.name}
 
 
 def test_where_nothing_can_be_kept_spark_starts_without(home: Path, tmp_path: Path) -> None:
