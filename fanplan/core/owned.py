@@ -44,9 +44,9 @@ def started(
     bound = of_thread or threading.current_thread() is threading.main_thread()
     if bound and sys.platform == "linux":
         options["preexec_fn"] = ending_with(os.getpid())
-    options = {"start_new_session": "process_group" not in options} | options
+    session = "process_group" not in options
     with undisturbed():
-        return subprocess.Popen(command, **options)
+        return subprocess.Popen(command, start_new_session=session, **options)
 
 
 def ending_with(parent: int) -> Callable[[], None]:
