@@ -179,8 +179,8 @@ def test_tiny_networks_are_planned_within_their_tables_and_near_the_optimum() ->
         assert traffic.unicast == sum(alone(problem, row) for row in range(FLOWS))
         assert traffic.bound <= best + 1e-9 <= traffic.planned + 1e-6
         assert traffic.planned <= traffic.unicast
-        met += traffic.planned <= best + 1e-6
-        several += (np.diff(carried.starts) > 1).any()
+        met += int(traffic.planned <= best + 1e-6)
+        several += int((np.diff(carried.starts) > 1).any())
         excess.append(traffic.planned / best - 1 if best else 0.0)
     assert met >= 17, excess
     assert several >= 2
