@@ -243,7 +243,9 @@ def proved_traffic(placed: SwitchProblem) -> float:
     ports = (1.0 if apart else 0.5) * beyond
     switches = np.bincount(key // size, minlength=placed.size)
     gone = np.bincount(key[far] // size, minlength=placed.size)
-    alone = np.maximum(switches - 1, 0) + (np.maximum(gone - 1, 0) if apart else 0)
+    alone: Longs = np.maximum(switches - 1, 0)
+    if apart:
+        alone = alone + np.maximum(gone - 1, 0)
     return base + max(ports, far_rows(placed, key[far], codes[far], alone))
 
 

@@ -169,7 +169,7 @@ def cover(
 def gain_of(hosts: np.uint64, wanted: np.uint64, sent: int, own: np.uint64) -> int:
     """Links that one copy for these hosts saves."""
     served, all = np.int64(popcount(hosts & wanted)), np.int64(popcount(hosts))
-    return (sent + 1) * served - sent - all + (1 if hosts & own else 0)
+    return int((sent + 1) * served - sent - all + (1 if hosts & own else 0))
 
 
 @compiled
@@ -292,9 +292,9 @@ def fresh_sets(net: NetRows, wants: Wants, some: Longs, rest: Words, most: int, 
                 two &= two - np.uint64(1)
     for draw in range(4 * most):
         if found < most // 2 and len(some):
-            i = mix(np.uint64(turn * 4 * most + draw)) % np.uint64(len(some))
-            if popcount(rest[i]) > 2:
-                sets[found] = rest[i]
+            drawn = rest[mix(np.uint64(turn * 4 * most + draw)) % np.uint64(len(some))]
+            if popcount(drawn) > 2:
+                sets[found] = drawn
                 found += 1
     for pair in np.argsort(-pairs)[: most - found]:
         if pairs[pair] > 0:

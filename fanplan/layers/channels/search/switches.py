@@ -235,10 +235,10 @@ def beside_trees(
 
 def no_channels(net: NetRows, channels: int) -> State:
     # Every channel takes an entry at least.
-    room = int(min(np.minimum(net.limit, channels).sum(), channels, len(net.messages)))
+    room = min(int(np.minimum(net.limit, channels).sum()), channels, len(net.messages))
     # An entry has all hosts of its switch at most.
     ports = np.bincount(net.at, minlength=len(net.limit))
-    hosts, size = len(net.at), int(min(np.minimum(net.limit, room) @ ports, len(net.hosts)))
+    hosts, size = len(net.at), min(int(np.minimum(net.limit, room) @ ports), len(net.hosts))
     return State(
         np.zeros(3, np.int64),
         np.zeros(len(net.limit), np.int64),
