@@ -191,7 +191,7 @@ def count_flows(
     remove(batch.work)
     found, lost = [], []
     for number, source in enumerate(sources):
-        folder = batch.work / str(number)
+        folder = batch.work.absolute() / str(number)  # A remote server works elsewhere.
         folder.mkdir(parents=True)
         counting = Plainly(folder, partial(counted_points, interest.selectors, window), timed=True)
         rows = read_rows(spark, source, PUBLICATIONS, description, counting)
