@@ -266,7 +266,7 @@ def _slabs(lo: Floats, hi: Floats, rows: Longs, low: Floats, high: Floats) -> fl
 
 
 @compiled
-def unionholds(low: Floats, high: Floats, lo: Floats, hi: Floats) -> bool:
+def union_holds(low: Floats, high: Floats, lo: Floats, hi: Floats) -> bool:
     """Whether every point of [low, high) lies in one of the boxes, of which each line is one.
 
     Only coordinates are compared. What the first box leaves is cut into pieces, which the next
