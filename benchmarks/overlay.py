@@ -1,7 +1,8 @@
 """Overlays: similarity, building of trees, improved trees and allocation, in one run.
 
     python benchmarks/overlay.py [--quick] [--only similarity building trees limited allocation]
-        [--sizes 10000 …] [--cover MOST] [--peers MOST] [--brokers N] [--seeds 3] [--first-seed 0]
+        [--sizes 10000 …] [--measures overlap interest cover] [--huge SHARE] [--peers MOST]
+        [--brokers N] [--seeds 3] [--first-seed 0]
 
 Workloads are those of Tajuddin (2011): generator `brokers` (section 5.4.2) and `clients` (section
 6.4.2), and portfolios of ours. Similarity is timed on the clock, as it runs on all cores;
@@ -65,6 +66,7 @@ from fanplan.workload.generators.draws import names, zipf
 from fanplan.workload.generators.population import Regions
 
 SECTIONS = ("similarity", "building", "trees", "limited", "allocation")
+MEASURES = ("overlap", "interest", "cover")
 BIASES = (0.0, 0.25, 0.5, 0.75, 0.8, 0.9, 1.0)
 THESIS = ("overlap", "cover", "hybrid")
 """Trees of the thesis that ours is measured against; it does not test interest alone."""
@@ -161,30 +163,29 @@ def similarity_at(spark: SparkSession, size: int, options: argparse.Namespace) -
         brokers=count, subscriptions=size, advertisements=max(count, size // 3)
     )
     drawn = clients.populate_brokers(params, 0)
+    # Subscriptions are drawn in any order, so the first ones are a sample of all.
+    drawn.subscriptions.broker[: int(options.huge * size)] = 0
     table = table_of(drawn.subscriptions)
     with tempfile.TemporaryDirectory() as folder:
         wanted = chunks(spark, table, Path(folder) / "wanted")
         offered = chunks(spark, table_of(drawn.advertisements), Path(folder) / "offered")
-        work = lambda: gathered(overlaps_of_owners(spark, wanted), count)  # noqa: E731
-        ours, found = timed("Spark, overlap", size, work)
-        timed(
-            "Spark, interest",
-            size,
-            lambda: gathered(interests_of_owners(spark, offered, wanted), count),
-        )
-        if size <= options.cover:
-            timed(
-                "Spark, cover",
-                size,
-                lambda: gathered(covers_of_owners(spark, wanted, wanted), count),
-            )
+        works = {
+            "overlap": lambda: overlaps_of_owners(spark, wanted),
+            "interest": lambda: interests_of_owners(spark, offered, wanted),
+            "cover": lambda: covers_of_owners(spark, wanted, wanted),
+        }
+        found = {
+            name: timed(f"Spark, {name}", size, lambda name=name: gathered(works[name](), count))  # type: ignore[misc]
+            for name in options.measures
+        }
     for name, peer, most in (
         ("DuckDB self join, overlap", with_duckdb, options.peers),
         ("numpy loop, overlap", with_numpy, NUMPY_MOST),
     ):
-        if size <= most:
+        if size <= most and "overlap" in found:
             seconds, same = timed(name, size, lambda peer=peer: peer(table, count))  # type: ignore[misc]
-            assert np.allclose(found, same), f"{name} differs"
+            ours, values = found["overlap"]
+            assert np.allclose(values, same), f"{name} differs"
             print(f"  {seconds / ours:.2f} times as long as Spark")
 
 
@@ -479,7 +480,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, one seed")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--brokers", type=int, default=1000, help="of similarity")
-    parser.add_argument("--cover", type=int, default=1_000_000, help="largest size of cover")
+    parser.add_argument("--measures", nargs="+", choices=MEASURES, default=MEASURES)
+    parser.add_argument("--huge", type=float, default=0.0, help="share of all at one broker")
     parser.add_argument("--peers", type=int, default=10_000, help="largest size of DuckDB")
     parser.add_argument("--tree-brokers", type=int, default=10_000)
     parser.add_argument("--clients", type=int, nargs="+", default=[800, 2400])

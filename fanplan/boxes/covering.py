@@ -7,14 +7,15 @@ which of them stay within, a bit for each. What a box covers is then what all ta
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from fanplan.boxes.extents import Extents, OwnerPairs, append_row, start_pairs
-from fanplan.boxes.volumes import volume_of
-from fanplan.core.arrays import Floats, Ints, Longs, Words
-from fanplan.core.bits import has_bit, mix, set_bit
+from fanplan.boxes.volumes import holds, union_of_largest, volume_of
+from fanplan.core.arrays import Floats, Ints, Longs, Shorts, Words
+from fanplan.core.bits import lowest_bit, mix, set_bit
 from fanplan.core.kernels import compiled
 
 Known = dict[tuple[np.uint64, np.uint64], float]
@@ -26,6 +27,8 @@ WORDS = 4
 GROUP = 64 * WORDS
 """Extents in one table: as many as fit into a few machine words."""
 
+MOST = 8192
+"""Boxes of a set up to which it is kept who lies within whom."""
 
 BATCH = 4096
 """Coverers that are ranked together: their ranks stay in a core's cache."""
@@ -34,8 +37,9 @@ BATCH = 4096
 class Coverers(NamedTuple):
     """Extents of one box, by topic and owner.
 
-    ``ends`` has a row for the low ends of each axis and for the negative high ends. ``order``
-    sorts each of them within the batches ``batches[b]:batches[b + 1]``, of ``topic[b]``.
+    ``ends`` has a row for the low ends of each axis and for the negative high ends. They ascend
+    within the batches ``batches[b]:batches[b + 1]``, of ``topic[b]``; ``order`` are their places in
+    the batch.
     ``per_volume`` is weight / volume.
     """
 
@@ -43,7 +47,7 @@ class Coverers(NamedTuple):
     place: Ints
     per_volume: Floats
     ends: Floats
-    order: Longs
+    order: Shorts
     batches: Longs
 
 
@@ -68,8 +72,9 @@ class CoveredExtents(NamedTuple):
     hi: Floats
 
 
+@lru_cache(maxsize=1)
 def coverers(extents: Extents) -> Coverers:
-    """The extents of one box."""
+    """The extents of one box. The last are kept: a worker's tasks have the same."""
     single = np.flatnonzero(np.diff(extents.starts) == 1)
     box = extents.starts[single]
     order = np.argsort(extents.lo[box, 0], kind="stable")
@@ -81,8 +86,7 @@ def coverers(extents: Extents) -> Coverers:
         topic[batches[:-1]],
         extents.place[single],
         extents.weight[single] / extents.volume[single],
-        ends,
-        _orders(ends, batches),
+        *_sorted_ends(ends, batches),
         batches,
     )
 
@@ -95,13 +99,15 @@ def _batches(topic: Floats) -> Longs:
 
 
 @compiled
-def _orders(ends: Floats, batches: Longs) -> Longs:
-    order = np.empty(ends.shape, np.int64)
+def _sorted_ends(ends: Floats, batches: Longs) -> tuple[Floats, Shorts]:
+    order = np.empty(ends.shape, np.uint16)
     for side in range(len(ends)):
         for batch in range(len(batches) - 1):
             first, last = batches[batch], batches[batch + 1]
-            order[side, first:last] = first + np.argsort(ends[side, first:last])
-    return order
+            own = np.argsort(ends[side, first:last])
+            order[side, first:last] = own
+            ends[side, first:last] = ends[side, first:last][own]
+    return ends, order
 
 
 def covered_extents(extents: Extents) -> CoveredExtents:
@@ -178,18 +184,22 @@ def cover_sums(x: Coverers, y: CoveredExtents, owners: int, sizes: Floats) -> Ow
     Time is proportional to the pairs of an x and a set in its topic, and to the different sets of
     covered extents, of which each needs a union.
     """
-    ranks = np.empty((len(x.ends), BATCH), np.int64)
-    marks = np.empty((BATCH, _most_groups(y.groups), WORDS), np.uint64)
+    ranks = np.empty((len(x.ends), BATCH), np.uint16)
+    marks = np.empty((BATCH, _most_groups(y.groups) * WORDS), np.uint64)
     sums = np.zeros(owners)
     out, used = start_pairs(), 0
     for s in range(len(y.place)):
-        known = no_volumes()
+        known, inside, words = no_volumes(), _inside(y, s), _words_of(y, s)
         first = np.searchsorted(x.topic, y.topic[s])
         for batch in range(first, np.searchsorted(x.topic, y.topic[s] + 1)):
             _mark(x, batch, y, s, ranks, marks)
             for e in range(x.batches[batch], x.batches[batch + 1]):
-                value = _known_value(y, s, marks[e - x.batches[batch]], known)
-                sums[x.place[e]] += x.per_volume[e] * value / sizes[y.place[s]]
+                row = e - x.batches[batch]
+                key = signature(marks, row, words)
+                # Handing over y takes longer than a look-up: only new sets go there.
+                if key not in known:
+                    known[key] = _covered_value(y, s, marks[row, :words], inside)
+                sums[x.place[e]] += x.per_volume[e] * known[key] / sizes[y.place[s]]
         if s + 1 == len(y.place) or y.place[s + 1] != y.place[s]:
             out, used = append_row(sums, y.place[s], out, used)
     return out[1][:used], out[0][:used], out[2][:used]
@@ -204,7 +214,7 @@ def _most_groups(groups: Longs) -> int:
 
 
 @compiled
-def _mark(x: Coverers, batch: int, y: CoveredExtents, s: int, ranks: Longs, marks: Words) -> None:
+def _mark(x: Coverers, batch: int, y: CoveredExtents, s: int, ranks: Shorts, marks: Words) -> None:
     """Mark the extents of a set that each coverer of a batch holds."""
     start = x.batches[batch]
     count = x.batches[batch + 1] - start
@@ -213,60 +223,91 @@ def _mark(x: Coverers, batch: int, y: CoveredExtents, s: int, ranks: Longs, mark
         last = min(first + GROUP, y.starts[s + 1])
         row = first + y.groups[s] + g
         for side in range(len(x.ends)):
-            steps, order = y.steps[side, first:last], x.order[side, start : start + count]
-            _rank(x.ends[side], order, start, steps, ranks[side])
+            _rank(x, side, start, count, y.steps[side, first:last], ranks[side])
         for e in range(count):
             for word in range(WORDS):
-                marks[e, g, word] = y.within[0, row + ranks[0, e], word]
+                marks[e, WORDS * g + word] = y.within[0, row + ranks[0, e], word]
             for side in range(1, len(x.ends)):
-                if ranks[side, e] > 0:
-                    for word in range(WORDS):
-                        marks[e, g, word] &= y.within[side, row + ranks[side, e], word]
+                for word in range(WORDS):
+                    marks[e, WORDS * g + word] &= y.within[side, row + ranks[side, e], word]
 
 
 @compiled
-def _rank(ends: Floats, order: Longs, start: int, steps: Floats, ranks: Longs) -> None:
+def _rank(x: Coverers, side: int, start: int, count: int, steps: Floats, ranks: Shorts) -> None:
     """How many of some ascending steps lie below each end: both are passed through once."""
     rank = 0
-    for e in order:
-        while rank < len(steps) and steps[rank] < ends[e]:
+    for k in range(start, start + count):
+        while rank < len(steps) and steps[rank] < x.ends[side, k]:
             rank += 1
-        ranks[e - start] = rank
+        ranks[x.order[side, k]] = rank
 
 
 @compiled
-def _known_value(y: CoveredExtents, s: int, marks: Words, known: Known) -> float:
-    """Merged volume times number of the marked extents; the same sets come again and again."""
-    words = marks.ravel()[: (y.starts[s + 1] - y.starts[s] + 63) // 64]
-    if not np.any(words):
-        return 0.0
-    key = signature(words, np.uint64(1)), signature(words, np.uint64(2))
-    if key in known:
-        return known[key]
-    value = _covered_value(y, s, marks)
-    known[key] = value
-    return value
+def _inside(y: CoveredExtents, s: int) -> Words:
+    """Which later boxes of a set lie within each; no rows if it is too large, or not of boxes."""
+    start, count = y.first[y.starts[s]], y.starts[s + 1] - y.starts[s]
+    if count > MOST or y.first[y.starts[s + 1]] - start != count:
+        return np.empty((0, 0), np.uint64)
+    inside = np.zeros((count, (count + 63) // 64), np.uint64)
+    for a in range(count):
+        for b in range(a, count):
+            if holds(y.lo, y.hi, start + a, start + b):
+                set_bit(inside[a], b)
+    return inside
 
 
 @compiled
-def signature(words: Words, seed: np.uint64) -> np.uint64:
-    """A hash of a list, chained by the mixing step of SplitMix64 (Steele 2014)."""
-    state = seed * np.uint64(0x9E3779B97F4A7C15)
-    for word in words:
-        state = mix(state + word + np.uint64(0x9E3779B97F4A7C15))
-    return state
+def _words_of(y: CoveredExtents, s: int) -> int:
+    """Words that the marks of a set take."""
+    words: int = (y.starts[s + 1] - y.starts[s] + 63) // 64
+    return words
 
 
 @compiled
-def _covered_value(y: CoveredExtents, s: int, marks: Words) -> float:
+def signature(rows: Words, row: int, words: int) -> tuple[np.uint64, np.uint64]:
+    """A hash of the first words of a row, by the mixing step of SplitMix64 (Steele 2014).
+
+    A word's part does not wait for those before, and zeros have none.
+    """
+    one, two = np.uint64(0), np.uint64(0)
+    for place in range(words):
+        word = rows[row, place]
+        if word != 0:
+            state = mix(word + np.uint64(2 * place + 1) * np.uint64(0x9E3779B97F4A7C15))
+            one ^= state
+            two ^= mix(state ^ (word * np.uint64(0xD1B54A32D192ED03)))
+    return one, two
+
+
+@compiled
+def _covered_value(y: CoveredExtents, s: int, words: Words, inside: Words) -> float:
     """A_j^x γ of Eq. 4.3: the volume that marked extents fill together, and their number."""
-    start, end = y.starts[s], y.starts[s + 1]
-    boxes = np.empty(y.first[end] - y.first[start], np.int64)
-    count, weight = 0, 0.0
-    for row in range(end - start):
-        if has_bit(marks[row // GROUP], row % GROUP):
-            weight += y.weight[start + row]
-            for box in range(y.first[start + row], y.first[start + row + 1]):
-                boxes[count] = box
-                count += 1
-    return weight * volume_of(y.lo, y.hi, boxes[:count])
+    boxes, count, weight = np.empty(64 * len(words), np.int64), 0, 0.0
+    for place in range(len(words)):
+        word = words[place]
+        while word != 0:
+            boxes[count], count = 64 * place + lowest_bit(word), count + 1
+            word &= word - np.uint64(1)
+    for row in boxes[:count]:
+        weight += y.weight[y.starts[s] + row]
+    if len(inside):
+        return weight * union_of_largest(y.lo, y.hi, y.first[y.starts[s]] + _largest(words, inside))
+    return weight * volume_of(y.lo, y.hi, _boxes_of(y, y.starts[s] + boxes[:count]))
+
+
+@compiled
+def _largest(words: Words, inside: Words) -> Longs:
+    """The boxes of a set that lie within no other."""
+    rest, kept, count = words.copy(), np.empty(64 * len(words), np.int64), 0
+    for word in range(len(rest)):
+        while rest[word] != 0:
+            box = 64 * word + lowest_bit(rest[word])
+            kept[count], count = box, count + 1
+            for other in range(word, len(rest)):
+                rest[other] &= ~inside[box, other]
+    return kept[:count]
+
+
+@compiled
+def _boxes_of(y: CoveredExtents, rows: Longs) -> Longs:
+    return np.array([b for row in rows for b in range(y.first[row], y.first[row + 1])], np.int64)

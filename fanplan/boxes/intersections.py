@@ -206,8 +206,7 @@ def _known_volume(y: Arrays, extents: Ints, known: Known) -> float:
     if len(extents) == 1:
         result: float = y.volume[extents[0]]
         return result
-    numbers = extents.astype(np.uint64)
-    key = signature(numbers, np.uint64(1)), signature(numbers, np.uint64(2))
+    key = signature(extents.astype(np.uint64).reshape(1, -1), 0, len(extents))
     if key in known:
         return known[key]
     volume = _merged_volume(y, extents)

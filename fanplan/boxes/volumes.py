@@ -43,12 +43,18 @@ def volume_of(lo: Floats, hi: Floats, rows: Longs) -> float:
         if not _is_hidden(lo, hi, kept[:count], row):
             kept[count] = row
             count += 1
-    if count <= FEW:
-        return _few(lo, hi, kept[:count])
-    low, high = lo[kept[0]].copy(), hi[kept[0]].copy()
-    for row in kept[1:count]:
+    return union_of_largest(lo, hi, kept[:count])
+
+
+@compiled
+def union_of_largest(lo: Floats, hi: Floats, rows: Longs) -> float:
+    """The same for boxes of which none lies within another."""
+    if len(rows) <= FEW:
+        return _few(lo, hi, rows)
+    low, high = lo[rows[0]].copy(), hi[rows[0]].copy()
+    for row in rows[1:]:
         low, high = np.minimum(low, lo[row]), np.maximum(high, hi[row])
-    return _filled_part(lo, hi, kept[:count], low, high)
+    return _filled_part(lo, hi, rows, low, high)
 
 
 @compiled
@@ -59,7 +65,7 @@ def _is_hidden(lo: Floats, hi: Floats, others: Longs, row: int) -> bool:
             return True
     held, at = False, 0
     while not held and at < len(others):
-        held = _holds(lo, hi, others[at], row)
+        held = holds(lo, hi, others[at], row)
         at += 1
     return held
 
@@ -178,9 +184,9 @@ def _clip(lo: Floats, hi: Floats, a: int, b: int, first: int, top: int) -> int:
             return top
     row = first
     while row < top:
-        if _holds(lo, hi, row, top):
+        if holds(lo, hi, row, top):
             return top
-        if _holds(lo, hi, top, row):
+        if holds(lo, hi, top, row):
             last = top - 1
             _copy(lo, hi, last, lo, hi, row)
             _copy(lo, hi, top, lo, hi, last)
@@ -191,7 +197,7 @@ def _clip(lo: Floats, hi: Floats, a: int, b: int, first: int, top: int) -> int:
 
 
 @compiled
-def _holds(lo: Floats, hi: Floats, a: int, b: int) -> bool:
+def holds(lo: Floats, hi: Floats, a: int, b: int) -> bool:
     """Whether box b lies within box a."""
     axes, k = lo.shape[1], 0
     while k < axes and lo[a, k] <= lo[b, k] and hi[b, k] <= hi[a, k]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
+Shorts = NDArray[np.uint16]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Words = NDArray[np.uint64]

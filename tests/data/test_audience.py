@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,12 +41,12 @@ def colliding(salts: int) -> Any:
     return signed
 
 
-def summary(spark: SparkSession) -> tuple[list[Any], list[Any]]:
+def summary(spark: SparkSession, folder: Path) -> tuple[list[Any], list[Any]]:
     topics = spark.createDataFrame(
         [("a", 0, 0), ("b", 1, 1), ("c", 2, 0)], spark_schema(tables.TOPICS)
     )
     salt = audience.find_salt(audience.wanted_audiences(heard(spark)))
-    classes = audience.audience_classes(heard(spark), salt)
+    classes = audience.audience_classes(heard(spark), salt, folder)
     flows = audience.named_flows(False, salt, heard(spark), classes, topics)
     listed = classes.select("audience_class", "subscribers", "messages", "bytes", "flows")
     return (
@@ -58,16 +59,16 @@ CLASSES = [(0, [2], 9.0, 90.0, 1), (1, [1, 2], 8.0, 80.0, 2), (2, [1, 2, 3], 0.0
 FLOWS = [("a", 1), ("b[0,1]", 1), ("b[0,2]", -1), ("b[1,0]", 0), ("c", 2)]
 
 
-def test_flows_with_equal_audiences_form_one_class(spark: SparkSession) -> None:
-    assert summary(spark) == (CLASSES, FLOWS)
+def test_flows_with_equal_audiences_form_one_class(spark: SparkSession, tmp_path: Path) -> None:
+    assert summary(spark, tmp_path / "aside") == (CLASSES, FLOWS)
 
 
 def test_a_collision_is_found_and_another_salt_is_taken(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(audience, "signed", colliding(salts=2))
     assert audience.collisions(heard(spark), 0) == 1
-    assert summary(spark) == (CLASSES, FLOWS)
+    assert summary(spark, tmp_path / "aside") == (CLASSES, FLOWS)
 
 
 def test_a_hash_that_always_collides_stops_the_stage(

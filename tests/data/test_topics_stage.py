@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 from meanings import pattern_matches
@@ -24,7 +25,7 @@ def all_names(separator: str, tokens: list[str], longest: int) -> list[str]:
 
 @pytest.mark.parametrize(("syntax", "separator", "one", "rest"), CASES)
 def test_every_pattern_finds_exactly_the_topics_it_matches(
-    spark: SparkSession, syntax: TopicSyntax, separator: str, one: str, rest: str
+    spark: SparkSession, tmp_path: Path, syntax: TopicSyntax, separator: str, one: str, rest: str
 ) -> None:
     names = all_names(separator, ["a", "b", "$c"], 3)
     patterns = [
@@ -33,7 +34,8 @@ def test_every_pattern_finds_exactly_the_topics_it_matches(
         if problem_with_pattern(name, syntax) is None
     ]
     topics = number_topics(
-        [spark.createDataFrame([(n, 0) for n in names], "topic string, space int")]
+        [spark.createDataFrame([(n, 0) for n in names], "topic string, space int")],
+        tmp_path / "aside",
     )
     asked = spark.createDataFrame([(p,) for p in patterns], "pattern string")
     found = topics_of_patterns(asked, topics, syntax).collect()
@@ -44,11 +46,16 @@ def test_every_pattern_finds_exactly_the_topics_it_matches(
     assert set(pairs) == expected
 
 
-def test_topics_are_numbered_in_the_order_of_their_names(spark: SparkSession) -> None:
+def test_topics_are_numbered_in_the_order_of_their_names(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     schema = "topic string, space int"
     tables = [
         spark.createDataFrame([("b", 1), ("a", 0)], schema),
         spark.createDataFrame([("c", 2), ("b", 1)], schema),
     ]
-    rows = [tuple(row) for row in number_topics(tables).orderBy("topic_id").collect()]
+    rows = [
+        tuple(row)
+        for row in number_topics(tables, tmp_path / "aside").orderBy("topic_id").collect()
+    ]
     assert rows == [("a", 0, 0), ("b", 1, 1), ("c", 2, 2)]

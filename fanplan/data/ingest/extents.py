@@ -20,7 +20,8 @@ from fanplan.boxes.extents import Extents, make_extents
 from fanplan.data.ingest.cells import cell_points, cover_cells, unordered_sum
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, read_columns
-from fanplan.data.ingest.regions import dense_number, subscription_regions
+from fanplan.data.ingest.regions import subscription_regions
+from fanplan.data.numbering import dense_number, numbered
 from fanplan.data.sizes import spread
 from fanplan.data.subscription_cells import padded
 from fanplan.workload.description_schema import CoverMode
@@ -161,12 +162,12 @@ def by_traffic(source: Derived, boxes: DataFrame, path: Path) -> DataFrame:
     extents, of what they share and of what they fill together are all counted in messages.
     """
     flows = source.read("flows").filter("messages > 0")
-    cells = flows.select(
-        "topic_id", "cell", "messages", dense_number("topic_id", "cell").alias("flow_id")
-    )
+    found = flows.select("topic_id", "cell", "messages")
+    place = path.with_name(path.name + ".flows")
+    cells = numbered(found, "flow_id", "topic_id", "cell", aside=place)
     # The join tells boxes apart by subscriber, in 32 bits; here every subscription is one.
-    number = dense_number("subscription").alias("subscriber_id")
-    names = boxes.select("subscription").distinct().select("subscription", number)
+    owned, place = boxes.select("subscription").distinct(), path.with_name(path.name + ".names")
+    names = numbered(owned, "subscriber_id", "subscription", aside=place)
     boxes.drop("subscriber_id").join(names, on="subscription", how="inner").select(
         *boxes.columns
     ).write.parquet(str(path))

@@ -230,7 +230,7 @@ def known_topics(
     published: list[Stage | TableSource] = [read[n] for n in ("publications",) if n in read]
     return run.stage(
         TOPICS,
-        lambda: number_topics(list(named_topics(run, read, interest))),
+        lambda: number_topics(list(named_topics(run, read, interest)), run.store.scratch(TOPICS)),
         [*published, *(run.sources[name] for name in interest)],
         params=run.reading,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -34,13 +35,13 @@ from fanplan.data.ingest.joins import join_audiences, join_hits, join_wants
 from fanplan.data.ingest.regions import (
     advertised_boxes,
     assumed_boxes,
-    dense_number,
     number_subscribers,
     number_subscriptions,
     subscription_regions,
 )
 from fanplan.data.ingest.run import IngestRun
 from fanplan.data.ingest.store import Stage
+from fanplan.data.numbering import numbered
 from fanplan.data.sizes import gathered, kept, ordered
 from fanplan.workload.description_schema import GridKind
 from fanplan.workload.times import LEAST_SECONDS, Observed
@@ -160,7 +161,9 @@ def region_stages(run: IngestRun, inputs: Inputs) -> dict[str, Stage]:
     """Numbered subscribers and subscriptions, and the boxes they stand for."""
     checked = inputs.tables["subscriptions"]
     subscribers = run.stage(
-        tables.SUBSCRIBERS, lambda: number_subscribers(run.read(checked)), [checked]
+        tables.SUBSCRIBERS,
+        lambda: number_subscribers(run.read(checked), run.store.scratch(tables.SUBSCRIBERS)),
+        [checked],
     )
     subscriptions = run.stage(
         tables.SUBSCRIPTIONS,
@@ -382,7 +385,11 @@ def class_stages(run: IngestRun, inputs: Inputs, built: Mapping[str, Stage]) -> 
     """Flows, and the classes of those that the same subscribers want."""
     heard, exact = built["audiences"], "cover" not in built
     salt = cache(lambda: find_salt(wanted_audiences(run.read(heard))))
-    classes = run.stage(tables.CLASSES, lambda: audience_classes(run.read(heard), salt()), [heard])
+    classes = run.stage(
+        tables.CLASSES,
+        lambda: audience_classes(run.read(heard), salt(), run.store.scratch(tables.CLASSES)),
+        [heard],
+    )
     flows = run.stage(
         tables.FLOWS,
         lambda: named_flows(exact, salt(), *map(run.read, (heard, classes, inputs.topics))),
@@ -423,7 +430,7 @@ def wanted_audiences(audiences: DataFrame) -> DataFrame:
     return audiences.filter(F.size("subscribers") > 0)
 
 
-def audience_classes(audiences: DataFrame, salt: int) -> DataFrame:
+def audience_classes(audiences: DataFrame, salt: int, aside: Path) -> DataFrame:
     """One row per audience that somebody is in, heaviest first, with the totals of its flows."""
     totals = (
         signed(wanted_audiences(audiences), salt)
@@ -436,8 +443,9 @@ def audience_classes(audiences: DataFrame, salt: int) -> DataFrame:
             unordered_sum("wanted").alias("wanted"),
         )
     )
-    number = dense_number(F.desc("messages"), "high", "low").alias("audience_class")
-    return totals.select(number, "subscribers", "messages", "bytes", "flows", "wanted")
+    order = (F.desc("messages"), "high", "low")
+    found = numbered(totals, "audience_class", *order, aside=aside)
+    return found.select("audience_class", "subscribers", "messages", "bytes", "flows", "wanted")
 
 
 def named_flows(

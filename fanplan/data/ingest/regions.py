@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, reduce
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from fanplan.core.tables import arrow_schema
 from fanplan.data.ingest.cells import Batches
 from fanplan.data.ingest.points import NOT_DECLARED
+from fanplan.data.numbering import numbered
 from fanplan.data.read.formats import KIND_ENDS
 from fanplan.data.read.rows import mark_where, reason_about
 from fanplan.data.schema import spark_schema
@@ -29,12 +31,13 @@ from fanplan.workload.topics import WILDCARDS, TopicSyntax, separator
 # ---- topics
 
 
-def number_topics(named: list[DataFrame]) -> DataFrame:
+def number_topics(named: list[DataFrame], aside: Path) -> DataFrame:
     """Topics (topic, space) of several tables, each once, numbered in the order of their names."""
     distinct = (
         reduce(DataFrame.unionByName, named).groupBy("topic").agg(F.first("space").alias("space"))
     )
-    return distinct.select("topic", dense_number("topic").alias("topic_id"), "space")
+    known = numbered(distinct, "topic_id", "topic", aside=aside)
+    return known.select("topic", "topic_id", "space")
 
 
 def topics_of_patterns(patterns: DataFrame, topics: DataFrame, syntax: TopicSyntax) -> DataFrame:
@@ -202,10 +205,10 @@ def _bad_filter(error: str) -> Column:
 # ---- regions
 
 
-def number_subscribers(subscriptions: DataFrame) -> DataFrame:
+def number_subscribers(subscriptions: DataFrame, aside: Path) -> DataFrame:
     """Subscribers in the order of their names."""
     names = subscriptions.select("subscriber").distinct()
-    return names.select("subscriber", dense_number("subscriber").alias("subscriber_id"))
+    return numbered(names, "subscriber_id", "subscriber", aside=aside)
 
 
 def number_subscriptions(subscriptions: DataFrame, subscribers: DataFrame) -> DataFrame:
@@ -260,13 +263,3 @@ def assumed_boxes(topics: DataFrame, spaces: Sequence[Space]) -> DataFrame:
     return topics.join(boxes, on="space", how="inner").select(
         "topic_id", F.lit("").alias("publisher"), F.lit(1.0).alias("rate"), "lo", "hi"
     )
-
-
-def dense_number(*order: Column | str) -> Column:
-    """0, 1, 2, … in that order.
-
-    One task does the numbering: it is for what the driver will hold too (names of topics and
-    subscribers, audience classes), not for what grows with traffic.
-    """
-    alone = Window.partitionBy(F.lit(0)).orderBy(*order)
-    return F.row_number().over(alone) - 1

@@ -157,7 +157,9 @@ def compile_interest(
         rows = {found.name: frame.persist() for found, frame in interest_rows(run)}
         known = run.stage(
             TOPICS,
-            lambda: number_topics([*named_topics(run, {}, rows), seen_topics(run, topics)]),
+            lambda: number_topics(
+                [*named_topics(run, {}, rows), seen_topics(run, topics)], store.scratch(TOPICS)
+            ),
             list(sources.values()),
             params=[run.reading, key_of(*topics)],
         )

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from fanplan.data.ingest.cells import unordered_sum
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences
-from fanplan.data.ingest.regions import dense_number
+from fanplan.data.numbering import numbered
 from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.dataset import DEFAULT_CLASS
 from fanplan.layers.groups.stages.cells import (
@@ -85,7 +85,9 @@ def _eligible(source: Derived, grouping: Grouping) -> DataFrame:
 def _classes(source: Derived, grid: GridStage, grouping: Grouping, folder: Path) -> DataFrame:
     """Stage `group_classes`: each set of brokers that marked a cell, taken from its first cell."""
     first = _eligible(source, grouping).groupBy(*SIGNATURE).agg(F.min("cell").alias("cell"))
-    classes = first.select(dense_number("cell").alias("cell_class"), *SIGNATURE, "cell")
+    classes = numbered(first, "cell_class", "cell", aside=folder / "classes").select(
+        "cell_class", *SIGNATURE, "cell"
+    )
     path = str(folder / "boxes")
     cell_boxes(source.read("broker_regions"), grid).write.parquet(path)
     points, keep = cell_places(classes, grid), ["cell_class", *SIGNATURE]
