@@ -103,7 +103,7 @@ def spread(rows: DataFrame, *columns: str, evenly: bool = False) -> DataFrame:
     ``evenly``: to all tasks, though few bytes are much work.
     """
     if in_small_mode(rows.sparkSession):
-        return gathered(rows)  # They are divided where the user chose how many partitions there are.
+        return gathered(rows)  # The user may have chosen how many partitions there are.
     cores = [int(str(rows.sparkSession.conf.get("spark.sql.shuffle.partitions")))] if evenly else []
     return rows.repartition(*cores, *columns)  # type: ignore[arg-type]
 

@@ -61,6 +61,14 @@ def test_a_small_query_is_one_task(
     assert counts == {"one": 1, None: 99}
 
 
+def test_rows_of_a_small_query_are_brought_together(session: SparkSession) -> None:
+    divided = session.range(20).repartition(7, "id")
+    assert divided.select(F.spark_partition_id()).distinct().count() > 1
+    sizes.fit(session, 20)
+    together = sizes.spread(divided, "id").select(F.spark_partition_id()).distinct()
+    assert together.count() == 1
+
+
 def test_a_dataset_is_the_same_whether_its_queries_are_small_or_not(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
