@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.boxes.extents import Extents, OwnerPairs, append_row, start_pairs
-from fanplan.boxes.volumes import holds, union_of_largest, volume_of
-from fanplan.core.arrays import Floats, Ints, Longs, Shorts, Words
-from fanplan.core.bits import lowest_bit, mix, set_bit
+from fanplan.boxes.volumes import added_volume, holds, union_of_largest, volume_of
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position, Shorts, Words
+from fanplan.core.bits import LINE, and_lines, clear_bit, lowest_bit, mix, popcount, set_bit
 from fanplan.core.kernels import compiled
 
 Known = dict[tuple[np.uint64, np.uint64], float]
@@ -23,9 +23,8 @@ Known = dict[tuple[np.uint64, np.uint64], float]
 SLACK = 1e-12
 """Share of a side that may lie outside: open and closed ends differ by one float."""
 
-WORDS = 4
-GROUP = 64 * WORDS
-"""Extents in one table: as many as fit into a few machine words."""
+GROUP = 64 * LINE
+"""Extents in one table: as many as a line of words has bits."""
 
 MOST = 8192
 """Boxes of a set up to which it is kept who lies within whom."""
@@ -35,7 +34,7 @@ BATCH = 4096
 
 
 class Coverers(NamedTuple):
-    """Extents of one box, by topic and owner.
+    """Extents of one box, by topic and volume.
 
     ``ends`` has a row for the low ends of each axis and for the negative high ends. They ascend
     within the batches ``batches[b]:batches[b + 1]``, of ``topic[b]``; ``order`` are their places in
@@ -55,9 +54,9 @@ class CoveredExtents(NamedTuple):
     """Extents that lie in one topic, by owner, topic and descending volume.
 
     Those of an owner in a topic are a set: rows ``starts[s]:starts[s + 1]``. ``steps[e]`` are the
-    ends e of each group of a set, ascending; ``within[e, start + group + rank]`` are the extents
-    of the group but for the ``rank`` first by that end. The boxes of row r are
-    ``lo[first[r]:first[r + 1]]``.
+    ends e of each group of a set, ascending. Of as many lines for each end, line ``start + group +
+    rank`` of ``within`` has the extents of the group but for the ``rank`` first by that end. The
+    boxes of row r are ``lo[first[r]:first[r + 1]]``.
     """
 
     topic: Floats
@@ -77,7 +76,8 @@ def coverers(extents: Extents) -> Coverers:
     """The extents of one box. The last are kept: a worker's tasks have the same."""
     single = np.flatnonzero(np.diff(extents.starts) == 1)
     box = extents.starts[single]
-    order = np.argsort(extents.lo[box, 0], kind="stable")
+    # Small ones first: a set of covered extents then mostly comes after those that lack one of it.
+    order = np.lexsort((extents.volume[single], extents.lo[box, 0]))
     single, box = single[order], box[order]
     ends = np.vstack((extents.lo[box, 1:].T, -extents.hi[box, 1:].T))
     topic = extents.lo[box, 0]
@@ -154,7 +154,8 @@ def _tables(ends: Floats, starts: Longs, groups: Longs) -> tuple[Floats, Words]:
     """Ends of each group in ascending order, and who is left beyond each of them."""
     sides, count = ends.shape
     steps = np.empty((sides, count))
-    within = np.zeros((sides, count + groups[-1], WORDS), np.uint64)
+    lines = count + groups[-1]
+    within = np.zeros((sides * lines, LINE), np.uint64)
     for s in range(len(starts) - 1):
         for group in range(groups[s], groups[s + 1]):
             first = starts[s] + GROUP * (group - groups[s])
@@ -164,9 +165,9 @@ def _tables(ends: Floats, starts: Longs, groups: Longs) -> tuple[Floats, Words]:
                 for rank in range(size - 1, -1, -1):
                     row = order[rank]
                     steps[side, first + rank] = ends[side, first + row]
-                    at = first + group + rank
-                    within[side, at] = within[side, at + 1]
-                    set_bit(within[side, at], row)
+                    at = side * lines + first + group + rank
+                    within[at] = within[at + 1]
+                    set_bit(within[at], row)
     return steps, within
 
 
@@ -177,6 +178,66 @@ def no_volumes() -> Known:
     return known
 
 
+class Room(NamedTuple):
+    """Room for a batch of coverers, and for the sets of extents that all of a topic cover.
+
+    Coverer e of a batch covers the extents ``marks[e]`` of an owner in a topic, a set with the
+    signature ``one[e]``, ``two[e]`` and the number ``number[e]``; ``lines`` are where the tables
+    have its ends. ``new`` are coverers whose sets were not seen before.
+    Set n has the signature ``known_one[n]``, ``known_two[n]``, and is found by ``slots``.
+    """
+
+    lines: Ints
+    marks: Words
+    one: Words
+    two: Words
+    number: Ints
+    new: Longs
+    slots: Ints
+    known_one: Words
+    known_two: Words
+    volume: Floats
+    value: Floats
+
+
+@compiled
+def _room(x: Coverers, y: CoveredExtents) -> Room:
+    most = 0
+    for topic in y.topic:
+        first, last = _batches_of(x, topic)
+        most = max(most, x.batches[last] - x.batches[first])
+    groups = 1
+    for s in range(len(y.place)):
+        groups = max(groups, y.groups[s + 1] - y.groups[s])
+    return Room(
+        np.empty(BATCH * len(x.ends), np.int32),
+        np.empty((BATCH, groups * LINE), np.uint64),
+        np.empty(BATCH, np.uint64),
+        np.empty(BATCH, np.uint64),
+        np.empty(BATCH, np.int32),
+        np.empty(BATCH, np.int64),
+        np.empty(_slots_for(most), np.int32),
+        np.empty(most + 1, np.uint64),
+        np.empty(most + 1, np.uint64),
+        np.empty(most + 1),
+        np.empty(most + 1),
+    )
+
+
+@compiled
+def _batches_of(x: Coverers, topic: float) -> tuple[Position, Position]:
+    return np.searchsorted(x.topic, topic), np.searchsorted(x.topic, topic + 1)
+
+
+@compiled
+def _slots_for(sets: int) -> int:
+    """A power of two, so that half of the slots stay free."""
+    slots = 4
+    while slots < 2 * (sets + 1):
+        slots *= 2
+    return slots
+
+
 @compiled
 def cover_sums(x: Coverers, y: CoveredExtents, owners: int, sizes: Floats) -> OwnerPairs:
     """Sums over extents x of one box of Eq. 4.3, by pairs of owners: i, j, value.
@@ -184,62 +245,104 @@ def cover_sums(x: Coverers, y: CoveredExtents, owners: int, sizes: Floats) -> Ow
     Time is proportional to the pairs of an x and a set in its topic, and to the different sets of
     covered extents, of which each needs a union.
     """
-    ranks = np.empty((len(x.ends), BATCH), np.uint16)
-    marks = np.empty((BATCH, _most_groups(y.groups) * WORDS), np.uint64)
-    sums = np.zeros(owners)
+    room, sums = _room(x, y), np.zeros(owners)
     out, used = start_pairs(), 0
     for s in range(len(y.place)):
-        known, inside, words = no_volumes(), _inside(y, s), _words_of(y, s)
-        first = np.searchsorted(x.topic, y.topic[s])
-        for batch in range(first, np.searchsorted(x.topic, y.topic[s] + 1)):
-            _mark(x, batch, y, s, ranks, marks)
-            for e in range(x.batches[batch], x.batches[batch + 1]):
-                row = e - x.batches[batch]
-                key = signature(marks, row, words)
-                # Handing over y takes longer than a look-up: only new sets go there.
-                if key not in known:
-                    known[key] = _covered_value(y, s, marks[row, :words], inside)
-                sums[x.place[e]] += x.per_volume[e] * known[key] / sizes[y.place[s]]
+        _add_covered(x, y, s, room, sums, sizes[y.place[s]])
         if s + 1 == len(y.place) or y.place[s + 1] != y.place[s]:
             out, used = append_row(sums, y.place[s], out, used)
     return out[1][:used], out[0][:used], out[2][:used]
 
 
 @compiled
-def _most_groups(groups: Longs) -> int:
-    most = 1
-    for s in range(len(groups) - 1):
-        most = max(most, groups[s + 1] - groups[s])
-    return most
+def _add_covered(
+    x: Coverers, y: CoveredExtents, s: int, room: Room, sums: Floats, size: float
+) -> None:
+    """Add what coverers have of one owner in one topic."""
+    first, last = _batches_of(x, y.topic[s])
+    slots = room.slots[: _slots_for(x.batches[last] - x.batches[first])]
+    inside, number, value = _inside(y, s), room.number, room.value
+    width = (y.starts[s + 1] - y.starts[s] + 63) // 64
+    # The first set is the empty one.
+    slots[:], slots[0], known = NONE, 0, 1
+    room.known_one[0] = room.known_two[0] = 0
+    room.volume[0] = value[0] = 0.0
+    for batch in range(first, last):
+        _mark(x, batch, y, s, room)
+        start, count = x.batches[batch], x.batches[batch + 1] - x.batches[batch]
+        new = _number_sets(room, slots, count, known, width)
+        known += new
+        _find_values(y, s, room, slots, inside, new, width)
+        for e in range(count):
+            sums[x.place[start + e]] += x.per_volume[start + e] * value[number[e]] / size
 
 
 @compiled
-def _mark(x: Coverers, batch: int, y: CoveredExtents, s: int, ranks: Shorts, marks: Words) -> None:
+def _mark(x: Coverers, batch: int, y: CoveredExtents, s: int, room: Room) -> None:
     """Mark the extents of a set that each coverer of a batch holds."""
-    start = x.batches[batch]
-    count = x.batches[batch + 1] - start
+    start, sides = x.batches[batch], len(x.ends)
+    count, lines = x.batches[batch + 1] - start, len(y.within) // sides
+    marks, one, two, within, ends = room.marks, room.one, room.two, y.within, room.lines
+    one[:], two[:] = 0, 0
     for g in range(y.groups[s + 1] - y.groups[s]):
         first = y.starts[s] + GROUP * g
         last = min(first + GROUP, y.starts[s + 1])
         row = first + y.groups[s] + g
-        for side in range(len(x.ends)):
-            _rank(x, side, start, count, y.steps[side, first:last], ranks[side])
+        for side in range(sides):
+            _rank(x, side, start, count, y.steps[side, first:last], side * lines, ends)
         for e in range(count):
-            for word in range(WORDS):
-                marks[e, WORDS * g + word] = y.within[0, row + ranks[0, e], word]
-            for side in range(1, len(x.ends)):
-                for word in range(WORDS):
-                    marks[e, WORDS * g + word] &= y.within[side, row + ranks[side, e], word]
+            held = marks[e, LINE * g : LINE * (g + 1)]
+            some = and_lines(within, row, 1, ends, e * sides, sides, held)
+            while some != 0:
+                place = lowest_bit(some)
+                a, b = _part(held[place], LINE * g + place)
+                one[e] ^= a
+                two[e] ^= b
+                some &= some - np.uint64(1)
 
 
 @compiled
-def _rank(x: Coverers, side: int, start: int, count: int, steps: Floats, ranks: Shorts) -> None:
-    """How many of some ascending steps lie below each end: both are passed through once."""
-    rank = 0
+def _rank(
+    x: Coverers, side: int, start: int, count: int, steps: Floats, lines: int, found: Ints
+) -> None:
+    """Lines after how many of some ascending steps lie below each end: both are passed once."""
+    rank, sides = 0, len(x.ends)
     for k in range(start, start + count):
         while rank < len(steps) and steps[rank] < x.ends[side, k]:
             rank += 1
-        ranks[x.order[side, k]] = rank
+        found[x.order[side, k] * sides + side] = lines + rank
+
+
+@compiled
+def _number_sets(room: Room, slots: Ints, count: int, known: int, width: int) -> int:
+    """Number the sets of a batch; how many are new, listed from small to large."""
+    one, two, marks, number, new = room.one, room.two, room.marks, room.number, room.new
+    known_one, known_two = room.known_one, room.known_two
+    found, bits = 0, np.empty(count, np.int64)
+    for e in range(count):
+        slot = _slot(slots, known_one, known_two, one[e], two[e])
+        if slots[slot] == NONE:
+            slots[slot] = known + found
+            known_one[known + found], known_two[known + found] = one[e], two[e]
+            bits[found] = 0
+            for word in marks[e, :width]:
+                bits[found] += popcount(word)
+            new[found], found = e, found + 1
+        number[e] = slots[slot]
+    new[:found] = new[:found][np.argsort(bits[:found])]
+    return found
+
+
+@compiled
+def _slot(
+    slots: Ints, known_one: Words, known_two: Words, one: np.uint64, two: np.uint64
+) -> Position:
+    """Where a set is, or would be."""
+    mask = np.uint64(len(slots) - 1)
+    slot = one & mask
+    while slots[slot] != NONE and (known_one[slots[slot]] != one or known_two[slots[slot]] != two):
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(slot)
 
 
 @compiled
@@ -257,13 +360,6 @@ def _inside(y: CoveredExtents, s: int) -> Words:
 
 
 @compiled
-def _words_of(y: CoveredExtents, s: int) -> int:
-    """Words that the marks of a set take."""
-    words: int = (y.starts[s + 1] - y.starts[s] + 63) // 64
-    return words
-
-
-@compiled
 def signature(rows: Words, row: int, words: int) -> tuple[np.uint64, np.uint64]:
     """A hash of the first words of a row, by the mixing step of SplitMix64 (Steele 2014).
 
@@ -271,28 +367,63 @@ def signature(rows: Words, row: int, words: int) -> tuple[np.uint64, np.uint64]:
     """
     one, two = np.uint64(0), np.uint64(0)
     for place in range(words):
-        word = rows[row, place]
-        if word != 0:
-            state = mix(word + np.uint64(2 * place + 1) * np.uint64(0x9E3779B97F4A7C15))
-            one ^= state
-            two ^= mix(state ^ (word * np.uint64(0xD1B54A32D192ED03)))
+        a, b = _part(rows[row, place], place)
+        one ^= a
+        two ^= b
     return one, two
 
 
 @compiled
-def _covered_value(y: CoveredExtents, s: int, words: Words, inside: Words) -> float:
+def _part(word: np.uint64, place: int) -> tuple[np.uint64, np.uint64]:
+    if word == 0:
+        return np.uint64(0), np.uint64(0)
+    state = mix(word + np.uint64(2 * place + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return state, mix(state ^ (word * np.uint64(0xD1B54A32D192ED03)))
+
+
+@compiled
+def _find_values(
+    y: CoveredExtents, s: int, room: Room, slots: Ints, inside: Words, new: int, width: int
+) -> None:
     """A_j^x γ of Eq. 4.3: the volume that marked extents fill together, and their number."""
-    boxes, count, weight = np.empty(64 * len(words), np.int64), 0, 0.0
-    for place in range(len(words)):
-        word = words[place]
-        while word != 0:
-            boxes[count], count = 64 * place + lowest_bit(word), count + 1
-            word &= word - np.uint64(1)
-    for row in boxes[:count]:
-        weight += y.weight[y.starts[s] + row]
-    if len(inside):
-        return weight * union_of_largest(y.lo, y.hi, y.first[y.starts[s]] + _largest(words, inside))
-    return weight * volume_of(y.lo, y.hi, _boxes_of(y, y.starts[s] + boxes[:count]))
+    for e in room.new[:new]:
+        words, n = room.marks[e, :width], room.number[e]
+        if len(inside):
+            room.volume[n] = _volume(y, s, words, room, slots, n, inside)
+        else:
+            room.volume[n] = volume_of(y.lo, y.hi, _boxes_of(y, y.starts[s] + _elements(words)))
+        weight = 0.0
+        for row in _elements(words):
+            weight += y.weight[y.starts[s] + row]
+        room.value[n] = weight * room.volume[n]
+
+
+@compiled
+def _volume(
+    y: CoveredExtents, s: int, words: Words, room: Room, slots: Ints, n: int, inside: Words
+) -> float:
+    """The volume of a set of boxes: that of a known one with one box less, and what this adds."""
+    boxes, first = _largest(words, inside), y.first[y.starts[s]]
+    for box in boxes[::-1]:
+        less = _without(words, box, room, slots, n)
+        if less != NONE:
+            rest = words.copy()
+            clear_bit(rest, box)
+            rows = first + np.append(_largest(rest, inside), box)
+            volume: float = room.volume[less] + added_volume(y.lo, y.hi, rows)
+            return volume
+    return union_of_largest(y.lo, y.hi, first + boxes)
+
+
+@compiled
+def _without(words: Words, element: int, room: Room, slots: Ints, n: int) -> Position:
+    """The number of a known set that has all of set n but one element, or NONE."""
+    place = element >> 6
+    one, two = _part(words[place], place)
+    a, b = _part(words[place] & ~(np.uint64(1) << np.uint64(element & 63)), place)
+    one, two = room.known_one[n] ^ one ^ a, room.known_two[n] ^ two ^ b
+    found: Position = slots[_slot(slots, room.known_one, room.known_two, one, two)]
+    return found
 
 
 @compiled
@@ -306,6 +437,17 @@ def _largest(words: Words, inside: Words) -> Longs:
             for other in range(word, len(rest)):
                 rest[other] &= ~inside[box, other]
     return kept[:count]
+
+
+@compiled
+def _elements(words: Words) -> Longs:
+    elements, count = np.empty(64 * len(words), np.int64), 0
+    for place in range(len(words)):
+        word = words[place]
+        while word != 0:
+            elements[count], count = 64 * place + lowest_bit(word), count + 1
+            word &= word - np.uint64(1)
+    return elements[:count]
 
 
 @compiled

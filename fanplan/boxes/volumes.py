@@ -6,6 +6,7 @@ import numpy as np
 
 from fanplan.core.arrays import Floats, Longs
 from fanplan.core.kernels import compiled
+from fanplan.core.vectors import EIGHT, none_greater, put_greater
 
 FEW = 48
 """Boxes whose union is found by clipping; space is cut until no part has more."""
@@ -50,11 +51,20 @@ def volume_of(lo: Floats, hi: Floats, rows: Longs) -> float:
 def union_of_largest(lo: Floats, hi: Floats, rows: Longs) -> float:
     """The same for boxes of which none lies within another."""
     if len(rows) <= FEW:
-        return _few(lo, hi, rows)
+        return _few(lo, hi, rows, 0)
     low, high = lo[rows[0]].copy(), hi[rows[0]].copy()
     for row in rows[1:]:
         low, high = np.minimum(low, lo[row]), np.maximum(high, hi[row])
     return _filled_part(lo, hi, rows, low, high)
+
+
+@compiled
+def added_volume(lo: Floats, hi: Floats, rows: Longs) -> float:
+    """What the last of some boxes adds to the others, of which none lies within another."""
+    if len(rows) <= FEW:
+        return _few(lo, hi, rows, len(rows) - 1)
+    last = rows[-1]
+    return _volume(lo, hi, last) - _filled_part(lo, hi, rows[:-1], lo[last], hi[last])
 
 
 @compiled
@@ -85,7 +95,7 @@ def _filled_part(lo: Floats, hi: Floats, rows: Longs, low: Floats, high: Floats)
     inside = _largest(lo, hi, inside[:count], low, high)
     if len(inside) <= FEW:
         low_ends, high_ends = np.maximum(lo[inside], low), np.minimum(hi[inside], high)
-        return _few(low_ends, high_ends, _by_size(low_ends, high_ends))
+        return _few(low_ends, high_ends, _by_size(low_ends, high_ends), 0)
     axis, at = _cut(lo, hi, inside, low, high)
     if axis < 0:
         return _slabs(lo, hi, inside, low, high)
@@ -115,25 +125,27 @@ def _volume(lo: Floats, hi: Floats, row: int) -> float:
 
 
 @compiled
-def _few(lo: Floats, hi: Floats, rows: Longs) -> float:
-    """What a few boxes fill."""
-    count = len(rows)
-    room_lo = np.empty((count * (count + 1) // 2 + 1, lo.shape[1]))
-    room_hi = np.empty_like(room_lo)
+def _few(lo: Floats, hi: Floats, rows: Longs, begin: int) -> float:
+    """What a few boxes, from number ``begin`` on, add to those before.
+
+    A box takes ``parts`` rows of four low ends and four negative high ends: what two boxes share
+    has the greater of each, and one that holds another has none greater. Axes that are missing are
+    [0, 1).
+    """
+    count, axes = len(rows), lo.shape[1]
+    parts = max(1, (axes + 3) // 4)
+    ends = np.empty(((count * (count + 1) // 2 + 2) * parts, EIGHT))
     for r in range(count):
-        _copy(lo, hi, rows[r], room_lo, room_hi, r)
-    return _by_clipping(room_lo, room_hi, count)
+        for k in range(4 * parts):
+            row, column = r * parts + k // 4, k % 4
+            ends[row, column] = lo[rows[r], k] if k < axes else 0.0
+            ends[row, column + 4] = -hi[rows[r], k] if k < axes else -1.0
+    return _by_clipping(ends, parts, count, begin)
 
 
 @compiled
-def _copy(lo: Floats, hi: Floats, row: int, to_lo: Floats, to_hi: Floats, to: int) -> None:
-    for k in range(lo.shape[1]):
-        to_lo[to, k], to_hi[to, k] = lo[row, k], hi[row, k]
-
-
-@compiled
-def _by_clipping(lo: Floats, hi: Floats, count: int) -> float:
-    """Volume that the first ``count`` boxes fill together; the other rows are room.
+def _by_clipping(ends: Floats, parts: int, count: int, begin: int) -> float:
+    """Volume that boxes ``begin:count`` add to those before them; the rows after are room.
 
     Each box adds its volume less what those before it fill of it (While et al. 2012, for corners
     of dominated space). Clipped to it they are a list of their own, one level deeper. With large
@@ -141,21 +153,23 @@ def _by_clipping(lo: Floats, hi: Floats, count: int) -> float:
     """
     first, end, box = np.zeros((3, count + 1), np.int64)
     filled = np.zeros(count + 1)
-    level, end[0] = 0, count
+    level, box[0], end[0] = 0, begin, count
     while level > 0 or box[0] < end[0]:
         if box[level] == end[level]:
             level -= 1
             filled[level] -= filled[level + 1]
             continue
-        at, start = box[level], first[level]
+        at, start, top = box[level], first[level], end[level]
         box[level] += 1
-        filled[level] += _volume(lo, hi, at)
+        filled[level] += _size(ends, parts, at)
         if at - start == 1:
-            filled[level] -= _shared(lo, hi, start, at)
+            _share(ends, parts, start, at, top)
+            filled[level] -= _size(ends, parts, top)
+        elif at - start == 2:
+            filled[level] -= _filled_by_two(ends, parts, start, at, top)
         elif at > start:
-            top = end[level]
             for other in range(start, at):
-                top = _clip(lo, hi, other, at, end[level], top)
+                top = _clip(ends, parts, other, at, end[level], top)
             level += 1
             first[level] = box[level] = end[level - 1]
             end[level], filled[level] = top, 0.0
@@ -164,36 +178,61 @@ def _by_clipping(lo: Floats, hi: Floats, count: int) -> float:
 
 
 @compiled
-def _shared(lo: Floats, hi: Floats, a: int, b: int) -> float:
-    """Volume that two boxes share."""
+def _filled_by_two(ends: Floats, parts: int, start: int, at: int, top: int) -> float:
+    """What boxes ``start`` and ``start + 1`` fill of another."""
+    _share(ends, parts, start, at, top)
+    _share(ends, parts, start + 1, at, top + 1)
+    filled = _size(ends, parts, top) + _size(ends, parts, top + 1)
+    _share(ends, parts, top, top + 1, top)
+    return filled - _size(ends, parts, top)
+
+
+@compiled
+def _share(ends: Floats, parts: int, a: int, b: int, to: int) -> None:
+    """Box ``to`` becomes what two boxes share, which may have sides below 0."""
+    for part in range(parts):
+        put_greater(ends, a * parts + part, b * parts + part, to * parts + part)
+
+
+@compiled
+def _size(ends: Floats, parts: int, box: int) -> float:
+    """The volume of a box; 0 if a side is below 0."""
     volume = 1.0
-    for k in range(lo.shape[1]):
-        volume *= max(0.0, min(hi[a, k], hi[b, k]) - max(lo[a, k], lo[b, k]))
+    for row in range(box * parts, (box + 1) * parts):
+        for k in range(4):
+            volume *= max(0.0, -ends[row, k + 4] - ends[row, k])
     return volume
 
 
 @compiled
-def _clip(lo: Floats, hi: Floats, a: int, b: int, first: int, top: int) -> int:
+def _clip(ends: Floats, parts: int, a: int, b: int, first: int, top: int) -> int:
     """Add what a has of b to the list of boxes ``first:top`` unless one holds it; its new end.
 
     Boxes of the list that lie within the new one are taken out.
     """
-    for k in range(lo.shape[1]):
-        lo[top, k], hi[top, k] = max(lo[a, k], lo[b, k]), min(hi[a, k], hi[b, k])
-        if lo[top, k] >= hi[top, k]:
-            return top
+    _share(ends, parts, a, b, top)
+    if not _size(ends, parts, top) > 0.0:
+        return top
     row = first
     while row < top:
-        if holds(lo, hi, row, top):
+        if _within(ends, parts, top, row):
             return top
-        if holds(lo, hi, top, row):
-            last = top - 1
-            _copy(lo, hi, last, lo, hi, row)
-            _copy(lo, hi, top, lo, hi, last)
-            top = last
+        if _within(ends, parts, row, top):
+            top -= 1
+            _share(ends, parts, top, top, row)
+            _share(ends, parts, top + 1, top + 1, top)
         else:
             row += 1
     return top + 1
+
+
+@compiled
+def _within(ends: Floats, parts: int, a: int, b: int) -> bool:
+    """Whether box a lies within box b."""
+    part = 0
+    while part < parts and none_greater(ends, b * parts + part, a * parts + part):
+        part += 1
+    return part == parts
 
 
 @compiled

@@ -32,18 +32,24 @@ def test_numbers_are_those_of_one_task(spark: SparkSession, tmp_path: Path, coun
     assert next(tables) == next(tables)
 
 
-def test_many_rows_are_dealt_to_several_tasks(spark: SparkSession, tmp_path: Path) -> None:
+def test_numbers_are_the_same_for_any_number_of_tasks(spark: SparkSession, tmp_path: Path) -> None:
     sizes.fit(spark, None)
-    asked = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "4"}
+    asked = ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions")
     before = {key: str(spark.conf.get(key)) for key in asked}
+    found = {}
     try:
-        for key, value in asked.items():
-            spark.conf.set(key, value)
-        numbered(rows_of(spark, ROWS), "number", "second", aside=tmp_path / "aside")
+        spark.conf.set(asked[0], "false")
+        for tasks in (1, 3, 8):
+            spark.conf.set(asked[1], str(tasks))
+            aside = tmp_path / str(tasks)
+            rows = numbered(rows_of(spark, ROWS), "number", "second", aside=aside)
+            found[tasks] = rows.toArrow().sort_by("number").to_pylist()
+            assert len(list(aside.glob("*.parquet"))) == tasks
     finally:
         for key, value in before.items():
             spark.conf.set(key, value)
-    assert len(list((tmp_path / "aside").glob("*.parquet"))) == 4
+    assert found[1] == found[3] == found[8]
+    assert [row["number"] for row in found[1]] == list(range(ROWS))
 
 
 def test_few_rows_stay_together(spark: SparkSession, tmp_path: Path) -> None:

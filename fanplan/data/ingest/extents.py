@@ -1,7 +1,8 @@
 """Extents of subscriptions and advertisements on Spark: boxes by owner, in chunks of owners.
 
 A chunk is a folder of Parquet files with all extents of some owners, so that every pair of owners
-belongs to one pair of chunks. Tasks are given the chunks' path and numbers and read them.
+belongs to one pair of chunks. An owner with more extents than a chunk has is split into several
+chunks of its own. Tasks are given the chunks' path and numbers and read them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from fanplan.boxes.extents import Extents, make_extents
@@ -30,35 +31,48 @@ CHUNK = 32_768
 """Extents that a chunk has on average: small tasks, and sums that stay in a core's cache."""
 
 
+Numbers = tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Chunks:
-    """Where extents lie, which chunks there are, and the number of axes of their boxes."""
+    """Where extents lie, which chunks there are, and the number of axes of their boxes.
+
+    ``whole`` has the chunks of each owner that is split, and every other chunk by itself.
+    """
 
     path: str
-    numbers: tuple[int, ...]
+    whole: tuple[Numbers, ...]
     axes: int
 
-    def load(self, number: int) -> Extents:
-        return _load_chunk(self.path, number, self.axes)
+    @property
+    def numbers(self) -> Numbers:
+        return tuple(number for part in self.whole for number in part)
 
-    def load_all(self, numbers: tuple[int, ...]) -> Extents:
-        """Several chunks as one."""
-        return _load_chunks(self.path, numbers, self.axes)
+    @property
+    def split(self) -> bool:
+        """Whether a pair of owners may belong to several pairs of chunks."""
+        return any(len(part) > 1 for part in self.whole)
+
+    def load(self, numbers: Numbers) -> Extents:
+        """Some chunks as one."""
+        load = _load_chunk if len(numbers) == 1 else _load_chunks
+        return load(self.path, numbers, self.axes)
 
 
 @lru_cache(maxsize=4)
-def _load_chunk(path: str, number: int, axes: int) -> Extents:
+def _load_chunk(path: str, numbers: Numbers, axes: int) -> Extents:
     """A chunk, read once by each worker that needs it."""
-    return _read_chunks(path, (number,), axes)
+    return _read_chunks(path, numbers, axes)
 
 
-@lru_cache(maxsize=1)
-def _load_chunks(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
+@lru_cache(maxsize=2)
+def _load_chunks(path: str, numbers: Numbers, axes: int) -> Extents:
     """Many chunks, kept by a worker from one task to the next."""
     return _read_chunks(path, numbers, axes)
 
 
-def _read_chunks(path: str, numbers: tuple[int, ...], axes: int) -> Extents:
+def _read_chunks(path: str, numbers: Numbers, axes: int) -> Extents:
     parts = (read_columns(f"{path}/chunk={number}") for number in numbers)
     table = pa.concat_tables(parts).combine_chunks()
     lists = table["boxes"].combine_chunks()
@@ -89,16 +103,32 @@ def write_chunks(owned: DataFrame, boxes: DataFrame, axes: int, path: Path) -> C
     )
     joined = owned.join(lists, on="subscription", how="left")
     merged = joined.groupBy("owner", "boxes").agg(F.sum("weight").alias("weight")).persist()
-    count = -(-merged.count() // CHUNK)
-    chunk = F.pmod("owner", F.lit(max(count, 1)))
-    rows = merged.withColumn("chunk", chunk)
-    rows = spread(rows, "chunk")
+    chunk, split = _chunk_of(merged)
+    rows = spread(merged.withColumn("chunk", chunk), "chunk")
     rows.sortWithinPartitions("chunk", "owner", "boxes").write.partitionBy("chunk").parquet(
         str(path)
     )
     merged.unpersist()
-    found = sorted(int(folder.name.partition("=")[2]) for folder in path.glob("chunk=*"))
-    return Chunks(str(path), tuple(found), axes)
+    found = {int(folder.name.partition("=")[2]) for folder in path.glob("chunk=*")}
+    alone = found.difference(*split)
+    return Chunks(str(path), (*((number,) for number in sorted(alone)), *split), axes)
+
+
+def _chunk_of(extents: DataFrame) -> tuple[Column, list[Numbers]]:
+    """The chunk of an extent, and the chunks of each owner that is split."""
+    sizes = extents.groupBy("owner").agg(F.count(F.lit(1)).alias("size"))
+    large = F.when(F.col("size") > CHUNK, F.struct("owner", "size"))
+    ((total, owners),) = sizes.agg(F.sum("size"), F.array_sort(F.collect_list(large))).collect()
+    rest = (total or 0) - sum(owner["size"] for owner in owners)
+    first = max(-(-rest // CHUNK), 1)
+    chunk, split = F.pmod("owner", F.lit(first)), []
+    for owner in owners:
+        parts = -(-owner["size"] // CHUNK)
+        own = first + F.pmod(F.xxhash64("boxes"), F.lit(parts)).cast("int")
+        chunk = F.when(F.col("owner") == owner["owner"], own).otherwise(chunk)
+        split.append(tuple(range(first, first + parts)))
+        first += parts
+    return chunk, split
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,15 @@ from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.data.reader import read_stage
 from fanplan.data.subscription_cells import padded
 from fanplan.layers.overlay.problem import (
+    both_ways,
     broker_similarity,
     client_similarity,
     covered_interest,
     different_owners,
+    owner_cover,
     owner_interest,
     owner_matrix,
+    owner_overlap,
 )
 from fanplan.layers.overlay.stages import routes, similarity
 from fanplan.network.brokers import Routes
@@ -224,8 +227,8 @@ def _tuples(found: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def test_brokers(measured: Derived, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All metrics and routes, with owners in several chunks."""
-    monkeypatch.setattr(extents, "CHUNK", 12)
+    """All metrics and routes, with owners in several chunks, and some that are split."""
+    monkeypatch.setattr(extents, "CHUNK", 9)
     similarity.broker_pairs(measured)
     routes.stage_broker_routes(measured)
     problem = load_overlay(measured.dataset)
@@ -403,3 +406,34 @@ def test_commands_make_the_stages_that_they_need(
     assert "no links lead from broker 'b0'" in capsys.readouterr().err
     assert run("mark", dataset, "--trees", "per-source", "--out", tmp_path / "apart", *spark) == 2
     assert "that of 'b1' does not reach 'b0'" in capsys.readouterr().err
+
+
+def test_a_large_broker_is_split(spark: SparkSession, tmp_path: Path) -> None:
+    """No chunk and no task has much more than others, and values are those of one task."""
+    chance, count = np.random.default_rng(1), 400
+    owner = np.where(np.arange(count) < 250, 2, chance.integers(0, 5, count))
+    lo = chance.integers(0, 8, (count, 2)).astype(float)
+    hi = lo + chance.integers(1, 8, (count, 2))
+    wanted = make_extents(owner, np.arange(count), np.arange(count) % 2, lo, hi)
+    rows = pa.table({"subscription": np.arange(count), "owner": owner.astype(np.int32)})
+    boxes = rows.append_column("topic_id", pa.array(np.arange(count) % 2, pa.int32()))
+    for name, side in (("lo", lo), ("hi", hi)):
+        boxes = boxes.append_column(name, pa.array(list(side)))
+    owned, regions = (spark.createDataFrame(table) for table in (rows, boxes))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extents, "CHUNK", 40)
+        weighted = owned.selectExpr("*", "1.0D AS weight")
+        chunks = extents.write_chunks(weighted, regions.drop("owner"), 2, tmp_path / "chunks")
+    held = [len(chunks.load((number,))) for number in chunks.numbers]
+    assert max(held) < 80
+    assert len(chunks.numbers) == len(chunks.whole) + len(chunks.whole[-1]) - 1
+    shape = (5, 5)
+    for found, expected in (
+        (similarity.overlaps_of_owners(spark, chunks), both_ways(owner_overlap(wanted, wanted))),
+        (similarity.interests_of_owners(spark, chunks, chunks), owner_interest(wanted, wanted)),
+        (similarity.covers_of_owners(spark, chunks, chunks), owner_cover(wanted, wanted)),
+    ):
+        values = [found.toArrow()[name].to_numpy() for name in ("i", "j", "value")]
+        assert len(set(zip(*values[:2], strict=True))) == len(values[0])
+        apart = owner_matrix((values[0], values[1], values[2]), shape).toarray()
+        assert apart == pytest.approx(owner_matrix(expected, shape).toarray())

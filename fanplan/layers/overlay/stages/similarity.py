@@ -2,7 +2,7 @@
 
 Tajuddin (2011), chapter 4, from pairs of extents that meet. A task takes two chunks of owners, so
 each pair of extents is looked at once, no pair leaves a task, and a topic that everybody wants is
-spread over all tasks. Only sums by pairs of owners are shuffled.
+spread over all tasks, and so is an owner with very many. Only sums by pairs of owners are shuffled.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from fanplan.boxes.extents import OwnerPairs
+from fanplan.boxes.extents import Extents, OwnerPairs
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.extents import (
     Chunks,
     Measure,
+    Numbers,
     advertisement_chunks,
     merged_advertisements,
     subscription_chunks,
@@ -37,8 +38,8 @@ from fanplan.layers.overlay.stages.tables import (
 from fanplan.network.dataset import publisher_names, read_brokers
 
 Batches = Iterator[pa.RecordBatch]
-Tasks = Sequence[tuple[int, tuple[int, ...]]]
-Kernel = Callable[[Chunks, Chunks, int, tuple[int, ...]], Iterator[OwnerPairs]]
+Tasks = Sequence[tuple[Numbers, Numbers]]
+Kernel = Callable[[Extents, Extents], Iterator[OwnerPairs]]
 
 VALUE = "i int, j int, value double"
 BY_SPACE = Measure()
@@ -150,14 +151,20 @@ def _offers_of_publishers(source: Derived, measure: Measure, path: Path) -> Chun
 
 def overlaps_of_owners(spark: SparkSession, chunks: Chunks) -> DataFrame:
     """Overlap (Eq. 4.2) of owners: i, j, value, for both orders of a pair."""
-    numbers = chunks.numbers
-    tasks = [(q, (p,)) for n, q in enumerate(numbers) for p in numbers[: n + 1]]
+    parts = [(number, whole) for whole in chunks.whole for number in whole]
+    # Parts of one owner are not compared: an owner is not like itself.
+    tasks = [
+        ((p,), (q,))
+        for n, (q, whole) in enumerate(parts)
+        for p, other in parts[: n + 1]
+        if whole is not other or len(whole) == 1
+    ]
     return _run(spark, _overlap_pairs, chunks, chunks, tasks)
 
 
 def interests_of_owners(spark: SparkSession, advertised: Chunks, subscribed: Chunks) -> DataFrame:
     """Interest (Eq. 4.7) of owners: i, j, value."""
-    tasks = [(q, (p,)) for q in subscribed.numbers for p in advertised.numbers]
+    tasks = [((p,), (q,)) for q in subscribed.numbers for p in advertised.numbers]
     return _run(spark, _interest_pairs, advertised, subscribed, tasks)
 
 
@@ -171,11 +178,13 @@ def covers_of_owners(spark: SparkSession, covering: Chunks, covered: Chunks) -> 
     """Covering (Eq. 4.5) of owners: i, j, value.
 
     A task has one chunk of covered extents and very many that may cover them: it meets the same
-    sets of covered extents again and again, and merges the volume of each once.
+    sets of covered extents again and again, and merges the volume of each once. Against all
+    extents of an owner that is split, it has fewer.
     """
-    numbers = covering.numbers
-    many = [numbers[n : n + TOGETHER] for n in range(0, len(numbers), TOGETHER)]
-    tasks = [(q, some) for q in covered.numbers for some in many]
+    numbers, tasks = covering.numbers, []
+    for whole in covered.whole:
+        many = max(TOGETHER // len(whole), 1)
+        tasks += [(numbers[n : n + many], whole) for n in range(0, len(numbers), many)]
     return _run(spark, _cover_pairs, covering, covered, tasks)
 
 
@@ -186,40 +195,41 @@ def _run(
     if not tasks:
         return spark.createDataFrame([], VALUE)
     work = partial(_work, kernel, left, right, tasks)
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, VALUE)
+    found = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, VALUE)
+    return _summed(found) if left.split or right.split else found
+
+
+def _summed(parts: DataFrame) -> DataFrame:
+    """One value for a pair of owners that several tasks had; in order, so that it is one sum."""
+    values = parts.groupBy("i", "j").agg(F.array_sort(F.collect_list("value")).alias("values"))
+    total = F.aggregate("values", F.lit(0.0), lambda one, other: one + other)
+    return values.select("i", "j", total.alias("value"))
 
 
 def _work(kernel: Kernel, left: Chunks, right: Chunks, tasks: Tasks, batches: Batches) -> Batches:
     for batch in batches:
         for task in batch.column(0).to_pylist():
-            for i, j, value in kernel(left, right, *tasks[task]):
+            some, others = tasks[task]
+            for i, j, value in kernel(left.load(some), right.load(others)):
                 yield pa.record_batch(
                     {"i": i.astype(np.int32), "j": j.astype(np.int32), "value": value}
                 )
 
 
-def _overlap_pairs(
-    left: Chunks, right: Chunks, q: int, others: tuple[int, ...]
-) -> Iterator[OwnerPairs]:
-    for p in others:
-        i, j, value = metrics.owner_overlap(left.load(p), right.load(q))
-        # Within a chunk a pair is found twice, and rounding may differ.
-        once = i < j if p == q else np.full(len(i), True)
-        yield i[once], j[once], value[once]
-        yield j[once], i[once], value[once]
+def _overlap_pairs(left: Extents, right: Extents) -> Iterator[OwnerPairs]:
+    i, j, value = metrics.owner_overlap(left, right)
+    # Within a chunk a pair is found twice, and rounding may differ.
+    once = i < j if left is right else np.full(len(i), True)
+    yield i[once], j[once], value[once]
+    yield j[once], i[once], value[once]
 
 
-def _interest_pairs(
-    left: Chunks, right: Chunks, q: int, others: tuple[int, ...]
-) -> Iterator[OwnerPairs]:
-    for p in others:
-        yield metrics.owner_interest(left.load(p), right.load(q))
+def _interest_pairs(left: Extents, right: Extents) -> Iterator[OwnerPairs]:
+    yield metrics.owner_interest(left, right)
 
 
-def _cover_pairs(
-    left: Chunks, right: Chunks, q: int, others: tuple[int, ...]
-) -> Iterator[OwnerPairs]:
-    yield metrics.owner_cover(left.load_all(others), right.load(q))
+def _cover_pairs(left: Extents, right: Extents) -> Iterator[OwnerPairs]:
+    yield metrics.owner_cover(left, right)
 
 
 def _side_by_side(parts: dict[str, DataFrame]) -> DataFrame:
