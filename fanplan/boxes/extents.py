@@ -109,6 +109,7 @@ class Index(NamedTuple):
     ``per_volume`` is weight / volume.
     ``ends`` are, by block and axis, BLOCK low ends and then as many high ends.
     ``hull_*`` are the smallest boxes that hold BLOCK boxes, ``far_*`` those that hold BLOCK hulls;
+    ``bounds`` are, by block and axis, the ends of the hull and of what all boxes have in common;
     ``single`` says which blocks have only boxes that are whole extents.
     """
 
@@ -123,6 +124,7 @@ class Index(NamedTuple):
     hull_hi: Floats
     far_lo: Floats
     far_hi: Floats
+    bounds: Floats
 
 
 def index_extents(extents: Extents) -> Index:
@@ -145,13 +147,13 @@ def index_extents(extents: Extents) -> Index:
         several == 0,
         *hulls,
         *hull(*hulls),
+        np.stack((*hulls, *hull(hi, lo)[::-1]), axis=-1).transpose(1, 0, 2).ravel(),
     )
 
 
 def _ends_by_block(lo: Floats, hi: Floats) -> Floats:
-    """What a block is compared by lies together; boxes that meet nothing fill up the last one."""
-    room = ((0, 0), (0, -lo.shape[1] % BLOCK))
-    sides = np.stack((np.pad(lo, room, constant_values=1.0), np.pad(hi, room)), axis=1)
+    """What a block is compared by lies together; zeros, which nobody reads, fill up the last."""
+    sides = np.pad(np.stack((lo, hi), axis=1), ((0, 0), (0, 0), (0, -lo.shape[1] % BLOCK)))
     return sides.reshape(len(lo), 2, -1, BLOCK).transpose(2, 0, 1, 3).ravel()
 
 
@@ -160,7 +162,8 @@ def block_starts(size: int) -> Longs:
 
 
 def near_order(lo: Floats, hi: Floats) -> Longs:
-    """By topic, then along a Z-curve through the ranks of the boxes' centres."""
+    """By topic, by axes on which a box is as wide as any, then along a Z-curve through the ranks
+    of the boxes' centres."""
     boxes, axes = lo.shape
     bits = min(16, 62 // max(axes - 1, 1))
     ranks = np.argsort(np.argsort(lo[:, 1:] + hi[:, 1:], axis=0, kind="stable"), axis=0)
@@ -169,7 +172,20 @@ def near_order(lo: Floats, hi: Floats) -> Longs:
     for bit in reversed(range(bits)):
         for axis in range(axes - 1):
             code = code << 1 | steps[:, axis] >> bit & 1
-    return np.lexsort((code, lo[:, 0]))
+    return np.lexsort((code, *_wide(lo, hi).T, lo[:, 0]))
+
+
+def _wide(lo: Floats, hi: Floats) -> Bools:
+    """Which axes of a box, but for the topic, reach from end to end of all boxes in its topic."""
+    _, topic = np.unique(lo[:, 0], return_inverse=True)
+    order, count = np.argsort(topic, kind="stable"), np.bincount(topic)
+    if not len(count):
+        return np.zeros((0, lo.shape[1] - 1), bool)
+    starts = np.cumsum(count) - count
+    low = np.minimum.reduceat(lo[order, 1:], starts)[topic]
+    high = np.maximum.reduceat(hi[order, 1:], starts)[topic]
+    wide: Bools = (lo[:, 1:] == low) & (hi[:, 1:] == high)
+    return wide
 
 
 def hull(lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
@@ -233,53 +249,34 @@ def hull_meets(hull_lo: Floats, hull_hi: Floats, at: int, lo: Floats, hi: Floats
 
 @compiled
 def shared_volumes(
-    ends: Floats, block: int, lo: Floats, hi: Floats, box: int, axis: int, part: Floats
-) -> None:
-    """Volumes that a box shares with those of a block, by the axes from ``axis`` on.
+    ends: Floats, bounds: Floats, block: int, lo: Floats, hi: Floats, box: int, part: Floats
+) -> float:
+    """Volumes that a box shares with those of a block: ``part`` times the result.
 
-    Loops for vector units. Four axes are taken together, so that ``part`` is written once. Few
+    Loops for vector units. An axis on which all of a block reach beyond the box is one factor, and
+    one on which all lie within it needs no comparison: most subscriptions leave axes open. Few
     arrays are handed over: to copy all of an index takes longer than to compare a block.
     """
-    axes = lo.shape[1]
-    if axes - axis < 4:
-        part[:] = 1.0
-    else:
-        _clip_four(ends, block * axes + axis, lo, hi, box, axis, part)
-        axis += 4
-    for a in range(axis, axes):
-        _clip(ends, block * axes + a, lo[box, a], hi[box, a], part)
+    axes, factor = lo.shape[1], 1.0
+    part[:] = 1.0
+    for a in range(axes):
+        row, low, high = block * axes + a, lo[box, a], hi[box, a]
+        if bounds[4 * row + 2] <= low and high <= bounds[4 * row + 3]:
+            factor *= high - low
+        elif low <= bounds[4 * row] and bounds[4 * row + 1] <= high:
+            _widen(ends, row, part)
+        else:
+            _clip(ends, row, low, high, part)
+    return factor
 
 
 @compiled
-def first_axis(
-    hull_lo: Floats, hull_hi: Floats, block: int, lo: Floats, hi: Floats, box: int
-) -> int:
-    """The axis from which on a box clips a block: not the topic, where the block has only one."""
-    return 1 if lo[box, 0] <= hull_lo[0, block] and hi[box, 0] >= hull_hi[0, block] else 0
-
-
-@compiled
-def _clip_four(
-    ends: Floats, row: int, lo: Floats, hi: Floats, box: int, axis: int, part: Floats
-) -> None:
+def _widen(ends: Floats, row: int, part: Floats) -> None:
     """No slices, and numbers without sign: both would keep the loop from vector units."""
-    a_low, b_low, c_low, d_low = (
-        lo[box, axis], lo[box, axis + 1], lo[box, axis + 2], lo[box, axis + 3]
-    )  # fmt: skip
-    a_high, b_high, c_high, d_high = (
-        hi[box, axis], hi[box, axis + 1], hi[box, axis + 2], hi[box, axis + 3]
-    )  # fmt: skip
     first, step = np.uint64(2 * BLOCK * row), np.uint64(BLOCK)
     for place in range(BLOCK):
         k = np.uint64(place)
-        at = first + k
-        volume = _side(ends[at], ends[at + step], a_low, a_high)
-        at += step + step
-        volume *= _side(ends[at], ends[at + step], b_low, b_high)
-        at += step + step
-        volume *= _side(ends[at], ends[at + step], c_low, c_high)
-        at += step + step
-        part[k] = volume * _side(ends[at], ends[at + step], d_low, d_high)
+        part[k] *= ends[first + k + step] - ends[first + k]
 
 
 @compiled

@@ -14,7 +14,6 @@ from fanplan.boxes.extents import (
     OwnerPairs,
     Tiles,
     append_row,
-    first_axis,
     hull_meets,
     near_blocks,
     shared_volumes,
@@ -102,29 +101,30 @@ def _add_tile(
 ) -> None:
     """Add what extents of one box have in common with others of one box."""
     extents = tiles.extent[tiles.starts[tile] : tiles.starts[tile + 1]]
-    hull_lo, hull_hi, part, total = index.hull_lo, index.hull_hi, room.part, room.total
+    hull_lo, hull_hi, bounds = index.hull_lo, index.hull_hi, index.bounds
+    part, total = room.part, room.total
     for b in range(near_blocks(index, tiles.lo, tiles.hi, tile, room.blocks)):
         block = room.blocks[b]
         if index.single[block]:
             for e in extents:
                 box = x.starts[e]
                 if hull_meets(hull_lo, hull_hi, block, x.lo, x.hi, box):
-                    axis = first_axis(hull_lo, hull_hi, block, x.lo, x.hi, box)
-                    shared_volumes(index.ends, block, x.lo, x.hi, box, axis, part)
-                    _add_shares(part, x.weight[e] / x.volume[e], both, total)
+                    factor = shared_volumes(index.ends, bounds, block, x.lo, x.hi, box, part)
+                    _add_shares(part, factor, x.weight[e] / x.volume[e], both, total)
             for k in range(min(BLOCK, len(index.place) - block * BLOCK)):
                 at = block * BLOCK + k
                 per = index.per_volume[at] if both else index.per_volume[at] * index.volume[at]
                 sums[index.place[at]] += total[k] * per
-                total[k] = 0.0
+            total[:] = 0.0
 
 
 @compiled
-def _add_shares(part: Floats, per_volume: float, both: bool, total: Floats) -> None:
+def _add_shares(part: Floats, factor: float, per_volume: float, both: bool, total: Floats) -> None:
+    # The product of two small volumes might vanish, so one is divided first.
+    each = factor * per_volume
     for k in range(BLOCK):
-        share = part[k] * per_volume
-        # The product of two small volumes might vanish, so one is divided first.
-        total[k] += share * part[k] if both else share
+        share = part[k] * each
+        total[k] += share * (part[k] * factor) if both else share
 
 
 @compiled
@@ -152,15 +152,14 @@ def _meet(x: Arrays, e: int, index: Index, room: ExtentRoom, several: bool) -> i
             block = room.blocks[b]
             if several and index.single[block]:
                 continue
-            axis = first_axis(index.hull_lo, index.hull_hi, block, x.lo, x.hi, box)
-            shared_volumes(index.ends, block, x.lo, x.hi, box, axis, room.part)
+            factor = shared_volumes(index.ends, index.bounds, block, x.lo, x.hi, box, room.part)
             for k in range(min(BLOCK, len(index.place) - block * BLOCK)):
                 if room.part[k] > 0.0:
                     extent = index.extent[block * BLOCK + k]
                     if room.shared[extent] == 0.0:
                         room.met[count] = extent
                         count += 1
-                    room.shared[extent] += room.part[k]
+                    room.shared[extent] += room.part[k] * factor
     return count
 
 
