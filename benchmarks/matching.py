@@ -23,6 +23,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import polars as pl
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -95,6 +96,8 @@ class Rate:
     pairs: float
     seconds: float
     sampled: bool = False
+    processor: float = float("nan")
+    """Processor seconds of all processes, where they were counted."""
 
     @property
     def pairs_per_second(self) -> float:
@@ -197,6 +200,19 @@ def timed(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def processes() -> dict[int, float]:
+    """Processor seconds so far of this process and all below it: Spark's JVM and its workers."""
+    own = psutil.Process()
+    every = (own, *own.children(recursive=True))
+    return {process.pid: sum(process.cpu_times()[:2]) for process in every}
+
+
+def spent(run: Callable[[], object]) -> tuple[float, float]:
+    """Seconds that a run took, and processor seconds of all processes."""
+    before, seconds = processes(), timed(run)
+    return seconds, sum(used - before.get(pid, 0.0) for pid, used in processes().items())
+
+
 def write_nowhere(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
@@ -218,13 +234,16 @@ def measure_fanplan(spark: SparkSession, data: Data, repeats: int, label: str) -
         jobs = {name: jobs[name] for name in ("two threads, no Spark", "Spark hits")}
     cold = timed(jobs["Spark hits"])
     rates = [Rate(f"{label}: Spark hits, cold", len(data.points), data.pairs, cold)]
-    best = dict.fromkeys(jobs, float("inf"))
+    best = dict.fromkeys(jobs, (float("inf"), float("inf")))
     for _ in range(repeats):
         for name, job in jobs.items():
-            seconds = timed(job)
-            best[name] = min(best[name], seconds)
-            print(f"{label}: {name}: {seconds:.2f} s", file=sys.stderr)
-    return rates + [Rate(f"{label}: {n}", len(data.points), data.pairs, s) for n, s in best.items()]
+            turn = spent(job)
+            best[name] = (min(best[name][0], turn[0]), min(best[name][1], turn[1]))
+            print(f"{label}: {name}: {turn[0]:.2f} s, processor {turn[1]:.2f} s", file=sys.stderr)
+    return rates + [
+        Rate(f"{label}: {name}", len(data.points), data.pairs, seconds, processor=used)
+        for name, (seconds, used) in best.items()
+    ]
 
 
 def by_polars(points: pa.Table, boxes: pa.Table) -> pa.Table:
@@ -295,23 +314,32 @@ def measure_many(
     spark: SparkSession, folder: Path, sizes: Sizes, attributes: list[int]
 ) -> tuple[list[Rate], dict[str, float]]:
     """Fanplan and its limit with more attributes."""
-    rates, found = [], {}
+    rates: list[Rate] = []
+    found: dict[str, float] = {}
     for dims in attributes:
         label = f"{dims} attributes"
         some = measure_fanplan(spark, make_data(folder, sizes, False, dims), sizes.repeats, label)
         rates += some
-        speed = {rate.name: rate.pairs_per_second for rate in some}
-        limit = speed[f"{label}: two threads, no Spark"]
-        found[f"{label}: Spark hits, warm, to the limit"] = speed[f"{label}: Spark hits"] / limit
+        found |= to_the_limit(some, label)
     return rates, found
+
+
+def to_the_limit(rates: list[Rate], label: str) -> dict[str, float]:
+    """Of the rate without Spark, on the clock and by processor seconds, which other work spares."""
+    one = {rate.name: rate for rate in rates}
+    limit, warm = one[f"{label}: two threads, no Spark"], one[f"{label}: Spark hits"]
+    name = f"{label}: Spark hits, warm, to the limit"
+    return {
+        name: limit.seconds / warm.seconds,
+        f"{name}, processor seconds": limit.processor / warm.processor,
+    }
 
 
 def ratios(rates: list[Rate]) -> dict[str, float]:
     speed = {rate.name: rate.pairs_per_second for rate in rates}
     warm = speed["uniform: Spark hits"]
     limit = speed["uniform: two threads, no Spark"]
-    return {
-        "Spark hits, warm, to the limit": warm / limit,
+    return to_the_limit(rates, "uniform") | {
         "Spark hits, points through the JVM, to the limit": (
             speed["uniform: Spark hits, points through the JVM"] / limit
         ),
@@ -326,12 +354,13 @@ def ratios(rates: list[Rate]) -> dict[str, float]:
 
 
 def show(rates: list[Rate], found: dict[str, float]) -> None:
-    print(f"{'method':<48} {'points':>11} {'seconds':>8} {'M pairs/s':>10} {'M points/s':>10}")
+    print(f"{'method':<48} {'points':>11} {'seconds':>8} {'M pairs/s':>10} {'M points/s':>10} "
+          f"{'processor':>9}")  # fmt: skip
     for rate in rates:
         mark = "~" if rate.sampled else " "
         pairs, points = rate.pairs_per_second / 1e6, rate.points / rate.seconds / 1e6
         print(f"{rate.name:<48} {rate.points:>11,} {rate.seconds:>8.2f} {mark}{pairs:>9.3f} "
-              f"{mark}{points:>9.4f}")  # fmt: skip
+              f"{mark}{points:>9.4f} {rate.processor:>9.2f}")  # fmt: skip
     print("\nratio (pairs/s)")
     for name, ratio in found.items():
         wanted = GOALS.get(name.split(": ")[-1])
