@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,10 +75,11 @@ class Record:
 
 
 class Memory(threading.Thread):
-    """Peak resident memory of this process and of Spark's, by role, sampled while it runs."""
+    """Peak resident memory of a process and of Spark's below it, by role, while it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: int | None = None) -> None:
         super().__init__(daemon=True)
+        self.process = psutil.Process(process)
         self.peak: dict[str, int] = {}
         self.over = threading.Event()
 
@@ -88,14 +89,13 @@ class Memory(threading.Thread):
                 self.peak[role] = max(self.peak.get(role, 0), size)
 
     def sizes(self) -> dict[str, int]:
-        own = psutil.Process()
-        found = {"driver python": own.memory_info().rss}
-        for process in own.children(recursive=True):
-            try:
-                role, size = self.role(process.cmdline()), process.memory_info().rss
-            except psutil.Error:
-                continue
-            found[role] = found.get(role, 0) + size
+        found: dict[str, int] = {}
+        with suppress(psutil.Error):
+            found["driver python"] = self.process.memory_info().rss
+            for process in self.process.children(recursive=True):
+                with suppress(psutil.Error):
+                    role, size = self.role(process.cmdline()), process.memory_info().rss
+                    found[role] = found.get(role, 0) + size
         return found
 
     @staticmethod

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -184,7 +185,7 @@ class PlainReader:
     # ---- Parquet
 
     def _parquet(self, split: Split, file: PointFile) -> Iterator[Rows]:
-        for rows in formats.parquet_rows(split, self.layout):
+        for rows in formats.parquet_rows(split, self.layout, packed=True):
             plain = np.flatnonzero(rows.good)
             values = {
                 name: column_values(self._given(rows, name, plain), self._status(name))
@@ -314,10 +315,7 @@ class PointFile:
             return
         points = self.made(pa.concat_tables(self.waiting).unify_dictionaries())
         if self.writer is None:
-            texts = [f.name for f in points.schema if pa.types.is_dictionary(f.type)]
-            self.writer = pq.ParquetWriter(
-                self.written, points.schema, use_dictionary=texts, store_schema=False
-            )
+            self.writer = pq.ParquetWriter(self.written, points.schema, **how_written(points))
         self.writer.write_table(points, row_group_size=points.num_rows)
         self.waiting = []
 
@@ -334,6 +332,14 @@ class PointFile:
             if kind is None:
                 self.written.replace(self.path)
         self.written.unlink(missing_ok=True)
+
+
+def how_written(points: pa.Table) -> dict[str, Any]:
+    """Few texts and sizes differ. What texts are the least and most nobody asks, and it is slow."""
+    texts = [f.name for f in points.schema if pa.types.is_dictionary(f.type)]
+    numbers = [f.name for f in points.schema if pa.types.is_primitive(f.type)]
+    few = [*texts, *(name for name in numbers if name == "bytes")]
+    return {"use_dictionary": few, "write_statistics": numbers, "store_schema": False}
 
 
 # ---- columns
@@ -374,7 +380,7 @@ def column_values(values: pa.Array, status: int) -> Values:
         return Values(np.empty(0, np.int8), np.empty(0), codes, values.dictionary)
     known = np.asarray(values.is_valid())
     number = np.asarray(pc.fill_null(pc.cast(values, pa.float64(), safe=False), 0.0))
-    found = np.where(known, status, scan.MISSING)
+    found = np.where(known, np.int8(status), np.int8(scan.MISSING))
     codes = np.full(len(values), -1, np.int32)
     return Values(found, number, codes, pa.array([], pa.string()))
 
