@@ -186,10 +186,13 @@ def json_lines(rows: list[dict[str, str]]) -> bytes:
 
 
 def parquet_table(rows: list[dict[str, str]]) -> pa.Table:
+    """Texts that are packed; the last ones also hold one that is too long and one not UTF-8."""
     columns: dict[str, Any] = {
         name: pa.array([row[name] or None for row in rows], pa.string())
-        for name in ("publisher", "topic", "venue")
+        for name in ("topic", "venue")
     }
+    texts = [*(row["publisher"].encode() for row in rows[:-3]), b"x" * 300_000, b"\xff", None]
+    columns["publisher"] = pa.array(texts, pa.binary()).view(pa.string())
     draw = np.random.default_rng(2)
     special = [math.nan, math.inf, -0.0, 100.0, 100.1, 1e11, 1e300, -5.0]
     for name in ("time", "price"):

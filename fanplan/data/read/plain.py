@@ -376,7 +376,9 @@ def texts_at(data: np.ndarray, start: Ints, length: Ints) -> pa.Array:
 def column_values(values: pa.Array, status: int) -> Values:
     """A column of a Parquet file."""
     if pa.types.is_dictionary(values.type):
+        nothing = np.append(np.asarray(pc.equal(values.dictionary, "")), True)
         codes = np.asarray(pc.fill_null(values.indices, -1))
+        codes = np.where(nothing[codes], -1, codes) if nothing[:-1].any() else codes
         return Values(np.empty(0, np.int8), np.empty(0), codes, values.dictionary)
     known = np.asarray(values.is_valid())
     number = np.asarray(pc.fill_null(pc.cast(values, pa.float64(), safe=False), 0.0))
