@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +114,12 @@ def show(name: str, rows: int, step: dict[str, Any]) -> None:
 def beside(small: dict[str, dict[str, Any]], large: dict[str, dict[str, Any]]) -> None:
     """How much more the larger size took, step by step."""
     for name, one in small.items():
-        other = large[name]
-        driver = [sum(s["mb"].get(f"driver {r}", 0) for r in ("python", "JVM")) for s in (one, other)]
-        ratios = other["seconds"] / one["seconds"], driver[1] / driver[0], other["disk"] / one["disk"]
-        print("| {} | {:.2f} | {:.2f} | {:.2f} |".format(name, *ratios))
+        taken = [
+            (step["seconds"], step["mb"]["driver python"] + step["mb"]["driver JVM"], step["disk"])
+            for step in (large[name], one)
+        ]
+        ratios = [f"{much / little:.2f}" for much, little in zip(*taken, strict=True)]
+        print(f"| {name} | {' | '.join(ratios)} |")
 
 
 def main() -> None:
@@ -136,7 +139,7 @@ def main() -> None:
         data.mkdir(exist_ok=True)
         results = [chain(rows, data / str(rows), options.master) for rows in sizes]
     print("\n| step | time × | driver's memory × | disk × |\n| --- | --- | --- | --- |")
-    for small, large in zip(results, results[1:], strict=False):
+    for small, large in pairwise(results):
         beside(small, large)
     if options.json:
         options.json.write_text(json.dumps(results, indent=2))
