@@ -3,10 +3,10 @@
     python benchmarks/chain.py [--sizes 10000000 100000000] [--quick] [--data DIR] [--master URL]
 
 An enterprise of brokers, topics with attributes and filters, whose publications are Parquet. Each
-step is a command in a process of its own, with a driver and one executor of two cores in others, so
-that what the driver holds can be told. Beside the seconds are peak resident memory and the peak of
-all files on the disk: workload, dataset, plan, and what Spark and a command put aside. Nothing may
-be missed by a replay.
+step is a command in a process of its own, with embedded Spark on two cores: one JVM, whose heap is
+the same at all sizes, and Python workers. Beside the seconds are peak resident memory and the peak
+of all files on the disk: workload, dataset, plan, and what Spark and a command put aside. Nothing
+may be missed by a replay.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ingest import MASTER, Memory
+from ingest import Memory
 
 SIZES, QUICK = (10_000_000, 100_000_000), (100_000, 400_000)
 CHANNELS = 20
-CONF = "spark.driver.memory=2g spark.executor.memory=3g"
+MASTER, HEAP = "local[2]", {"FANPLAN_SPARK_CONF": "spark.driver.memory=3g"}
 
 
 class Disk(threading.Thread):
@@ -57,12 +57,11 @@ def used(folder: Path) -> int:
 def command(words: list[str], folder: Path, master: str) -> dict[str, Any]:
     """Run one command: what it said, its seconds, and peaks of memory and of disk."""
     (folder / "tmp").mkdir(exist_ok=True)
-    around = {"FANPLAN_SPARK_CONF": CONF, "SPARK_WORKER_DIR": str(folder / "tmp" / "work")}
-    environment = around | os.environ | {"TMPDIR": str(folder / "tmp")}
+    put_aside = {"TMPDIR": str(folder / "tmp")}
     begun = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, "-m", "fanplan", *words, "--json", "--master", master],
-        env=environment,
+        env=HEAP | os.environ | put_aside,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
@@ -104,7 +103,7 @@ def chain(rows: int, folder: Path, master: str) -> dict[str, dict[str, Any]]:
 
 
 def show(name: str, rows: int, step: dict[str, Any]) -> None:
-    roles = ("driver python", "driver JVM", "executor JVM", "executor python")
+    roles = ("driver python", "driver JVM", "executor python")
     memory = " | ".join(f"{step['mb'].get(role, 0):,}" for role in roles)
     rate = f"{rows / step['seconds']:,.0f}"
     disk = " | ".join(f"{step[what] / 1e9:.2f}" for what in ("disk", "left"))
@@ -115,7 +114,7 @@ def beside(small: dict[str, dict[str, Any]], large: dict[str, dict[str, Any]]) -
     """How much more the larger size took, step by step."""
     for name, one in small.items():
         taken = [
-            (step["seconds"], step["mb"]["driver python"] + step["mb"]["driver JVM"], step["disk"])
+            (step["seconds"], step["mb"]["driver python"], step["mb"]["driver JVM"], step["disk"])
             for step in (large[name], one)
         ]
         ratios = [f"{much / little:.2f}" for much, little in zip(*taken, strict=True)]
@@ -127,18 +126,20 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--data", type=Path, help="where to work; kept")
-    parser.add_argument("--master", default=MASTER, help="local[2]: all in the driver's process")
+    parser.add_argument("--master", default=MASTER)
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()
     sizes = QUICK if options.quick else options.sizes
-    heads = "step", "publications", "s", "rows/s", "driver Python, MB", "driver JVM, MB"
-    more = "executor JVM, MB", "executor Python, MB", "disk at most, GB", "disk then, GB"
-    print("| " + " | ".join(heads + more) + " |\n" + "| --- " * 10 + "|", flush=True)
+    heads = "step", "publications", "s", "rows/s", "driver's Python, MB"
+    more = "JVM, MB", "Python workers, MB", "disk at most, GB", "disk then, GB"
+    print("| " + " | ".join(heads + more) + " |\n" + "| --- " * 9 + "|", flush=True)
     with tempfile.TemporaryDirectory(prefix="fanplan-chain-") as scratch:
         data = options.data or Path(scratch)
         data.mkdir(exist_ok=True)
         results = [chain(rows, data / str(rows), options.master) for rows in sizes]
-    print("\n| step | time × | driver's memory × | disk × |\n| --- | --- | --- | --- |")
+    print(
+        "\n| step | time × | driver's Python × | JVM × | disk × |\n| --- | --- | --- | --- | --- |"
+    )
     for small, large in pairwise(results):
         beside(small, large)
     if options.json:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import shutil
 import tempfile
 import threading
@@ -46,6 +47,12 @@ ATTRIBUTES, PREDICATES = 20, 10
 WIDTH = 0.5
 """Part of its domain that a predicate takes: 0.5 ** 10 of all subscriptions want a publication."""
 MASTER = "local-cluster[1,2,4096]"
+AROUND = {
+    "FANPLAN_SPARK_CONF": "spark.driver.memory=2g spark.executor.memory=3g"
+    f" spark.authenticate.secret={secrets.token_hex(16)}",
+    "SPARK_LOCAL_IP": "127.0.0.1",
+}
+"""Settings of a driver and an executor that share a secret and talk on this machine alone."""
 
 
 @dataclass
@@ -191,7 +198,7 @@ def main() -> None:
     parser.add_argument("--master", default=MASTER, help="local[2]: all in the driver's process")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()
-    os.environ.setdefault("FANPLAN_SPARK_CONF", "spark.driver.memory=2g spark.executor.memory=3g")
+    os.environ |= AROUND | os.environ
     with tempfile.TemporaryDirectory(prefix="fanplan-ingest-") as folder:
         data = options.data or Path(folder)
         sizes = QUICK if options.quick else SIZES
