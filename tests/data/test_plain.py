@@ -311,7 +311,7 @@ def test_texts_as_codes(texts: list[str], times: int) -> None:
     data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     length = np.array([len(text) for text in encoded], np.int32)
     start = (np.cumsum(length) - length).astype(np.int32)
-    codes, firsts = scan.encode_texts(data, start, length, np.arange(len(texts)))
+    codes, firsts = scan.encode_texts(data, start, length)
     different = [texts[row] for row in firsts]
     assert len(set(different)) == len(different)
     assert [different[code] if code >= 0 else "" for code in codes] == texts

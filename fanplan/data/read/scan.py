@@ -438,17 +438,16 @@ def _slot(data: np.ndarray, at: int, stop: int, keys: Keys, expected: int) -> tu
 
 
 @compiled
-def encode_texts(data: np.ndarray, start: Ints, length: Ints, rows: Longs) -> tuple[Ints, Longs]:
-    """Codes of the texts of ``rows``, −1 of empty ones, and a row for each different text."""
+def encode_texts(data: np.ndarray, start: Ints, length: Ints) -> tuple[Ints, Longs]:
+    """Codes of the texts of rows, −1 of empty ones, and a row for each different text."""
     size = 1024
     table = np.full(size, -1, np.int32)
     hashes = np.empty(size, np.uint64)
-    codes, firsts, count = np.empty(len(rows), np.int32), np.empty(size, np.int64), 0
-    for n in range(len(rows)):
-        row = rows[n]
+    codes, firsts, count = np.empty(len(start), np.int32), np.empty(size, np.int64), 0
+    for row in range(len(start)):
         at, long = start[row], length[row]
         if long == 0:
-            codes[n] = -1
+            codes[row] = -1
             continue
         key = np.uint64(14695981039346656037)
         for k in range(long):
@@ -462,7 +461,7 @@ def encode_texts(data: np.ndarray, start: Ints, length: Ints, rows: Longs) -> tu
         if table[place] < 0:
             table[place], hashes[count], firsts[count] = count, key, row
             count += 1
-        codes[n] = table[place]
+        codes[row] = table[place]
         if 2 * count > size:
             size, table, hashes, firsts = _larger(size, hashes, firsts, count)
     return codes, firsts[:count]
