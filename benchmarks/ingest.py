@@ -15,12 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,12 @@ ATTRIBUTES, PREDICATES = 20, 10
 WIDTH = 0.5
 """Part of its domain that a predicate takes: 0.5 ** 10 of all subscriptions want a publication."""
 MASTER = "local-cluster[1,2,4096]"
+AROUND = {
+    "FANPLAN_SPARK_CONF": "spark.driver.memory=2g spark.executor.memory=3g"
+    f" spark.authenticate.secret={secrets.token_hex(16)}",
+    "SPARK_LOCAL_IP": "127.0.0.1",
+}
+"""Settings of a driver and an executor that share a secret and talk on this machine alone."""
 
 
 @dataclass
@@ -75,10 +82,11 @@ class Record:
 
 
 class Memory(threading.Thread):
-    """Peak resident memory of this process and of Spark's, by role, sampled while it runs."""
+    """Peak resident memory of a process and of Spark's below it, by role, while it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: int | None = None) -> None:
         super().__init__(daemon=True)
+        self.process = psutil.Process(process)
         self.peak: dict[str, int] = {}
         self.over = threading.Event()
 
@@ -88,14 +96,13 @@ class Memory(threading.Thread):
                 self.peak[role] = max(self.peak.get(role, 0), size)
 
     def sizes(self) -> dict[str, int]:
-        own = psutil.Process()
-        found = {"driver python": own.memory_info().rss}
-        for process in own.children(recursive=True):
-            try:
-                role, size = self.role(process.cmdline()), process.memory_info().rss
-            except psutil.Error:
-                continue
-            found[role] = found.get(role, 0) + size
+        found: dict[str, int] = {}
+        with suppress(psutil.Error):
+            found["driver python"] = self.process.memory_info().rss
+            for process in self.process.children(recursive=True):
+                with suppress(psutil.Error):
+                    role, size = self.role(process.cmdline()), process.memory_info().rss
+                    found[role] = found.get(role, 0) + size
         return found
 
     @staticmethod
@@ -191,7 +198,7 @@ def main() -> None:
     parser.add_argument("--master", default=MASTER, help="local[2]: all in the driver's process")
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args()
-    os.environ.setdefault("FANPLAN_SPARK_CONF", "spark.driver.memory=2g spark.executor.memory=3g")
+    os.environ |= AROUND | os.environ
     with tempfile.TemporaryDirectory(prefix="fanplan-ingest-") as folder:
         data = options.data or Path(folder)
         sizes = QUICK if options.quick else SIZES

@@ -186,10 +186,13 @@ def json_lines(rows: list[dict[str, str]]) -> bytes:
 
 
 def parquet_table(rows: list[dict[str, str]]) -> pa.Table:
+    """Texts that are packed; the last ones also hold one that is too long and one not UTF-8."""
     columns: dict[str, Any] = {
         name: pa.array([row[name] or None for row in rows], pa.string())
-        for name in ("publisher", "topic", "venue")
+        for name in ("topic", "venue")
     }
+    texts = [*(row["publisher"].encode() for row in rows[:-3]), b"x" * 300_000, b"\xff", None]
+    columns["publisher"] = pa.array(texts, pa.binary()).view(pa.string())
     draw = np.random.default_rng(2)
     special = [math.nan, math.inf, -0.0, 100.0, 100.1, 1e11, 1e300, -5.0]
     for name in ("time", "price"):
@@ -308,7 +311,7 @@ def test_texts_as_codes(texts: list[str], times: int) -> None:
     data = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
     length = np.array([len(text) for text in encoded], np.int32)
     start = (np.cumsum(length) - length).astype(np.int32)
-    codes, firsts = scan.encode_texts(data, start, length, np.arange(len(texts)))
+    codes, firsts = scan.encode_texts(data, start, length)
     different = [texts[row] for row in firsts]
     assert len(set(different)) == len(different)
     assert [different[code] if code >= 0 else "" for code in codes] == texts

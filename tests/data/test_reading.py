@@ -27,6 +27,7 @@ from fanplan.data.read.rows import (
     raw_text,
     read_rows,
     reason_text,
+    share_bytes,
 )
 from fanplan.data.read.sources import SPLIT_BYTES, TableSource, find_sources
 from fanplan.data.read.splits import Split
@@ -319,6 +320,12 @@ def test_small_splits_share_a_task(sizes: list[int]) -> None:
     loads = [sum(split.size for split in share) for share in shares]
     assert all(load <= 60 for load in loads)
     assert all(a + b > 60 for a, b in pairwise(loads)) or 0 in sizes
+
+
+@pytest.mark.parametrize(("files", "tasks"), [(1, 1), (40, 40), (64, 32), (128, 32), (256, 64)])
+def test_much_to_read_has_larger_shares(files: int, tasks: int) -> None:
+    parts = [Split(str(i), "", "csv", (), 0, SPLIT_BYTES, SPLIT_BYTES) for i in range(files)]
+    assert len(list(packed_splits(parts, share_bytes(parts)))) == tasks
 
 
 Broken = st.sampled_from(["short", "long", "quote", "encoding", "number", "nan", "negative", "gap"])

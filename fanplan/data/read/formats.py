@@ -112,7 +112,7 @@ class Rows:
     def chosen(self, places: np.ndarray) -> Rows:
         """Some of the rows."""
         faults = {n: self.faults[i] for n, i in enumerate(places.tolist()) if i in self.faults}
-        values = {name: column.take(places) for name, column in self.values.items()}
+        values = {name: unpacked(column.take(places)) for name, column in self.values.items()}
         return Rows(self.line[places], self.raw.take(places), faults, values)
 
     @property
@@ -357,8 +357,8 @@ def json_text(value: Any) -> str | None:
 # ---- Parquet
 
 
-def parquet_rows(split: Split, layout: Layout) -> Iterator[Rows]:
-    """Rows of the row groups ``start`` to ``stop``, in batches."""
+def parquet_rows(split: Split, layout: Layout, packed: bool = False) -> Iterator[Rows]:
+    """Rows of the row groups ``start`` to ``stop``, in batches; texts may stay ``packed``."""
     require_unchanged(split)
     wanted = wanted_columns(split.columns, layout)
     schema = pq.read_schema(split.path)
@@ -376,7 +376,9 @@ def parquet_rows(split: Split, layout: Layout) -> Iterator[Rows]:
             rows = Rows(np.arange(first, first + count), pa.nulls(count, pa.string()), {})
             for name in wanted:
                 values = without_long(part.column(written[name]), name, rows, layout)
-                rows.values[name] = to_physical(values, target(name, layout), rows)
+                kept = packed and target(name, layout) == "string" and is_short_list(values)
+                physical = values if kept else to_physical(values, target(name, layout), rows)
+                rows.values[name] = physical
             first += count
             yield rows
     require_unchanged(split)
@@ -392,8 +394,30 @@ def is_packed(values: pa.Array) -> bool:
     return pa.types.is_dictionary(type_) and is_packable(type_.value_type)
 
 
+def is_short_list(values: pa.Array) -> bool:
+    """Whether texts are packed, right, and no more of them than rows."""
+    if not is_packed(values) or values.type.value_type != pa.string():
+        return False
+    texts = values.dictionary
+    if len(texts) > len(values) or texts.null_count:
+        return False
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def unpacked(values: pa.Array) -> pa.Array:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
 def unpacked_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Slices of a batch whose texts take little memory: one packed value may stand in every row."""
+    most = sum(longest(values.dictionary) for values in filter(is_packed, batch.columns))
+    if most * batch.num_rows < PART_BYTES:
+        yield batch
+        return
     sizes = np.zeros(batch.num_rows, np.int64)
     for values in filter(is_packed, batch.columns):
         lengths = pc.binary_length(values.dictionary).take(values.indices)
@@ -402,6 +426,10 @@ def unpacked_parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     starts = np.flatnonzero(np.diff(part, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], batch.num_rows], strict=True):
         yield batch.slice(start, stop - start)
+
+
+def longest(texts: pa.Array) -> int:
+    return pc.max(pc.binary_length(texts)).as_py() or 0
 
 
 def without_long(values: pa.Array, name: str, rows: Rows, layout: Layout) -> pa.Array:
@@ -442,8 +470,7 @@ def physical_type(type_: pa.DataType, wanted: ColumnType) -> Physical:
 
 
 def to_physical(values: pa.Array, physical: Physical, rows: Rows) -> pa.Array:
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = unpacked(values)
     if physical == "string":
         return to_text(values, rows)
     if pa.types.is_timestamp(values.type):

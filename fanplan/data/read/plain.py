@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -161,15 +162,13 @@ class PlainReader:
     def _written(self, block: bytes, found: scan.Scanned, file: PointFile) -> Bools:
         """Write the points of lines that are plain and right; says which these are."""
         data = np.frombuffer(block, np.uint8)
-        long = found.length > self.layout.max_field_chars
-        plain = np.flatnonzero(found.plain & ~long.any(axis=0))
+        plain = found.plain & (found.length <= self.layout.max_field_chars).all(axis=0)
+        found.length[:, np.flatnonzero(~plain)] = 0
         values = {
-            name: slot_values(data, found, plain, slot, kind)
+            name: slot_values(data, found, slot, kind)
             for slot, (name, kind) in enumerate(self.kinds.items())
         }
-        written = np.zeros(len(found.plain), np.bool_)
-        written[plain] = self._add_points(values, file)
-        return written
+        return self._add_points(values, plain, file)
 
     def _others(
         self, block: bytes, begins: Longs, ends: Longs, chosen: Longs, first: int, split: Split
@@ -184,23 +183,20 @@ class PlainReader:
     # ---- Parquet
 
     def _parquet(self, split: Split, file: PointFile) -> Iterator[Rows]:
-        for rows in formats.parquet_rows(split, self.layout):
-            plain = np.flatnonzero(rows.good)
+        for rows in formats.parquet_rows(split, self.layout, packed=True):
             values = {
-                name: column_values(self._given(rows, name, plain), self._status(name))
+                name: column_values(self._given(rows, name), self._status(name))
                 for name in self.kinds
             }
-            others = np.ones(len(rows), np.bool_)
-            others[plain] = ~self._add_points(values, file)
+            others = ~self._add_points(values, rows.good, file)
             if others.any():
                 yield rows.chosen(np.flatnonzero(others))
 
-    def _given(self, rows: Rows, name: str, plain: Longs) -> pa.Array:
-        """A column of some rows; texts as codes."""
+    def _given(self, rows: Rows, name: str) -> pa.Array:
+        """A column; texts as codes."""
         values = rows.values.get(name)
         if values is None:
-            return pa.nulls(len(plain), pa.float64())
-        values = values if len(plain) == len(rows) else values.take(pa.array(plain))
+            return pa.nulls(len(rows), pa.float64())
         return values.dictionary_encode() if pa.types.is_string(values.type) else values
 
     def _status(self, name: str) -> int:
@@ -210,11 +206,11 @@ class PlainReader:
 
     # ---- points
 
-    def _add_points(self, values: Mapping[str, Values], file: PointFile) -> Bools:
-        """Write the points of rows that are right; says which these are."""
+    def _add_points(self, values: Mapping[str, Values], plain: Bools, file: PointFile) -> Bools:
+        """Write the points of ``plain`` rows that are right; says which these are."""
         space = self._spaces(values["topic"])
-        fine: Bools = (space != UNDECLARED) & self._right_time(values["time"]) & right_size(values)
-        fine &= self._short(values.values())
+        fine: Bools = plain & (space != UNDECLARED) & self._right_time(values["time"])
+        fine &= right_size(values) & self._short(values.values())
         if "attributes" in values:
             fine &= is_missing(values["attributes"])
         axes = [np.full(len(space), np.nan) for _ in range(self.description.dimensions)]
@@ -314,10 +310,7 @@ class PointFile:
             return
         points = self.made(pa.concat_tables(self.waiting).unify_dictionaries())
         if self.writer is None:
-            texts = [f.name for f in points.schema if pa.types.is_dictionary(f.type)]
-            self.writer = pq.ParquetWriter(
-                self.written, points.schema, use_dictionary=texts, store_schema=False
-            )
+            self.writer = pq.ParquetWriter(self.written, points.schema, **how_written(points))
         self.writer.write_table(points, row_group_size=points.num_rows)
         self.waiting = []
 
@@ -336,6 +329,14 @@ class PointFile:
         self.written.unlink(missing_ok=True)
 
 
+def how_written(points: pa.Table) -> dict[str, Any]:
+    """Few texts and sizes differ. What texts are the least and most nobody asks, and it is slow."""
+    texts = [f.name for f in points.schema if pa.types.is_dictionary(f.type)]
+    numbers = [f.name for f in points.schema if pa.types.is_primitive(f.type)]
+    few = [*texts, *(name for name in numbers if name == "bytes")]
+    return {"use_dictionary": few, "write_statistics": numbers, "store_schema": False}
+
+
 # ---- columns
 
 
@@ -345,17 +346,16 @@ def keys_of(names: Iterable[str]) -> scan.Keys:
     return scan.Keys(np.frombuffer(b"".join(texts), np.uint8), starts)
 
 
-def slot_values(data: np.ndarray, found: scan.Scanned, rows: Longs, slot: int, kind: int) -> Values:
-    """What a scan found of a column in some lines."""
+def slot_values(data: np.ndarray, found: scan.Scanned, slot: int, kind: int) -> Values:
+    """What a scan found of a column."""
     start, length = found.start[slot], found.length[slot]
+    status, number = found.status[slot], found.number[slot]
     if kind == scan.TEXT:
-        codes, firsts = scan.encode_texts(data, start, length, rows)
-        texts = texts_at(data, start[firsts], length[firsts])
-        return Values(found.status[slot][:0], found.number[slot][:0], codes, texts)
-    status, number = found.status[slot][rows], found.number[slot][rows]
-    hard = np.flatnonzero(status == scan.HARD)
+        codes, firsts = scan.encode_texts(data, start, length)
+        return Values(status[:0], number[:0], codes, texts_at(data, start[firsts], length[firsts]))
+    hard = np.flatnonzero((status == scan.HARD) & (length > 0))
     if len(hard):
-        written = texts_at(data, start[rows[hard]], length[rows[hard]])
+        written = texts_at(data, start[hard], length[hard])
         number[hard] = pc.cast(written, pa.float64()).to_numpy(zero_copy_only=False)
         status[hard] = scan.FINE
     return Values(status, number, np.empty(0, np.int32), pa.array([], pa.string()))
@@ -370,11 +370,13 @@ def texts_at(data: np.ndarray, start: Ints, length: Ints) -> pa.Array:
 def column_values(values: pa.Array, status: int) -> Values:
     """A column of a Parquet file."""
     if pa.types.is_dictionary(values.type):
+        nothing = np.append(np.asarray(pc.equal(values.dictionary, "")), True)
         codes = np.asarray(pc.fill_null(values.indices, -1))
+        codes = np.where(nothing[codes], -1, codes) if nothing[:-1].any() else codes
         return Values(np.empty(0, np.int8), np.empty(0), codes, values.dictionary)
     known = np.asarray(values.is_valid())
     number = np.asarray(pc.fill_null(pc.cast(values, pa.float64(), safe=False), 0.0))
-    found = np.where(known, status, scan.MISSING)
+    found = np.where(known, np.int8(status), np.int8(scan.MISSING))
     codes = np.full(len(values), -1, np.int32)
     return Values(found, number, codes, pa.array([], pa.string()))
 

@@ -46,6 +46,8 @@ from fanplan.workload.times import MOST_SECONDS, Clock
 
 ANNOTATIONS = ("_source", "_line", "_raw", "_reason")
 REASON_CHARS = 200
+SHARES, MOST_SHARE_BYTES = 32, 64 << 20
+"""As many tasks read plain rows at least, if there is enough, and none reads more at once."""
 INFINITY = float("inf")
 COMMAS = rf"^[^:]*: not a [^{KIND_ENDS}]*number[^{KIND_ENDS}]*{KIND_ENDS}: [+-]?[\d.]*,[\d.,]*$"
 
@@ -126,7 +128,7 @@ def read_text(
     spark: SparkSession, parts: Sequence[Split], layout: Layout, plain: PlainReader | None = None
 ) -> DataFrame:
     """Rows as text with their faults. Each task reads its own share of the files."""
-    shares = list(packed_splits(parts))
+    shares = list(packed_splits(parts, share_bytes(parts) if plain else SPLIT_BYTES))
     schema = from_arrow_schema(layout.schema)
     if not shares:
         return small_table(spark, [], schema)
@@ -140,6 +142,12 @@ def read_text(
                     yield from plain.read_share(shares[number], number)
 
     return spark.range(0, len(shares), 1, len(shares)).mapInArrow(read, schema)
+
+
+def share_bytes(parts: Sequence[Split]) -> int:
+    """Of a task that reads plain rows: the more there is the more, as each task costs the JVM."""
+    whole = sum(split.size for split in parts)
+    return min(max(SPLIT_BYTES, whole // SHARES), MOST_SHARE_BYTES)
 
 
 def packed_splits(parts: Sequence[Split], size: int = SPLIT_BYTES) -> Iterator[list[Split]]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import Bools, Floats, Ints, Longs
-from fanplan.core.kernels import compiled
+from fanplan.core.kernels import bare, compiled
 
 TEXT, NUMBER, WHOLE, TIME, NOTHING = 0, 1, 2, 3, 4
 """Kinds of slots; a row that has a value for the last is not plain."""
@@ -73,7 +73,7 @@ UNQUOTED, QUOTED, ESCAPED = (
 )
 
 
-@compiled
+@bare
 def _text_end(data: np.ndarray, at: int, stop: int, plain: Bools, ascii_only: bool) -> int:
     """Where the first byte is that is not plain."""
     most = 127 if ascii_only else 255
@@ -98,14 +98,14 @@ def scan_csv(
     return out
 
 
-@compiled
+@bare
 def _without_end(data: np.ndarray, at: int, stop: int) -> int:
     while stop > at and (data[stop - 1] == NEWLINE or data[stop - 1] == RETURN):
         stop -= 1
     return stop
 
 
-@compiled
+@bare
 def _csv_line(
     data: np.ndarray, at: int, stop: int, slot_of: Ints, ascii_only: bool,
     start: Ints, length: Ints, row: int,
@@ -143,7 +143,7 @@ def _read_slots(data: np.ndarray, kinds: Ints, out: Scanned) -> None:
             )
 
 
-@compiled
+@bare
 def _read_slot(
     data: np.ndarray, start: Ints, length: Ints, kind: int,
     status: np.ndarray, number: Floats, plain: Bools,
@@ -156,7 +156,7 @@ def _read_slot(
             plain[row] = kind != NOTHING and (kind == NUMBER or status[row] != OTHER)
 
 
-@compiled
+@bare
 def _value(data: np.ndarray, at: int, stop: int, kind: int) -> tuple[int, float]:
     if kind == WHOLE:
         return _whole(data, at, stop)
@@ -166,12 +166,12 @@ def _value(data: np.ndarray, at: int, stop: int, kind: int) -> tuple[int, float]
     return status, number
 
 
-@compiled
+@bare
 def _is_digit(byte: int) -> bool:
     return ZERO <= byte <= NINE
 
 
-@compiled
+@bare
 def _whole(data: np.ndarray, at: int, stop: int) -> tuple[int, float]:
     if stop - at > WHOLE_DIGITS:
         return OTHER, 0.0
@@ -183,7 +183,7 @@ def _whole(data: np.ndarray, at: int, stop: int) -> tuple[int, float]:
     return FINE, float(number)
 
 
-@compiled
+@bare
 def read_number(data: np.ndarray, at: int, stop: int) -> tuple[int, float]:
     """A decimal number and what it is; HARD if one operation of floats cannot give it exactly."""
     negative = data[at] == MINUS
@@ -215,7 +215,7 @@ def read_number(data: np.ndarray, at: int, stop: int) -> tuple[int, float]:
     return FINE, -value if negative else value
 
 
-@compiled
+@bare
 def _exponent(data: np.ndarray, at: int, stop: int) -> tuple[int, bool]:
     """The number behind an e, 0 if there is nothing; whether all was understood."""
     if at == stop:
@@ -240,7 +240,7 @@ DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 SIGNS = np.frombuffer(b"0000-00-00T00:00:00", np.uint8)
 
 
-@compiled
+@bare
 def iso_8601(data: np.ndarray, at: int, stop: int) -> tuple[int, float]:
     """Seconds of ``2024-05-01T12:30:00[.123456][Z]``; other ways to write a time are not plain."""
     if stop - at < len(SIGNS):
@@ -273,12 +273,12 @@ def iso_8601(data: np.ndarray, at: int, stop: int) -> tuple[int, float]:
     return (ZONED if zoned else LOCAL), (seconds * 1_000_000 + micros) / 1e6
 
 
-@compiled
+@bare
 def _two(data: np.ndarray, at: int) -> np.int64:
     return np.int64(data[at] - ZERO) * 10 + np.int64(data[at + 1] - ZERO)
 
 
-@compiled
+@bare
 def _days(year: int, month: int, day: int) -> int:
     """Days since 1970. Years begin in March, so that a leap day is the last of its year."""
     years, months = year - (month <= 2), (month + 9) % 12
@@ -306,14 +306,14 @@ def scan_json(
     return out
 
 
-@compiled
+@bare
 def _blanks(data: np.ndarray, at: int, stop: int) -> int:
     while at < stop and (data[at] == SPACE or data[at] == 9):
         at += 1
     return at
 
 
-@compiled
+@bare
 def _json_line(
     data: np.ndarray, at: int, stop: int, keys: Keys, ascii_only: bool,
     start: Ints, length: Ints, row: int, seen: Longs,
@@ -333,7 +333,7 @@ def _json_line(
             return False
 
 
-@compiled
+@bare
 def _json_member(
     data: np.ndarray, at: int, stop: int, keys: Keys, ascii_only: bool,
     start: Ints, length: Ints, row: int, seen: Longs, expected: int,
@@ -363,7 +363,7 @@ def _json_member(
     return _blanks(data, end + quoted, stop), expected
 
 
-@compiled
+@bare
 def _quoted_end(data: np.ndarray, at: int, stop: int, ascii_only: bool) -> int:
     """Where the quote is that ends a text; −1 if the text is not plain."""
     end = _text_end(data, at, stop, ESCAPED, ascii_only)
@@ -373,7 +373,7 @@ def _quoted_end(data: np.ndarray, at: int, stop: int, ascii_only: bool) -> int:
 LITERALS = np.frombuffer(b"null true false", np.uint8)
 
 
-@compiled
+@bare
 def _bare_end(data: np.ndarray, at: int, stop: int) -> int:
     """Where a number or a word such as ``null`` ends; −1 if it is neither."""
     for first, size in ((0, 4), (5, 4), (10, 5)):
@@ -385,7 +385,7 @@ def _bare_end(data: np.ndarray, at: int, stop: int) -> int:
     return _number_end(data, at, stop)
 
 
-@compiled
+@bare
 def _number_end(data: np.ndarray, at: int, stop: int) -> int:
     """Where a number ends as JSON writes them: no plus, no zero in front, digits at each point."""
     at += at < stop and data[at] == MINUS
@@ -406,19 +406,20 @@ def _number_end(data: np.ndarray, at: int, stop: int) -> int:
     return end
 
 
-@compiled
+@bare
 def _digits_end(data: np.ndarray, at: int, stop: int) -> int:
     while at < stop and _is_digit(data[at]):
         at += 1
     return at
 
 
-@compiled
+@bare
 def _slot(data: np.ndarray, at: int, stop: int, keys: Keys, expected: int) -> tuple[int, int]:
     """The slot of a key, −1 if none wants it, and the one to expect next: objects are alike."""
     count = len(keys.starts) - 1
-    for step in range(count):
-        slot = (expected + step) % count
+    slot = expected - 1
+    for _ in range(count):
+        slot = slot + 1 if slot + 1 < count else 0
         first, size = keys.starts[slot], keys.starts[slot + 1] - keys.starts[slot]
         if size == stop - at:
             same = True
@@ -429,7 +430,7 @@ def _slot(data: np.ndarray, at: int, stop: int, keys: Keys, expected: int) -> tu
                     same = False
                     break
             if same:
-                return slot, (slot + 1) % count
+                return slot, slot + 1
     return -1, expected
 
 
@@ -437,17 +438,16 @@ def _slot(data: np.ndarray, at: int, stop: int, keys: Keys, expected: int) -> tu
 
 
 @compiled
-def encode_texts(data: np.ndarray, start: Ints, length: Ints, rows: Longs) -> tuple[Ints, Longs]:
-    """Codes of the texts of ``rows``, −1 of empty ones, and a row for each different text."""
+def encode_texts(data: np.ndarray, start: Ints, length: Ints) -> tuple[Ints, Longs]:
+    """Codes of the texts of rows, −1 of empty ones, and a row for each different text."""
     size = 1024
     table = np.full(size, -1, np.int32)
     hashes = np.empty(size, np.uint64)
-    codes, firsts, count = np.empty(len(rows), np.int32), np.empty(size, np.int64), 0
-    for n in range(len(rows)):
-        row = rows[n]
+    codes, firsts, count = np.empty(len(start), np.int32), np.empty(size, np.int64), 0
+    for row in range(len(start)):
         at, long = start[row], length[row]
         if long == 0:
-            codes[n] = -1
+            codes[row] = -1
             continue
         key = np.uint64(14695981039346656037)
         for k in range(long):
@@ -461,13 +461,13 @@ def encode_texts(data: np.ndarray, start: Ints, length: Ints, rows: Longs) -> tu
         if table[place] < 0:
             table[place], hashes[count], firsts[count] = count, key, row
             count += 1
-        codes[n] = table[place]
+        codes[row] = table[place]
         if 2 * count > size:
             size, table, hashes, firsts = _larger(size, hashes, firsts, count)
     return codes, firsts[:count]
 
 
-@compiled
+@bare
 def _same(data: np.ndarray, at: int, long: int, other: int, length: int) -> bool:
     k = 0
     while k < long and long == length and data[at + k] == data[other + k]:
