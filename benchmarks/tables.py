@@ -84,6 +84,11 @@ def run(params: CloudParams, entries: list[int], seed: int) -> list[dict[str, An
     problem = make_problem(params, seed)
     switches = len(problem.limit)
     clock.row({"groups": problem.size, "memberships": len(problem.hosts), "switches": switches})
+    ideal = float(problem.messages @ row_links(net_rows(problem))[1])
+    sizes = [np.full(switches, most) for most in entries]
+    for most, least in zip(entries, least_of_sizes(problem, sizes), strict=True):
+        over = 100 * (least / ideal - 1)
+        clock.row({"entries": most, "way": "no plan is below", "over ideal %": over})
     for most in entries:
         limited = with_room(problem, most)
         ways: dict[str, Callable[[], tuple[Trees, Carried]]] = {
@@ -92,11 +97,6 @@ def run(params: CloudParams, entries: list[int], seed: int) -> list[dict[str, An
         }
         for way, plan in ways.items():
             clock.row(measured(limited, way, *plan()))
-    ideal = float(problem.messages @ row_links(net_rows(problem))[1])
-    sizes = [np.full(switches, most) for most in entries]
-    for most, least in zip(entries, least_of_sizes(problem, sizes), strict=True):
-        over = 100 * (least / ideal - 1)
-        clock.row({"entries": most, "way": "no plan is below", "over ideal %": over})
     return clock.rows
 
 

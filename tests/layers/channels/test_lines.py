@@ -15,7 +15,16 @@ from fanplan.data.interest import InterestProblem
 from fanplan.layers.channels.ledger import analytic_ledger
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search import kmodes as planner
-from fanplan.layers.channels.search.lines import plan_lines, replan_lines
+from fanplan.layers.channels.search.lines import (
+    Kept,
+    heaviest_first,
+    let_go,
+    moved,
+    plan_lines,
+    priced,
+    replan_lines,
+)
+from fanplan.layers.channels.search.model.demand import transpose
 
 ROWS, USERS, LINES = 7, 6, 3
 
@@ -83,6 +92,40 @@ def test_fewer_moves_cost_more_and_none_are_made_beyond_the_most() -> None:
         assert int(((line != older) & (older >= 0)).sum()) <= most
         costs.append(received(problem, line))
     assert costs[0] > costs[1] > costs[2]
+
+
+@pytest.mark.parametrize("most", [0, 6, 1000])
+def test_letting_users_go_lowers_the_cost_and_keeps_rates_and_moves(most: int) -> None:
+    problem, gained = blocks(40), 0.0
+    cap = 1.5 * float(problem.messages.sum()) / 8
+    for seed in range(5):
+        older = np.random.default_rng([43, seed]).integers(0, 8, problem.size).astype(np.int32)
+        price = np.full(problem.size, 0.5)
+        stays = Kept(older, 1e6 * price, problem.flows, np.zeros(1))
+        state = moved(problem, 8, 2 * cap, older, stays, heaviest_first(problem), never)
+        assert (state.channel == older).all()
+        kept = Kept(older, price, problem.flows, np.full(1, float(most)))
+        before, users = priced(state, kept), len(problem.subscribers)
+        rows = transpose(problem.indptr, problem.audience, users)
+        let_go(state, rows, 2 * cap, kept, np.random.default_rng(seed), 2000)
+        gone = int((state.channel != older).sum())
+        assert gone <= most
+        assert kept.left[0] == most - gone
+        assert within(problem, state.channel, 2 * cap)
+        again = moved(
+            problem,
+            8,
+            2 * cap,
+            state.channel,
+            stays._replace(line=state.channel),
+            heaviest_first(problem),
+            never,
+        )
+        np.testing.assert_array_equal(again.sizes, state.sizes)
+        np.testing.assert_array_equal(again.needs, state.needs)
+        gained += before - priced(state, kept)
+        assert priced(state, kept) <= before
+    assert (gained > 0) == (most > 0)
 
 
 def test_kmodes_plans_lines_where_pairs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
