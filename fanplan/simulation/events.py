@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import NONE, Longs
-from fanplan.core.kernels import F, compiled
+from fanplan.core.kernels import bare
 
 ENTRY = np.dtype([("time", np.float64), ("rank", np.int64), ("slot", np.int64)])
 EVENT = np.dtype(
@@ -35,15 +35,6 @@ SEQUENCE_BITS = 56
 
 # Positions of the queue's own numbers.
 SIZE, USED, SPARE, LAST_SPARE = range(4)
-
-
-def bare(function: F) -> F:
-    """Compile a function into its callers, and without reference counts.
-
-    Counts of references to arrays would take four fifths of the time of a run. They can go because
-    nothing here makes an array.
-    """
-    return compiled(function, forceinline=True, _nrt=False)
 
 
 class Queue(NamedTuple):

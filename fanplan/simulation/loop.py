@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fanplan.core.arrays import NONE, Floats, Longs
-from fanplan.core.kernels import compiled
-from fanplan.simulation.events import SEQUENCE_BITS, SIZE, Queue, bare, drop, has_room, put_event
+from fanplan.core.kernels import bare, compiled
+from fanplan.simulation.events import SEQUENCE_BITS, SIZE, Queue, drop, has_room, put_event
 from fanplan.simulation.params import CONGESTION
 from fanplan.simulation.spread import RouteVisits
 
