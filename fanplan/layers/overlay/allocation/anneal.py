@@ -177,7 +177,7 @@ def companions(c: Clients, k: Packing) -> tuple[int, int]:
 def has_another(c: Clients, k: Packing, client: int, broker: int) -> bool:
     """Whether a broker has one more route of a client, drawn: the more it has, the likelier."""
     at, end = c.at[client], c.at[client + 1]
-    return at < end and k.counts[broker, c.routes[at + drawn(end - at)]] > 0
+    return at < end and bool(k.counts[broker, c.routes[at + drawn(end - at)]] > 0)
 
 
 @bare
@@ -259,7 +259,7 @@ def most_load(k: Packing, terms: Terms, broker: int, budget: float) -> float:
 
 
 @bare
-def count_routes(c: Clients, k: Packing, client: int, broker: int, change: int) -> None:
+def count_routes(c: Clients, k: Packing, client: Position, broker: int, change: int) -> None:
     for i in range(c.at[client], c.at[client + 1]):
         k.counts[broker, c.routes[i]] += change
 
