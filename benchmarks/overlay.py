@@ -440,11 +440,12 @@ def allocation(options: argparse.Namespace) -> None:
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for count in options.clients:
-        draws = {
+        draws: dict[str, Callable[[int, int], ClientProblem]] = {"clients": client_problem}
+        draws |= {
             f"market, {each} of {MARKETS}": partial(market_problem, followed=each)
             for each in options.followed
         }
-        for workload, draw in {"clients": client_problem, **draws}.items():
+        for workload, draw in draws.items():
             first = options.first_seed
             problems = [draw(count, seed) for seed in range(first, first + options.seeds)]
             for load in get_args(Load) if workload == "clients" else ("exact",):
