@@ -28,6 +28,7 @@ from fanplan.layers.overlay.allocation.allocation import (
     ranked_allocation,
     ranked_clients,
 )
+from fanplan.layers.overlay.allocation.anneal import annealed
 from fanplan.layers.overlay.allocation.bound import brokers_for
 from fanplan.layers.overlay.allocation.cram import cram_allocation
 from fanplan.layers.overlay.allocation.hubs import best_hubs
@@ -38,7 +39,6 @@ from fanplan.layers.overlay.allocation.loads import (
     place_client,
     remove_client,
 )
-from fanplan.layers.overlay.allocation.reshuffle import put_back, reshuffle
 from fanplan.layers.overlay.params import Closeness
 from fanplan.network.brokers import ClientProblem
 
@@ -102,10 +102,10 @@ def best_allocation(
         first = resumed(problem, empty, budget)
     improve_by_moves(first.placing, budget, first.used, random, stop)
     if start is None and empty.exact and not proved_best(problem, first):
-        used = reshuffle(first.placing, problem.cost, first.used, seed, stop)
-        # Counted anew: after very many moves sums are off by roundings.
-        first = AllocationStart(placed(empty, first.placing.state.broker), used)
-        improve_by_moves(first.placing, budget, first.used, random, stop)
+        home = annealed(first.placing, problem.cost, first.used, seed, stop)
+        other = settled(problem, placed(empty, home))
+        improve_by_moves(other.placing, budget, other.used, random, stop)
+        first = least(problem, [first, other])
     found = finished(problem, first.placing, first.used)
     return found if start is not None else on_cheaper_brokers(problem, first.placing, found)
 
@@ -127,7 +127,18 @@ def best_start(
         found += [] if whole or empty.exact else hub_starts(problem, empty, stack, seed, stop)
     if not found:
         ranked_allocation(problem, "gli", params, seed)
-    return min(found, key=lambda s: (problem.cost[s.used].sum(), s.placing.state.exact.sum()))
+    return least(problem, found)
+
+
+def least(problem: ClientProblem, found: list[AllocationStart]) -> AllocationStart:
+    """The one whose brokers cost least, of equal ones that with least exact load."""
+
+    def worth(one: AllocationStart) -> tuple[float, float]:
+        state = one.placing.state
+        waiting = np.inf if (state.broker == NONE).any() else 0.0
+        return waiting + problem.cost[state.clients > 0].sum(), state.exact.sum()
+
+    return min(found, key=worth)
 
 
 def start_of_parts(problem: ClientProblem, empty: Placing) -> AllocationStart | None:
@@ -255,17 +266,21 @@ def resumed(problem: ClientProblem, empty: Placing, budget: MoveBudget) -> Alloc
 
     With it come the brokers used. An answer if that alone moves more clients than allowed.
     """
-    placing = placed(empty, budget.origin)
-    for broker in np.flatnonzero(counted_load(placing) > placing.room * (1 + 1e-9)):
-        relieve(placing, int(broker))
-    order = np.argsort(-placing.impact, kind="stable")
-    used = filled_by_savings(placing, order, largest_first(problem))
-    needed = int(moved(budget, placing.state))
+    start = settled(problem, placed(empty, budget.origin))
+    needed = int(moved(budget, start.placing.state))
     if needed > budget.most:
         what = f"{needed} clients must move for brokers to hold them"
         problem_found = Problem("most_moves", what, f"Allow {needed} moves")
         raise InfeasibleError("most_moves", needed, problem_found)
-    return AllocationStart(placing, used)
+    return start
+
+
+def settled(problem: ClientProblem, placing: Placing) -> AllocationStart:
+    """Clients leave brokers that are too small for them; who has none goes where it saves most."""
+    for broker in np.flatnonzero(counted_load(placing) > placing.room * (1 + 1e-9)):
+        relieve(placing, int(broker))
+    order = np.argsort(-placing.impact, kind="stable")
+    return AllocationStart(placing, filled_by_savings(placing, order, largest_first(problem)))
 
 
 def relieve(p: Placing, broker: int) -> None:
@@ -413,3 +428,14 @@ def eject(p: Placing, used: Longs, avoid: int, client: int) -> bool:
             remove_client(clients, state, client)
         place_client(clients, state, other, home)
     return False
+
+
+@compiled
+def put_back(p: Placing, before: Ints) -> None:
+    """Undo all moves since ``before``."""
+    other = np.flatnonzero(p.state.broker != before)
+    for client in other:
+        if p.state.broker[client] != NONE:
+            remove_client(p.clients, p.state, client)
+    for client in other:
+        place_client(p.clients, p.state, client, before[client])

@@ -1,0 +1,287 @@
+"""Clients move and swap between brokers, at first also where it does harm: simulated annealing.
+
+Packing with overlaps: a broker is the set of routes that its clients have, each counted once
+(pagination; Grange, Kacem, Martin 2018). Brokers may be a little overfull on the way, at a price
+that rises. A broker costs its load at first, so that clients gather who have much in common; later
+free room that has gathered at few brokers is worth more and more, until some are empty.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position
+from fanplan.core.kernels import bare, compiled
+from fanplan.core.stop import Stop
+from fanplan.layers.overlay.allocation.allocation import Placing
+from fanplan.layers.overlay.allocation.loads import Clients
+
+TRIES = 4_000
+"""Moves tried for each client and broker."""
+WORK = 4_000_000_000
+"""Moves tried times routes of a client, at most."""
+CELLS = 200_000_000
+"""Brokers times routes, at most."""
+ROUNDS = 500
+"""Temperatures; ``stop`` is asked at each."""
+HOT, COLD = 0.06, 0.008
+"""First and last temperature, in brokers."""
+LENIENT, STRICT = 6.0, 20.0
+"""First and last price of overload, for 1 of load."""
+BEYOND = 1.15
+"""Share of the room that no broker exceeds."""
+SWAPS = 0.3
+"""Share of the tries that swap two clients."""
+ANYWHERE = 0.01
+"""Share of the tries with any broker, also an empty one, instead of one with a common route."""
+LARGE = 30_000
+"""Clients, at most: counts by broker and route are short numbers, which are quicker."""
+
+
+class Packing(NamedTuple):
+    """Who is where, for clients that fit a broker and brokers that are not overfull.
+
+    ``movable`` are the clients and ``brokers`` the brokers; ``cost`` is for a mean of 1. ``owner``
+    is the client of each place in the lists of routes. ``own`` is what a client adds besides its
+    routes. ``counts`` are clients by broker and route. The clients of a broker are a ring: one
+    ``first`` there, with the one ``after`` and ``before`` each.
+    """
+
+    movable: Longs
+    owner: Longs
+    brokers: Longs
+    home: Ints
+    own: Floats
+    counts: np.ndarray
+    load: Floats
+    room: Floats
+    cost: Floats
+    first: Ints
+    after: Ints
+    before: Ints
+
+
+class Terms(NamedTuple):
+    """What is asked of a move: the temperature, the price of overload, and what gathered room is
+    worth for 1 of room."""
+
+    heat: float
+    price: float
+    gathered: float
+
+
+def annealed(p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop) -> Ints:
+    """Where clients are in the end; a broker may be a little overfull.
+
+    As they were if counts would be too large. O(tries · routes of a client); memory brokers used ×
+    routes.
+    """
+    home, clients = p.state.broker, p.clients
+    if len(used) * len(clients.rate) > CELLS or len(home) > LARGE:
+        return home
+    packing = packing_of(p, cost, used)
+    each = max(len(clients.routes) / max(len(home), 1), 1.0)
+    tries = int(min(TRIES * len(packing.movable) * len(packing.brokers), WORK / each) / ROUNDS)
+    for turn in range(ROUNDS):
+        if stop(float(len(used))):
+            break
+        done = turn / ROUNDS
+        heat, price = HOT * (COLD / HOT) ** done, LENIENT * (STRICT / LENIENT) ** done
+        move_some(clients, packing, Terms(heat, price, done), tries, (seed + turn) % 2**32)
+    found = np.append(packing.brokers, NONE)[packing.home].astype(np.int32)
+    return np.where(found == NONE, home, found)
+
+
+def packing_of(p: Placing, cost: Floats, used: Longs) -> Packing:
+    """Clients and brokers as they are, but for those that are too much for their broker."""
+    state, clients = p.state, p.clients
+    holds = (state.exact <= p.room * (1 + 1e-9)) & (state.clients > 0) & (p.room > 0)
+    brokers = used[holds[used]]
+    number = np.full(len(p.room), NONE, np.int32)
+    number[brokers] = np.arange(len(brokers))
+    home = number[state.broker]
+    carried = np.bincount(clients.source, clients.rate, len(p.impact))
+    own = np.where(np.arange(len(home)) < clients.publishers, p.impact - carried, 0.0).clip(0)
+    counts = np.zeros((len(brokers), len(clients.rate)), np.int16)
+    ends = np.full(len(brokers), NONE, np.int32)
+    ring = np.arange(len(home), dtype=np.int32)
+    price = np.maximum(cost / max(float(cost.mean()), 1e-9), 1e-9)
+    rooms = (state.exact[brokers], p.room[brokers], price[brokers])
+    owner = np.repeat(np.arange(len(home)), np.diff(clients.at))
+    packing = Packing(
+        np.flatnonzero(home != NONE),
+        owner,
+        brokers,
+        home,
+        own,
+        counts,
+        *rooms,
+        ends,
+        ring,
+        ring.copy(),
+    )
+    enter_all(clients, packing)
+    return packing
+
+
+@compiled(_nrt=False)
+def enter_all(c: Clients, k: Packing) -> None:
+    for client in k.movable:
+        enter(c, k, client, k.home[client])
+
+
+@compiled(_nrt=False)
+def move_some(c: Clients, k: Packing, terms: Terms, tries: int, seed: int) -> None:
+    """Try moves and swaps; who does harm is kept by chance (the rule of Metropolis)."""
+    np.random.seed(seed)
+    for _ in range(tries):
+        client, other = companions(c, k)
+        old, new = k.home[client], k.home[other]
+        if client == other:
+            new = drawn(len(k.brokers))
+        if min(old, new) == NONE or new == old:
+            continue
+        if client != other and not has_another(c, k, client, new):
+            continue
+        loss = -terms.heat * np.log(np.random.random())
+        if k.first[new] == NONE or np.random.random() >= SWAPS:
+            try_move(c, k, terms, client, new, loss)
+            continue
+        # Who is first at a broker takes turns.
+        partner = k.first[new]
+        k.first[new] = k.after[partner]
+        if partner != other:
+            try_swap(c, k, terms, client, partner, loss)
+
+
+@bare
+def companions(c: Clients, k: Packing) -> tuple[int, int]:
+    """Two clients with a route in common; or one client twice, now and then.
+
+    Who has many routes comes more often: most publishers add nothing and need few moves.
+    """
+    if np.random.random() < ANYWHERE or len(c.routes) == 0:
+        client = k.movable[drawn(len(k.movable))]
+        return client, client
+    at = drawn(len(c.routes))
+    route = c.routes[at]
+    near = c.starts[route] + drawn(c.starts[route + 1] - c.starts[route] + 1)
+    if near == c.starts[route + 1]:
+        return k.owner[at], c.source[route]
+    return k.owner[at], c.subscribers[near] + c.publishers
+
+
+@bare
+def has_another(c: Clients, k: Packing, client: int, broker: int) -> bool:
+    """Whether a broker has one more route of a client, drawn: the more it has, the likelier."""
+    at, end = c.at[client], c.at[client + 1]
+    return at < end and bool(k.counts[broker, c.routes[at + drawn(end - at)]] > 0)
+
+
+@bare
+def drawn(count: int) -> int:
+    return int(np.random.random() * count)
+
+
+@bare
+def try_move(c: Clients, k: Packing, terms: Terms, client: int, new: int, loss: float) -> None:
+    old = k.home[client]
+    left = 0.0 if k.after[client] == client else k.load[old] - added(c, k, client, old, 1, np.inf)
+    budget = loss + spent(k, terms, old) + spent(k, terms, new) - spent_at(k, terms, old, left)
+    more = added(c, k, client, new, 0, most_load(k, terms, new, budget) - k.load[new])
+    if spent_at(k, terms, new, k.load[new] + more) <= budget:
+        leave(c, k, client, old)
+        enter(c, k, client, new)
+        k.load[old] = left
+        k.load[new] += more
+
+
+@bare
+def try_swap(c: Clients, k: Packing, terms: Terms, client: int, partner: int, loss: float) -> None:
+    old, new = k.home[client], k.home[partner]
+    left = k.load[old] - added(c, k, client, old, 1, np.inf)
+    free = k.load[new] - added(c, k, partner, new, 1, np.inf)
+    budget = loss + spent(k, terms, old) + spent(k, terms, new)
+    count_routes(c, k, client, old, -1)
+    most = most_load(k, terms, old, budget - spent_at(k, terms, new, free))
+    left += added(c, k, partner, old, 0, most - left)
+    count_routes(c, k, client, old, 1)
+    budget -= spent_at(k, terms, old, left)
+    if budget < 0:
+        return
+    count_routes(c, k, partner, new, -1)
+    free += added(c, k, client, new, 0, most_load(k, terms, new, budget) - free)
+    count_routes(c, k, partner, new, 1)
+    if spent_at(k, terms, new, free) <= budget:
+        leave(c, k, client, old)
+        leave(c, k, partner, new)
+        enter(c, k, client, new)
+        enter(c, k, partner, old)
+        k.load[old], k.load[new] = left, free
+
+
+@bare
+def added(c: Clients, k: Packing, client: int, broker: int, beside: int, most: float) -> float:
+    """What a client adds to a broker where ``beside`` clients have a route; if more than ``most``,
+    no matter how much."""
+    total: float = k.own[client]
+    for i in range(c.at[client], c.at[client + 1]):
+        if k.counts[broker, c.routes[i]] == beside:
+            total += c.rate[c.routes[i]]
+            if total > most:
+                return np.inf
+    return total
+
+
+@bare
+def spent(k: Packing, terms: Terms, broker: int) -> float:
+    return spent_at(k, terms, broker, k.load[broker])
+
+
+@bare
+def spent_at(k: Packing, terms: Terms, broker: int, load: float) -> float:
+    """What a broker costs with a load: less for free room, more for overload, 0 if empty."""
+    free = 1 - load / k.room[broker]
+    if free < -1e-9:
+        share = 1 - terms.price * free if 1 - free <= BEYOND else np.inf
+    else:
+        share = 1 - (free + terms.gathered * free * free) / (1 + terms.gathered)
+    return float(k.cost[broker] * share)
+
+
+@bare
+def most_load(k: Packing, terms: Terms, broker: int, budget: float) -> float:
+    """A load with which a broker costs the budget or more."""
+    over = max(budget / k.cost[broker] - 1, 0.0) / terms.price
+    return float(k.room[broker] * min(1 + over + 1e-6, BEYOND))
+
+
+@bare
+def count_routes(c: Clients, k: Packing, client: Position, broker: int, change: int) -> None:
+    for i in range(c.at[client], c.at[client + 1]):
+        k.counts[broker, c.routes[i]] += change
+
+
+@bare
+def enter(c: Clients, k: Packing, client: Position, broker: int) -> None:
+    """A client joins a broker's ring and has its routes there."""
+    count_routes(c, k, client, broker, 1)
+    first = k.first[broker]
+    if first == NONE:
+        k.first[broker] = first = k.before[client] = k.after[client] = client
+    last = k.before[first]
+    k.after[last] = k.before[first] = client
+    k.before[client], k.after[client] = last, first
+    k.home[client] = broker
+
+
+@bare
+def leave(c: Clients, k: Packing, client: Position, broker: int) -> None:
+    """A client leaves a broker's ring."""
+    count_routes(c, k, client, broker, -1)
+    last, following = k.before[client], k.after[client]
+    k.after[last], k.before[following] = following, last
+    if k.first[broker] == client:
+        k.first[broker] = NONE if following == client else following
