@@ -84,17 +84,31 @@ def kept() -> Iterator[Callable[[DataFrame], DataFrame]]:
 
     A large query has shuffles, and Spark makes those once by itself.
     """
-    held: list[DataFrame] = []
+    found: list[DataFrame] = []
 
     def keep(rows: DataFrame) -> DataFrame:
         if in_small_mode(rows.sparkSession):
-            held.append(rows.persist())
+            found.append(held(rows))
+            return found[-1]
         return rows
 
     yield keep
     # Not after an error: Spark may be what failed.
-    for rows in held:
+    for rows in found:
         rows.unpersist()
+
+
+def held(rows: DataFrame) -> DataFrame:
+    """Rows that are made once, when they are first wanted, and lie in memory or on disk from then.
+
+    Those of a small query on this machine lie there as rows, and how they were made is forgotten:
+    what uses them is planned sooner. `persist` makes columns of them, by code that is compiled.
+    """
+    spark = rows.sparkSession
+    here = str(spark.conf.get("spark.master", "")).startswith("local")
+    if here and in_small_mode(spark):
+        return rows.localCheckpoint(eager=False)
+    return rows.persist()
 
 
 def spread(rows: DataFrame, *columns: str, evenly: bool = False) -> DataFrame:

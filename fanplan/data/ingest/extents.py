@@ -22,7 +22,7 @@ from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, read_columns
 from fanplan.data.ingest.regions import subscription_regions
 from fanplan.data.numbering import dense_number, numbered
-from fanplan.data.sizes import spread
+from fanplan.data.sizes import held, spread
 from fanplan.data.subscription_cells import padded
 from fanplan.workload.description_schema import CoverMode
 
@@ -88,7 +88,7 @@ def write_chunks(owned: DataFrame, boxes: DataFrame, axes: int, path: Path) -> C
         F.array_sort(F.collect_list(F.struct("topic_id", "lo", "hi"))).alias("boxes")
     )
     joined = owned.join(lists, on="subscription", how="left")
-    merged = joined.groupBy("owner", "boxes").agg(F.sum("weight").alias("weight")).persist()
+    merged = held(joined.groupBy("owner", "boxes").agg(F.sum("weight").alias("weight")))
     count = -(-merged.count() // CHUNK)
     chunk = F.pmod("owner", F.lit(max(count, 1)))
     rows = merged.withColumn("chunk", chunk)

@@ -17,13 +17,14 @@ import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -41,10 +42,10 @@ from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
 from fanplan.data.ingest.code import code_key
 from fanplan.data.integrity import file_flaws, read_record, write_record
-from fanplan.data.read.rows import parted, parted_schema
+from fanplan.data.read.rows import PARTED, parted, parted_schema
 from fanplan.data.reader import damage
 from fanplan.data.schema import spark_schema
-from fanplan.data.sizes import read_folder
+from fanplan.data.sizes import held, in_small_mode, read_folder
 
 QUARANTINED = "_quarantined"
 
@@ -60,13 +61,21 @@ class Stage:
     quarantined: int
     seal: str
     reused: bool
+    held: DataFrame | None = field(default=None, repr=False, compare=False)
+    """The rows as they were written, if they are few and this run made them."""
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The kept rows."""
-        return read_folder(spark, self.path, spark_schema(self.table))
+        if self.held is None or not in_small_mode(spark):
+            return read_folder(spark, self.path, spark_schema(self.table))
+        if PARTED not in self.held.columns:
+            return self.held
+        return self.held.filter(F.col(PARTED)).select(*self.table.names)
 
     def read_quarantined(self, spark: SparkSession) -> DataFrame:
         """The rows set apart, as `reading.quarantined` takes them."""
+        if self.held is not None and in_small_mode(spark):
+            return self.held.filter(~F.col(PARTED))
         return read_folder(spark, self.path / QUARANTINED, parted_schema(self.table))
 
 
@@ -115,13 +124,16 @@ class StageStore:
         """
         key, path = stage_key(table, params, inputs, split), self.folder / table.name
         with self.progress.stage(table.name) as told:
-            found = self._found(table.name, key)
+            found, rows = self._found(table.name, key), None
             if found:
                 told.reused()
             else:
-                write_stage(path, key, build(), table, split, rows_in, plain=plain)
+                rows = write_stage(
+                    path, key, build(), table, split, rows_in, plain=plain, hold=True
+                )
             record = read_record(path) or {}
-            stage = Stage(table, key, path, **record["counts"], seal=record[SEAL], reused=found)
+            seal = record[SEAL]
+            stage = Stage(table, key, path, **record["counts"], seal=seal, reused=found, held=rows)
             told.rows(stage.rows)
         self.stages[table.name] = stage
         return stage
@@ -194,12 +206,20 @@ def write_stage(
     rows_in: int | None = None,
     dataset: str | None = None,
     plain: Path | None = None,
-) -> None:
-    """Write and check a stage, whole with its record or not at all; it is called as its folder."""
+    hold: bool = False,
+) -> DataFrame | None:
+    """Write and check a stage, whole with its record or not at all; it is called as its folder.
+
+    With ``hold`` it returns the rows if they are few, so that they need not be read again; rows
+    that tasks wrote on their own are not among them.
+    """
     check_schema(table, rows.schema, exact=not split)
+    hold = hold and not plain and in_small_mode(rows.sparkSession)
+    rows = parted(rows, table) if split else rows
+    rows = held(rows) if hold else rows
     with aside(path) as folder:
         if split:
-            write_parted(parted(rows, table), folder, table, plain)
+            write_parted(rows, folder, table, plain)
         else:
             rows.write.parquet(str(folder))
             ensure_file(folder, spark_schema(table))
@@ -210,6 +230,7 @@ def write_stage(
             raise StageError(f"stage {table.name}: {rows_in} rows in, but {counts} out")
         about = {"key": key, "code": code_key(), "counts": counts, "dataset": dataset}
         write_record(folder, about)
+    return rows if hold else None
 
 
 def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
@@ -223,10 +244,10 @@ def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
 
 def write_parted(rows: DataFrame, folder: Path, table: Table, plain: Path | None) -> None:
     """Write kept and quarantined rows in one pass, then give each its place."""
-    rows.write.partitionBy("ok").parquet(str(folder))
+    rows.write.partitionBy(PARTED).parquet(str(folder))
     bad = folder / QUARANTINED
     bad.mkdir()
-    parts = [(folder / "ok=true", folder), (folder / "ok=false", bad)]
+    parts = [(folder / f"{PARTED}=true", folder), (folder / f"{PARTED}=false", bad)]
     for part, place in [*parts, *([(plain, folder)] if plain else [])]:
         for file in part.glob("*.parquet"):
             file.rename(place / file.name)

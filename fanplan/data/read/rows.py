@@ -45,6 +45,8 @@ from fanplan.workload.space import Attribute, NumberAttribute
 from fanplan.workload.times import MOST_SECONDS, Clock
 
 ANNOTATIONS = ("_source", "_line", "_raw", "_reason")
+PARTED = "ok"
+"""The column by which `parted` divides rows."""
 REASON_CHARS = 200
 INFINITY = float("inf")
 COMMAS = rf"^[^:]*: not a [^{KIND_ENDS}]*number[^{KIND_ENDS}]*{KIND_ENDS}: [+-]?[\d.]*,[\d.,]*$"
@@ -381,7 +383,7 @@ def parted(rows: DataFrame, table: Table) -> DataFrame:
     return rows.select(
         *(F.when(fine, F.col(name)).alias(name) for name in table.names),
         F.when(~fine, story).alias("_quarantined"),
-        fine.alias("ok"),
+        fine.alias(PARTED),
     )
 
 

@@ -24,7 +24,7 @@ from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, join_wants
 from fanplan.data.reader import verified
-from fanplan.data.sizes import read_folder, small_table
+from fanplan.data.sizes import held, read_folder, small_table
 from fanplan.data.tables import coordinates
 from fanplan.layers.channels.stages.replay import (
     measured_ledger,
@@ -166,7 +166,7 @@ class Replaying:
             tables = replace(tables, channel_flows=tables.channel_flows.filter(~gone))
         flows = self.known().groupBy("flow").agg(total_of("messages"), total_of("bytes"))
         flows = flows.withColumn("unplanned", F.lit(False))
-        wants = self.wants().persist()
+        wants = held(self.wants())
         row: Any = measured_ledger(flows, wants, tables).first()
         wants.unpersist()
         result: dict[str, float] = row.asDict()

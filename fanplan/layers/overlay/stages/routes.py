@@ -32,6 +32,7 @@ from fanplan.data.ingest.extents import advertised_regions, merged_advertisement
 from fanplan.data.ingest.joins import join_audiences
 from fanplan.data.numbering import numbered
 from fanplan.data.schema import spark_schema
+from fanplan.data.sizes import held
 from fanplan.data.tables import coordinates
 from fanplan.layers.overlay.stages.similarity import broker_numbers, publisher_numbers
 from fanplan.layers.overlay.stages.tables import CLIENT_ROUTES, CLIENT_SENDINGS, ROUTES, SENDINGS
@@ -87,7 +88,7 @@ def to_brokers(source: Derived, sent: SentPoints, folder: Path) -> DataFrame:
     # A home is a subscriber at a broker. They are numbered broker by broker.
     placed = source.read("subscriptions").join(broker_numbers(source), on="broker")
     homes = placed.select("subscriber_id", "owner").distinct()
-    homes = numbered(homes, "home", "owner", "subscriber_id", aside=folder / "homes").persist()
+    homes = held(numbered(homes, "home", "owner", "subscriber_id", aside=folder / "homes"))
     starts = _first_homes(homes)
     home = placed.join(homes, on=["subscriber_id", "owner"], how="inner")
     heard = _homes_reached(source, home.select("subscription", "home"), sent, folder)
