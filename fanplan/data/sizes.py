@@ -22,11 +22,14 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 SMALL_ROWS = 300_000
 """Most rows of a small query, all its inputs together."""
+FEW_ROWS = 5_000
+"""Most rows in for results to be written by the driver: pairs of so few are some megabytes."""
 LARGE_ROWS = 2_000_000
 """For more rows than these a JVM that was started for few is replaced."""
 
 # On the session itself, so that it can be told over Spark Connect too.
 MODE = "spark.fanplan.small"
+FEW = "spark.fanplan.few"
 
 SMALL = {
     "spark.sql.codegen.wholeStage": "false",
@@ -52,6 +55,7 @@ def is_small(rows: int | None) -> bool:
 def fit(spark: SparkSession, rows: int | None) -> None:
     """Set a session for queries over that many rows."""
     small = is_small(rows)
+    spark.conf.set(FEW, str(rows is not None and rows <= FEW_ROWS).lower())
     if small == in_small_mode(spark):
         return
     fixed = (spark.conf.get(FIXED, "") or "").split()
@@ -64,6 +68,28 @@ def fit(spark: SparkSession, rows: int | None) -> None:
 
 def in_small_mode(spark: SparkSession) -> bool:
     return spark.conf.get(MODE, "false") == "true"
+
+
+def is_between(spark: SparkSession) -> bool:
+    """Whether queries see rows that are few for Spark, but many for the driver."""
+    return in_small_mode(spark) and not in_few_mode(spark)
+
+
+def in_few_mode(spark: SparkSession) -> bool:
+    return spark.conf.get(FEW, "false") == "true"
+
+
+def collected(rows: DataFrame) -> pa.Table | None:
+    """The rows of a query over a few, if they are few themselves; all may be null, as in files."""
+    if not in_few_mode(rows.sparkSession):
+        return None
+    found = rows.limit(SMALL_ROWS + 1).toArrow()
+    return found.cast(as_in_files(rows.schema)) if len(found) <= SMALL_ROWS else None
+
+
+def as_in_files(schema: T.StructType) -> pa.Schema:
+    """Columns as files have them: all may be null."""
+    return to_arrow_schema(schema.toNullable())
 
 
 def gathered(rows: DataFrame) -> DataFrame:
@@ -154,4 +180,9 @@ def small_table(
         for i, field in enumerate(to_arrow_schema(fields))
     ]
     table = pa.Table.from_arrays(arrays, schema=to_arrow_schema(fields))
-    return F.broadcast(gathered(spark.createDataFrame(table, fields)))
+    return F.broadcast(given(spark, table))
+
+
+def given(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A table that the driver has."""
+    return gathered(spark.createDataFrame(table, from_arrow_schema(table.schema)))

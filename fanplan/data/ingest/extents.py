@@ -24,6 +24,7 @@ from fanplan.data.ingest.regions import subscription_regions
 from fanplan.data.numbering import dense_number, numbered
 from fanplan.data.sizes import held, spread
 from fanplan.data.subscription_cells import padded
+from fanplan.data.write import write_folder
 from fanplan.workload.description_schema import CoverMode
 
 CHUNK = 32_768
@@ -91,11 +92,8 @@ def write_chunks(owned: DataFrame, boxes: DataFrame, axes: int, path: Path) -> C
     merged = held(joined.groupBy("owner", "boxes").agg(F.sum("weight").alias("weight")))
     count = -(-merged.count() // CHUNK)
     chunk = F.pmod("owner", F.lit(max(count, 1)))
-    rows = merged.withColumn("chunk", chunk)
-    rows = spread(rows, "chunk")
-    rows.sortWithinPartitions("chunk", "owner", "boxes").write.partitionBy("chunk").parquet(
-        str(path)
-    )
+    rows = spread(merged.withColumn("chunk", chunk), "chunk")
+    write_folder(rows.sortWithinPartitions("chunk", "owner", "boxes"), path, by="chunk")
     merged.unpersist()
     found = sorted(int(folder.name.partition("=")[2]) for folder in path.glob("chunk=*"))
     return Chunks(str(path), tuple(found), axes)
@@ -168,9 +166,8 @@ def by_traffic(source: Derived, boxes: DataFrame, path: Path) -> DataFrame:
     # The join tells boxes apart by subscriber, in 32 bits; here every subscription is one.
     owned, place = boxes.select("subscription").distinct(), path.with_name(path.name + ".names")
     names = numbered(owned, "subscriber_id", "subscription", aside=place)
-    boxes.drop("subscriber_id").join(names, on="subscription", how="inner").select(
-        *boxes.columns
-    ).write.parquet(str(path))
+    renamed = boxes.drop("subscriber_id").join(names, on="subscription", how="inner")
+    write_folder(renamed.select(*boxes.columns), path)
     dimensions = source.manifest.dimensions
     points = cell_points(cells, dimensions)
     held = join_audiences(points, str(path), dimensions, ["flow_id", "messages"])

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -45,9 +46,12 @@ from fanplan.data.integrity import file_flaws, read_record, write_record
 from fanplan.data.read.rows import PARTED, parted, parted_schema
 from fanplan.data.reader import damage
 from fanplan.data.schema import spark_schema
-from fanplan.data.sizes import held, in_small_mode, read_folder
+from fanplan.data.sizes import given, held, in_small_mode, is_between, read_folder
+from fanplan.data.write import write_folder
 
 QUARANTINED = "_quarantined"
+Held = Callable[[], DataFrame]
+"""The rows of a stage as they were written, if they are few and this run made them."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +65,22 @@ class Stage:
     quarantined: int
     seal: str
     reused: bool
-    held: DataFrame | None = field(default=None, repr=False, compare=False)
-    """The rows as they were written, if they are few and this run made them."""
+    held: Held | None = field(default=None, repr=False, compare=False)
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The kept rows."""
         if self.held is None or not in_small_mode(spark):
             return read_folder(spark, self.path, spark_schema(self.table))
-        if PARTED not in self.held.columns:
-            return self.held
-        return self.held.filter(F.col(PARTED)).select(*self.table.names)
+        rows = self.held()
+        if PARTED not in rows.columns:
+            return rows
+        return rows.filter(F.col(PARTED)).select(*self.table.names)
 
     def read_quarantined(self, spark: SparkSession) -> DataFrame:
         """The rows set apart, as `reading.quarantined` takes them."""
-        if self.held is not None and in_small_mode(spark):
-            return self.held.filter(~F.col(PARTED))
-        return read_folder(spark, self.path / QUARANTINED, parted_schema(self.table))
+        if self.held is None or not in_small_mode(spark):
+            return read_folder(spark, self.path / QUARANTINED, parted_schema(self.table))
+        return self.held().filter(~F.col(PARTED))
 
 
 class StageStore:
@@ -207,21 +211,21 @@ def write_stage(
     dataset: str | None = None,
     plain: Path | None = None,
     hold: bool = False,
-) -> DataFrame | None:
+) -> Held | None:
     """Write and check a stage, whole with its record or not at all; it is called as its folder.
 
     With ``hold`` it returns the rows if they are few, so that they need not be read again; rows
     that tasks wrote on their own are not among them.
     """
     check_schema(table, rows.schema, exact=not split)
-    hold = hold and not plain and in_small_mode(rows.sparkSession)
     rows = parted(rows, table) if split else rows
-    rows = held(rows) if hold else rows
+    hold = hold and not plain
+    again = held(rows) if hold and is_between(rows.sparkSession) else None
     with aside(path) as folder:
+        few = write_folder(again or rows, folder, PARTED if split else None)
         if split:
-            write_parted(rows, folder, table, plain)
+            part(folder, table, plain)
         else:
-            rows.write.parquet(str(folder))
             ensure_file(folder, spark_schema(table))
         for extra in (*folder.rglob(".*.crc"), *folder.rglob("_SUCCESS")):
             extra.unlink()
@@ -230,7 +234,9 @@ def write_stage(
             raise StageError(f"stage {table.name}: {rows_in} rows in, but {counts} out")
         about = {"key": key, "code": code_key(), "counts": counts, "dataset": dataset}
         write_record(folder, about)
-    return rows if hold else None
+    if hold and few is not None:
+        return cache(partial(given, rows.sparkSession, few))
+    return again and (lambda: again)
 
 
 def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
@@ -242,16 +248,15 @@ def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
         raise StageError(f"stage {table.name}: columns are {compared}, but must be {wanted}")
 
 
-def write_parted(rows: DataFrame, folder: Path, table: Table, plain: Path | None) -> None:
-    """Write kept and quarantined rows in one pass, then give each its place."""
-    rows.write.partitionBy(PARTED).parquet(str(folder))
+def part(folder: Path, table: Table, plain: Path | None) -> None:
+    """Give kept and quarantined rows, which were written in one pass, their places."""
     bad = folder / QUARANTINED
-    bad.mkdir()
+    bad.mkdir(parents=True)
     parts = [(folder / f"{PARTED}=true", folder), (folder / f"{PARTED}=false", bad)]
-    for part, place in [*parts, *([(plain, folder)] if plain else [])]:
-        for file in part.glob("*.parquet"):
+    for found, place in [*parts, *([(plain, folder)] if plain else [])]:
+        for file in found.glob("*.parquet"):
             file.rename(place / file.name)
-        remove(part)
+        remove(found)
         ensure_file(place, parted_schema(table))
 
 

@@ -34,6 +34,7 @@ from fanplan.data.numbering import numbered
 from fanplan.data.schema import spark_schema
 from fanplan.data.sizes import held
 from fanplan.data.tables import coordinates
+from fanplan.data.write import write_folder
 from fanplan.layers.overlay.stages.similarity import broker_numbers, publisher_numbers
 from fanplan.layers.overlay.stages.tables import CLIENT_ROUTES, CLIENT_SENDINGS, ROUTES, SENDINGS
 from fanplan.network.dataset import require_homes
@@ -158,7 +159,7 @@ def _homes_reached(source: Derived, homes: DataFrame, sent: SentPoints, folder: 
     """What is kept of each point, and subscribers: the homes that it reaches."""
     path, columns = folder / "boxes", sent.boxes.columns
     homed = sent.boxes.drop("subscriber_id").join(homes, on="subscription", how="inner")
-    homed.withColumnRenamed("home", "subscriber_id").select(*columns).write.parquet(str(path))
+    write_folder(homed.withColumnRenamed("home", "subscriber_id").select(*columns), path)
     return join_audiences(sent.points, str(path), source.manifest.dimensions, [*sent.keep])
 
 
