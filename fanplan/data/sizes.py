@@ -16,7 +16,6 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
@@ -38,7 +37,6 @@ SMALL = {
     "spark.sql.shuffle.partitions": "1",
     # A broadcast is a job of its own.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.optimizer.disableHints": "true",
 }
 
 FIXED = "spark.fanplan.fixed"
@@ -137,6 +135,11 @@ def held(rows: DataFrame) -> DataFrame:
     return rows.persist()
 
 
+def at_hand(rows: DataFrame) -> DataFrame:
+    """Rows that fit into memory, for a join that looks them up instead of sorting both sides."""
+    return rows.hint("shuffle_hash" if in_small_mode(rows.sparkSession) else "broadcast")
+
+
 def spread(rows: DataFrame, *columns: str, evenly: bool = False) -> DataFrame:
     """Rows dealt to tasks by the values of columns; those of a small query stay together.
 
@@ -180,7 +183,7 @@ def small_table(
         for i, field in enumerate(to_arrow_schema(fields))
     ]
     table = pa.Table.from_arrays(arrays, schema=to_arrow_schema(fields))
-    return F.broadcast(given(spark, table))
+    return at_hand(given(spark, table))
 
 
 def given(spark: SparkSession, table: pa.Table) -> DataFrame:
