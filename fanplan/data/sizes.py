@@ -22,7 +22,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 SMALL_ROWS = 300_000
 """Most rows of a small query, all its inputs together."""
 FEW_ROWS = 5_000
-"""Most rows in for results to be written by the driver: pairs of so few are some megabytes."""
+"""Most rows of a query whose answer the driver may have: pairs of so few are some megabytes."""
+NARROW_ROWS = 50_000
+"""Most rows of an answer that the driver may have of any small query, if its rows are narrow."""
 LARGE_ROWS = 2_000_000
 """For more rows than these a JVM that was started for few is replaced."""
 
@@ -68,21 +70,20 @@ def in_small_mode(spark: SparkSession) -> bool:
     return spark.conf.get(MODE, "false") == "true"
 
 
-def is_between(spark: SparkSession) -> bool:
-    """Whether queries see rows that are few for Spark, but many for the driver."""
-    return in_small_mode(spark) and not in_few_mode(spark)
+def most_collected(spark: SparkSession, narrow: bool) -> int:
+    """How many rows of an answer the driver may have; those of a ``narrow`` table have no lists."""
+    if spark.conf.get(FEW, "false") == "true":
+        return SMALL_ROWS
+    return NARROW_ROWS if narrow and in_small_mode(spark) else 0
 
 
-def in_few_mode(spark: SparkSession) -> bool:
-    return spark.conf.get(FEW, "false") == "true"
-
-
-def collected(rows: DataFrame) -> pa.Table | None:
-    """The rows of a query over a few, if they are few themselves; all may be null, as in files."""
-    if not in_few_mode(rows.sparkSession):
-        return None
-    found = rows.limit(SMALL_ROWS + 1).toArrow()
-    return found.cast(as_in_files(rows.schema)) if len(found) <= SMALL_ROWS else None
+def collected(rows: DataFrame, narrow: bool = False) -> pa.Table | None:
+    """The rows of an answer, if they are few; all may be null, as in files."""
+    most = most_collected(rows.sparkSession, narrow)
+    found = rows.limit(most + 1).toArrow() if most else None
+    return (
+        found.cast(as_in_files(rows.schema)) if found is not None and len(found) <= most else None
+    )
 
 
 def as_in_files(schema: T.StructType) -> pa.Schema:

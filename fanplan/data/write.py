@@ -13,13 +13,16 @@ from pyspark.sql import DataFrame
 from fanplan.data.sizes import collected
 
 
-def write_folder(rows: DataFrame, folder: Path, by: str | None = None) -> pa.Table | None:
+def write_folder(
+    rows: DataFrame, folder: Path, by: str | None = None, narrow: bool = False
+) -> pa.Table | None:
     """Write rows to a new folder, divided ``by`` a column into folders called COLUMN=VALUE.
 
-    A few rows are written here, and returned. Spark's way through Hadoop is long for them: on a
-    local disk it starts a process (`chmod`) for every file and folder, ten for one table.
+    A few rows are written here, and returned; see `collected` for ``narrow``. Spark's way through
+    Hadoop is long for them: on a local disk it starts a process (`chmod`) for every file and
+    folder, ten for one table.
     """
-    found = collected(rows)
+    found = collected(rows, narrow)
     if found is not None:
         write_here(found, folder, by)
     elif by:

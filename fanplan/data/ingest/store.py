@@ -46,10 +46,11 @@ from fanplan.data.integrity import file_flaws, read_record, write_record
 from fanplan.data.read.rows import PARTED, parted, parted_schema
 from fanplan.data.reader import damage
 from fanplan.data.schema import spark_schema
-from fanplan.data.sizes import given, held, in_small_mode, is_between, read_folder
+from fanplan.data.sizes import given, held, in_small_mode, most_collected, read_folder
 from fanplan.data.write import write_folder
 
 QUARANTINED = "_quarantined"
+LISTS = ("strings", "numbers", "integers", "boxes")
 Held = Callable[[], DataFrame]
 """The rows of a stage as they were written, if they are few and this run made them."""
 
@@ -219,10 +220,11 @@ def write_stage(
     """
     check_schema(table, rows.schema, exact=not split)
     rows = parted(rows, table) if split else rows
-    hold = hold and not plain
-    again = held(rows) if hold and is_between(rows.sparkSession) else None
+    hold, narrow, spark = hold and not plain, is_narrow(table), rows.sparkSession
+    large = not in_small_mode(spark) or most_collected(spark, narrow)
+    again = held(rows) if hold and not large else None
     with aside(path) as folder:
-        few = write_folder(again or rows, folder, PARTED if split else None)
+        few = write_folder(again or rows, folder, PARTED if split else None, narrow)
         if split:
             part(folder, table, plain)
         else:
@@ -235,8 +237,14 @@ def write_stage(
         about = {"key": key, "code": code_key(), "counts": counts, "dataset": dataset}
         write_record(folder, about)
     if hold and few is not None:
-        return cache(partial(given, rows.sparkSession, few))
+        return cache(partial(given, spark, few))
     return again and (lambda: again)
+
+
+def is_narrow(table: Table) -> bool:
+    """Whether rows have no lists, but one number for each attribute."""
+    lists = [column.name for column in table.columns if column.type in LISTS]
+    return {"cell", "lo", "hi"}.issuperset(lists)
 
 
 def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
