@@ -55,7 +55,7 @@ def is_small(rows: int | None) -> bool:
 def fit(spark: SparkSession, rows: int | None) -> None:
     """Set a session for queries over that many rows."""
     small = is_small(rows)
-    spark.conf.set(FEW, str(rows is not None and rows <= FEW_ROWS).lower())
+    spark.conf.set(FEW, str(small and (rows or 0) <= FEW_ROWS).lower())
     if small == in_small_mode(spark):
         return
     fixed = (spark.conf.get(FIXED, "") or "").split()
