@@ -97,8 +97,7 @@ def test_an_answer_is_collected_only_if_it_is_few(
     found = []
     for count, narrow in ((None, True), (9, False), (10, False), (10, True)):
         sizes.fit(session, count)
-        for answer in (rows, rows.union(rows)):
-            found.append(sizes.collected(answer, narrow))
+        found += [sizes.collected(answer, narrow) for answer in (rows, rows.union(rows))]
     assert [f and len(f) for f in found] == [None, None, 20, 40, None, None, 20, None]
     for count in (9, 10):
         sizes.fit(session, count)
