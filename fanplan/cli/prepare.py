@@ -6,6 +6,7 @@ Its JVM leaves its classes to all that follow, and the kernels that it calls are
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,7 +18,7 @@ from fanplan.data.frames import write_workload
 from fanplan.data.sizes import FEW_ROWS
 from fanplan.data.spark import session, stop
 
-TABLES = {
+TABLES: dict[str, list[dict[str, Any]]] = {
     "subscriptions": [
         {"subscriber": "ann", "topic": "quotes.*", "filter": "price > 50", "broker": "east"},
         {"subscriber": "bob", "topic": "quotes.ibm", "filter": "price > 2000", "broker": "east"},
@@ -60,9 +61,8 @@ def main() -> None:
 
 def write_many(folder: Path) -> None:
     """So many publications, as text, that they take the ways of a real workload."""
-    write_workload(
-        {name: rows for name, rows in TABLES.items() if name != "publications"}, folder, DESCRIPTION
-    )
+    others = {name: rows for name, rows in TABLES.items() if name != "publications"}
+    write_workload(others, folder, DESCRIPTION)
     sent = pa.Table.from_pylist(TABLES["publications"] * FEW_ROWS)
     pyarrow.csv.write_csv(sent, folder / "publications.csv")
 

@@ -74,7 +74,7 @@ def test_a_dataset_is_the_same_whether_its_queries_are_small_or_not(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_workload(TABLES, tmp_path / "workload", DESCRIPTION)
-    made = []
+    made: list[dict[str, Any]] = []
     # Large; small, held and written by Spark; narrow answers with the driver; all of them.
     for small, narrow, few in ((0, 0, 0), (99, 0, 0), (99, 99, 0), (99, 0, 99), (99, 1, 0)):
         monkeypatch.setattr(sizes, "SMALL_ROWS", small)

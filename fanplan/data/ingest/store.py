@@ -238,7 +238,7 @@ def write_stage(
         write_record(folder, about)
     if hold and few is not None:
         return cache(partial(given, spark, few))
-    return again and (lambda: again)
+    return None if again is None else cache(lambda: again)
 
 
 def is_narrow(table: Table) -> bool:
