@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,7 +36,9 @@ def write_folder(
 def write_here(rows: pa.Table, folder: Path, by: str | None) -> None:
     for name, part in divided(rows, by):
         (folder / name).mkdir(parents=True)
-        pq.write_table(part, folder / name / "part-00000.parquet", store_schema=False)
+        # Workers remember files by their names: none comes twice.
+        file = folder / name / f"part-00000-{uuid.uuid4()}.parquet"
+        pq.write_table(part, file, store_schema=False)
 
 
 def divided(rows: pa.Table, by: str | None) -> Iterator[tuple[str, pa.Table]]:
