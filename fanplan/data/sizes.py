@@ -80,10 +80,10 @@ def most_collected(spark: SparkSession, narrow: bool) -> int:
 def collected(rows: DataFrame, narrow: bool = False) -> pa.Table | None:
     """The rows of an answer, if they are few; all may be null, as in files."""
     most = most_collected(rows.sparkSession, narrow)
-    found = rows.limit(most + 1).toArrow() if most else None
-    return (
-        found.cast(as_in_files(rows.schema)) if found is not None and len(found) <= most else None
-    )
+    if not most:
+        return None
+    found = rows.limit(most + 1).toArrow()
+    return found.cast(as_in_files(rows.schema)) if len(found) <= most else None
 
 
 def as_in_files(schema: T.StructType) -> pa.Schema:

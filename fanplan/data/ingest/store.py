@@ -221,8 +221,8 @@ def write_stage(
     check_schema(table, rows.schema, exact=not split)
     rows = parted(rows, table) if split else rows
     hold, narrow, spark = hold and not plain, is_narrow(table), rows.sparkSession
-    large = not in_small_mode(spark) or most_collected(spark, narrow)
-    again = held(rows) if hold and not large else None
+    through_spark = in_small_mode(spark) and not most_collected(spark, narrow)
+    again = held(rows) if hold and through_spark else None
     with aside(path) as folder:
         few = write_folder(again or rows, folder, PARTED if split else None, narrow)
         if split:
