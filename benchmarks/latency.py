@@ -180,6 +180,9 @@ def commands(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     found["firm: ingest"] = (*FANPLAN, "ingest", folder / "firm", "--out", firm)
     found["firm: design"] = (*FANPLAN, "design", firm, "--channels", "1", "--out", plan)
     found["firm: replay"] = (*FANPLAN, "replay", plan, firm)
+    found["firm: all at once"] = (
+        *FANPLAN, "design", folder / "firm", "--channels", "1", "--out", folder / "all.plan",
+    )  # fmt: skip
     return found
 
 
