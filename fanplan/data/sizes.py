@@ -21,8 +21,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 SMALL_ROWS = 300_000
 """Most rows of a small query, all its inputs together."""
-FEW_ROWS = 5_000
-"""Most rows of a query whose answer the driver may have: pairs of so few are some megabytes."""
+FEW_ROWS = 10_000
+"""Most rows of a query whose answer the driver may have: pairs of so few are 100 MB at most."""
 NARROW_ROWS = 50_000
 """Most rows of an answer that the driver may have of any small query, if its rows are narrow."""
 LARGE_ROWS = 2_000_000
