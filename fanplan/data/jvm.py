@@ -47,7 +47,8 @@ def launch(
     hush()
     ahead.write_new(stated, "".join(f"{k}={escaped(v)}\n" for k, v in settings.items()))
     with undisturbed():
-        _process = ahead.taken(folder) or ahead.called(folder) or submitted(stated, ready)
+        begun = ahead.taken(folder)
+        _process = begun or ahead.called(folder) or submitted(stated, ready)
     # PySpark needs it for a first task in Python. It takes a second, and the JVM starts meanwhile.
     import_module("pandas")
     while not ready.is_file():
@@ -58,7 +59,7 @@ def launch(
         time.sleep(GLANCE)
     if kept and not writes():
         ahead.keep(_process, folder)
-    attach(*connection(ready))
+    attach(*connection(ready), brief=begun is not None)
 
 
 def submitted(stated: Path, ready: Path) -> subprocess.Popen[bytes]:
@@ -95,14 +96,18 @@ def connection(ready: Path) -> tuple[int, str]:
     return port, content[8 : 8 + size].decode()
 
 
-def attach(port: int, secret: str) -> None:
-    """Let PySpark use the JVM that is there."""
+def attach(port: int, secret: str, brief: bool = False) -> None:
+    """Let PySpark use the JVM that is there.
+
+    One for a ``brief`` command is not told which objects Python has dropped: a third of all calls.
+    """
     os.environ |= {PORT: str(port), SECRET: secret}
     try:
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
     finally:
         for name in (PORT, SECRET):
             os.environ.pop(name)
+    gateway._gateway_client.gateway_property.enable_memory_management = not brief
     SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
 
 

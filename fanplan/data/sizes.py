@@ -16,17 +16,21 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 SMALL_ROWS = 300_000
 """Most rows of a small query, all its inputs together."""
+FEW_ROWS = 10_000
+"""Most rows of a query whose answer the driver may have: pairs of so few are 100 MB at most."""
+NARROW_ROWS = 50_000
+"""Most rows of an answer that the driver may have of any small query, if its rows are narrow."""
 LARGE_ROWS = 2_000_000
 """For more rows than these a JVM that was started for few is replaced."""
 
 # On the session itself, so that it can be told over Spark Connect too.
 MODE = "spark.fanplan.small"
+FEW = "spark.fanplan.few"
 
 SMALL = {
     "spark.sql.codegen.wholeStage": "false",
@@ -35,7 +39,6 @@ SMALL = {
     "spark.sql.shuffle.partitions": "1",
     # A broadcast is a job of its own.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.optimizer.disableHints": "true",
 }
 
 FIXED = "spark.fanplan.fixed"
@@ -52,6 +55,7 @@ def is_small(rows: int | None) -> bool:
 def fit(spark: SparkSession, rows: int | None) -> None:
     """Set a session for queries over that many rows."""
     small = is_small(rows)
+    spark.conf.set(FEW, str(small and (rows or 0) <= FEW_ROWS).lower())
     if small == in_small_mode(spark):
         return
     fixed = (spark.conf.get(FIXED, "") or "").split()
@@ -64,6 +68,27 @@ def fit(spark: SparkSession, rows: int | None) -> None:
 
 def in_small_mode(spark: SparkSession) -> bool:
     return spark.conf.get(MODE, "false") == "true"
+
+
+def most_collected(spark: SparkSession, narrow: bool) -> int:
+    """How many rows of an answer the driver may have; those of a ``narrow`` table have no lists."""
+    if spark.conf.get(FEW, "false") == "true":
+        return SMALL_ROWS
+    return NARROW_ROWS if narrow and in_small_mode(spark) else 0
+
+
+def collected(rows: DataFrame, narrow: bool = False) -> pa.Table | None:
+    """The rows of an answer, if they are few; all may be null, as in files."""
+    most = most_collected(rows.sparkSession, narrow)
+    if not most:
+        return None
+    found = rows.limit(most + 1).toArrow()
+    return found.cast(as_in_files(rows.schema)) if len(found) <= most else None
+
+
+def as_in_files(schema: T.StructType) -> pa.Schema:
+    """Columns as files have them: all may be null."""
+    return to_arrow_schema(schema.toNullable())
 
 
 def gathered(rows: DataFrame) -> DataFrame:
@@ -84,17 +109,36 @@ def kept() -> Iterator[Callable[[DataFrame], DataFrame]]:
 
     A large query has shuffles, and Spark makes those once by itself.
     """
-    held: list[DataFrame] = []
+    found: list[DataFrame] = []
 
     def keep(rows: DataFrame) -> DataFrame:
         if in_small_mode(rows.sparkSession):
-            held.append(rows.persist())
+            found.append(held(rows))
+            return found[-1]
         return rows
 
     yield keep
     # Not after an error: Spark may be what failed.
-    for rows in held:
+    for rows in found:
         rows.unpersist()
+
+
+def held(rows: DataFrame) -> DataFrame:
+    """Rows that are made once, when they are first wanted, and lie in memory or on disk from then.
+
+    Those of a small query on this machine lie there as rows, and how they were made is forgotten:
+    what uses them is planned sooner. `persist` makes columns of them, by code that is compiled.
+    """
+    spark = rows.sparkSession
+    here = str(spark.conf.get("spark.master", "")).startswith("local")
+    if here and in_small_mode(spark):
+        return rows.localCheckpoint(eager=False)
+    return rows.persist()
+
+
+def at_hand(rows: DataFrame) -> DataFrame:
+    """Rows that fit into memory, for a join that looks them up instead of sorting both sides."""
+    return rows.hint("shuffle_hash" if in_small_mode(rows.sparkSession) else "broadcast")
 
 
 def spread(rows: DataFrame, *columns: str, evenly: bool = False) -> DataFrame:
@@ -140,4 +184,9 @@ def small_table(
         for i, field in enumerate(to_arrow_schema(fields))
     ]
     table = pa.Table.from_arrays(arrays, schema=to_arrow_schema(fields))
-    return F.broadcast(gathered(spark.createDataFrame(table, fields)))
+    return at_hand(given(spark, table))
+
+
+def given(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A table that the driver has."""
+    return gathered(spark.createDataFrame(table, from_arrow_schema(table.schema)))

@@ -17,7 +17,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -279,7 +279,15 @@ def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> Spark
         setattr(spark._jvm, name, Remembered(getattr(spark._jvm, name)))
     if not local:
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
+    elif quick:
+        threading.Thread(target=rehearse, args=(spark,), daemon=True).start()
     return spark
+
+
+def rehearse(spark: SparkSession) -> None:
+    """A first job, beside the planning of the first query: it loads what all jobs need."""
+    with suppress(Exception):
+        spark.range(0, 1, 1, 1).mapInArrow(iter, "id long").toArrow()
 
 
 def _adopted(asked: Asked) -> Running:

@@ -16,6 +16,7 @@ from fanplan.data import sizes
 from fanplan.data.frames import write_workload
 from fanplan.data.ingest.ingest import ingest_workload
 from fanplan.data.reader import read_manifest, read_stage
+from fanplan.data.write import write_folder
 
 SETTING = "spark.sql.adaptive.enabled"
 
@@ -73,15 +74,43 @@ def test_a_dataset_is_the_same_whether_its_queries_are_small_or_not(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_workload(TABLES, tmp_path / "workload", DESCRIPTION)
-    made = {}
-    for limit in (0, sizes.SMALL_ROWS):
-        monkeypatch.setattr(sizes, "SMALL_ROWS", limit)
-        out = tmp_path / f"dataset-{limit}"
+    made: list[dict[str, Any]] = []
+    # Large; small, held and written by Spark; narrow answers with the driver; all of them.
+    for small, narrow, few in ((0, 0, 0), (99, 0, 0), (99, 99, 0), (99, 0, 99), (99, 1, 0)):
+        monkeypatch.setattr(sizes, "SMALL_ROWS", small)
+        monkeypatch.setattr(sizes, "NARROW_ROWS", narrow)
+        monkeypatch.setattr(sizes, "FEW_ROWS", few)
+        out = tmp_path / f"dataset-{len(made)}"
         ingest_workload(lambda _: session, tmp_path / "workload", out, {}, quiet())
-        assert sizes.in_small_mode(session) is bool(limit)
-        made[limit] = contents(out)
+        assert sizes.in_small_mode(session) is bool(small)
+        made.append(contents(out))
         sizes.fit(session, None)
-    assert made[0] == made[sizes.SMALL_ROWS]
+    assert all(other == made[0] for other in made)
+
+
+def test_an_answer_is_collected_only_if_it_is_few(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "FEW_ROWS", 9)
+    monkeypatch.setattr(sizes, "NARROW_ROWS", 20)
+    rows = session.range(0, 20, 1, 3).withColumn("odd", F.col("id") % 2 == 1)
+    found = []
+    for count, narrow in ((None, True), (9, False), (10, False), (10, True)):
+        sizes.fit(session, count)
+        found += [sizes.collected(answer, narrow) for answer in (rows, rows.union(rows))]
+    assert [f and len(f) for f in found] == [None, None, 20, 40, None, None, 20, None]
+    for count in (9, 10):
+        sizes.fit(session, count)
+        write_folder(rows, tmp_path / str(count), by="odd")
+        table = pq.read_table(tmp_path / str(count))
+        assert sorted(table["id"].to_pylist()) == [*range(20)]
+        assert pq.read_table(tmp_path / str(count) / "odd=true").num_rows == 10
+
+
+def test_rows_that_are_held_are_made_once(session: SparkSession) -> None:
+    sizes.fit(session, 10)
+    rows = sizes.held(session.range(3).withColumn("draw", F.rand()))
+    assert rows.collect() == rows.collect()
 
 
 def contents(dataset: Path) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.kernels import compiled
 from fanplan.data.ingest.joins import read_columns
 from fanplan.data.schema import spark_schema
+from fanplan.data.sizes import at_hand, in_small_mode
 from fanplan.data.tables import TRAFFIC, coordinates
 from fanplan.workload.description_schema import CoverMode
 
@@ -80,6 +81,8 @@ def load_edges(path: str, _key: str, topics: int, dimensions: int) -> Edges:
 def with_topic_ids(publications: DataFrame, topics: DataFrame) -> DataFrame:
     """Publications with their topic's number instead of its name."""
     ids = topics.select("topic", "topic_id")
+    # There may be too many to be at hand, but not where publications are few.
+    ids = at_hand(ids) if in_small_mode(ids.sparkSession) else ids
     return publications.join(ids, on="topic", how="inner").drop("topic")
 
 

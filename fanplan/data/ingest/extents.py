@@ -23,8 +23,9 @@ from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, read_columns
 from fanplan.data.ingest.regions import subscription_regions
 from fanplan.data.numbering import dense_number, numbered
-from fanplan.data.sizes import spread
+from fanplan.data.sizes import held, spread
 from fanplan.data.subscription_cells import padded
+from fanplan.data.write import write_folder
 from fanplan.workload.description_schema import CoverMode
 
 CHUNK = 32_768
@@ -102,12 +103,10 @@ def write_chunks(owned: DataFrame, boxes: DataFrame, axes: int, path: Path) -> C
         F.array_sort(F.collect_list(F.struct("topic_id", "lo", "hi"))).alias("boxes")
     )
     joined = owned.join(lists, on="subscription", how="left")
-    merged = joined.groupBy("owner", "boxes").agg(F.sum("weight").alias("weight")).persist()
+    merged = held(joined.groupBy("owner", "boxes").agg(F.sum("weight").alias("weight")))
     chunk, split = _chunk_of(merged)
     rows = spread(merged.withColumn("chunk", chunk), "chunk")
-    rows.sortWithinPartitions("chunk", "owner", "boxes").write.partitionBy("chunk").parquet(
-        str(path)
-    )
+    write_folder(rows.sortWithinPartitions("chunk", "owner", "boxes"), path, by="chunk")
     merged.unpersist()
     found = {int(folder.name.partition("=")[2]) for folder in path.glob("chunk=*")}
     alone = found.difference(*split)
@@ -198,9 +197,8 @@ def by_traffic(source: Derived, boxes: DataFrame, path: Path) -> DataFrame:
     # The join tells boxes apart by subscriber, in 32 bits; here every subscription is one.
     owned, place = boxes.select("subscription").distinct(), path.with_name(path.name + ".names")
     names = numbered(owned, "subscriber_id", "subscription", aside=place)
-    boxes.drop("subscriber_id").join(names, on="subscription", how="inner").select(
-        *boxes.columns
-    ).write.parquet(str(path))
+    renamed = boxes.drop("subscriber_id").join(names, on="subscription", how="inner")
+    write_folder(renamed.select(*boxes.columns), path)
     dimensions = source.manifest.dimensions
     points = cell_points(cells, dimensions)
     held = join_audiences(points, str(path), dimensions, ["flow_id", "messages"])

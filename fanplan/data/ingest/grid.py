@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from fanplan.data.sizes import small_table
+from fanplan.data.sizes import at_hand, small_table
 from fanplan.data.tables import coordinates
 from fanplan.workload.space import Attribute, CategoryAttribute, Space
 
@@ -93,7 +93,7 @@ def _histogram(values: DataFrame) -> DataFrame:
     share = (F.col("x") - F.col("low")) / F.greatest(F.col("high") - F.col("low"), F.lit(1e-300))
     bin_ = F.least(F.floor(share * QUANTILE_BINS), F.lit(QUANTILE_BINS - 1))
     return (
-        values.join(F.broadcast(ranges), on=["topic_id", "axis"], how="inner")
+        values.join(at_hand(ranges), on=["topic_id", "axis"], how="inner")
         .groupBy("topic_id", "axis", "low", "high", bin_.alias("bin"))
         .agg(F.count(F.lit(1)).alias("messages"))
     )

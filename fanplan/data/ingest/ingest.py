@@ -39,7 +39,7 @@ from fanplan.data.quarantine import LossRule, count_reasons, listed, require_kep
 from fanplan.data.read.rows import as_input_error, mark_unknown, quarantined, quarantined_files
 from fanplan.data.read.sources import TableSource, find_sources
 from fanplan.data.reader import TableCount, damage, read_manifest, read_stage
-from fanplan.data.sizes import is_small, small_table
+from fanplan.data.sizes import held, small_table
 from fanplan.data.tables import (
     CHECKED_SUBSCRIPTIONS,
     FILTERS,
@@ -55,6 +55,8 @@ from fanplan.workload.topics import is_pattern
 READ = {item.name for item in fields(ReadParams)}
 REASONS = 5
 """Reasons of a table that a dataset tells first; the others are in its quarantine."""
+FEW_POINTS = 1_000
+"""So many publications or fewer all go the long way, which is planned in any case."""
 UNCUT = ("exact", "atomic")
 """Kinds of flows that no region cuts."""
 
@@ -148,7 +150,7 @@ def read_inputs(run: IngestRun) -> Inputs:
     """Read every table, quarantining what cannot be understood."""
     read = publication_stage(run) | network_stages(run)
     require_read(run, read)  # Before what they have lost makes others lose: topics are theirs.
-    interest = {table.name: rows.persist() for table, rows in interest_rows(run)}
+    interest = {table.name: held(rows) for table, rows in interest_rows(run)}
     known = known_topics(run, read, interest)
     meaning = filters_meaning(run, interest, known)
     for name, rows in interest.items():
@@ -183,7 +185,7 @@ def publication_stage(run: IngestRun) -> dict[str, Stage]:
     if table.name not in run.sources:
         return {}
     points = publications(run.description.dimensions)
-    plain = None if is_small(run.sources[table.name].rows) else run.store.scratch(table)
+    plain = run.store.scratch(table) if run.sources[table.name].rows > FEW_POINTS else None
     build = partial(_published_points, run, plain)
     return {table.name: run.table_stage(table, build, kept=points, plain=plain)}
 

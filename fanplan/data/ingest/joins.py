@@ -31,7 +31,7 @@ from fanplan.boxes import matching
 from fanplan.boxes.matching import BoxIndex
 from fanplan.core.arrays import Floats, Ints, Longs
 from fanplan.core.tables import arrow_schema
-from fanplan.data.sizes import in_small_mode, spread
+from fanplan.data.sizes import at_hand, in_small_mode, spread
 from fanplan.data.tables import REGIONS, coordinates
 
 Batches = Iterator[pa.RecordBatch]
@@ -393,9 +393,9 @@ def _tiled(
 ) -> DataFrame:
     """Bring the boxes and points of a tile to one partition, boxes first, and answer there."""
     boxes = points.sparkSession.read.parquet(boxes_path)
-    cuts = F.broadcast(_cuts(boxes, dims, limits))
+    cuts = at_hand(_cuts(boxes, dims, limits))
     placed = _placed_points(points, cuts, dims)
-    salts = F.broadcast(_salts(placed, limits))
+    salts = at_hand(_salts(placed, limits))
     salted = placed.join(salts, on=["topic_id", "part"], how="inner").withColumn(
         # Not a hash of the row: a hot tile may be many publications at one and the same point.
         "salt",

@@ -17,13 +17,15 @@ import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -41,12 +43,16 @@ from fanplan.core.progress import Progress
 from fanplan.core.tables import Table
 from fanplan.data.ingest.code import code_key
 from fanplan.data.integrity import file_flaws, read_record, write_record
-from fanplan.data.read.rows import parted, parted_schema
+from fanplan.data.read.rows import PARTED, parted, parted_schema
 from fanplan.data.reader import damage
 from fanplan.data.schema import spark_schema
-from fanplan.data.sizes import read_folder
+from fanplan.data.sizes import given, held, in_small_mode, most_collected, read_folder
+from fanplan.data.write import write_folder
 
 QUARANTINED = "_quarantined"
+LISTS = ("strings", "numbers", "integers", "boxes")
+Held = Callable[[], DataFrame]
+"""The rows of a stage as they were written, if they are few and this run made them."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +66,22 @@ class Stage:
     quarantined: int
     seal: str
     reused: bool
+    held: Held | None = field(default=None, repr=False, compare=False)
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The kept rows."""
-        return read_folder(spark, self.path, spark_schema(self.table))
+        if self.held is None or not in_small_mode(spark):
+            return read_folder(spark, self.path, spark_schema(self.table))
+        rows = self.held()
+        if PARTED not in rows.columns:
+            return rows
+        return rows.filter(F.col(PARTED)).select(*self.table.names)
 
     def read_quarantined(self, spark: SparkSession) -> DataFrame:
         """The rows set apart, as `reading.quarantined` takes them."""
-        return read_folder(spark, self.path / QUARANTINED, parted_schema(self.table))
+        if self.held is None or not in_small_mode(spark):
+            return read_folder(spark, self.path / QUARANTINED, parted_schema(self.table))
+        return self.held().filter(~F.col(PARTED))
 
 
 class StageStore:
@@ -115,13 +129,16 @@ class StageStore:
         """
         key, path = stage_key(table, params, inputs, split), self.folder / table.name
         with self.progress.stage(table.name) as told:
-            found = self._found(table.name, key)
+            found, rows = self._found(table.name, key), None
             if found:
                 told.reused()
             else:
-                write_stage(path, key, build(), table, split, rows_in, plain=plain)
+                rows = write_stage(
+                    path, key, build(), table, split, rows_in, plain=plain, hold=True
+                )
             record = read_record(path) or {}
-            stage = Stage(table, key, path, **record["counts"], seal=record[SEAL], reused=found)
+            seal = record[SEAL]
+            stage = Stage(table, key, path, **record["counts"], seal=seal, reused=found, held=rows)
             told.rows(stage.rows)
         self.stages[table.name] = stage
         return stage
@@ -194,14 +211,23 @@ def write_stage(
     rows_in: int | None = None,
     dataset: str | None = None,
     plain: Path | None = None,
-) -> None:
-    """Write and check a stage, whole with its record or not at all; it is called as its folder."""
+    hold: bool = False,
+) -> Held | None:
+    """Write and check a stage, whole with its record or not at all; it is called as its folder.
+
+    With ``hold`` it returns the rows if they are few, so that they need not be read again; rows
+    that tasks wrote on their own are not among them.
+    """
     check_schema(table, rows.schema, exact=not split)
+    rows = parted(rows, table) if split else rows
+    hold, narrow, spark = hold and not plain, is_narrow(table), rows.sparkSession
+    through_spark = in_small_mode(spark) and not most_collected(spark, narrow)
+    again = held(rows) if hold and through_spark else None
     with aside(path) as folder:
+        few = write_folder(again or rows, folder, PARTED if split else None, narrow)
         if split:
-            write_parted(parted(rows, table), folder, table, plain)
+            part(folder, table, plain)
         else:
-            rows.write.parquet(str(folder))
             ensure_file(folder, spark_schema(table))
         for extra in (*folder.rglob(".*.crc"), *folder.rglob("_SUCCESS")):
             extra.unlink()
@@ -210,6 +236,15 @@ def write_stage(
             raise StageError(f"stage {table.name}: {rows_in} rows in, but {counts} out")
         about = {"key": key, "code": code_key(), "counts": counts, "dataset": dataset}
         write_record(folder, about)
+    if hold and few is not None:
+        return cache(partial(given, spark, few))
+    return None if again is None else cache(lambda: again)
+
+
+def is_narrow(table: Table) -> bool:
+    """Whether rows have no lists, but one number for each attribute."""
+    lists = [column.name for column in table.columns if column.type in LISTS]
+    return {"cell", "lo", "hi"}.issuperset(lists)
 
 
 def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
@@ -221,16 +256,15 @@ def check_schema(table: Table, found: T.StructType, exact: bool) -> None:
         raise StageError(f"stage {table.name}: columns are {compared}, but must be {wanted}")
 
 
-def write_parted(rows: DataFrame, folder: Path, table: Table, plain: Path | None) -> None:
-    """Write kept and quarantined rows in one pass, then give each its place."""
-    rows.write.partitionBy("ok").parquet(str(folder))
+def part(folder: Path, table: Table, plain: Path | None) -> None:
+    """Give kept and quarantined rows, which were written in one pass, their places."""
     bad = folder / QUARANTINED
-    bad.mkdir()
-    parts = [(folder / "ok=true", folder), (folder / "ok=false", bad)]
-    for part, place in [*parts, *([(plain, folder)] if plain else [])]:
-        for file in part.glob("*.parquet"):
+    bad.mkdir(parents=True)
+    parts = [(folder / f"{PARTED}=true", folder), (folder / f"{PARTED}=false", bad)]
+    for found, place in [*parts, *([(plain, folder)] if plain else [])]:
+        for file in found.glob("*.parquet"):
             file.rename(place / file.name)
-        remove(part)
+        remove(found)
         ensure_file(place, parted_schema(table))
 
 

@@ -45,6 +45,8 @@ from fanplan.workload.space import Attribute, NumberAttribute
 from fanplan.workload.times import MOST_SECONDS, Clock
 
 ANNOTATIONS = ("_source", "_line", "_raw", "_reason")
+PARTED = "ok"
+"""The column by which `parted` divides rows."""
 REASON_CHARS = 200
 SHARES, MOST_SHARE_BYTES = 32, 64 << 20
 """As many tasks read plain rows at least, if there is enough, and none reads more at once."""
@@ -389,7 +391,7 @@ def parted(rows: DataFrame, table: Table) -> DataFrame:
     return rows.select(
         *(F.when(fine, F.col(name)).alias(name) for name in table.names),
         F.when(~fine, story).alias("_quarantined"),
-        fine.alias("ok"),
+        fine.alias(PARTED),
     )
 
 

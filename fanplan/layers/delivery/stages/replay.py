@@ -24,7 +24,7 @@ from fanplan.data.ingest.cells import cell_points, with_topic_ids
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences, join_wants
 from fanplan.data.reader import verified
-from fanplan.data.sizes import read_folder, small_table
+from fanplan.data.sizes import held, in_small_mode, read_folder, small_table
 from fanplan.data.tables import coordinates
 from fanplan.layers.channels.stages.replay import (
     measured_ledger,
@@ -108,14 +108,16 @@ class Replaying:
     @cached_property
     def sent(self) -> DataFrame:
         """Publications with cell, source, and flow and audience class if the plan has them."""
-        source, path = self.source, str(self.folder / "sent")
+        source, path = self.source, self.folder / "sent"
         points = with_topic_ids(source.read("publications"), source.read("topics"))
         entering = self.entering(points.withColumn("publisher", F.coalesce("publisher", F.lit(""))))
         columns = ("topic_id", "source", "bytes", *coordinates(source.manifest.dimensions))
         placed = source.placed(entering.select(*columns))
         flowing = placed.join(self.flows, on=PLACE, how="left").withColumn("weight", F.lit(1.0))
-        flowing.write.parquet(path)
-        return read_folder(source.session(), self.folder / "sent")
+        if in_small_mode(source.session()):
+            return held(flowing)
+        flowing.write.parquet(str(path))
+        return read_folder(source.session(), path)
 
     def entering(self, points: DataFrame) -> DataFrame:
         """Points with their source: the broker where the plan has their publisher."""
@@ -166,7 +168,7 @@ class Replaying:
             tables = replace(tables, channel_flows=tables.channel_flows.filter(~gone))
         flows = self.known().groupBy("flow").agg(total_of("messages"), total_of("bytes"))
         flows = flows.withColumn("unplanned", F.lit(False))
-        wants = self.wants().persist()
+        wants = held(self.wants())
         row: Any = measured_ledger(flows, wants, tables).first()
         wants.unpersist()
         result: dict[str, float] = row.asDict()

@@ -21,6 +21,7 @@ from fanplan.data.ingest.derived import Derived
 from fanplan.data.schema import spark_schema
 from fanplan.data.tables import REGIONS, coordinates
 from fanplan.data.tasks import Batches
+from fanplan.data.write import write_folder
 from fanplan.layers.groups.problem.cell_marks import PART, CellMarks, mark_part, part_at, parts_met
 from fanplan.layers.groups.problem.grid import (
     GroupGrid,
@@ -205,7 +206,7 @@ def _refined(source: Derived, path: Path) -> GridRef:
     others = source.read("group_grid").withColumnRenamed("edges", "others")
     both = source.read("grid").join(others, on=["topic_id", "axis"], how="inner")
     edges = F.array_sort(F.array_union("edges", "others")).alias("edges")
-    both.select("topic_id", "axis", edges).write.parquet(str(path))
+    write_folder(both.select("topic_id", "axis", edges), path)
     known = source.manifest
     return GridRef(str(path), str(path), known.stages["topics"], known.dimensions)
 

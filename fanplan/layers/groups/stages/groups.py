@@ -15,6 +15,7 @@ from fanplan.data.ingest.cells import unordered_sum
 from fanplan.data.ingest.derived import Derived
 from fanplan.data.ingest.joins import join_audiences
 from fanplan.data.numbering import numbered
+from fanplan.data.write import write_folder
 from fanplan.layers.groups.params import Grouping
 from fanplan.layers.groups.problem.dataset import DEFAULT_CLASS
 from fanplan.layers.groups.stages.cells import (
@@ -88,10 +89,10 @@ def _classes(source: Derived, grid: GridStage, grouping: Grouping, folder: Path)
     classes = numbered(first, "cell_class", "cell", aside=folder / "classes").select(
         "cell_class", *SIGNATURE, "cell"
     )
-    path = str(folder / "boxes")
-    cell_boxes(source.read("broker_regions"), grid).write.parquet(path)
+    path = folder / "boxes"
+    write_folder(cell_boxes(source.read("broker_regions"), grid), path)
     points, keep = cell_places(classes, grid), ["cell_class", *SIGNATURE]
-    found = join_audiences(points, path, grid.dimensions, keep)
+    found = join_audiences(points, str(path), grid.dimensions, keep)
     return found.withColumnRenamed("subscribers", "brokers")
 
 

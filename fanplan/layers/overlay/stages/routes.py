@@ -32,7 +32,9 @@ from fanplan.data.ingest.extents import advertised_regions, merged_advertisement
 from fanplan.data.ingest.joins import join_audiences
 from fanplan.data.numbering import numbered
 from fanplan.data.schema import spark_schema
+from fanplan.data.sizes import held
 from fanplan.data.tables import coordinates
+from fanplan.data.write import write_folder
 from fanplan.layers.overlay.stages.similarity import broker_numbers, publisher_numbers
 from fanplan.layers.overlay.stages.tables import CLIENT_ROUTES, CLIENT_SENDINGS, ROUTES, SENDINGS
 from fanplan.network.dataset import require_homes
@@ -87,7 +89,7 @@ def to_brokers(source: Derived, sent: SentPoints, folder: Path) -> DataFrame:
     # A home is a subscriber at a broker. They are numbered broker by broker.
     placed = source.read("subscriptions").join(broker_numbers(source), on="broker")
     homes = placed.select("subscriber_id", "owner").distinct()
-    homes = numbered(homes, "home", "owner", "subscriber_id", aside=folder / "homes").persist()
+    homes = held(numbered(homes, "home", "owner", "subscriber_id", aside=folder / "homes"))
     starts = _first_homes(homes)
     home = placed.join(homes, on=["subscriber_id", "owner"], how="inner")
     heard = _homes_reached(source, home.select("subscription", "home"), sent, folder)
@@ -157,7 +159,7 @@ def _homes_reached(source: Derived, homes: DataFrame, sent: SentPoints, folder: 
     """What is kept of each point, and subscribers: the homes that it reaches."""
     path, columns = folder / "boxes", sent.boxes.columns
     homed = sent.boxes.drop("subscriber_id").join(homes, on="subscription", how="inner")
-    homed.withColumnRenamed("home", "subscriber_id").select(*columns).write.parquet(str(path))
+    write_folder(homed.withColumnRenamed("home", "subscriber_id").select(*columns), path)
     return join_audiences(sent.points, str(path), source.manifest.dimensions, [*sent.keep])
 
 
