@@ -1,6 +1,6 @@
 """Following drift: what the policy of `fanplan watch` costs, and how much it changes.
 
-    python benchmarks/drift.py [market|enterprise …] [--windows N] [--flows N] [--users N]
+    python benchmarks/drift.py [market|enterprise …] [--windows N] [--flows N] [--gap SHARE] …
 
 Interest moves between users, rates wander, flash crowds come for a while, brokers go with their
 clients and return. Rates are estimated from what was sent, with a half-life; interest is known.
@@ -16,7 +16,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -230,7 +230,8 @@ def measure(kind: str, asked: argparse.Namespace) -> Iterator[str]:
     world = KINDS[kind](asked.flows, asked.users, asked.seed)
     windows = list(drifting(*world, asked.windows, asked.channels, asked.seed))
     first, later = windows[0].fresh(), together(windows).fresh()
-    found = courses(told(windows, kind), first, later, PolicyParams())
+    policy = PolicyParams(**{item.name: getattr(asked, item.name) for item in fields(PolicyParams)})
+    found = courses(told(windows, kind), first, later, policy)
     fresh = found["every window"]
     for name, course in found.items():
         over, parts = sum(course.costs) / sum(fresh.costs), range(0, len(windows), PART)
@@ -249,6 +250,9 @@ def main() -> None:
     sizes = {"windows": 1_000, "flows": 600, "users": 120, "channels": 24, "seed": 0}
     for name, value in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    for item in fields(PolicyParams):
+        option = f"--{item.name.replace('_', '-')}"
+        parser.add_argument(option, type=type(item.default), default=item.default)
     asked = parser.parse_args()
     print(f"| workload | way | cost | over fresh % | worst {PART} windows % | changes | of its % |")
     print("| --- | --- | --- | --- | --- | --- | --- |")

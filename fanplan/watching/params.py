@@ -14,9 +14,9 @@ class PolicyParams(Options):
     """When a plan is changed, and how much at a time."""
 
     gap: float = option(
-        0.05, "Share by which the plan must cost more than a fresh one.", at_least=0
+        0.02, "Share by which the plan must cost more than a fresh one.", at_least=0
     )
-    settled: float = option(0.03, "Share at which a plan that is being changed is left.")
+    settled: float = option(0.01, "Share at which a plan that is being changed is left.")
     patience: int = option(2, "Windows in a row that must show the gap.", at_least=1)
     churn: int = option(100, "Most changes of members and flows in a step.", at_least=1)
     change_price: float = option(
