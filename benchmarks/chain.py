@@ -27,7 +27,9 @@ from typing import Any
 from ingest import Memory
 
 SIZES, QUICK = (10_000_000, 100_000_000), (100_000, 400_000)
-CHANNELS = 20
+CHANNELS, SECONDS = 20, 30
+"""Of a design: multicast groups of each site, and how long it may search."""
+ROLES = ("driver python", "driver JVM", "executor python")
 MASTER, HEAP = "local[2]", {"FANPLAN_SPARK_CONF": "spark.driver.memory=3g"}
 
 
@@ -85,10 +87,11 @@ def chain(rows: int, folder: Path, master: str) -> dict[str, dict[str, Any]]:
     folder.mkdir()
     workload, dataset, plan = (str(folder / name) for name in ("workload", "dataset", "plan"))
     made = ["generate", "enterprise", "--publications", str(rows), "--seed", "1"]
+    searched = ["design", dataset, "--time", str(SECONDS)]
     steps = {
         "generate": [*made, "--out", workload],
         "ingest": ["ingest", workload, "--out", dataset],
-        "design": ["design", dataset, "--channels", str(CHANNELS), "--out", plan],
+        "design": [*searched, "--channels", str(CHANNELS), "--out", plan],
         "check": ["check", plan, dataset],
         "replay": ["replay", plan, dataset],
     }
@@ -103,8 +106,7 @@ def chain(rows: int, folder: Path, master: str) -> dict[str, dict[str, Any]]:
 
 
 def show(name: str, rows: int, step: dict[str, Any]) -> None:
-    roles = ("driver python", "driver JVM", "executor python")
-    memory = " | ".join(f"{step['mb'].get(role, 0):,}" for role in roles)
+    memory = " | ".join(f"{step['mb'].get(role, 0):,}" for role in ROLES)
     rate = f"{rows / step['seconds']:,.0f}"
     disk = " | ".join(f"{step[what] / 1e9:.2f}" for what in ("disk", "left"))
     print(f"| {name} | {rows:,} | {step['seconds']:.1f} | {rate} | {memory} | {disk} |", flush=True)
@@ -114,10 +116,10 @@ def beside(small: dict[str, dict[str, Any]], large: dict[str, dict[str, Any]]) -
     """How much more the larger size took, step by step."""
     for name, one in small.items():
         taken = [
-            (step["seconds"], step["mb"]["driver python"], step["mb"]["driver JVM"], step["disk"])
+            (step["seconds"], *(step["mb"].get(role, 0) for role in ROLES[:2]), step["disk"])
             for step in (large[name], one)
         ]
-        ratios = [f"{much / little:.2f}" for much, little in zip(*taken, strict=True)]
+        ratios = [f"{a / b:.2f}" if b else "" for a, b in zip(*taken, strict=True)]
         print(f"| {name} | {' | '.join(ratios)} |")
 
 
