@@ -105,7 +105,10 @@ def package_of(module: str) -> str:
 
 def spark_failed(error: BaseException) -> MachineError | None:
     """A job that failed, or a JVM that ended, by what it says."""
-    text = str(error)
+    try:
+        text = str(error)
+    except Exception:
+        return spark_gone()  # Errors of py4j ask the JVM for their words.
     for words, code in SPARK_SAYS:
         if re.search(words, text):
             return of_machine("Spark", code, "a job failed")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fanplan.core.errors import InputError, Problem, similar
+from fanplan.data.sizes import is_local
 from fanplan.workload.description_schema import toml_string
 from fanplan.workload.tables import INPUT_TABLES
 
@@ -48,7 +49,7 @@ def write_workload(
 def writes_here(frame: Frame) -> bool:
     """Whether a frame is one of Spark whose tasks run on this machine, and write its files."""
     context = getattr(getattr(frame, "sparkSession", None), "_sc", None)
-    return context is not None and str(context.master).startswith("local")
+    return context is not None and is_local(context.master)
 
 
 def as_arrow(frame: Frame, name: str) -> pa.Table:

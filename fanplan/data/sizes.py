@@ -123,6 +123,11 @@ def kept() -> Iterator[Callable[[DataFrame], DataFrame]]:
         rows.unpersist()
 
 
+def is_local(master: str | None) -> bool:
+    """Whether the tasks of a master run in the driver's JVM; those of local-cluster[…] do not."""
+    return master == "local" or str(master).startswith("local[")
+
+
 def held(rows: DataFrame) -> DataFrame:
     """Rows that are made once, when they are first wanted, and lie in memory or on disk from then.
 
@@ -130,8 +135,7 @@ def held(rows: DataFrame) -> DataFrame:
     what uses them is planned sooner. `persist` makes columns of them, by code that is compiled.
     """
     spark = rows.sparkSession
-    here = str(spark.conf.get("spark.master", "")).startswith("local")
-    if here and in_small_mode(spark):
+    if is_local(spark.conf.get("spark.master", "")) and in_small_mode(spark):
         return rows.localCheckpoint(eager=False)
     return rows.persist()
 

@@ -38,7 +38,7 @@ from fanplan.core.version import PACKAGE
 from fanplan.data import ahead, archive, jvm, server
 from fanplan.data.java import java_home
 from fanplan.data.secret import STANDALONE, require_accepted, secret_conf
-from fanplan.data.sizes import FIXED, LARGE_ROWS, is_small
+from fanplan.data.sizes import FIXED, LARGE_ROWS, is_local, is_small
 
 EXTRA = "FANPLAN_SPARK_CONF"
 REACH_SECONDS = 10
@@ -252,7 +252,7 @@ def environment_conf() -> dict[str, str]:
 
 def _start(master: str | None, asked: Asked, folder: Path, quick: bool) -> SparkSession:
     """A session with its driver in this process's own JVM."""
-    local = master is None or master.startswith("local")
+    local = master is None or is_local(master)
     home = java_home()
     classes = archive.found(home) if local else None
     java = (*(QUICK if quick else PATIENT), *(classes.options if classes else ()))
@@ -300,7 +300,7 @@ def _adopted(asked: Asked) -> Running:
     for key, value in (*QUERIES.items(), *asked.conf):
         if spark.conf.isModifiable(key):
             spark.conf.set(key, value)
-    if not str(context.master).startswith("local"):
+    if not is_local(context.master):
         spark.addArtifacts(str(package_zip(folder)), pyfile=True)
     return Running(asked, spark, folder, {}, own=False)
 

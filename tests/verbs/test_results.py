@@ -168,11 +168,17 @@ def test_failures_of_spark_and_of_the_machine_are_told_in_our_words() -> None:
     class SparkError(Exception):
         pass
 
-    SparkError.__module__ = "pyspark.errors"
+    class Wordless(SparkError):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError  # As errors of py4j do, whose JVM has gone.
+
+    SparkError.__module__ = Wordless.__module__ = "pyspark.errors"
     with pytest.raises(MachineError, match=r"a job failed .COLUMN_NOT_FOUND"):
         raising(SparkError("COLUMN_NOT_FOUND\nand so on"))()
     with pytest.raises(MachineError, match="No space left"):
         raising(SparkError("java.io.IOException: No space left on device"))()
+    with pytest.raises(MachineError, match="cannot be reached any more"):
+        raising(Wordless())()
     with pytest.raises(InputError, match="Check the path"):
         raising(FileNotFoundError(2, "gone", "plan.json"))()
     with pytest.raises(ZeroDivisionError):
