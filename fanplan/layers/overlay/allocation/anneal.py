@@ -18,7 +18,7 @@ from fanplan.core.stop import Stop
 from fanplan.layers.overlay.allocation.allocation import Placing
 from fanplan.layers.overlay.allocation.loads import Clients
 
-TRIES = 4_000
+TRIES = 1_000
 """Moves tried for each client and broker."""
 WORK = 4_000_000_000
 """Moves tried times routes of a client, at most."""
@@ -26,10 +26,12 @@ CELLS = 200_000_000
 """Brokers times routes, at most."""
 ROUNDS = 500
 """Temperatures; ``stop`` is asked at each."""
-HOT, COLD = 0.06, 0.008
+HOT, COLD = 0.06, 0.004
 """First and last temperature, in brokers."""
-LENIENT, STRICT = 6.0, 20.0
+LENIENT, STRICT = 10.0, 20.0
 """First and last price of overload, for 1 of load."""
+GATHERED = 3.0
+"""Last weight of the square of a free share, for 1 of the share itself."""
 BEYOND = 1.15
 """Share of the room that no broker exceeds."""
 SWAPS = 0.3
@@ -89,7 +91,9 @@ def annealed(p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop) -> In
             break
         done = turn / ROUNDS
         heat, price = HOT * (COLD / HOT) ** done, LENIENT * (STRICT / LENIENT) ** done
-        move_some(clients, packing, Terms(heat, price, done), tries, (seed + turn) % 2**32)
+        move_some(
+            clients, packing, Terms(heat, price, GATHERED * done), tries, (seed + turn) % 2**32
+        )
     found = np.append(packing.brokers, NONE)[packing.home].astype(np.int32)
     return np.where(found == NONE, home, found)
 
