@@ -6,8 +6,10 @@ Interest moves between users, rates wander, flash crowds come for a while, broke
 clients and return. Rates are estimated from what was sent, with a half-life; interest is known.
 Beside the policy stand plans that are never changed, made afresh in every window, and made once for
 all windows together. Changes are pairs of a channel and a member or a flow, with the numbers of
-channels matched so that they are fewest. Costs are those of what is truly sent. The bound is one
-that no plan undercuts, in every BOUND_EVERY-th window. Seconds are processor seconds.
+channels matched so that they are fewest. Costs are those of what is truly sent. "Known ahead" takes
+the same steps in every FORESEEN_EVERY-th window, for what the next FORESEEN will be like on
+average, which nobody can know: what is left then is not for want of better guesses. The bound is
+one that no plan undercuts, in every BOUND_EVERY-th window. Seconds are processor seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from fanplan.layers.channels.map import NO_PAIRS, ChannelMap, map_pairs
 from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.watching.params import PolicyParams
-from fanplan.watching.simulate import courses
+from fanplan.watching.simulate import Course, courses
 from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.enterprise import FILTERS, VENUE, VENUE_SHARES, EnterpriseParams
 from fanplan.workload.generators.plain_topics import MarketParams
@@ -39,6 +41,7 @@ from fanplan.workload.generators.plain_topics import MarketParams
 W = Weights()
 HALF_LIFE = 10
 BOUND_EVERY, TOLD_EVERY, PART = 20, 100, 50
+FORESEEN, FORESEEN_EVERY = 30, 10
 BROKERS = 12
 AMOUNTS = np.array([0, 250, 500, 750])
 SENT = 5_000
@@ -217,6 +220,30 @@ def together(windows: list[Window]) -> Window:
     return Window(mean >= 0.5, sent, sent, windows[0].channels)
 
 
+def known_ahead(windows: list[Window], first: Plan, policy: PolicyParams) -> Course[Plan]:
+    """Steps for what the coming windows will be like; whoever is away for good keeps its place."""
+    course = Course(first)
+    for number, window in enumerate(windows):
+        plan = course.plan
+        if number % FORESEEN_EVERY == 0:
+            coming = ahead(windows[number : number + FORESEEN])
+            step = coming.step(plan, policy.churn, policy.price(coming.believed(plan)))
+            carried, members = plan.carried.copy(), plan.members.copy()
+            carried[coming.rows] = step.carried[coming.rows]
+            members[:, coming.present] = step.members[:, coming.present]
+            plan = Plan(carried, members)
+        course.go_on(window, plan)
+    return course
+
+
+def ahead(windows: list[Window]) -> Window:
+    """One window for all: whoever wants a flow for half of the time that he is there wants it."""
+    there = np.mean([window.wanted.any(axis=0) for window in windows], axis=0)
+    mean = np.mean([window.wanted for window in windows], axis=0) / np.maximum(there, 1e-9)
+    sent = np.mean([window.sent for window in windows], axis=0)
+    return Window(mean >= 0.5, sent, sent, windows[0].channels)
+
+
 def told(windows: list[Window], kind: str) -> Iterator[Window]:
     """The windows one by one; how far it is goes to stderr."""
     for number, window in enumerate(windows):
@@ -232,6 +259,7 @@ def measure(kind: str, asked: argparse.Namespace) -> Iterator[str]:
     first, later = windows[0].fresh(), together(windows).fresh()
     policy = PolicyParams(**{item.name: getattr(asked, item.name) for item in fields(PolicyParams)})
     found = courses(told(windows, kind), first, later, policy)
+    found["known ahead"] = known_ahead(windows, first, policy)
     fresh = found["every window"]
     for name, course in found.items():
         over, parts = sum(course.costs) / sum(fresh.costs), range(0, len(windows), PART)
