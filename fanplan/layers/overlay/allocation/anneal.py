@@ -20,7 +20,9 @@ from fanplan.layers.overlay.allocation.allocation import Placing
 from fanplan.layers.overlay.allocation.loads import Clients
 
 TRIES = 1_000
-"""Moves tried for each client and broker."""
+"""Moves tried for each client and broker, if brokers are few."""
+FEW, MANY = 5, 40
+"""Brokers from which tries grow with their number, and to which: many settle more slowly."""
 WORK = 4_000_000_000
 """Moves tried times routes of a client, at most."""
 CELLS = 200_000_000
@@ -33,6 +35,8 @@ LENIENT, STRICT = 10.0, 20.0
 """First and last price of overload, for 1 of load."""
 GATHERED = 3.0
 """Last weight of the square of a free share, for 1 of the share itself."""
+BEYOND = 1.15
+"""Share of the room that no broker exceeds."""
 SWAPS = 0.3
 """Share of the tries that swap two clients."""
 ANYWHERE = 0.01
@@ -89,7 +93,9 @@ def annealed(
         return home
     packing = packing_of(p, cost, used, hosts(p), seed)
     each = max(len(clients.routes) / max(len(home), 1), 1.0)
-    tries = int(min(TRIES * len(packing.movable) * len(packing.brokers), WORK / each) / ROUNDS)
+    more = min(max(len(packing.brokers), FEW), MANY) / FEW
+    pairs = len(packing.movable) * len(packing.brokers)
+    tries = int(min(TRIES * more * pairs, WORK / each) / ROUNDS)
     for turn in range(ROUNDS):
         if stop(float(len(used))):
             break
@@ -291,7 +297,7 @@ def spent_at(k: Packing, terms: Terms, broker: int, load: float) -> float:
     """What a broker costs with a load: less for free room, more for overload, 0 if empty."""
     free = 1 - load / k.room[broker]
     if free < -1e-9:
-        share = 1 - terms.price * free
+        share = 1 - terms.price * free if 1 - free <= BEYOND else np.inf
     else:
         share = 1 - (free + terms.gathered * free * free) / (1 + terms.gathered)
     return float(k.cost[broker] * share)
@@ -301,7 +307,7 @@ def spent_at(k: Packing, terms: Terms, broker: int, load: float) -> float:
 def most_load(k: Packing, terms: Terms, broker: int, budget: float) -> float:
     """A load with which a broker costs the budget or more."""
     over = max(budget / k.cost[broker] - 1, 0.0) / terms.price
-    return float(k.room[broker] * (1 + over + 1e-6))
+    return float(k.room[broker] * min(1 + over + 1e-6, BEYOND))
 
 
 @bare
