@@ -463,10 +463,10 @@ def allocation_runs(
         )
         spent = found[method][2] + seconds
         found[f"{method}, our tree"] = (made.allocation.brokers, made.ledger.link_messages, spent)
-    fewest = partial(with_fewest_messages, problem, allocated["best"], params, seed)
+    few, most = allocated["best"], allocated["cram"].brokers
     for tree, link in (("", overlap_tree), (", our tree", ours)):
         made, seconds = in_processor_time(
-            lambda link=link: fewest(allocated["cram"].brokers, link)  # type: ignore[misc]
+            partial(with_fewest_messages, problem, few, params, seed, most, link)
         )
         spent = found["best"][2] + seconds
         row = made.allocation.brokers, made.ledger.link_messages, spent

@@ -29,12 +29,10 @@ CELLS = 200_000_000
 """Brokers times routes, at most."""
 ROUNDS = 500
 """Temperatures; ``stop`` is asked at each."""
-HOT, COLD = 0.06, 0.004
-"""First and last temperature, in brokers."""
+COLD = 0.004
+"""Last temperature, in brokers."""
 LENIENT, STRICT = 10.0, 20.0
 """First and last price of overload, for 1 of load."""
-GATHERED = 3.0
-"""Last weight of the square of a free share, for 1 of the share itself."""
 BEYOND = 1.15
 """Share of the room that no broker exceeds."""
 SWAPS = 0.3
@@ -45,14 +43,27 @@ LARGE = 30_000
 """Clients, at most: counts by broker and route are short numbers, which are quicker."""
 
 
+class Cooling(NamedTuple):
+    """First temperature, in brokers; the last weight of the square of a free share, for 1 of the
+    share itself; and the share of the tries that are made."""
+
+    hot: float
+    gathered: float
+    tries: float
+
+
+FEWEST_BROKERS, LEAST_LOAD = Cooling(0.06, 3.0, 1.0), Cooling(0.03, 0.0, 0.25)
+"""To empty brokers; and to lower the load of an allocation that is good already."""
+
+
 class Packing(NamedTuple):
     """Who is where, for clients that fit a broker and brokers that are not overfull.
 
     ``movable`` are the clients and ``brokers`` the brokers; ``cost`` is for a mean of 1. ``owner``
     is the client of each place in the lists of routes. Who has a ``host`` goes where that goes, and
-    has no home here. ``own`` is what a client adds besides its
-    routes. ``counts`` are clients by broker and route. The clients of a broker are a ring: one
-    ``first`` there, with the one ``after`` and ``before`` each.
+    has no home here. ``own`` is what a client adds besides its routes. ``counts`` are clients by
+    broker and route. The clients of a broker are a ring: one ``first`` there, with the one
+    ``after`` and ``before`` each. ``random`` is the last random number.
     """
 
     movable: Longs
@@ -81,7 +92,7 @@ class Terms(NamedTuple):
 
 
 def annealed(
-    p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop, gathered: float = GATHERED
+    p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop, cooling: Cooling = FEWEST_BROKERS
 ) -> Ints:
     """Where clients are in the end; a broker may be a little overfull.
 
@@ -95,13 +106,14 @@ def annealed(
     each = max(len(clients.routes) / max(len(home), 1), 1.0)
     more = min(max(len(packing.brokers), FEW), MANY) / FEW
     pairs = len(packing.movable) * len(packing.brokers)
-    tries = int(min(TRIES * more * pairs, WORK / each) / ROUNDS)
+    tries = int(min(TRIES * more * pairs, WORK / each) * cooling.tries / ROUNDS)
     for turn in range(ROUNDS):
         if stop(float(len(used))):
             break
         done = turn / ROUNDS
-        heat, price = HOT * (COLD / HOT) ** done, LENIENT * (STRICT / LENIENT) ** done
-        move_some(clients, packing, Terms(heat, price, gathered * done), tries)
+        heat = cooling.hot * (COLD / cooling.hot) ** done
+        price = LENIENT * (STRICT / LENIENT) ** done
+        move_some(clients, packing, Terms(heat, price, cooling.gathered * done), tries)
     found = np.append(packing.brokers, NONE)[packing.home].astype(np.int32)
     found = np.where(found == NONE, home, found)
     return np.where(packing.host == NONE, found, found[packing.host])

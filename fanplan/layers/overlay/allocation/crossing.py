@@ -25,6 +25,7 @@ from fanplan.layers.overlay.allocation.allocation import (
 from fanplan.layers.overlay.allocation.anneal import (
     CELLS,
     LARGE,
+    LEAST_LOAD,
     SWAPS,
     Packing,
     added,
@@ -45,9 +46,9 @@ from fanplan.network.trees import hang
 
 TURNS = 4
 """How often brokers are linked anew."""
-TRIES = 150
+TRIES = 300
 """Moves tried for each client and broker, on a tree."""
-WORK = 1_000_000_000
+WORK = 200_000_000
 """Moves tried times routes of a client, at most, on a tree."""
 ROUNDS = 200
 """Temperatures of a tree; ``stop`` is asked at each."""
@@ -78,7 +79,7 @@ def spread(
     empty, stack = placing_of(problem, params), largest_first(problem)
     free = stack[~np.isin(stack, found.used)][: max(brokers - found.brokers, 0)]
     used = np.concatenate((found.used, free))
-    home = annealed(placed(empty, found.broker), problem.cost, used, seed, stop, gathered=0.0)
+    home = annealed(placed(empty, found.broker), problem.cost, used, seed, stop, LEAST_LOAD)
     start = settled(problem, placed(empty, home))
     other = finished(problem, start.placing, start.used)
     better = other.brokers <= len(used) and other.exact.sum() < found.exact.sum()
@@ -163,9 +164,9 @@ def move_on_tree(c: Clients, k: Packing, tree: Crossed, heat: float, tries: int)
         partner = k.first[new]
         if partner == NONE or chance(k) >= SWAPS:
             left = k.room[new] * (1 + 1e-9) - k.load[new]
-            if added(c, k, client, new, 0, left) <= left:
-                if more_crossings(c, k, tree, client, new) <= loss:
-                    shift(c, k, tree, client, new)
+            fits = added(c, k, client, new, 0, left) <= left
+            if fits and more_crossings(c, k, tree, client, new) <= loss:
+                shift(c, k, tree, client, new)
             continue
         # Who is first at a broker takes turns.
         k.first[new] = k.after[partner]
