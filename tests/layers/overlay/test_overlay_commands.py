@@ -89,8 +89,8 @@ def test_fewest_messages_with_the_brokers_that_are_allowed(
 ) -> None:
     words = ("--lcf", 0.5, "--compare", "none")
     _, told = answer(capsys, "allocate", dataset, "--out", tmp_path / "plan", *words)
-    words = (*words, "--fewest", "messages", "--brokers", told["brokers"] + 1)
-    code, fewer = answer(capsys, "allocate", dataset, "--out", tmp_path / "fewer", *words)
+    more = ("--fewest", "messages", "--brokers", told["brokers"] + 1)
+    code, fewer = answer(capsys, "allocate", dataset, "--out", tmp_path / "fewer", *words, *more)
     assert code == 0
     assert fewer["brokers"] <= told["brokers"] + 1
     assert fewer["link_messages"] <= told["link_messages"]
