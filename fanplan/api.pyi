@@ -112,6 +112,7 @@ def allocate(
     lcf: float | None = None,
     load: Literal['exact', 'estimate'] = 'exact',
     brokers: int | None = None,
+    fewest: Literal['brokers', 'messages'] = 'brokers',
     stable: bool = False,
     moves: int | None = None,
     seed: int = 0,

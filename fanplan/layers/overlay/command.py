@@ -28,6 +28,7 @@ from fanplan.layers.overlay.allocation.bound import (
     require_fitting,
 )
 from fanplan.layers.overlay.allocation.cram import cram_allocation
+from fanplan.layers.overlay.allocation.crossing import fewer_messages, spread
 from fanplan.layers.overlay.allocation.phases import Deployed, deployed, deployed_overlay, stable
 from fanplan.layers.overlay.allocation.publishers import cut_messages
 from fanplan.layers.overlay.linking import (
@@ -110,8 +111,14 @@ class Allocating:
     asked: AllocateParams
 
     def once(self, params: AllocationParams) -> Allocated:
-        """Allocate, then link; and move publishers if that was asked for."""
-        made = self.linked(params, self.allocated(params))
+        """Allocate, then link; and move clients or publishers if that was asked for."""
+        found, search = self.allocated(params), (self.job.seed, self.job.watch)
+        if self.asked.fewest == "messages":
+            most = self.asked.brokers or found.brokers
+            found = spread(self.problem, params, found, most, *search)
+            made = self.linked(params, found)
+            return fewer_messages(self.problem, made, self.linked, params, *search)
+        made = self.linked(params, found)
         if self.asked.publishers == "ranked":
             return made
         return cut_messages(self.problem, made, self.linked, params)

@@ -17,6 +17,7 @@ Similar = Literal["overlap", "cover", "interest", "hybrid"]
 Ranking = Literal["best", "gli", "gi", "gig", "baseline", "cram"]
 Closeness = Literal["intersect", "xor", "ios", "iou"]
 Publishers = Literal["ranked", "cut"]
+Fewest = Literal["brokers", "messages"]
 LoadKind = Literal["exact", "estimate"]
 InterestKind = Literal["overlap", "cover"]
 Scale = Literal["all", "own"]
@@ -200,6 +201,11 @@ class AllocateParams(OverlayParams):
     brokers: int | None = option(
         None, "Check whether this many brokers suffice; if not, report how many do.", at_least=1
     )
+    fewest: Fewest = option(
+        "brokers",
+        "Fewest of what: brokers; or messages on links, with no more brokers than --brokers "
+        "allows, or than are needed.",
+    )
     stable: bool = option(False, "Repeat until what each broker forwards fits its capacity, too.")
     moves: int | None = option(
         None,
@@ -229,9 +235,23 @@ class AllocateParams(OverlayParams):
         if self.publishers == "cut" and (self.trees > 1 or self.start):
             what = "publishers are moved on one tree, and clients afresh"
             yield Problem("publishers", what, "Leave out trees, or the plan to start from")
+        yield from self._messages_alone()
         if self.stable and self.trees > 1:
             what = "phases are repeated with one tree"
             yield Problem("trees", what, "Leave out one of stable and trees")
+
+    def _messages_alone(self) -> Iterator[Problem]:
+        """What clients that move for the sake of messages cannot obey."""
+        if self.fewest == "brokers":
+            return
+        if self.ranking != "best":
+            what = f"the ranking {self.ranking} does not look at messages"
+            yield Problem("fewest", what, "Use the ranking best")
+        if self.load != "exact":
+            yield Problem("fewest", "messages go with exact load", "Leave out the load")
+        if self.trees > 1 or self.start:
+            what = "clients are moved on one tree, and afresh"
+            yield Problem("fewest", what, "Leave out trees, or the plan to start from")
 
     @property
     def share(self) -> float:

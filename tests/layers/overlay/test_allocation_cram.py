@@ -177,6 +177,8 @@ def test_options_that_do_not_go_together() -> None:
     for given_, told in (
         ({"closeness": "ios"}, "ranking cram"),
         ({"publishers": "cut", "trees": 2}, "one tree"),
+        ({"fewest": "messages", "trees": 2}, "one tree"),
+        ({"fewest": "messages", "ranking": "cram"}, "does not look at messages"),
         ({"ranking": "cram", "start": "older"}, "always allocates afresh"),
     ):
         with pytest.raises(InputError, match=told):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from fanplan.core.arrays import NONE, Floats, Ints, Longs, Position
 from fanplan.core.kernels import bare, compiled
@@ -19,19 +20,19 @@ from fanplan.layers.overlay.allocation.allocation import Placing
 from fanplan.layers.overlay.allocation.loads import Clients
 
 TRIES = 1_000
-"""Moves tried for each client and broker."""
+"""Moves tried for each client and broker, if brokers are few."""
+FEW, MANY = 5, 40
+"""Brokers from which tries grow with their number, and to which: many settle more slowly."""
 WORK = 4_000_000_000
 """Moves tried times routes of a client, at most."""
 CELLS = 200_000_000
 """Brokers times routes, at most."""
 ROUNDS = 500
 """Temperatures; ``stop`` is asked at each."""
-HOT, COLD = 0.06, 0.004
-"""First and last temperature, in brokers."""
+COLD = 0.004
+"""Last temperature, in brokers."""
 LENIENT, STRICT = 10.0, 20.0
 """First and last price of overload, for 1 of load."""
-GATHERED = 3.0
-"""Last weight of the square of a free share, for 1 of the share itself."""
 BEYOND = 1.15
 """Share of the room that no broker exceeds."""
 SWAPS = 0.3
@@ -42,19 +43,34 @@ LARGE = 30_000
 """Clients, at most: counts by broker and route are short numbers, which are quicker."""
 
 
+class Cooling(NamedTuple):
+    """First temperature, in brokers; the last weight of the square of a free share, for 1 of the
+    share itself; and the share of the tries that are made."""
+
+    hot: float
+    gathered: float
+    tries: float
+
+
+FEWEST_BROKERS, LEAST_LOAD = Cooling(0.06, 3.0, 1.0), Cooling(0.03, 0.0, 0.25)
+"""To empty brokers; and to lower the load of an allocation that is good already."""
+
+
 class Packing(NamedTuple):
     """Who is where, for clients that fit a broker and brokers that are not overfull.
 
     ``movable`` are the clients and ``brokers`` the brokers; ``cost`` is for a mean of 1. ``owner``
-    is the client of each place in the lists of routes. ``own`` is what a client adds besides its
-    routes. ``counts`` are clients by broker and route. The clients of a broker are a ring: one
-    ``first`` there, with the one ``after`` and ``before`` each.
+    is the client of each place in the lists of routes. Who has a ``host`` goes where that goes, and
+    has no home here. ``own`` is what a client adds besides its routes. ``counts`` are clients by
+    broker and route. The clients of a broker are a ring: one ``first`` there, with the one
+    ``after`` and ``before`` each. ``random`` is the last random number.
     """
 
     movable: Longs
     owner: Longs
     brokers: Longs
     home: Ints
+    host: Ints
     own: Floats
     counts: np.ndarray
     load: Floats
@@ -63,6 +79,7 @@ class Packing(NamedTuple):
     first: Ints
     after: Ints
     before: Ints
+    random: np.ndarray
 
 
 class Terms(NamedTuple):
@@ -74,7 +91,9 @@ class Terms(NamedTuple):
     gathered: float
 
 
-def annealed(p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop) -> Ints:
+def annealed(
+    p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop, cooling: Cooling = FEWEST_BROKERS
+) -> Ints:
     """Where clients are in the end; a broker may be a little overfull.
 
     As they were if counts would be too large. O(tries · routes of a client); memory brokers used ×
@@ -83,74 +102,104 @@ def annealed(p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop) -> In
     home, clients = p.state.broker, p.clients
     if len(used) * len(clients.rate) > CELLS or len(home) > LARGE:
         return home
-    packing = packing_of(p, cost, used)
+    packing = packing_of(p, cost, used, hosts(p), seed)
     each = max(len(clients.routes) / max(len(home), 1), 1.0)
-    tries = int(min(TRIES * len(packing.movable) * len(packing.brokers), WORK / each) / ROUNDS)
+    more = min(max(len(packing.brokers), FEW), MANY) / FEW
+    pairs = len(packing.movable) * len(packing.brokers)
+    tries = int(min(TRIES * more * pairs, WORK / each) * cooling.tries / ROUNDS)
     for turn in range(ROUNDS):
         if stop(float(len(used))):
             break
         done = turn / ROUNDS
-        heat, price = HOT * (COLD / HOT) ** done, LENIENT * (STRICT / LENIENT) ** done
-        move_some(
-            clients, packing, Terms(heat, price, GATHERED * done), tries, (seed + turn) % 2**32
-        )
+        heat = cooling.hot * (COLD / cooling.hot) ** done
+        price = LENIENT * (STRICT / LENIENT) ** done
+        move_some(clients, packing, Terms(heat, price, cooling.gathered * done), tries)
     found = np.append(packing.brokers, NONE)[packing.home].astype(np.int32)
-    return np.where(found == NONE, home, found)
+    found = np.where(found == NONE, home, found)
+    return np.where(packing.host == NONE, found, found[packing.host])
 
 
-def packing_of(p: Placing, cost: Floats, used: Longs) -> Packing:
+def packing_of(p: Placing, cost: Floats, used: Longs, host: Ints, seed: int) -> Packing:
     """Clients and brokers as they are, but for those that are too much for their broker."""
     state, clients = p.state, p.clients
-    holds = (state.exact <= p.room * (1 + 1e-9)) & (state.clients > 0) & (p.room > 0)
+    holds = (state.exact <= p.room * (1 + 1e-9)) & (p.room > 0)
     brokers = used[holds[used]]
     number = np.full(len(p.room), NONE, np.int32)
     number[brokers] = np.arange(len(brokers))
-    home = number[state.broker]
-    carried = np.bincount(clients.source, clients.rate, len(p.impact))
-    own = np.where(np.arange(len(home)) < clients.publishers, p.impact - carried, 0.0).clip(0)
+    own = unwanted(p)
+    home = np.where(host == NONE, number[state.broker], NONE).astype(np.int32)
     counts = np.zeros((len(brokers), len(clients.rate)), np.int16)
     ends = np.full(len(brokers), NONE, np.int32)
     ring = np.arange(len(home), dtype=np.int32)
     price = np.maximum(cost / max(float(cost.mean()), 1e-9), 1e-9)
-    rooms = (state.exact[brokers], p.room[brokers], price[brokers])
+    rooms = (np.zeros(len(brokers)), p.room[brokers], price[brokers])
     owner = np.repeat(np.arange(len(home)), np.diff(clients.at))
     packing = Packing(
         np.flatnonzero(home != NONE),
         owner,
         brokers,
         home,
+        host,
         own,
         counts,
         *rooms,
         ends,
         ring,
         ring.copy(),
+        np.random.default_rng((seed, 4)).integers(1, 2**63, 1, dtype=np.uint64),
     )
     enter_all(clients, packing)
     return packing
 
 
+def unwanted(p: Placing) -> Floats:
+    """What a publisher sends on none of its routes; 0 for subscribers."""
+    carried = np.bincount(p.clients.source, p.clients.rate, len(p.impact))
+    publishes = np.arange(len(p.impact)) < p.clients.publishers
+    return np.where(publishes, p.impact - carried, 0.0).clip(0)
+
+
+def hosts(p: Placing) -> Ints:
+    """A subscriber that fits a broker and wants all that a publisher sends, NONE if there is none.
+
+    Beside it the publisher adds nothing. So it need not be moved: it would only hold its routes
+    where their subscribers have left.
+    """
+    clients, own = p.clients, unwanted(p)
+    row = np.repeat(np.arange(len(clients.rate)), np.diff(clients.starts))
+    shape = (clients.publishers, len(own) - clients.publishers)
+    pairs = (clients.source[row], clients.subscribers)
+    wanted = scipy.sparse.coo_array((np.ones(len(row)), pairs), shape).tocsr().tocoo()
+    sent = np.bincount(clients.source, minlength=clients.publishers)
+    subscriber = wanted.col + clients.publishers
+    whole = (wanted.data == sent[wanted.row]) & (own[wanted.row] <= 1e-9)
+    whole &= p.impact[subscriber] <= p.room.max()
+    host = np.full(len(own), NONE, np.int32)
+    host[wanted.row[whole]] = subscriber[whole]
+    return host
+
+
 @compiled(_nrt=False)
 def enter_all(c: Clients, k: Packing) -> None:
     for client in k.movable:
+        k.load[k.home[client]] += added(c, k, client, k.home[client], 0, np.inf)
         enter(c, k, client, k.home[client])
 
 
 @compiled(_nrt=False)
-def move_some(c: Clients, k: Packing, terms: Terms, tries: int, seed: int) -> None:
+def move_some(c: Clients, k: Packing, terms: Terms, tries: int) -> None:
     """Try moves and swaps; who does harm is kept by chance (the rule of Metropolis)."""
-    np.random.seed(seed)
     for _ in range(tries):
         client, other = companions(c, k)
         old, new = k.home[client], k.home[other]
         if client == other:
-            new = drawn(len(k.brokers))
+            new = drawn(k, len(k.brokers))
         if min(old, new) == NONE or new == old:
             continue
         if client != other and not has_another(c, k, client, new):
             continue
-        loss = -terms.heat * np.log(np.random.random())
-        if k.first[new] == NONE or np.random.random() >= SWAPS:
+        loss = -terms.heat * np.log(chance(k))
+        if k.first[new] == NONE or chance(k) >= SWAPS:
             try_move(c, k, terms, client, new, loss)
             continue
         # Who is first at a broker takes turns.
@@ -166,12 +215,12 @@ def companions(c: Clients, k: Packing) -> tuple[int, int]:
 
     Who has many routes comes more often: most publishers add nothing and need few moves.
     """
-    if np.random.random() < ANYWHERE or len(c.routes) == 0:
-        client = k.movable[drawn(len(k.movable))]
+    if chance(k) < ANYWHERE or len(c.routes) == 0:
+        client = k.movable[drawn(k, len(k.movable))]
         return client, client
-    at = drawn(len(c.routes))
+    at = drawn(k, len(c.routes))
     route = c.routes[at]
-    near = c.starts[route] + drawn(c.starts[route + 1] - c.starts[route] + 1)
+    near = c.starts[route] + drawn(k, c.starts[route + 1] - c.starts[route] + 1)
     if near == c.starts[route + 1]:
         return k.owner[at], c.source[route]
     return k.owner[at], c.subscribers[near] + c.publishers
@@ -181,12 +230,23 @@ def companions(c: Clients, k: Packing) -> tuple[int, int]:
 def has_another(c: Clients, k: Packing, client: int, broker: int) -> bool:
     """Whether a broker has one more route of a client, drawn: the more it has, the likelier."""
     at, end = c.at[client], c.at[client + 1]
-    return at < end and bool(k.counts[broker, c.routes[at + drawn(end - at)]] > 0)
+    return at < end and bool(k.counts[broker, c.routes[at + drawn(k, end - at)]] > 0)
 
 
 @bare
-def drawn(count: int) -> int:
-    return int(np.random.random() * count)
+def drawn(k: Packing, count: int) -> int:
+    return int(chance(k) * count)
+
+
+@bare
+def chance(k: Packing) -> float:
+    """A number from 0 to 1 (xorshift, Marsaglia 2003): numba's own takes a third of all time."""
+    x = k.random[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    k.random[0] = x
+    return float(np.int64(x >> np.uint64(11))) * 2.0**-53
 
 
 @bare

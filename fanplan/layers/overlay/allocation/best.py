@@ -102,7 +102,8 @@ def best_allocation(
         first = resumed(problem, empty, budget)
     improve_by_moves(first.placing, budget, first.used, random, stop)
     if start is None and empty.exact and not proved_best(problem, first):
-        home = annealed(first.placing, problem.cost, first.used, seed, stop)
+        used = first.used[first.placing.state.clients[first.used] > 0]
+        home = annealed(first.placing, problem.cost, used, seed, stop)
         other = settled(problem, placed(empty, home))
         improve_by_moves(other.placing, budget, other.used, random, stop)
         first = least(problem, [first, other])
