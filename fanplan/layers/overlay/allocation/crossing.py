@@ -69,9 +69,13 @@ class Crossed(NamedTuple):
 
 
 def spread(
-    problem: ClientProblem, params: AllocationParams, found: Allocation, brokers: int, seed: int,
+    problem: ClientProblem,
+    params: AllocationParams,
+    found: Allocation,
+    brokers: int,
+    seed: int,
     stop: Stop,
-) -> Allocation:  # fmt: skip
+) -> Allocation:
     """With up to so many brokers the least exact load: brokers take up fewest copies of messages.
 
     As it was if nothing better is found.
@@ -87,9 +91,13 @@ def spread(
 
 
 def fewer_messages(
-    problem: ClientProblem, made: Made, linked: Callable[[AllocationParams, Allocation], Made],
-    params: AllocationParams, seed: int, stop: Stop,
-) -> Made:  # fmt: skip
+    problem: ClientProblem,
+    made: Made,
+    linked: Callable[[AllocationParams, Allocation], Made],
+    params: AllocationParams,
+    seed: int,
+    stop: Stop,
+) -> Made:
     """Move clients and link brokers anew, in turn; the turn with fewest messages on links."""
     for turn in range(TURNS):
         if len(made.allocation.used) < 2 or stop(made.ledger.link_messages):
@@ -102,9 +110,13 @@ def fewer_messages(
 
 
 def rehomed(
-    problem: ClientProblem, params: AllocationParams, made: Deployed, hot: float, seed: int,
+    problem: ClientProblem,
+    params: AllocationParams,
+    made: Deployed,
+    hot: float,
+    seed: int,
     stop: Stop,
-) -> Allocation:  # fmt: skip
+) -> Allocation:
     """Clients where fewer messages cross links of the tree; as they are if there are too many.
 
     O(tries · routes of a client · links between two brokers); memory brokers used × routes.
