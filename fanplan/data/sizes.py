@@ -25,6 +25,8 @@ FEW_ROWS = 10_000
 """Most rows of a query whose answer the driver may have: pairs of so few are 100 MB at most."""
 NARROW_ROWS = 50_000
 """Most rows of an answer that the driver may have of any small query, if its rows are narrow."""
+WIDE_BYTES = 64 << 20
+"""Tables of few rows and more bytes have wide rows: too many for the driver, few as they are."""
 LARGE_ROWS = 2_000_000
 """For more rows than these a JVM that was started for few is replaced."""
 

@@ -14,7 +14,9 @@ from fanplan.cli.prepare import DESCRIPTION, TABLES
 from fanplan.core.progress import quiet
 from fanplan.data import sizes
 from fanplan.data.frames import write_workload
+from fanplan.data.ingest import run
 from fanplan.data.ingest.ingest import ingest_workload
+from fanplan.data.read.sources import find_sources
 from fanplan.data.reader import read_manifest, read_stage
 from fanplan.data.write import write_folder
 
@@ -86,6 +88,21 @@ def test_a_dataset_is_the_same_whether_its_queries_are_small_or_not(
         made.append(contents(out))
         sizes.fit(session, None)
     assert all(other == made[0] for other in made)
+
+
+def test_tables_of_few_rows_that_are_wide_are_not_for_the_driver(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_workload(TABLES, tmp_path / "workload", DESCRIPTION)
+    size = sum(source.size for source in find_sources(tmp_path / "workload").values())
+    assert size > 0
+    for most, small in ((size, True), (size - 1, False)):
+        monkeypatch.setattr(run, "WIDE_BYTES", most)
+        out = tmp_path / f"dataset-{small}"
+        ingest_workload(lambda _: session, tmp_path / "workload", out, {}, quiet())
+        assert sizes.in_small_mode(session) is small
+        sizes.fit(session, None)
+    assert contents(tmp_path / "dataset-True") == contents(tmp_path / "dataset-False")
 
 
 def test_an_answer_is_collected_only_if_it_is_few(

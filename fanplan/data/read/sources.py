@@ -99,6 +99,11 @@ class TableSource:
         """Names of files without a single byte."""
         return tuple(file.name for file in self.files if file.empty)
 
+    @property
+    def size(self) -> int:
+        """Bytes, unpacked if they are text."""
+        return sum(split.size for split in self.splits)
+
 
 def find_sources(
     folder: Path, attributes: Collection[str] = (), split_bytes: int = SPLIT_BYTES
