@@ -112,16 +112,22 @@ class Allocating:
 
     def once(self, params: AllocationParams) -> Allocated:
         """Allocate, then link; and move clients or publishers if that was asked for."""
-        found, search = self.allocated(params), (self.job.seed, self.job.watch)
+        found = self.allocated(params)
         if self.asked.fewest == "messages":
-            most = self.asked.brokers or found.brokers
-            found = spread(self.problem, params, found, most, *search)
-            made = self.linked(params, found)
-            return fewer_messages(self.problem, made, self.linked, params, *search)
+            return self.with_fewest_messages(params, found)
         made = self.linked(params, found)
         if self.asked.publishers == "ranked":
             return made
         return cut_messages(self.problem, made, self.linked, params)
+
+    def with_fewest_messages(self, params: AllocationParams, found: Allocation) -> Allocated:
+        """From the best of what fewest brokers have, of least load there, and with all allowed."""
+        search = (self.job.seed, self.job.watch)
+        counts = sorted({found.brokers, max(self.asked.brokers or 0, found.brokers)})
+        others = (spread(self.problem, params, found, count, *search) for count in counts)
+        made = (self.linked(params, each) for each in (found, *others))
+        start = min(made, key=lambda each: each.ledger.link_messages)
+        return fewer_messages(self.problem, start, self.linked, params, *search)
 
     def linked(self, params: AllocationParams, allocation: Allocation) -> Allocated:
         """Link the brokers of an allocation."""
