@@ -163,6 +163,9 @@ async def consumed(running: Servers, sender: Connection) -> None:
     """A stream with two consumers."""
     stream = b'{"name": "orders", "subjects": ["orders.>"], "storage": "memory"}'
     sender.publish(b"$JS.API.STREAM.CREATE.orders", stream, b"answer")
+    # Requests are worked on side by side, and a consumer of no stream is refused.
+    while running.ask(0, "jsz").get("streams") != 1:
+        await asyncio.sleep(0.05)
     for name, more in ((b"all", b""), (b"new", b', "filter_subject": "orders.new"')):
         config = b'{"durable_name": "%b", "ack_policy": "explicit"%b}' % (name, more)
         asked = b'{"stream_name": "orders", "config": %b}' % config
