@@ -190,13 +190,8 @@ def enter_all(c: Clients, k: Packing) -> None:
 def move_some(c: Clients, k: Packing, terms: Terms, tries: int) -> None:
     """Try moves and swaps; who does harm is kept by chance (the rule of Metropolis)."""
     for _ in range(tries):
-        client, other = companions(c, k)
-        old, new = k.home[client], k.home[other]
-        if client == other:
-            new = drawn(k, len(k.brokers))
-        if min(old, new) == NONE or new == old:
-            continue
-        if client != other and not has_another(c, k, client, new):
+        client, other, new = proposed(c, k)
+        if new == NONE:
             continue
         loss = -terms.heat * np.log(chance(k))
         if k.first[new] == NONE or chance(k) >= SWAPS:
@@ -207,6 +202,19 @@ def move_some(c: Clients, k: Packing, terms: Terms, tries: int) -> None:
         k.first[new] = k.after[partner]
         if partner != other:
             try_swap(c, k, terms, client, partner, loss)
+
+
+@bare
+def proposed(c: Clients, k: Packing) -> tuple[int, int, int]:
+    """A client, one that it may follow, and the broker to try; NONE if that is not worth a try."""
+    client, other = companions(c, k)
+    old, new = k.home[client], k.home[other]
+    if client == other:
+        new = drawn(k, len(k.brokers))
+    apart = min(old, new) == NONE or new == old
+    if apart or (client != other and not has_another(c, k, client, new)):
+        return client, other, NONE
+    return client, other, new
 
 
 @bare

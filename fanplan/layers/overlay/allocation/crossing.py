@@ -31,12 +31,10 @@ from fanplan.layers.overlay.allocation.anneal import (
     added,
     annealed,
     chance,
-    companions,
-    drawn,
     enter,
-    has_another,
     leave,
     packing_of,
+    proposed,
 )
 from fanplan.layers.overlay.allocation.best import placed, settled
 from fanplan.layers.overlay.allocation.loads import Clients
@@ -164,13 +162,8 @@ def crossed_by(clients: Clients, k: Packing, made: Deployed, used: Longs) -> Cro
 def move_on_tree(c: Clients, k: Packing, tree: Crossed, heat: float, tries: int) -> None:
     """Try moves and swaps that brokers have room for; who does harm is kept by chance."""
     for _ in range(tries):
-        client, other = companions(c, k)
-        old, new = k.home[client], k.home[other]
-        if client == other:
-            new = drawn(k, len(k.brokers))
-        if min(old, new) == NONE or new == old:
-            continue
-        if client != other and not has_another(c, k, client, new):
+        client, other, new = proposed(c, k)
+        if new == NONE:
             continue
         loss = -heat * np.log(chance(k))
         partner = k.first[new]
