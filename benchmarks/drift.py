@@ -8,8 +8,8 @@ Beside the policy stand plans that are never changed, made afresh in every windo
 all windows together. Changes are pairs of a channel and a member or a flow, with the numbers of
 channels matched so that they are fewest. Costs are those of what is truly sent. "Known ahead" takes
 the same steps in every FORESEEN_EVERY-th window, for what the next FORESEEN will be like on
-average, which nobody can know: what is left then is not for want of better guesses. The bound is
-one that no plan undercuts, in every BOUND_EVERY-th window. Seconds are processor seconds.
+average, which nobody can know. The bound is one that no plan undercuts, in every BOUND_EVERY-th
+window. Seconds are processor seconds.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def together(windows: list[Window]) -> Window:
 
 
 def known_ahead(windows: list[Window], first: Plan, policy: PolicyParams) -> Course[Plan]:
-    """Steps for what the coming windows will be like; whoever is away for good keeps its place."""
+    """Steps for what comes; whoever is away in all of these windows keeps the place."""
     course = Course(first)
     for number, window in enumerate(windows):
         plan = course.plan
@@ -237,7 +237,7 @@ def known_ahead(windows: list[Window], first: Plan, policy: PolicyParams) -> Cou
 
 
 def ahead(windows: list[Window]) -> Window:
-    """One window for all: whoever wants a flow for half of the time that he is there wants it."""
+    """One window for all: whoever wants a flow in half of the windows with any wish wants it."""
     there = np.mean([window.wanted.any(axis=0) for window in windows], axis=0)
     mean = np.mean([window.wanted for window in windows], axis=0) / np.maximum(there, 1e-9)
     sent = np.mean([window.sent for window in windows], axis=0)

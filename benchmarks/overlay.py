@@ -440,7 +440,10 @@ def with_fewest_messages(
     brokers: int,
     link: Callable[[OverlayProblem], Tree],
 ) -> Deployed:
-    """What ``--fewest messages`` makes of our allocation with up to so many brokers."""
+    """What ``--fewest messages`` makes of our allocation with up to so many brokers.
+
+    From one of the three starts that the command looks at: that of least load with all of them.
+    """
     made = deployed(problem, spread(problem, params, found, brokers, seed, never), link)
     linked = lambda _, other: deployed(problem, other, link)  # noqa: E731
     return fewer_messages(problem, made, linked, params, seed, never)
