@@ -11,11 +11,14 @@ import io
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn
 
 STOPPED = {signal.SIGINT, signal.SIGTERM}
+SOON = 0.05
+"""Seconds until a signal that got lost is heard again: what lost it has ended by then."""
 STREAMS = ("stdin", "stdout", "stderr")
 
 
@@ -30,6 +33,7 @@ def main() -> None:
     ahead.begin(sys.argv[1:])
     from fanplan.cli.app import run
 
+    sys.unraisablehook = heard_again
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run(sys.argv[1:])
     for number in STOPPED:
@@ -42,6 +46,19 @@ def main() -> None:
 def leave(number: int, _frame: FrameType | None) -> None:
     """At most a JVM has begun, and that ends with this process."""
     os._exit(128 + number)
+
+
+def heard_again(lost: sys.UnraisableHookArgs) -> None:
+    """A signal is heard again if it came where Python drops what is raised, as after an import."""
+    from fanplan.core.stop import Heard, Terminated
+
+    numbers = {KeyboardInterrupt: signal.SIGINT, Terminated: signal.SIGTERM}
+    number = numbers.get(lost.exc_type)
+    if number is None:
+        sys.__unraisablehook__(lost)
+    # Whoever ended Spark for it needs no other.
+    elif Heard.signal is None and (main := threading.main_thread().ident):
+        threading.Timer(SOON, signal.pthread_kill, (main, number)).start()
 
 
 def open_streams() -> None:

@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,11 @@ from pyspark.sql import SparkSession
 
 from fanplan.cli import app
 from fanplan.cli.failed import told
+from fanplan.cli.main import heard_again
 from fanplan.core.errors import InputError, MachineError
 from fanplan.core.failures import in_words
 from fanplan.core.owned import sweep
-from fanplan.core.stop import Heard
+from fanplan.core.stop import Heard, Terminated, ended_by_term
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 SECONDS = 180
@@ -217,6 +220,25 @@ def test_a_signal_that_got_lost_in_a_finaliser_is_still_the_reason(
     for number in (signal.SIGINT, signal.SIGTERM):
         monkeypatch.setattr(Heard, "signal", number)
         assert told(broken).exit_code == 128 + number
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, Terminated])
+def test_a_signal_that_python_drops_is_heard_again(
+    raised: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(_: object) -> None:
+        raise raised
+
+    def watched() -> None:
+        passing = {0}
+        watching = weakref.ref(passing, ended)
+        del passing
+        assert watching() is None
+        threading.Event().wait(SECONDS)
+
+    monkeypatch.setattr(sys, "unraisablehook", heard_again)
+    with ended_by_term(), pytest.raises(raised):
+        watched()
 
 
 # ---- stopped, at any moment
