@@ -12,12 +12,15 @@ from test_allocation import fewest_by_trying, plain_exact, problem_of, require_s
 
 from fanplan.core.arrays import NONE
 from fanplan.core.stop import never
+from fanplan.layers.overlay.allocation import best
 from fanplan.layers.overlay.allocation.allocation import (
     Allocation,
     AllocationParams,
     placing_of,
 )
 from fanplan.layers.overlay.allocation.anneal import (
+    FEWEST_BROKERS,
+    Cooling,
     Terms,
     annealed,
     hosts,
@@ -57,6 +60,33 @@ def test_never_more_brokers_than_the_clusters_it_starts_from(seed: int) -> None:
     assert found.brokers <= min(cram.brokers for cram in made)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_annealing_once_more_costs_no_brokers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_of(12, 40, seed, circles=3)
+    twice = best_allocation(problem, EXACT, 0, never)
+    again = best_allocation(problem, EXACT, 0, never)
+    assert np.array_equal(twice.broker, again.broker)
+    monkeypatch.setattr(best, "FEWER_YET", Cooling(0.008, 0.002, 3.0, 0.0))
+    once = best_allocation(problem, EXACT, 0, never)
+    require_sound(problem, EXACT, twice)
+    assert twice.brokers <= once.brokers
+
+
+@pytest.mark.parametrize("turns", [0, 5, 600])
+def test_annealing_ends_when_told_to(turns: int) -> None:
+    problem = replace(problem_of(8, 30, 4), capacity=np.full(40, 11.0))
+    asked = 0
+
+    def stop(_: float) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > turns
+
+    require_sound(problem, EXACT, best_allocation(problem, EXACT, 0, stop))
+    # Each part of the search asks once more, and goes no further.
+    assert turns < asked < turns + 20, asked
+
+
 def test_loads_follow_moves_and_swaps() -> None:
     problem = problem_of(12, 40, 1, circles=3)
     start = cram_allocation(problem, "ios", EXACT)
@@ -78,7 +108,7 @@ def test_clients_too_big_stay_and_nobody_joins_them() -> None:
     found = best_allocation(problem, EXACT, 0, never)
     require_sound(problem, EXACT, found)
     placing = placed(placing_of(problem, EXACT), found.broker)
-    home = annealed(placing, problem.cost, found.used, 3, never)
+    home = annealed(placing, problem.cost, found.used, 3, never, FEWEST_BROKERS)
     assert len(found.lone) > 0
     assert np.array_equal(home[found.lone], found.broker[found.lone])
     assert (np.bincount(home, minlength=40)[found.broker[found.lone]] == 1).all()

@@ -29,8 +29,6 @@ CELLS = 200_000_000
 """Brokers times routes, at most."""
 ROUNDS = 500
 """Temperatures; ``stop`` is asked at each."""
-COLD = 0.004
-"""Last temperature, in brokers."""
 LENIENT, STRICT = 10.0, 20.0
 """First and last price of overload, for 1 of load."""
 BEYOND = 1.15
@@ -44,16 +42,20 @@ LARGE = 30_000
 
 
 class Cooling(NamedTuple):
-    """First temperature, in brokers; the last weight of the square of a free share, for 1 of the
-    share itself; and the share of the tries that are made."""
+    """First and last temperature, in brokers; the last weight of the square of a free share, for 1
+    of the share itself; and the share of the tries that are made."""
 
     hot: float
+    cold: float
     gathered: float
     tries: float
 
 
-FEWEST_BROKERS, LEAST_LOAD = Cooling(0.06, 3.0, 1.0), Cooling(0.03, 0.0, 0.25)
-"""To empty brokers; and to lower the load of an allocation that is good already."""
+FEWEST_BROKERS, FEWER_YET = Cooling(0.06, 0.004, 3.0, 1.0), Cooling(0.008, 0.002, 3.0, 0.5)
+"""To empty brokers; and once more, much cooler, from the best there is by then: where a client adds
+little to a broker, the first is too hot and decides nothing."""
+LEAST_LOAD = Cooling(0.03, 0.004, 0.0, 0.25)
+"""To lower the load of an allocation that is good already."""
 
 
 class Packing(NamedTuple):
@@ -92,7 +94,7 @@ class Terms(NamedTuple):
 
 
 def annealed(
-    p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop, cooling: Cooling = FEWEST_BROKERS
+    p: Placing, cost: Floats, used: Longs, seed: int, stop: Stop, cooling: Cooling
 ) -> Ints:
     """Where clients are in the end; a broker may be a little overfull.
 
@@ -111,7 +113,7 @@ def annealed(
         if stop(float(len(used))):
             break
         done = turn / ROUNDS
-        heat = cooling.hot * (COLD / cooling.hot) ** done
+        heat = cooling.hot * (cooling.cold / cooling.hot) ** done
         price = LENIENT * (STRICT / LENIENT) ** done
         move_some(clients, packing, Terms(heat, price, cooling.gathered * done), tries)
     found = np.append(packing.brokers, NONE)[packing.home].astype(np.int32)

@@ -28,7 +28,11 @@ from fanplan.layers.overlay.allocation.allocation import (
     ranked_allocation,
     ranked_clients,
 )
-from fanplan.layers.overlay.allocation.anneal import annealed
+from fanplan.layers.overlay.allocation.anneal import (
+    FEWER_YET,
+    FEWEST_BROKERS,
+    annealed,
+)
 from fanplan.layers.overlay.allocation.bound import brokers_for
 from fanplan.layers.overlay.allocation.cram import cram_allocation
 from fanplan.layers.overlay.allocation.hubs import best_hubs
@@ -101,9 +105,11 @@ def best_allocation(
         budget = MoveBudget(np.asarray(start, dtype=np.int32), most)
         first = resumed(problem, empty, budget)
     improve_by_moves(first.placing, budget, first.used, random, stop)
-    if start is None and empty.exact and not proved_best(problem, first):
+    for cooling in (FEWEST_BROKERS, FEWER_YET) if start is None and empty.exact else ():
+        if proved_best(problem, first):
+            break
         used = first.used[first.placing.state.clients[first.used] > 0]
-        home = annealed(first.placing, problem.cost, used, seed, stop)
+        home = annealed(first.placing, problem.cost, used, seed, stop, cooling)
         other = settled(problem, placed(empty, home))
         improve_by_moves(other.placing, budget, other.used, random, stop)
         first = least(problem, [first, other])
