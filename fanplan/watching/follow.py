@@ -260,7 +260,7 @@ class Follower:
             # Nothing is sent that anybody wants, for example: the last good plan stays in force.
             now, missed = self.planning.now(load_plan(plan), dataset)
             told = decision(
-                batch, Evidence(window, now, now), Costs(now, now, 0.0, missed), seconds
+                batch, Evidence(window, now, now, 0), Costs(now, now, 0.0, missed), seconds
             )
             told |= {"reason": f"no other plan can be made: {error}"}
             return replace(batch, decisions=(*batch.decisions, told))
@@ -269,7 +269,7 @@ class Follower:
         """The same, where there is something to plan."""
         costs = self.planning.costs(load_plan(plan), dataset)
         unreached = bool(costs.missed) and batch.planned_interest != batch.interest
-        evidence = Evidence(window, costs.now, costs.fresh, unreached)
+        evidence = Evidence(window, costs.now, costs.fresh, costs.places, unreached)
         standing = seen(batch.standing, evidence, self.params)
         told = decision(batch, evidence, costs, self.params.window)
         if standing.moving or unreached:
@@ -288,10 +288,10 @@ class Follower:
         told: dict[str, Any],
     ) -> tuple[Batch, dict[str, Any], Standing]:
         """Try a step; if it does not pay, only who is not reached is seen to."""
-        price = self.params.price(evidence.now)
+        price, most = evidence.price(self.params), self.params.most(evidence.places)
         if standing.moving:
-            step = Step(self.planning.step(plan, dataset, self.params.churn, price))
-            taken = pays(evidence.now, step.cost, step.changes, self.params)
+            step = Step(self.planning.step(plan, dataset, most, price))
+            taken = pays(evidence, step.cost, step.changes, self.params)
             standing = after_step(standing, taken)
             if taken:
                 why = reason_of_step(evidence, step)

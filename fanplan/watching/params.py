@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from fanplan.core.errors import Problem
 from fanplan.core.options import Options, option
 
+TENTH = 10
+"""Part of the members and flows that a step may change, if nothing is said."""
+
 
 @dataclass(frozen=True)
 class PolicyParams(Options):
@@ -18,9 +21,17 @@ class PolicyParams(Options):
     )
     settled: float = option(0.01, "Share at which a plan that is being changed is left.")
     patience: int = option(2, "Windows in a row that must show the gap.", at_least=1)
-    churn: int = option(100, "Most changes of members and flows in a step.", at_least=1)
+    churn: int | None = option(
+        None,
+        "Most changes of members and flows in a step.",
+        at_least=1,
+        shown="a tenth of those of a fresh plan",
+    )
     change_price: float = option(
-        0.0055, "What a change costs once, as a share of the cost of a window.", at_least=0
+        5.0,
+        "What a change costs once: so many windows of what each member and flow of the "
+        "channels of a fresh plan costs on average.",
+        at_least=0,
     )
     horizon: int = option(20, "Windows over which what a step saves must pay for it.", at_least=1)
 
@@ -29,9 +40,17 @@ class PolicyParams(Options):
             what = f"{self.settled:g} is more than the gap of {self.gap:g}"
             yield Problem("settled", what, f"Use at most {self.gap:g}")
 
-    def price(self, cost: float) -> float:
-        """What a change costs in each of the windows of the horizon, if each costs so much."""
-        return cost * self.change_price / self.horizon
+    def price(self, cost: float, places: int) -> float:
+        """What a change costs in each of the windows of the horizon.
+
+        A share of the whole cost would be dearer the larger a system is: one member of ten thousand
+        matters less than one of a hundred.
+        """
+        return cost / max(1, places) * self.change_price / self.horizon
+
+    def most(self, places: int) -> int:
+        """Most changes of a step."""
+        return max(1, places // TENTH) if self.churn is None else self.churn
 
 
 @dataclass(frozen=True)

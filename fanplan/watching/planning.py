@@ -35,19 +35,23 @@ from fanplan.watching.state import VERSION
 
 STEPPING = ("start", "max_changes", "change_price")
 """Options of commands that can start from an older plan."""
+TRIALS = 6
+"""Exchanges of channels that a step tries: more find what pays by the rates of one window alone."""
 
 
 @dataclass(frozen=True)
 class Costs:
     """Of a window: the plan in force, a fresh plan, and the bound; ``missed`` are deliveries.
 
-    Who is not in the plan yet is reached by unicast, the default way, and costs as much.
+    ``places`` are the members and flows of the fresh plan's channels. Who is not in the plan yet is
+    reached by unicast, the default way, and costs as much.
     """
 
     now: float
     fresh: float
     bound: float
     missed: float
+    places: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,11 @@ class Planning:
 
     def costs(self, plan: StoredPlan, dataset: Path) -> Costs:
         """On a dataset of now."""
-        fresh = self.planned(dataset).summary()
+        made = self.planned(dataset)
+        fresh, places = made.summary(), sum(section.map.places for section in made.sections)
         bound = fresh["perfect"] * (1 + fresh["bound_percent"] / 100)
         now, missed = self.now(plan, dataset)
-        return Costs(now, fresh["cost"], bound, missed)
+        return Costs(now, fresh["cost"], bound, missed, places)
 
     def now(self, plan: StoredPlan, dataset: Path) -> tuple[float, float]:
         """What the plan costs in a window, and what it does not deliver itself."""
@@ -84,13 +89,16 @@ class Planning:
 
     def step(self, plan: Path, dataset: Path, churn: int, price: float) -> Planned:
         """A better plan with few changes; none but what follows from the workload if churn is 0."""
-        return self.planned(dataset, start=plan, max_changes=churn, change_price=price)
+        options = {"swaps": TRIALS, **self.params.options}
+        return self.planned(
+            dataset, start=plan, max_changes=churn, change_price=price, options=options
+        )
 
 
 def planning_of(plan: StoredPlan, engine: Engine) -> Planning:
     """How a plan was asked for; an error if its layer cannot be followed."""
     layer = first_layer(plan)
-    params = plan.record.sections[layer.name].params
+    params: Any = plan.record.sections[layer.name].params
     command = next(found for found in commands() if found.params is type(params))
     able = [c for c in commands() if set(STEPPING) <= {item.name for item in fields(c.params)}]
     if command not in able:
@@ -99,7 +107,9 @@ def planning_of(plan: StoredPlan, engine: Engine) -> Planning:
         remedy = f"Watch a plan by `fanplan {names}`; what this one is worth on a later dataset "
         remedy += "tells `fanplan apply-check`"
         raise InputError(Problem(str(plan.folder), what, remedy))
-    afresh = replace(params, **dict.fromkeys(STEPPING))
+    # A version of another watch was made by a step; plans afresh search as long as any.
+    options = {name: v for name, v in params.options.items() if (name, v) != ("swaps", TRIALS)}
+    afresh = replace(params, **dict.fromkeys(STEPPING), options=options)
     return Planning(command, afresh, plan.record.seed, engine)
 
 

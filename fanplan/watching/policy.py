@@ -20,18 +20,24 @@ from fanplan.watching.params import PolicyParams
 class Evidence:
     """What a window shows: costs per window of the plan in force and of a fresh one.
 
-    ``unreached``: who wants what has changed since the plan was made, and it misses somebody.
+    ``places`` are the members and flows of the fresh plan's channels. ``unreached``: who wants what
+    has changed since the plan was made, and it misses somebody.
     """
 
     window: int
     now: float
     fresh: float
+    places: int
     unreached: bool = False
 
     @property
     def gap(self) -> float:
         """Share by which the plan costs more than a fresh one."""
         return self.now / self.fresh - 1 if self.fresh else float(self.now > 0)
+
+    def price(self, params: PolicyParams) -> float:
+        """What a change costs in each of the windows in which it must pay."""
+        return params.price(self.fresh, self.places)
 
 
 @dataclass(frozen=True)
@@ -49,9 +55,9 @@ def seen(standing: Standing, evidence: Evidence, params: PolicyParams) -> Standi
     return Standing(shown, going_on or shown >= params.patience)
 
 
-def pays(now: float, then: float, changes: int, params: PolicyParams) -> bool:
+def pays(evidence: Evidence, then: float, changes: int, params: PolicyParams) -> bool:
     """Whether what a step saves in each window pays for its changes."""
-    return changes > 0 and now - then > params.price(now) * changes
+    return changes > 0 and evidence.now - then > evidence.price(params) * changes
 
 
 def after_step(standing: Standing, taken: bool) -> Standing:

@@ -30,19 +30,28 @@ class World(Protocol[Plan]):
     def changes(self, old: Plan, new: Plan) -> int:
         """How many changes lead from one to the other."""
 
+    def places(self, plan: Plan) -> int:
+        """How many members and flows its channels have."""
+
 
 @dataclass
 class Course(Generic[Plan]):
-    """What one way to replan came to: the plan in force, and costs and changes by window."""
+    """What one way to replan came to: the plans in force, and costs and changes by window."""
 
-    plan: Plan
+    first: Plan
+    plans: list[Plan] = field(default_factory=list)
     costs: list[float] = field(default_factory=list)
     changes: list[int] = field(default_factory=list)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in force."""
+        return self.plans[-1] if self.plans else self.first
 
     def go_on(self, world: World[Plan], plan: Plan) -> None:
         self.changes.append(world.changes(self.plan, plan))
         self.costs.append(world.true(plan))
-        self.plan = plan
+        self.plans.append(plan)
 
 
 def courses(
@@ -72,9 +81,10 @@ def follow(
 ) -> tuple[Standing, Plan]:
     """One window of the policy."""
     now = world.believed(plan)
-    standing = seen(standing, Evidence(window, now, world.believed(fresh)), params)
+    evidence = Evidence(window, now, world.believed(fresh), world.places(fresh))
+    standing = seen(standing, evidence, params)
     if not standing.moving:
         return standing, plan
-    offered = world.step(plan, params.churn, params.price(now))
-    taken = pays(now, world.believed(offered), world.changes(plan, offered), params)
+    offered = world.step(plan, params.most(evidence.places), evidence.price(params))
+    taken = pays(evidence, world.believed(offered), world.changes(plan, offered), params)
     return after_step(standing, taken), offered if taken else plan

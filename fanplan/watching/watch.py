@@ -54,7 +54,7 @@ class Watching(TypedDict, total=False):
     gap: float
     settled: float
     patience: int
-    churn: int
+    churn: int | None
     change_price: float
     horizon: int
     window: float

@@ -29,7 +29,7 @@ def moving(gaps: list[float]) -> list[bool]:
     """Whether a change is under way after each window with such a gap."""
     standing, found = Standing(), []
     for window, gap in enumerate(gaps):
-        standing = seen(standing, Evidence(window, 100 * (1 + gap), 100.0), P)
+        standing = seen(standing, Evidence(window, 100 * (1 + gap), 100.0, 1), P)
         found.append(standing.moving)
     return found
 
@@ -44,9 +44,19 @@ def test_a_change_goes_on_between_the_thresholds_and_ends_below_both() -> None:
 
 
 def test_a_step_must_pay_for_its_changes_within_the_horizon() -> None:
-    assert pays(100, 95, 9, P)
-    assert not pays(100, 95, 10, P)
-    assert not pays(100, 100, 0, P)
+    shown = Evidence(0, 120, 100, 1)
+    assert pays(shown, 115, 9, P)
+    assert not pays(shown, 115, 10, P)
+    assert not pays(shown, 120, 0, P)
+
+
+def test_a_change_is_priced_by_what_a_member_or_flow_costs_not_by_the_size_of_the_system() -> None:
+    small, large = Evidence(0, 120, 100, 50), Evidence(0, 120_000, 100_000, 50_000)
+    assert small.price(P) == large.price(P)
+    assert not pays(large, 119_995, 500, P)
+    assert pays(large, 119_994, 500, P)
+    assert PolicyParams().most(50_000) == 5_000
+    assert PolicyParams(churn=7).most(50_000) == 7
 
 
 def test_after_a_step_that_does_not_pay_evidence_is_asked_for_anew() -> None:
@@ -75,6 +85,9 @@ class Line:
 
     def changes(self, old: int, new: int) -> int:
         return abs(new - old)
+
+    def places(self, _plan: int) -> int:
+        return 1
 
 
 def test_a_lasting_move_is_followed_in_capped_steps_and_a_flicker_is_not() -> None:
@@ -114,6 +127,9 @@ class Desk:
     def changes(self, old: ChannelMap, new: ChannelMap) -> int:
         return sum(map_changes(old, new))
 
+    def places(self, plan: ChannelMap) -> int:
+        return plan.places
+
 
 def desks(windows: int, moves: int) -> Iterator[Desk]:
     """Rates are counted anew in each window, and so many pairs of interest move."""
@@ -136,8 +152,8 @@ def test_no_step_breaks_the_cap_or_raises_cost_and_price_together() -> None:
     for window, world in enumerate(worlds):
         standing, after = follow(world, plan, world.fresh(), standing, window, params)
         steps.append(world.changes(plan, after))
-        now = world.believed(plan)
-        spent = params.price(now) * steps[-1]
+        now, fresh = world.believed(plan), world.fresh()
+        spent = params.price(world.believed(fresh), fresh.places) * steps[-1]
         assert after is plan or world.believed(after) + spent < now
         plan = after
     assert max(steps) <= 4

@@ -83,6 +83,11 @@ class ChannelMap:
     unicast: MapPairs
     """(row, subscriber)"""
 
+    @property
+    def places(self) -> int:
+        """Members and rows of channels: what a change adds one to or takes one from."""
+        return len(self.assigned) + len(self.members)
+
     def member_bits(self, subscribers: int) -> Words:
         left, right = self.members.left, self.members.right
         return bits_of_pairs(left, right, self.channels, subscribers)
