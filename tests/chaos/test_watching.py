@@ -15,7 +15,7 @@ CONF = {"FANPLAN_SPARK_CONF": " ".join(f"'{k}={v}'" for k, v in QUICK_CONF.items
 
 
 def test_kills_of_watch(spark: SparkSession, tmp_path: Path) -> None:
-    prepare(tmp_path, 12, fanplan.Engine("local[2]"))
+    prepare(tmp_path, 8, fanplan.Engine("local[2]"))
     part = attack_watch(tmp_path, 2, 1, CONF)
     assert part.failures == []
     assert part.tried > 2
