@@ -193,6 +193,8 @@ def struck(
     run.start()
     try:
         run.ended(moment)
+        if sent != KILL:
+            run.await_command()
         if part == "executor":
             pid = executors()
         else:
@@ -203,8 +205,8 @@ def struck(
                 os.killpg(pid, sent) if part == "group" else os.kill(pid, sent)
         code = run.ended()
         told = run.errors.read_text("utf-8", "replace")
-        # Before the interpreter is up a signal ends it by itself, and after a Ctrl-C that met a
-        # class being made Python ends itself so: to a shell these are 130 and 143 as well.
+        # After a Ctrl-C that met a class being made Python ends itself by the signal: to a shell
+        # that is 130 as well.
         wrong = [] if code in (HITS[hit], 0, -sent) else [f"it ended with {code}"]
         if left := run.await_alone():
             wrong.append(f"still running: {', '.join(words[:80] for words in left)}")
