@@ -37,7 +37,7 @@ from fanplan.cli.replayed import show_replay
 from fanplan.cli.run import dataset_of, engine, named_by_flag
 from fanplan.cli.show import say, show_json
 from fanplan.core.errors import InputError, Problem
-from fanplan.core.stop import ended_by_term
+from fanplan.core.stop import Heard, ended_by_term
 from fanplan.data.params import QuarantineParams, ReadParams
 from fanplan.systems.params import ExportParams, TrialParams
 from fanplan.watching.params import WatchParams
@@ -206,6 +206,7 @@ group_by_task(app)
 
 def run(words: Sequence[str]) -> int:
     """The exit code of a command, which never ends in a stack trace."""
+    Heard.forget()
     try:
         with ended_by_term():
             require_text(words)

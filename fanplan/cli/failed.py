@@ -29,7 +29,7 @@ class StoppedError(FanplanError):
 
 def show_error(error: BaseException, json: bool) -> int:
     """Tell what went wrong; the exit code."""
-    if isinstance(error, SystemExit) and not isinstance(error, Terminated):
+    if isinstance(error, SystemExit) and not isinstance(error, Terminated) and not Heard.signal:
         return error.code if isinstance(error.code, int) else 1
     failed = told(error)
     if os.environ.get(TRACEBACK):
@@ -48,13 +48,14 @@ def told(error: BaseException) -> FanplanError:
             return StoppedError(128 + SIGINT, "by Ctrl-C")
         case Terminated():
             return StoppedError(int(str(error.code)), "by a request to end")
-        case typer.TyperException():
-            return usage(error)
+    if Heard.signal is not None:
+        # Whatever it is, it came from that.
+        return told(Terminated() if Heard.signal == SIGTERM else KeyboardInterrupt())
+    if isinstance(error, typer.TyperException):
+        return usage(error)
     cause = error.__cause__ if isinstance(error, MachineError) else None
     if cause is not None and of_spark(cause):
         error = cause
-    if Heard.signal is not None and not isinstance(error, FanplanError):
-        return told(Terminated() if Heard.signal == SIGTERM else KeyboardInterrupt())
     jvm = sys.modules.get("fanplan.data.jvm")
     if not isinstance(error, FanplanError) and jvm is not None and not jvm.alive():
         # What Python meets then may be anything.

@@ -32,10 +32,15 @@ def main() -> None:
     # All that follows takes a second or two, and so does a JVM.
     ahead.begin(sys.argv[1:])
     from fanplan.cli.app import run
+    from fanplan.core.stop import interrupt
 
     sys.unraisablehook = heard_again
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        # While an error was being told.
+        code = 128 + signal.SIGINT
     for number in STOPPED:
         signal.signal(number, signal.SIG_IGN)
     end_spark(at_once=code > 1)
@@ -57,7 +62,7 @@ def heard_again(lost: sys.UnraisableHookArgs) -> None:
     if number is None:
         sys.__unraisablehook__(lost)
     # Whoever ended Spark for it needs no other.
-    elif Heard.signal is None and (main := threading.main_thread().ident):
+    elif not Heard.ended_spark and (main := threading.main_thread().ident):
         threading.Timer(SOON, signal.pthread_kill, (main, number)).start()
 
 

@@ -62,14 +62,32 @@ class Terminated(SystemExit):
         super().__init__(TERMINATED)
 
 
-def terminate(_number: int, _frame: FrameType | None) -> None:
+class Heard:
+    """The signal that a command was stopped by.
+
+    What is raised for it may get lost, in a finaliser or in a library that makes another error of
+    it. Whatever error comes later comes from that.
+    """
+
+    signal: int | None = None
+    ended_spark = False
+    """Whether Spark was ended for it: then nobody needs to hear it again."""
+
+    @classmethod
+    def forget(cls) -> None:
+        """Another command begins."""
+        cls.signal, cls.ended_spark = None, False
+
+
+def terminate(number: int, _frame: FrameType | None) -> None:
+    Heard.signal = number
     raise Terminated
 
 
-class Heard:
-    """The signal that ended Spark's work. Raised in a finaliser it would be lost without this."""
-
-    signal: int | None = None
+def interrupt(number: int, _frame: FrameType | None) -> None:
+    """Ctrl-C, as Python has it, but remembered."""
+    Heard.signal = number
+    raise KeyboardInterrupt
 
 
 @contextmanager

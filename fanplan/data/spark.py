@@ -503,9 +503,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     Cancelling the job and going on with the same JVM is not dependable: after a call that was
     broken off, py4j now and then fails in the next one, and it logs stack traces.
     """
+    Heard.signal = number
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("py4j."):
-            Heard.signal = number
+            Heard.ended_spark = True
             jvm.kill()
             break
         frame = frame.f_back

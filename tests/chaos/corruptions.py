@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
-from forged_worlds import make_plans
+from forged_worlds import PLANS
 from forging import campaign, corruptions
 from ready import stages_are_there
 
@@ -13,11 +14,13 @@ from chaos.count import Part
 DESIGNS = ("design", "flat")
 
 
-def attack_corruptions(folder: Path, count: int, seed: int) -> list[Part]:
-    """About so many edits, spread over all that every plan says; none may be accepted unproved."""
+def attack_corruptions(
+    folder: Path, count: int, seed: int, names: Collection[str] = tuple(PLANS)
+) -> list[Part]:
+    """About so many edits, spread over all that these plans say; none may be accepted unproved."""
     alone, together = Part("corruptions of one layer"), Part("corruptions of a design")
     with stages_are_there():
-        plans = make_plans(folder / "plans")
+        plans = {name: PLANS[name](folder / "plans" / name) for name in names}
         there = sum(1 for plan, _ in plans.values() for _ in corruptions(plan, seed))
         every = max(1, there // count)
         for name, corruption, fate in campaign(plans, folder / "work", seed, every):

@@ -7,7 +7,7 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,20 +77,25 @@ def plan_cases(where: tuple[str, ...]) -> list[Case]:
     ]
 
 
-def prepare(folder: Path, engine: fanplan.Engine) -> None:
-    """What the commands read, and an older state of each folder that they write."""
+ALL = ("ingest", "replay", "design", "channels", "report", "diff")
+
+
+def prepare(folder: Path, engine: fanplan.Engine, names: Collection[str] = ALL) -> None:
+    """What commands read, and an older state of each folder that they write."""
     size: dict[str, Any] = {"sites": 2, "users": 30, "flows": 24, "publications": 3000}
     for name, seed in (("older", 1), ("newer", 2)):
         fanplan.generate("enterprise", folder / name, seed=seed, engine=engine, **size)
     dataset = fanplan.ingest(folder / "older", folder / "dataset", engine=engine)
+    fanplan.channels(dataset, 3).save(folder / "channelled")
+    shutil.copytree(folder / "dataset", folder / "ingested")
+    if {*names} <= {"ingest", "channels"}:
+        return
     for name, channels in (("plan", 6), ("before", 3)):
         fanplan.design(dataset, channels=channels, engine=engine).save(folder / name)
-    fanplan.channels(dataset, 3).save(folder / "channelled")
     fanplan.diff(folder / "before", folder / "plan", dataset, engine=engine).save(
         folder / "changed"
     )
     fanplan.report(folder / "before", folder / "reported", workload=dataset, engine=engine)
-    shutil.copytree(folder / "dataset", folder / "ingested")
     shutil.copytree(folder / "plan", folder / "designed")
 
 
@@ -188,6 +193,8 @@ def struck(
     run.start()
     try:
         run.ended(moment)
+        if sent != KILL:
+            run.await_command()
         if part == "executor":
             pid = executors()
         else:
@@ -198,8 +205,8 @@ def struck(
                 os.killpg(pid, sent) if part == "group" else os.kill(pid, sent)
         code = run.ended()
         told = run.errors.read_text("utf-8", "replace")
-        # Before the interpreter is up a signal ends it by itself, and after a Ctrl-C that met a
-        # class being made Python ends itself so: to a shell these are 130 and 143 as well.
+        # After a Ctrl-C that met a class being made Python ends itself by the signal: to a shell
+        # that is 130 as well.
         wrong = [] if code in (HITS[hit], 0, -sent) else [f"it ended with {code}"]
         if left := run.await_alone():
             wrong.append(f"still running: {', '.join(words[:80] for words in left)}")

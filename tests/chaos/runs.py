@@ -64,6 +64,18 @@ class Run:
         sign = {"jvm": "java ", "worker": "pyspark.worker"}[part]
         return next((pid for pid, words in self.kin() if sign in words), None)
 
+    def await_command(self) -> None:
+        """Until the command hears signals; before that Python answers in ways of its own."""
+        status, term = Path(f"/proc/{self.process.pid}/status"), 1 << (signal.SIGTERM - 1)
+        while self.process.poll() is None:
+            # It may end while it is looked at.
+            with suppress(OSError, StopIteration):
+                lines = status.read_text().splitlines()
+                caught = next(line for line in lines if line.startswith("SigCgt:"))
+                if int(caught.split()[1], 16) & term:
+                    return
+            time.sleep(GLANCE)
+
     def await_part(self, part: str) -> int | None:
         """As `find`, but waits for it until the command ends."""
         while (pid := self.find(part)) is None and self.process.poll() is None:

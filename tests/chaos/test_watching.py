@@ -15,10 +15,11 @@ CONF = {"FANPLAN_SPARK_CONF": " ".join(f"'{k}={v}'" for k, v in QUICK_CONF.items
 
 
 def test_kills_of_watch(spark: SparkSession, tmp_path: Path) -> None:
-    prepare(tmp_path, 12, fanplan.Engine("local[2]"))
-    part = attack_watch(tmp_path, 2, 1, CONF)
+    prepare(tmp_path, 8, fanplan.Engine("local[2]"))
+    # The first kills of all that are attacked side by side are of one kind.
+    part = attack_watch(tmp_path, 1, 1, CONF)
     assert part.failures == []
-    assert part.tried > 2
+    assert part.tried > 1
     assert (tmp_path / "killed-0" / "versions" / "1").is_dir()
     log = tmp_path / "killed-0" / "decisions.jsonl"
     log.write_text(log.read_text().replace("keep", "kept", 1))

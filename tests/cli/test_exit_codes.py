@@ -14,12 +14,14 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
+import typer
 from clusters import QUICK_JVM
 from commands import answer
 from commands import run as run_here
@@ -29,10 +31,10 @@ from pyspark.sql import SparkSession
 from fanplan.cli import app
 from fanplan.cli.failed import told
 from fanplan.cli.main import heard_again
-from fanplan.core.errors import InputError, MachineError
+from fanplan.core.errors import InputError, MachineError, Problem
 from fanplan.core.failures import in_words
 from fanplan.core.owned import sweep
-from fanplan.core.stop import Heard, Terminated, ended_by_term
+from fanplan.core.stop import Heard, Terminated, ended_by_term, interrupt
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 SECONDS = 180
@@ -239,6 +241,44 @@ def test_a_signal_that_python_drops_is_heard_again(
     monkeypatch.setattr(sys, "unraisablehook", heard_again)
     with ended_by_term(), pytest.raises(raised):
         watched()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "later",
+    [
+        AttributeError("partially initialized module 'pandas' has no attribute 'core'"),
+        MachineError(Problem("a file", "cannot be read", "Try again")),
+        SystemExit(1),
+        typer.BadParameter("what is this"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_goes_wrong_after_a_signal_comes_from_it(
+    number: int,
+    later: BaseException,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """As when pyarrow imports pandas: it drops what ends the import, and meets half of pandas."""
+
+    def lost(_words: object) -> None:
+        with suppress(KeyboardInterrupt, Terminated):
+            signal.raise_signal(number)
+        raise later
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(app, "require_text", lost)
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        code, told = answer(capsys, "check", "a", "b")
+        assert (code, told["error"]["problems"][0]["where"]) == (128 + number, "stopped")
+        assert list(tmp_path.iterdir()) == []
+        monkeypatch.setattr(app, "require_text", lambda words: os.environ["GONE"])
+        assert run_here("check", "a", "b") == 3, "another command was not stopped"
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 # ---- stopped, at any moment

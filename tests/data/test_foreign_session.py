@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+from clusters import QUICK_JVM
+
 from fanplan.data.java import java_home
 
 SCRIPT = dedent(
@@ -20,6 +22,7 @@ SCRIPT = dedent(
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", "QUICK_JVM")
         .config("spark.sql.session.timeZone", "Asia/Tokyo")
         .config("spark.sql.shuffle.partitions", "2")
         .getOrCreate()
@@ -45,7 +48,7 @@ SCRIPT = dedent(
     spark.stop()
     print("all well")
     """
-)
+).replace("QUICK_JVM", QUICK_JVM)
 
 
 def test_frames_of_a_session_made_elsewhere_are_taken(tmp_path: Path) -> None:

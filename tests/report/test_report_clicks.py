@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -99,6 +100,8 @@ def test_a_channel_opens_with_flows_members_and_its_runner_up(page: Page) -> Non
 def test_names_in_a_panel_are_data(page: Page) -> None:
     page.locator("#channels-0-channels tbody a").first.click()
     page.locator("#panel ul.rows a").first.click()
+    # The page follows its address a moment after the click.
+    expect(page.locator("#opened")).to_have_text(re.compile(re.escape(f"Flow {HOSTILE}")))
     assert page.locator("#opened").inner_text().startswith(f"Flow {HOSTILE}")
     assert page.locator("#panel script").count() == 0
 
@@ -177,7 +180,9 @@ def test_words_can_be_read(page: Page) -> None:
     assert page.evaluate(FAINT) == []
     assert page.evaluate(NAMELESS) == []
     assert page.evaluate(CUT) == []
-    page.locator("#overlay-0-brokers tbody a").first.click()
+    broker = page.locator("#overlay-0-brokers tbody a").first
+    broker.click()
+    panel_of(page, f"Broker {broker.inner_text()}")
     assert page.evaluate(FAINT) == []
     assert page.evaluate(CUT) == []
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]  # type: ignore[index]

@@ -16,6 +16,7 @@ import fanplan
 from fanplan.core.progress import quiet
 from fanplan.layers.registry import load_plan
 from fanplan.live.nats.wire import Address, Connection
+from fanplan.systems.nats import run
 from fanplan.systems.nats.counters import read_counters
 from fanplan.systems.nats.servers import Servers, free_servers, server_program
 from fanplan.systems.nats.trial import run_trial
@@ -49,6 +50,13 @@ def test_durable_publications_are_not_lost(broker: str, made: tuple[Path, fanpla
     assert total(result, "while away neither planned nor marked") == 0
 
 
+@pytest.fixture
+def soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is known to miss something is not waited for longer than it takes to see that."""
+    monkeypatch.setattr(run, "PATIENCE", 2.0)
+
+
+@pytest.mark.usefixtures("soon_given_up")
 def test_a_plan_with_one_membership_removed_is_found_out(
     made: tuple[Path, fanplan.Dataset],
 ) -> None:
@@ -69,6 +77,7 @@ def test_a_plan_with_one_membership_removed_is_found_out(
     assert "not ready" in result.notes[0]
 
 
+@pytest.mark.usefixtures("soon_given_up")
 def test_a_missing_link_is_found_out(made: tuple[Path, fanplan.Dataset]) -> None:
     plan, dataset = load_plan(made[0]), made[1].path
     traffic = read_traffic(plan, dataset, 200)

@@ -141,7 +141,7 @@ class Killed(BaseException):
 def test_a_kill_at_any_write_changes_nothing(
     plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    batches, moves = STREAM[4:14], {4: 4}
+    batches, moves = STREAM[6:11], {2: 4}
     whole = content(run(follower(tmp_path / "whole", plan, batches, moves)).state.folder)
     put, writes = folders.put, 0
 

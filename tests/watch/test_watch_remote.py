@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from streams import decided, write_changes, write_window, write_workload
 
 import fanplan
@@ -19,7 +20,9 @@ ENGINE = Engine("local[2]")
 SECONDS = 900
 
 
-def test_versions_are_those_of_embedded_spark(connect_remote: str, tmp_path: Path) -> None:
+def test_versions_are_those_of_embedded_spark(
+    spark: SparkSession, connect_remote: str, tmp_path: Path
+) -> None:
     desk = write_workload(tmp_path / "desk", attributes=True)
     for window in range(3):
         write_window(desk, window, attributes=True)

@@ -28,7 +28,7 @@ from fanplan.live.nats.plan import DEFAULT, LOCAL, NO_FLOW, Listening, NatsPlan,
 from fanplan.live.nats.reach import Reach
 from fanplan.live.nats.record import CUTTING, DONE, JOINING, LEAVING, Record, SwitchReport
 from fanplan.live.nats.running import Running
-from fanplan.live.nats.wire import Connection
+from fanplan.live.nats.wire import OPEN_SECONDS, Connection
 
 REPEAT_SECONDS = 0.3
 """After so long a command is repeated, and who is there is asked again."""
@@ -391,7 +391,8 @@ class Operator:
         deadline = time.monotonic() + self.timeout
         while True:
             try:
-                return await Connection(plan.address(broker, account), "switch").open()
+                connection = Connection(plan.address(broker, account), "switch")
+                return await connection.open(min(OPEN_SECONDS, self.timeout))
             except (OSError, TimeoutError) as error:
                 if not patient or time.monotonic() > deadline:
                     where = f"broker {plan.servers[broker].broker!r}"

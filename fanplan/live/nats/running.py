@@ -43,6 +43,11 @@ class Running:
         own = {server.broker: server for plan in self.plans for server in plan.servers}
         return [*own.values()]
 
+    @property
+    def answer_seconds(self) -> float:
+        """How long a single answer is waited for: no longer than for all of a step."""
+        return min(ANSWER_SECONDS, self.timeout)
+
     def require(self) -> None:
         """All servers run here, and are where both plans say."""
         old, new = self.plans
@@ -113,7 +118,7 @@ class Running:
             type(address)(server.host, server.client, address.user, address.password), "switch"
         )
         try:
-            await probe.open(ANSWER_SECONDS)
+            await probe.open(self.answer_seconds)
         except (OSError, TimeoutError):
             return False
         await probe.close()
@@ -143,7 +148,7 @@ class Running:
 
     async def ask(self, server: Server, what: str) -> dict[str, Any] | None:
         """What a server's monitor says; nothing if it is away."""
-        return await asyncio.to_thread(asked, server, what)
+        return await asyncio.to_thread(asked, server, what, self.answer_seconds)
 
     async def starts(self) -> dict[str, str]:
         """When each server was started."""
@@ -163,10 +168,10 @@ class Running:
         return found, None not in told
 
 
-def asked(server: Server, what: str) -> dict[str, Any] | None:
+def asked(server: Server, what: str, seconds: float) -> dict[str, Any] | None:
     url = f"http://{server.host}:{server.monitor}/{what}"
     try:
-        with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as answer:
+        with urllib.request.urlopen(url, timeout=seconds) as answer:
             told: dict[str, Any] = json.load(answer)
     except (OSError, ValueError):
         return None

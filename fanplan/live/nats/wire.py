@@ -16,6 +16,7 @@ Taken = Callable[[int, bytes, bytes], None]
 
 END = b"\r\n"
 AGAIN_SECONDS = 0.05
+OPEN_SECONDS = 10.0
 MOST_WAITING = 64 << 20
 """Bytes that wait for a server that is away."""
 
@@ -57,7 +58,7 @@ class Connection(asyncio.Protocol):
 
     # ---- opening and closing
 
-    async def open(self, seconds: float = 10.0) -> Connection:
+    async def open(self, seconds: float = OPEN_SECONDS) -> Connection:
         """Connect; an error with the server's words if it refuses or does not answer."""
         try:
             await asyncio.wait_for(self._connect(), seconds)

@@ -22,8 +22,9 @@ from fanplan.systems.traffic import DESCENT, Traffic, received_figures
 from fanplan.systems.trial import Row, Tried
 
 SENT_SECONDS, DOWN_SECONDS = 2.0, 0.6
-KILL_AFTER, START_AFTER = 0.25, 0.5
-"""Parts of what is sent: on a busy machine seconds alone would not tell what a server misses."""
+KILL_AFTER, AWAY_AFTER, START_AFTER = 0.25, 0.4, 0.65
+"""Parts of what is sent: on a busy machine seconds alone would not tell what a server misses. It is
+killed in the midst of the first, and what comes after the second waits until it is away."""
 PATIENCE, GLANCE = 30.0, 0.01
 
 
@@ -48,10 +49,12 @@ async def lost_part(run: Run, broker: int, first: int) -> float:
     """Send while a server is away; how long it was."""
     with run.progress.stage(f"send while {run.params.kill} is away"):
         before, copies = run.sent, int(run.traffic.copies[run.traffic.parcel[:first]].sum())
-        sending = asyncio.create_task(run.send(range(first), SENT_SECONDS))
+        away = asyncio.Event()
+        sending = asyncio.create_task(send_around(run, first, away))
         await sent(run, before + KILL_AFTER * copies)
         began = time.monotonic()
         await asyncio.to_thread(run.servers.kill, broker)
+        away.set()
         await asyncio.sleep(DOWN_SECONDS)
         await sent(run, before + START_AFTER * copies)
         run.servers.start(broker)
@@ -62,6 +65,14 @@ async def lost_part(run: Run, broker: int, first: int) -> float:
         run.late.append(run.tally.taken())
         await run.barrier()
     return down
+
+
+async def send_around(run: Run, first: int, away: asyncio.Event) -> None:
+    """Send as time goes on, but what the server is to miss only when it is away."""
+    missed = int(AWAY_AFTER * first)
+    await run.send(range(missed), AWAY_AFTER * SENT_SECONDS)
+    await away.wait()
+    await run.send(range(missed, first), (1 - AWAY_AFTER) * SENT_SECONDS)
 
 
 async def sent(run: Run, copies: float) -> None:

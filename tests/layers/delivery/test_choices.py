@@ -29,7 +29,7 @@ def drawn(seed: int) -> tuple[DeliveryProblem, DeliveryParams]:
     """A world, some classes of it silent, and prices that may be nothing or very much."""
     draw = np.random.default_rng(seed + 50_000)
     problem = delivery_world(
-        seed, brokers=int(draw.integers(2, 8)), flows=int(draw.integers(4, 14))
+        seed, brokers=int(draw.integers(2, 7)), flows=int(draw.integers(4, 11))
     )
     quiet = draw.random(problem.interest.size) < 0.1
     problem = replace(
