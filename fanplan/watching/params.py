@@ -30,10 +30,10 @@ class PolicyParams(Options):
     )
     change_price: float | None = option(
         None,
-        "What a change must save in each window, in parts of what each member and flow of the "
-        "channels of a fresh plan costs on average.",
+        "What each change must save in a window, as a share of what a member or flow of a fresh "
+        "plan's channels costs on average.",
         at_least=0,
-        shown="it adapts until the gap is as asked for",
+        shown="adapts to the gap",
     )
 
     def most(self, places: int) -> int:
