@@ -1,15 +1,15 @@
 """Following drift: what the policy of `fanplan watch` costs, and how much it changes.
 
-    python benchmarks/drift.py [market|enterprise …] [--windows N] [--flows N] [--gap SHARE] …
+    python benchmarks/drift.py [market|enterprise …] [--sizes small medium large] [--windows N]
+        [--seed N] [--gap SHARE] …
 
 Interest moves between users, rates wander, flash crowds come for a while, brokers go with their
 clients and return; these keep their subscriptions meanwhile, and receive nothing. Rates are
 estimated from what was sent, with the half-life of `fanplan watch`; interest is known. Beside the
 policy stand plans that are never changed, made afresh in every window, and made once for all
 windows together. Changes are pairs of a channel and a member or a flow, with the numbers of
-channels matched so that they are fewest. Costs are those of what is truly sent. "Told again" is the
-policy's course with its changes at the times that would have been best, which nobody can know. The
-bound is one that no plan undercuts, in every BOUND_EVERY-th window. Seconds are processor seconds.
+channels matched so that they are fewest. Costs are those of what is truly sent. The bound is one
+that no plan undercuts, in every BOUND_EVERY-th window. Seconds are processor seconds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from fanplan.core.kernels import compiled
 from fanplan.core.prices import Weights
 from fanplan.core.stop import never
 from fanplan.data.build import from_pairs
@@ -36,21 +34,19 @@ from fanplan.layers.channels.method_params import KmodesParams
 from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.watching.params import PolicyParams, WatchParams
 from fanplan.watching.planning import TRIALS
-from fanplan.watching.simulate import Course, courses
+from fanplan.watching.simulate import courses
 from fanplan.workload.generators import load_kind
 from fanplan.workload.generators.enterprise import FILTERS, VENUE, VENUE_SHARES, EnterpriseParams
 from fanplan.workload.generators.plain_topics import MarketParams
 
 W = Weights()
-RECEIVED, ONCE, ALONE = W.w1, W.w2, W.unicast
-"""What a message costs: each that receives it, each channel, and each by unicast."""
+SIZES = {"small": (600, 120, 24), "medium": (2_400, 240, 48), "large": (10_000, 250, 100)}
+"""Flows, users and channels; the large one is that of the Market of Bickson et al."""
 BOUND_EVERY, TOLD_EVERY, PART = 20, 100, 50
-ROUNDS, AGAIN = 3, 0.02
-"""Rounds in which a course is told again, and what a change costs then, in windows."""
 BROKERS = 12
 AMOUNTS = np.array([0, 250, 500, 750])
-SENT = 5_000
-"""Messages of a window, on average."""
+SENT = 25 / 3
+"""Messages of a flow in a window, on average."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +55,6 @@ class Plan:
 
     carried: np.ndarray
     members: np.ndarray
-
-
-FIELDS = ("carried", "members")
 
 
 @dataclass(frozen=True)
@@ -200,7 +193,8 @@ def drifting(
 ) -> Iterator[Window]:
     """Windows of a workload that drifts; the first is planned for."""
     random = np.random.default_rng(seed)
-    base, (flows, users) = rates / rates.sum() * SENT, wanted.shape
+    flows, users = wanted.shape
+    base = rates / rates.sum() * SENT * flows
     wanted, walk = wanted.copy(), np.zeros(flows)
     estimate, weight = np.zeros(flows), 0.0
     broker, away = random.integers(0, BROKERS, users), np.zeros(BROKERS, int)
@@ -236,158 +230,74 @@ def move(random: np.random.Generator, wanted: np.ndarray, user: int) -> None:
     wanted[random.choice(other, size, replace=False), user] = True
 
 
-def together(windows: list[Window]) -> Window:
+def together(windows: Iterator[Window]) -> Window:
     """One window that stands for all: whoever wants a flow most of the time wants it."""
-    mean = np.mean([window.wanted for window in windows], axis=0)
-    sent = np.mean([window.sent for window in windows], axis=0)
-    return Window(mean >= 0.5, windows[0].there, sent, sent, windows[0].channels)
+    first = next(windows)
+    wanted, sent, count = first.wanted.astype(np.int32), first.sent.copy(), 1
+    for window in windows:
+        wanted += window.wanted
+        sent += window.sent
+        count += 1
+    return replace(first, wanted=2 * wanted >= count, estimate=sent / count)
 
 
-class Story(NamedTuple):
-    """A course told at once, window by window; what is wanted and sent; who is there."""
-
-    carried: np.ndarray
-    members: np.ndarray
-    wanted: np.ndarray
-    sent: np.ndarray
-    there: np.ndarray
-
-
-def told_again(
-    windows: list[Window], first: Plan, policy: Course[Plan], price: float
-) -> Course[Plan]:
-    """The course with each membership, then each flow, as it would best have been over all windows.
-
-    One after the other, all else as it is: the best times to join and leave at a price per change,
-    by dynamic programming over what was truly wanted and sent. A local optimum, which nobody could
-    know in time.
-    """
-    wanted = np.array([window.wanted & window.there for window in windows])
-    there = np.array([window.there for window in windows])
-    sent = np.array([window.sent for window in windows])
-    carried, members = (np.array([getattr(p, name) for p in policy.plans]) for name in FIELDS)
-    story = Story(carried, members, wanted, sent, there)
-    for _ in range(ROUNDS):
-        for user in range(members.shape[2]):
-            members_again(story, user, price, first.members)
-        for flow in range(carried.shape[1]):
-            flow_again(story, flow, price, first.carried)
-    course = Course(first)
-    for number, window in enumerate(windows):
-        course.go_on(window, Plan(carried[number], members[number]))
-    return course
-
-
-@compiled
-def members_again(story: Story, user: int, price: float, first: np.ndarray) -> None:
-    """The best times for a user to be on each channel."""
-    carried, members, wanted, sent, there = story
-    windows, flows, channels = carried.shape
-    gain = np.zeros(windows)
-    for channel in range(channels):
-        for t in range(windows):
-            gain[t] = 0.0
-            for flow in range(flows if there[t, user] else 0):
-                if carried[t, flow, channel]:
-                    gain[t] -= RECEIVED * sent[t, flow]
-                    if wanted[t, flow, user] and not served(story, t, flow, user, channel):
-                        gain[t] += ALONE * sent[t, flow]
-        members[:, channel, user] = best_times(gain, first[channel, user], price)
-
-
-@compiled
-def flow_again(story: Story, flow: int, price: float, first: np.ndarray) -> None:
-    """The best times for a flow to be on each channel."""
-    carried, members, wanted, sent, there = story
-    windows, channels, users = members.shape
-    gain = np.zeros(windows)
-    for channel in range(channels):
-        for t in range(windows):
-            gain[t] = -ONCE
-            for user in range(users):
-                if members[t, channel, user] and there[t, user]:
-                    gain[t] -= RECEIVED
-                    if wanted[t, flow, user] and not served(story, t, flow, user, channel):
-                        gain[t] += ALONE
-            gain[t] *= sent[t, flow]
-        carried[:, flow, channel] = best_times(gain, first[flow, channel], price)
-
-
-@compiled
-def served(story: Story, t: int, flow: int, user: int, channel: int) -> bool:
-    """Whether another channel brings the flow to the user."""
-    for other in range(story.members.shape[1]):
-        if other != channel and story.carried[t, flow, other] and story.members[t, other, user]:
-            return True
-    return False
-
-
-@compiled
-def best_times(gain: np.ndarray, first: bool, price: float) -> np.ndarray:
-    """When to be on for the greatest sum of gains less the price of all changes."""
-    windows = len(gain)
-    came = np.zeros((windows, 2), np.bool_)
-    off, on = (price, 0.0) if first else (0.0, price)
-    on, off = -on, -off
-    for t in range(windows):
-        came[t, 0], came[t, 1] = on - price > off, on >= off - price
-        off, on = max(off, on - price), max(on, off - price) + gain[t]
-    found = np.zeros(windows, np.bool_)
-    state = on > off
-    for t in range(windows - 1, -1, -1):
-        found[t] = state
-        state = came[t, 1] if state else came[t, 0]
-    return found
-
-
-def told(windows: list[Window], kind: str) -> Iterator[Window]:
-    """The windows one by one; how far it is goes to stderr."""
-    for number, window in enumerate(windows):
-        if number % TOLD_EVERY == 0:
-            print(f"{kind}: window {number:,} of {len(windows):,}", file=sys.stderr, flush=True)
-        yield window
-
-
-def measure(kind: str, asked: argparse.Namespace) -> Iterator[str]:
+def measure(kind: str, size: str, asked: argparse.Namespace) -> Iterator[str]:
     """A row for each way to replan, and one for the bound."""
-    world = KINDS[kind](asked.flows, asked.users, asked.seed)
-    half_life = asked.half_life
-    windows = list(drifting(*world, asked.windows, asked.channels, asked.seed, half_life))
-    first, later = windows[0].fresh(), together(windows).fresh()
+    flows, users, channels = SIZES[size]
+    world = KINDS[kind](flows, users, asked.seed)
+
+    def windows() -> Iterator[Window]:
+        return drifting(*world, asked.windows, channels, asked.seed, asked.half_life)
+
+    bounds: dict[int, float] = {}
+
+    def told() -> Iterator[Window]:
+        """The windows one by one, with bounds of some; how far it is goes to stderr."""
+        for number, window in enumerate(windows()):
+            if number % TOLD_EVERY == 0:
+                at = f"{kind}, {size}: window {number:,} of {asked.windows:,}"
+                print(at, file=sys.stderr, flush=True)
+            if number % BOUND_EVERY == 0:
+                bounds[number] = window.bound()
+            yield window
+
+    first, later = next(windows()).fresh(), together(windows()).fresh()
     policy = PolicyParams(**{item.name: getattr(asked, item.name) for item in fields(PolicyParams)})
-    found = courses(told(windows, kind), first, later, policy)
-    mean = sum(found["policy"].costs) / len(windows)
-    found["policy, told again"] = told_again(windows, first, found["policy"], AGAIN * mean)
+    found = courses(told(), first, later, policy)
     fresh = found["every window"]
+    title = f"{kind}, {size} | {asked.seed}"
     for name, course in found.items():
-        over, parts = sum(course.costs) / sum(fresh.costs), range(0, len(windows), PART)
+        over, parts = sum(course.costs) / sum(fresh.costs), range(0, asked.windows, PART)
         worst = max(sum(course.costs[i : i + PART]) / sum(fresh.costs[i : i + PART]) for i in parts)
         changes, of = sum(course.changes), sum(course.changes) / max(1, sum(fresh.changes))
         figures = f"{sum(course.costs):,.0f} | {100 * over - 100:.2f} | {100 * worst - 100:.2f}"
-        yield f"| {kind} | {name} | {figures} | {changes:,} | {100 * of:.2f} |"
-    some = range(0, len(windows), BOUND_EVERY)
-    bound = sum(windows[i].bound() for i in some) / sum(fresh.costs[i] for i in some)
-    yield f"| {kind} | bound | | {100 * bound - 100:.2f} | | | |"
+        yield f"| {title} | {name} | {figures} | {changes:,} | {100 * of:.2f} |"
+    bound = sum(bounds.values()) / sum(fresh.costs[number] for number in bounds)
+    yield f"| {title} | bound | | {100 * bound - 100:.2f} | | | |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="market|enterprise")
-    sizes = {"windows": 1_000, "flows": 600, "users": 120, "channels": 24, "seed": 0}
-    for name, value in sizes.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--windows", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=0)
     for item in fields(PolicyParams):
         number = float if "float" in str(item.type) else int
         parser.add_argument(f"--{item.name.replace('_', '-')}", type=number, default=item.default)
     parser.add_argument("--half-life", type=float, default=WatchParams.half_life)
     asked = parser.parse_args()
-    print(f"| workload | way | cost | over fresh % | worst {PART} windows % | changes | of its % |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for kind in asked.kinds or KINDS:
-        began = time.process_time()
-        for row in measure(kind, asked):
-            print(row, flush=True)
-        print(f"{kind}: {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
+    head = (
+        f"workload | seed | way | cost | over fresh % | worst {PART} windows % | changes | of its %"
+    )
+    print(f"| {head} |\n|{' --- |' * 8}")
+    for size in asked.sizes:
+        for kind in asked.kinds or KINDS:
+            began = time.process_time()
+            for row in measure(kind, size, asked):
+                print(row, flush=True)
+            seconds = time.process_time() - began
+            print(f"{kind}, {size}: {seconds:.0f} s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

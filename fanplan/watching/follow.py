@@ -259,9 +259,8 @@ class Follower:
         except (InputError, InfeasibleError) as error:
             # Nothing is sent that anybody wants, for example: the last good plan stays in force.
             now, missed = self.planning.now(load_plan(plan), dataset)
-            told = decision(
-                batch, Evidence(window, now, now, 0), Costs(now, now, 0.0, missed), seconds
-            )
+            evidence, costs = Evidence(window, now, now, 0), Costs(now, now, 0.0, missed)
+            told = decision(batch, evidence, costs, batch.standing.price, seconds)
             told |= {"reason": f"no other plan can be made: {error}"}
             return replace(batch, decisions=(*batch.decisions, told))
 
@@ -271,7 +270,7 @@ class Follower:
         unreached = bool(costs.missed) and batch.planned_interest != batch.interest
         evidence = Evidence(window, costs.now, costs.fresh, costs.places, unreached)
         standing = seen(batch.standing, evidence, self.params)
-        told = decision(batch, evidence, costs, self.params.window)
+        told = decision(batch, evidence, costs, standing.price, self.params.window)
         if standing.moving or unreached:
             batch, told, standing = self.stepped(batch, plan, dataset, evidence, standing, told)
         links = streamed_rates(self.state.version(batch.version) / "plan", dataset)
@@ -288,10 +287,11 @@ class Follower:
         told: dict[str, Any],
     ) -> tuple[Batch, dict[str, Any], Standing]:
         """Try a step; if it does not pay, only who is not reached is seen to."""
-        price, most = evidence.price(self.params), self.params.most(evidence.places)
+        price = evidence.price(standing.price)
+        most = self.params.most(evidence.places)
         if standing.moving:
             step = Step(self.planning.step(plan, dataset, most, price))
-            taken = pays(evidence, step.cost, step.changes, self.params)
+            taken = pays(evidence, step.cost, step.changes, price)
             standing = after_step(standing, taken)
             if taken:
                 why = reason_of_step(evidence, step)
@@ -323,7 +323,9 @@ class Follower:
         return replace(batch, version=number, planned_interest=batch.interest), told
 
 
-def decision(batch: Batch, evidence: Evidence, costs: Costs, seconds: float) -> dict[str, Any]:
+def decision(
+    batch: Batch, evidence: Evidence, costs: Costs, price: float, seconds: float
+) -> dict[str, Any]:
     """What is told of a window; the plan is kept unless more is said."""
     return {
         "batch": batch.number,
@@ -334,6 +336,7 @@ def decision(batch: Batch, evidence: Evidence, costs: Costs, seconds: float) -> 
         "fresh": costs.fresh,
         "bound": costs.bound,
         "gap_percent": round(100 * evidence.gap, 6),
+        "change_price": round(price, 6),
         "missed": costs.missed,
         "flows": len(batch.rates.flows),
         "interest": batch.interest,

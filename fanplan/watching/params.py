@@ -17,36 +17,24 @@ class PolicyParams(Options):
     """When a plan is changed, and how much at a time."""
 
     gap: float = option(
-        0.02, "Share by which the plan must cost more than a fresh one.", at_least=0
+        0.045, "Share by which the plan may cost more than a fresh one on average.", above=0
     )
-    settled: float = option(0.01, "Share at which a plan that is being changed is left.")
-    patience: int = option(2, "Windows in a row that must show the gap.", at_least=1)
+    patience: int = option(
+        2, "Windows in a row that must show half the gap for a change to begin.", at_least=1
+    )
     churn: int | None = option(
         None,
         "Most changes of members and flows in a step.",
         at_least=1,
         shown="a tenth of those of a fresh plan",
     )
-    change_price: float = option(
-        5.0,
-        "What a change costs once: so many windows of what each member and flow of the "
-        "channels of a fresh plan costs on average.",
+    change_price: float | None = option(
+        None,
+        "What each change must save in a window, as a share of what a member or flow of a fresh "
+        "plan's channels costs on average.",
         at_least=0,
+        shown="adapts to the gap",
     )
-    horizon: int = option(20, "Windows over which what a step saves must pay for it.", at_least=1)
-
-    def relations(self) -> Iterator[Problem]:
-        if self.settled > self.gap:
-            what = f"{self.settled:g} is more than the gap of {self.gap:g}"
-            yield Problem("settled", what, f"Use at most {self.gap:g}")
-
-    def price(self, cost: float, places: int) -> float:
-        """What a change costs in each of the windows of the horizon.
-
-        A share of the whole cost would be dearer the larger a system is: one member of ten thousand
-        matters less than one of a hundred.
-        """
-        return cost / max(1, places) * self.change_price / self.horizon
 
     def most(self, places: int) -> int:
         """Most changes of a step."""
@@ -87,7 +75,6 @@ class WatchParams(PolicyParams):
     )
 
     def relations(self) -> Iterator[Problem]:
-        yield from super().relations()
         if self.ahead < self.window:
             what = f"{self.ahead:g} s is less than a window of {self.window:g} s"
             yield Problem("ahead", what, f"Use {self.window:g} or more")

@@ -6,14 +6,27 @@ closed: between the two thresholds nothing begins and nothing ends, so that a pl
 A step is taken only if what it saves pays for its changes: cost + price · changes goes down. The
 planner minimises the same sum, so that it does not offer changes that cannot pay.
 
+No price suits all systems, nor one system for long. So it adapts until the gap is on average what
+is asked for: after a window with a smaller gap changes are a little dearer, else cheaper.
+
 See "switching budgets" and "regularised online descent" in docs/watch.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import exp
 
 from fanplan.watching.params import PolicyParams
+
+BEGIN, SETTLED = 1 / 2, 1 / 4
+"""Parts of the gap asked for, above which a change begins and below which it ends."""
+FIRST, CHEAPEST, DEAREST = 1 / 4, 1 / 64, 1.0
+"""The price to begin with, and its limits. It rises while nothing drifts, and what comes then must
+not wait long until it has fallen."""
+PACE, FAR = 0.03, 3.0
+"""How much the price adapts in a window without any gap, and how many times as much at the most: so
+that what passes within some twenty windows hardly moves it."""
 
 
 @dataclass(frozen=True)
@@ -35,31 +48,46 @@ class Evidence:
         """Share by which the plan costs more than a fresh one."""
         return self.now / self.fresh - 1 if self.fresh else float(self.now > 0)
 
-    def price(self, params: PolicyParams) -> float:
-        """What a change costs in each of the windows in which it must pay."""
-        return params.price(self.fresh, self.places)
+    def price(self, share: float) -> float:
+        """What a change must save in a window, from a share of what each member and flow costs.
+
+        A share of the whole cost would be dearer the larger a system is: one member of ten thousand
+        matters less than one of a hundred.
+        """
+        return share * self.fresh / max(1, self.places)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What the policy remembers: windows in a row with a gap, and whether a change is under way."""
+    """What the policy remembers: windows in a row with a gap, whether a change is under way, and
+    what a change must save in a window, as a share of what each member and flow costs.
+    """
 
     shown: int = 0
     moving: bool = False
+    price: float = FIRST
 
 
 def seen(standing: Standing, evidence: Evidence, params: PolicyParams) -> Standing:
     """What it remembers after one more window."""
-    shown = standing.shown + 1 if evidence.gap > params.gap else 0
-    going_on = standing.moving and evidence.gap > params.settled
-    return Standing(shown, going_on or shown >= params.patience)
+    shown = standing.shown + 1 if evidence.gap > BEGIN * params.gap else 0
+    going_on = standing.moving and evidence.gap > SETTLED * params.gap
+    price = params.change_price
+    if price is None:
+        price = adapted(standing.price, evidence.gap / params.gap)
+    return Standing(shown, going_on or shown >= params.patience, price)
 
 
-def pays(evidence: Evidence, then: float, changes: int, params: PolicyParams) -> bool:
-    """Whether what a step saves in each window pays for its changes."""
-    return changes > 0 and evidence.now - then > evidence.price(params) * changes
+def adapted(price: float, gap: float) -> float:
+    """The price after a window with such a gap, as a part of the one asked for."""
+    return min(DEAREST, max(CHEAPEST, price * exp(PACE * max(-FAR, 1 - gap))))
+
+
+def pays(evidence: Evidence, then: float, changes: int, price: float) -> bool:
+    """Whether what a step saves in a window pays for its changes."""
+    return changes > 0 and evidence.now - then > price * changes
 
 
 def after_step(standing: Standing, taken: bool) -> Standing:
     """A step that was offered and did not pay ends the change: new evidence is needed."""
-    return standing if taken else Standing()
+    return standing if taken else replace(standing, shown=0, moving=False)

@@ -36,22 +36,16 @@ class World(Protocol[Plan]):
 
 @dataclass
 class Course(Generic[Plan]):
-    """What one way to replan came to: the plans in force, and costs and changes by window."""
+    """What one way to replan came to: the plan in force, and costs and changes by window."""
 
-    first: Plan
-    plans: list[Plan] = field(default_factory=list)
+    plan: Plan
     costs: list[float] = field(default_factory=list)
     changes: list[int] = field(default_factory=list)
-
-    @property
-    def plan(self) -> Plan:
-        """The plan in force."""
-        return self.plans[-1] if self.plans else self.first
 
     def go_on(self, world: World[Plan], plan: Plan) -> None:
         self.changes.append(world.changes(self.plan, plan))
         self.costs.append(world.true(plan))
-        self.plans.append(plan)
+        self.plan = plan
 
 
 def courses(
@@ -85,6 +79,7 @@ def follow(
     standing = seen(standing, evidence, params)
     if not standing.moving:
         return standing, plan
-    offered = world.step(plan, params.most(evidence.places), evidence.price(params))
-    taken = pays(evidence, world.believed(offered), world.changes(plan, offered), params)
+    price = evidence.price(standing.price)
+    offered = world.step(plan, params.most(evidence.places), price)
+    taken = pays(evidence, world.believed(offered), world.changes(plan, offered), price)
     return after_step(standing, taken), offered if taken else plan

@@ -52,11 +52,9 @@ class Watching(TypedDict, total=False):
     """What can be asked of watch: the fields of its parameters."""
 
     gap: float
-    settled: float
     patience: int
     churn: int | None
-    change_price: float
-    horizon: int
+    change_price: float | None
     window: float
     half_life: float
     lateness: float

@@ -74,8 +74,7 @@ def test_a_plan_follows_and_every_version_holds(plan: Path, tmp_path: Path) -> N
 
 
 def test_who_is_not_reached_any_more_is_seen_to_at_once(plan: Path, tmp_path: Path) -> None:
-    never = {"gap": 1e9, "settled": 1e9}
-    made = run(follower(tmp_path, plan, STREAM[:12], MOVING, **never))
+    made = run(follower(tmp_path, plan, STREAM[:12], MOVING, gap=1e9))
     assert [v["version"] for v in made.state.versions()] == [0, 1]
     assert "reached again" in made.state.versions()[1]["reason"]
     assert made.state.versions()[1]["changes"] == 0

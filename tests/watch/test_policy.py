@@ -19,10 +19,19 @@ from fanplan.layers.channels.search.kmodes import kmodes
 from fanplan.layers.channels.search.model.cover import from_map
 from fanplan.layers.channels.search.task import make_task
 from fanplan.watching.params import PolicyParams, WatchParams
-from fanplan.watching.policy import Evidence, Standing, after_step, pays, seen
+from fanplan.watching.policy import (
+    CHEAPEST,
+    DEAREST,
+    FIRST,
+    Evidence,
+    Standing,
+    after_step,
+    pays,
+    seen,
+)
 from fanplan.watching.simulate import courses, follow
 
-P = PolicyParams(gap=0.1, settled=0.06, patience=3, churn=5, change_price=0.05, horizon=10)
+P = PolicyParams(gap=0.22, patience=3, churn=5, change_price=0.005)
 
 
 def moving(gaps: list[float]) -> list[bool]:
@@ -43,26 +52,44 @@ def test_a_change_goes_on_between_the_thresholds_and_ends_below_both() -> None:
     assert moving(gaps) == [False, False, True, True, True, False, False]
 
 
-def test_a_step_must_pay_for_its_changes_within_the_horizon() -> None:
+def test_a_step_must_pay_for_its_changes() -> None:
     shown = Evidence(0, 120, 100, 1)
-    assert pays(shown, 115, 9, P)
-    assert not pays(shown, 115, 10, P)
-    assert not pays(shown, 120, 0, P)
+    assert pays(shown, 115, 9, 0.5)
+    assert not pays(shown, 115, 10, 0.5)
+    assert not pays(shown, 120, 0, 0.5)
 
 
 def test_a_change_is_priced_by_what_a_member_or_flow_costs_not_by_the_size_of_the_system() -> None:
     small, large = Evidence(0, 120, 100, 50), Evidence(0, 120_000, 100_000, 50_000)
-    assert small.price(P) == large.price(P)
-    assert not pays(large, 119_995, 500, P)
-    assert pays(large, 119_994, 500, P)
+    assert small.price(0.25) == large.price(0.25) == 0.5
     assert PolicyParams().most(50_000) == 5_000
     assert PolicyParams(churn=7).most(50_000) == 7
 
 
 def test_after_a_step_that_does_not_pay_evidence_is_asked_for_anew() -> None:
-    standing = Standing(7, True)
+    standing = Standing(7, True, 0.4)
     assert after_step(standing, True) == standing
-    assert after_step(standing, False) == Standing()
+    assert after_step(standing, False) == Standing(0, False, 0.4)
+
+
+def prices(gaps: list[float], params: PolicyParams) -> list[float]:
+    """The price of a change after each window with such a gap."""
+    standing, found = Standing(), []
+    for window, gap in enumerate(gaps):
+        standing = seen(standing, Evidence(window, 100 * (1 + gap), 100.0, 1), params)
+        found.append(standing.price)
+    return found
+
+
+def test_the_price_adapts_to_the_gap_that_is_asked_for() -> None:
+    params = PolicyParams(gap=0.1)
+    assert prices([0.1] * 5, params) == pytest.approx([FIRST] * 5)
+    rising, falling = prices([0.02] * 500, params), prices([0.3] * 500, params)
+    assert FIRST < rising[0] < rising[1] < rising[-1] == DEAREST
+    assert FIRST > falling[0] > falling[1] > falling[-1] == CHEAPEST
+    # A gap of any size is at most as urgent as one that is four times as large as asked for.
+    assert prices([5.0], params) == prices([0.4], params)
+    assert prices([0.02, 0.3, 5.0], PolicyParams(change_price=0.7)) == [0.7] * 3
 
 
 @dataclass(frozen=True)
@@ -146,14 +173,15 @@ def desks(windows: int, moves: int) -> Iterator[Desk]:
 
 
 def test_no_step_breaks_the_cap_or_raises_cost_and_price_together() -> None:
-    params, standing, steps = PolicyParams(churn=4), Standing(), []
+    params, standing, steps = PolicyParams(gap=0.02, churn=4), Standing(), []
     worlds = list(desks(60, 2))
     plan = worlds[0].fresh()
     for window, world in enumerate(worlds):
         standing, after = follow(world, plan, world.fresh(), standing, window, params)
         steps.append(world.changes(plan, after))
         now, fresh = world.believed(plan), world.fresh()
-        spent = params.price(world.believed(fresh), fresh.places) * steps[-1]
+        price = standing.price * world.believed(fresh) / fresh.places
+        spent = price * steps[-1]
         assert after is plan or world.believed(after) + spent < now
         plan = after
     assert max(steps) <= 4
@@ -168,8 +196,19 @@ def test_rates_that_only_flicker_change_no_plan() -> None:
     assert sum(found["every window"].changes) > 0
 
 
-def test_thresholds_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(InputError, match="settled"):
-        PolicyParams(gap=0.01, settled=0.02)
+def test_the_gap_is_on_average_what_is_asked_for_and_a_wider_one_needs_fewer_changes() -> None:
+    worlds, changes = list(desks(400, 1)), [10_000]
+    first = worlds[0].fresh()
+    for gap in (0.04, 0.08, 0.12):
+        found = courses(worlds, first, first, PolicyParams(gap=gap))
+        policy, every = (sum(found[way].costs[100:]) for way in ("policy", "every window"))
+        assert policy / every - 1 == pytest.approx(gap, abs=0.012)
+        changes.append(sum(found["policy"].changes))
+        assert changes[-1] < 0.75 * changes[-2]
+
+
+def test_a_gap_of_nothing_and_what_is_ahead_within_a_window_are_refused() -> None:
+    with pytest.raises(InputError, match="gap"):
+        PolicyParams(gap=0)
     with pytest.raises(InputError, match="ahead"):
         WatchParams(window=60.0, ahead=10.0)
