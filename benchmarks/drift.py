@@ -1,7 +1,7 @@
 """Following drift: what the policy of `fanplan watch` costs, and how much it changes.
 
     python benchmarks/drift.py [market|enterprise …] [--sizes small medium large] [--windows N]
-        [--seed N] [--gap SHARE] …
+        [--seeds 0 …] [--gap SHARE] …
 
 Interest moves between users, rates wander, flash crowds come for a while, brokers go with their
 clients and return; these keep their subscriptions meanwhile, and receive nothing. Rates are
@@ -241,13 +241,13 @@ def together(windows: Iterator[Window]) -> Window:
     return replace(first, wanted=2 * wanted >= count, estimate=sent / count)
 
 
-def measure(kind: str, size: str, asked: argparse.Namespace) -> Iterator[str]:
-    """A row for each way to replan, and one for the bound."""
+def measure(kind: str, size: str, seed: int, asked: argparse.Namespace) -> str:
+    """A row: costs over those of fresh plans, changes, and the bound."""
     flows, users, channels = SIZES[size]
-    world = KINDS[kind](flows, users, asked.seed)
+    world = KINDS[kind](flows, users, seed)
 
     def windows() -> Iterator[Window]:
-        return drifting(*world, asked.windows, channels, asked.seed, asked.half_life)
+        return drifting(*world, asked.windows, channels, seed, asked.half_life)
 
     bounds: dict[int, float] = {}
 
@@ -255,7 +255,7 @@ def measure(kind: str, size: str, asked: argparse.Namespace) -> Iterator[str]:
         """The windows one by one, with bounds of some; how far it is goes to stderr."""
         for number, window in enumerate(windows()):
             if number % TOLD_EVERY == 0:
-                at = f"{kind}, {size}: window {number:,} of {asked.windows:,}"
+                at = f"{kind}, {size}, seed {seed}: window {number:,} of {asked.windows:,}"
                 print(at, file=sys.stderr, flush=True)
             if number % BOUND_EVERY == 0:
                 bounds[number] = window.bound()
@@ -264,16 +264,21 @@ def measure(kind: str, size: str, asked: argparse.Namespace) -> Iterator[str]:
     first, later = next(windows()).fresh(), together(windows()).fresh()
     policy = PolicyParams(**{item.name: getattr(asked, item.name) for item in fields(PolicyParams)})
     found = courses(told(), first, later, policy)
-    fresh = found["every window"]
-    title = f"{kind}, {size} | {asked.seed}"
-    for name, course in found.items():
-        over, parts = sum(course.costs) / sum(fresh.costs), range(0, asked.windows, PART)
-        worst = max(sum(course.costs[i : i + PART]) / sum(fresh.costs[i : i + PART]) for i in parts)
-        changes, of = sum(course.changes), sum(course.changes) / max(1, sum(fresh.changes))
-        figures = f"{sum(course.costs):,.0f} | {100 * over - 100:.2f} | {100 * worst - 100:.2f}"
-        yield f"| {title} | {name} | {figures} | {changes:,} | {100 * of:.2f} |"
-    bound = sum(bounds.values()) / sum(fresh.costs[number] for number in bounds)
-    yield f"| {title} | bound | | {100 * bound - 100:.2f} | | | |"
+    fresh, own = found["every window"], found["policy"]
+    over = {name: percent_over(course.costs, fresh.costs) for name, course in found.items()}
+    parts = [slice(i, i + PART) for i in range(0, asked.windows, PART)]
+    worst = max(percent_over(own.costs[part], fresh.costs[part]) for part in parts)
+    bound = percent_over(list(bounds.values()), [fresh.costs[number] for number in bounds])
+    costs = [over["never"], over["hindsight"], over["policy"], worst, bound]
+    told_costs = " | ".join(f"{cost:.2f}" for cost in costs)
+    changes, of = sum(own.changes), max(1, sum(fresh.changes))
+    title = f"{kind}, {size} | {seed}"
+    return f"| {title} | {told_costs} | {changes:,} | {of:,} | {100 * changes / of:.2f} |"
+
+
+def percent_over(costs: list[float], others: list[float]) -> float:
+    """How much more they are together."""
+    return 100 * (sum(costs) / sum(others) - 1)
 
 
 def main() -> None:
@@ -281,23 +286,24 @@ def main() -> None:
     parser.add_argument("kinds", nargs="*", metavar="market|enterprise")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--windows", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     for item in fields(PolicyParams):
         number = float if "float" in str(item.type) else int
         parser.add_argument(f"--{item.name.replace('_', '-')}", type=number, default=item.default)
     parser.add_argument("--half-life", type=float, default=WatchParams.half_life)
     asked = parser.parse_args()
+    print(f"Costs in % over fresh plans; the worst are those of the policy in {PART} windows.\n")
     head = (
-        f"workload | seed | way | cost | over fresh % | worst {PART} windows % | changes | of its %"
+        "workload | seed | never | hindsight | policy | worst | bound | changes | fresh | of it %"
     )
-    print(f"| {head} |\n|{' --- |' * 8}")
+    print(f"| {head} |\n|{' --- |' * 10}")
     for size in asked.sizes:
         for kind in asked.kinds or KINDS:
-            began = time.process_time()
-            for row in measure(kind, size, asked):
-                print(row, flush=True)
-            seconds = time.process_time() - began
-            print(f"{kind}, {size}: {seconds:.0f} s", file=sys.stderr, flush=True)
+            for seed in asked.seeds:
+                began = time.process_time()
+                print(measure(kind, size, seed, asked), flush=True)
+                seconds = time.process_time() - began
+                print(f"{kind}, {size}, seed {seed}: {seconds:.0f} s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
