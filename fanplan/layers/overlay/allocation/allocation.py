@@ -103,6 +103,20 @@ def placing_of(problem: ClientProblem, params: AllocationParams) -> Placing:
     return Placing(clients, nobody, params.room(problem), impact, exact)
 
 
+def fillable(problem: ClientProblem, p: Placing) -> Placing:
+    """With no more room than loads can fill: if messages are whole numbers, so are exact loads.
+
+    They are multiples of what divides all messages, so a rest of room less than that is never used.
+    """
+    messages = np.concatenate((p.clients.rate, p.impact)) * problem.seconds
+    whole = np.rint(messages)
+    if not p.exact or not np.allclose(messages, whole, rtol=1e-9, atol=1e-6) or not whole.any():
+        return p
+    unit = np.gcd.reduce(whole.astype(np.int64)) / problem.seconds
+    filled = np.floor(p.room / unit * (1 + 1e-9)) * unit
+    return p._replace(room=np.minimum(p.room, filled * (1 + 1e-9)))
+
+
 def ranked_allocation(
     problem: ClientProblem, ranking: Ranking, params: AllocationParams, seed: int
 ) -> Allocation:
