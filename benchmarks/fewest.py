@@ -22,7 +22,11 @@ from scipy.optimize import linprog
 
 from fanplan.core.arrays import NONE, Floats, Ints, Longs
 from fanplan.core.kernels import compiled
-from fanplan.layers.overlay.allocation.allocation import AllocationParams, placing_of
+from fanplan.layers.overlay.allocation.allocation import (
+    AllocationParams,
+    fillable,
+    placing_of,
+)
 from fanplan.network.brokers import ClientProblem
 
 SIZES = np.array([2, 4, 7, 10**6])
@@ -58,11 +62,9 @@ class Items(NamedTuple):
 
 
 def items_of(problem: ClientProblem) -> Items:
-    """Clients by exact load, at brokers of one size. Whole rates fill whole numbers of room."""
-    p = placing_of(problem, AllocationParams(load="exact"))
+    """Clients by exact load, at brokers of one size, with the room that loads can fill."""
+    p = fillable(problem, placing_of(problem, AllocationParams(load="exact")))
     c, room = p.clients, float(p.room.max())
-    if (c.rate % 1 == 0).all():
-        room = float(np.floor(room / SLACK))
     load = p.impact[c.publishers :]
     order = np.argsort(-load, kind="stable")
     order = order[(load[order] <= room) & (load[order] > 0)]

@@ -19,6 +19,8 @@ from fanplan.layers.overlay.allocation.allocation import (
     AllocationParams,
     Load,
     Ranking,
+    fillable,
+    placing_of,
     ranked_allocation,
     ranked_clients,
 )
@@ -320,3 +322,16 @@ def test_the_check_proves_the_same_bound(capacity: float, load: Load) -> None:
         assert proved == fewest_brokers(problem, params)
         found.add(proved)
     assert len(found) > 1
+
+
+@pytest.mark.parametrize(("capacity", "filled"), [(11.0, 11.0), (11.4, 11.0), (11.9, 11.5)])
+def test_room_is_what_whole_messages_can_fill(capacity: float, filled: float) -> None:
+    """Five messages of a rate of 1 in ten seconds: loads are multiples of 0.5."""
+    problem, params = problem_of(8, 30, 4, capacity=capacity), AllocationParams(1.0, "exact")
+    room = fillable(problem, placing_of(problem, params)).room
+    assert room == pytest.approx(np.full(40, filled))
+    assert (room <= capacity).all()
+    # By the estimate, or with parts of messages, any load is possible.
+    estimated, longer = AllocationParams(1.0), replace(problem, seconds=problem.seconds * np.pi)
+    assert (fillable(problem, placing_of(problem, estimated)).room == capacity).all()
+    assert (fillable(longer, placing_of(longer, params)).room == capacity).all()

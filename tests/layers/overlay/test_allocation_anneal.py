@@ -72,6 +72,18 @@ def test_annealing_once_more_costs_no_brokers(seed: int, monkeypatch: pytest.Mon
     assert twice.brokers <= once.brokers
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rest_of_room_that_no_load_fills_costs_no_brokers(seed: int) -> None:
+    """All loads are multiples of 0.5."""
+    even = problem_of(12, 60, seed, capacity=20.0)
+    found = [
+        best_allocation(replace(even, capacity=even.capacity + rest), EXACT, 0, never)
+        for rest in (0.0, 0.47)
+    ]
+    assert found[0].brokers == found[1].brokers
+    assert (found[1].exact <= 20.0 + 1e-9).all()
+
+
 @pytest.mark.parametrize("turns", [0, 5, 600])
 def test_annealing_ends_when_told_to(turns: int) -> None:
     problem = replace(problem_of(8, 30, 4), capacity=np.full(40, 11.0))

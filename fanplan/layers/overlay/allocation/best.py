@@ -22,6 +22,7 @@ from fanplan.layers.overlay.allocation.allocation import (
     best_fit,
     counted_load,
     fill_brokers,
+    fillable,
     finished,
     largest_first,
     placing_of,
@@ -94,7 +95,7 @@ def best_allocation(
     client, NONE for new ones), it is the only start, and at most ``most_moves`` clients leave their
     broker. O(passes · routes of all clients · brokers per route).
     """
-    empty = placing_of(problem, params)
+    empty = fillable(problem, placing_of(problem, params))
     random = np.random.default_rng((seed, 3))
     nobody, count = empty.state.broker, len(empty.impact)
     if start is None:
