@@ -18,7 +18,6 @@ from fanplan.core.stop import Stop
 from fanplan.layers.overlay.allocation.allocation import (
     Allocation,
     AllocationParams,
-    fillable,
     finished,
     largest_first,
     placing_of,
@@ -79,7 +78,7 @@ def spread(
 
     As it was if nothing better is found.
     """
-    empty, stack = fillable(problem, placing_of(problem, params)), largest_first(problem)
+    empty, stack = placing_of(problem, params), largest_first(problem)
     free = stack[~np.isin(stack, found.used)][: max(brokers - found.brokers, 0)]
     used = np.concatenate((found.used, free))
     home = annealed(placed(empty, found.broker), problem.cost, used, seed, stop, LEAST_LOAD)
