@@ -260,7 +260,7 @@ class Follower:
             # Nothing is sent that anybody wants, for example: the last good plan stays in force.
             now, missed = self.planning.now(load_plan(plan), dataset)
             evidence, costs = Evidence(window, now, now, 0), Costs(now, now, 0.0, missed)
-            told = decision(batch, evidence, costs, batch.standing.price, seconds)
+            told = decision(batch, evidence, costs, batch.standing.price(self.params), seconds)
             told |= {"reason": f"no other plan can be made: {error}"}
             return replace(batch, decisions=(*batch.decisions, told))
 
@@ -270,7 +270,8 @@ class Follower:
         unreached = bool(costs.missed) and batch.planned_interest != batch.interest
         evidence = Evidence(window, costs.now, costs.fresh, costs.places, unreached)
         standing = seen(batch.standing, evidence, self.params)
-        told = decision(batch, evidence, costs, standing.price, self.params.window)
+        price = standing.price(self.params)
+        told = decision(batch, evidence, costs, price, self.params.window)
         if standing.moving or unreached:
             batch, told, standing = self.stepped(batch, plan, dataset, evidence, standing, told)
         links = streamed_rates(self.state.version(batch.version) / "plan", dataset)
@@ -287,7 +288,7 @@ class Follower:
         told: dict[str, Any],
     ) -> tuple[Batch, dict[str, Any], Standing]:
         """Try a step; if it does not pay, only who is not reached is seen to."""
-        price = evidence.price(standing.price)
+        price = evidence.price(standing.price(self.params))
         most = self.params.most(evidence.places)
         if standing.moving:
             step = Step(self.planning.step(plan, dataset, most, price))

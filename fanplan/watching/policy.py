@@ -21,8 +21,10 @@ from fanplan.watching.params import PolicyParams
 
 BEGIN, SETTLED = 1 / 2, 1 / 4
 """Parts of the gap asked for, above which a change begins and below which it ends."""
-FIRST, CHEAPEST, DEAREST = 1 / 4, 1 / 64, 1.0
-"""The price to begin with, and its limits. It rises while nothing drifts, and what comes then must
+FIRST = 0.25 / 0.045
+"""The price to begin with, for 1 of the gap asked for: a quarter with the default gap."""
+CHEAPEST, DEAREST = 1 / 16, 4.0
+"""Its limits, in parts of the first one. It rises while nothing drifts, and what comes then must
 not wait long until it has fallen."""
 PACE, FAR = 0.03, 3.0
 """How much the price adapts in a window without any gap, and how many times as much at the most: so
@@ -60,27 +62,30 @@ class Evidence:
 @dataclass(frozen=True)
 class Standing:
     """What the policy remembers: windows in a row with a gap, whether a change is under way, and
-    what a change must save in a window, as a share of what each member and flow costs.
+    the price of a change, in parts of the one to begin with.
     """
 
     shown: int = 0
     moving: bool = False
-    price: float = FIRST
+    dear: float = 1.0
+
+    def price(self, params: PolicyParams) -> float:
+        """What a change must save in a window, as a share of what each member and flow costs."""
+        given = params.change_price
+        return self.dear * FIRST * params.gap if given is None else given
 
 
 def seen(standing: Standing, evidence: Evidence, params: PolicyParams) -> Standing:
     """What it remembers after one more window."""
     shown = standing.shown + 1 if evidence.gap > BEGIN * params.gap else 0
     going_on = standing.moving and evidence.gap > SETTLED * params.gap
-    price = params.change_price
-    if price is None:
-        price = adapted(standing.price, evidence.gap / params.gap)
-    return Standing(shown, going_on or shown >= params.patience, price)
+    dear = adapted(standing.dear, evidence.gap / params.gap)
+    return Standing(shown, going_on or shown >= params.patience, dear)
 
 
-def adapted(price: float, gap: float) -> float:
-    """The price after a window with such a gap, as a part of the one asked for."""
-    return min(DEAREST, max(CHEAPEST, price * exp(PACE * max(-FAR, 1 - gap))))
+def adapted(dear: float, gap: float) -> float:
+    """The price after a window with such a gap, in parts of the one asked for."""
+    return min(DEAREST, max(CHEAPEST, dear * exp(PACE * max(-FAR, 1 - gap))))
 
 
 def pays(evidence: Evidence, then: float, changes: int, price: float) -> bool:

@@ -79,7 +79,7 @@ def follow(
     standing = seen(standing, evidence, params)
     if not standing.moving:
         return standing, plan
-    price = evidence.price(standing.price)
+    price = evidence.price(standing.price(params))
     offered = world.step(plan, params.most(evidence.places), price)
     taken = pays(evidence, world.believed(offered), world.changes(plan, offered), price)
     return after_step(standing, taken), offered if taken else plan

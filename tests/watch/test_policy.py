@@ -77,16 +77,17 @@ def prices(gaps: list[float], params: PolicyParams) -> list[float]:
     standing, found = Standing(), []
     for window, gap in enumerate(gaps):
         standing = seen(standing, Evidence(window, 100 * (1 + gap), 100.0, 1), params)
-        found.append(standing.price)
+        found.append(standing.price(params))
     return found
 
 
 def test_the_price_adapts_to_the_gap_that_is_asked_for() -> None:
     params = PolicyParams(gap=0.1)
-    assert prices([0.1] * 5, params) == pytest.approx([FIRST] * 5)
+    first = 0.1 * FIRST
+    assert prices([0.1] * 5, params) == pytest.approx([first] * 5)
     rising, falling = prices([0.02] * 500, params), prices([0.3] * 500, params)
-    assert FIRST < rising[0] < rising[1] < rising[-1] == DEAREST
-    assert FIRST > falling[0] > falling[1] > falling[-1] == CHEAPEST
+    assert first < rising[0] < rising[1] < rising[-1] == DEAREST * first
+    assert first > falling[0] > falling[1] > falling[-1] == CHEAPEST * first
     # A gap of any size is at most as urgent as one that is four times as large as asked for.
     assert prices([5.0], params) == prices([0.4], params)
     assert prices([0.02, 0.3, 5.0], PolicyParams(change_price=0.7)) == [0.7] * 3
@@ -180,7 +181,7 @@ def test_no_step_breaks_the_cap_or_raises_cost_and_price_together() -> None:
         standing, after = follow(world, plan, world.fresh(), standing, window, params)
         steps.append(world.changes(plan, after))
         now, fresh = world.believed(plan), world.fresh()
-        price = standing.price * world.believed(fresh) / fresh.places
+        price = standing.price(params) * world.believed(fresh) / fresh.places
         spent = price * steps[-1]
         assert after is plan or world.believed(after) + spent < now
         plan = after
