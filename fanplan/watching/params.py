@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from fanplan.core.errors import Problem
 from fanplan.core.options import Options, option
 
-TENTH = 10
-"""Part of the members and flows that a step may change, if nothing is said."""
+TENTH, LEAST = 10, 50
+"""Part of the members and flows that a step may change if nothing is said, and how many it may
+change anyway: in a small plan a tenth would be less than one channel, and no step would pay."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class PolicyParams(Options):
         None,
         "Most changes of members and flows in a step.",
         at_least=1,
-        shown="a tenth of those of a fresh plan",
+        shown="a tenth of those of a fresh plan, but at least 50",
     )
     change_price: float | None = option(
         None,
@@ -38,7 +39,7 @@ class PolicyParams(Options):
 
     def most(self, places: int) -> int:
         """Most changes of a step."""
-        return max(1, places // TENTH) if self.churn is None else self.churn
+        return max(LEAST, places // TENTH) if self.churn is None else self.churn
 
 
 @dataclass(frozen=True)

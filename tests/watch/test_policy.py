@@ -63,6 +63,7 @@ def test_a_change_is_priced_by_what_a_member_or_flow_costs_not_by_the_size_of_th
     small, large = Evidence(0, 120, 100, 50), Evidence(0, 120_000, 100_000, 50_000)
     assert small.price(0.25) == large.price(0.25) == 0.5
     assert PolicyParams().most(50_000) == 5_000
+    assert PolicyParams().most(100) == 50, "less would not do for a channel"
     assert PolicyParams(churn=7).most(50_000) == 7
 
 
