@@ -23,6 +23,7 @@ PAGES = [
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:\$ )?(fanplan [a-z].*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+MODULE = re.compile(r"`([\w/]+\.py)`")
 FORM = re.compile(r"…|\[--|\b(PLAN|WORKLOAD|KIND|OLD)\b")
 """Lines that show the form of a command, not one to type."""
 
@@ -67,6 +68,18 @@ def test_there_are_commands_on_the_pages() -> None:
 def test_links_lead_to_files(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_modules_that_pages_name_exist() -> None:
+    folders = ("fanplan", "tests", "benchmarks", "docs")
+    known = [f"/{shown(path)}" for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    named = {
+        (shown(page), name)
+        for page in PAGES
+        for name in MODULE.findall(page.read_text())
+        if not any(path.endswith(f"/{name}") for path in known)
+    }
+    assert not named
 
 
 def test_the_reference_is_that_of_the_code() -> None:

@@ -107,7 +107,7 @@ def relieved(problem: OverlayProblem, limits: TreeLimits, best: JudgedTree) -> T
 def descend(search: TreeSearch, start: Tree, random: np.random.Generator, stop: Stop) -> Tree:
     """Swap links as long as a swap helps, visiting the links in random order.
 
-    Each visit finds the best link in place of one; see ``halves`` for what it takes.
+    Each visit finds the best link in place of one; see ``swap`` for what it takes.
     """
     hung = movable_of(start, search.offers, search.rules.degree)
     tree, objective = start, judge_tree(search, start).objective
