@@ -41,18 +41,3 @@ def topic_of(text: str, syntax: TopicSyntax) -> str:
     """The topic that a subject stands for."""
     between = WILDCARDS[syntax].separator if syntax in WILDCARDS else ""
     return between.join(map(name_of, text.split(".")))
-
-
-def subjects_of_pattern(pattern: str, syntax: TopicSyntax) -> tuple[str, ...]:
-    """The subjects, with NATS' own wildcards, that cover just the topics of a pattern.
-
-    Two for MQTT's ``a/#``, which means ``a`` too. That a first wildcard of MQTT leaves out topics
-    with a ``$`` cannot be said in a subject: the subscriber's own selector sees to it.
-    """
-    if syntax == "exact":
-        return (subject(pattern, syntax),)
-    special = WILDCARDS[syntax]
-    wild = {special.one: "*", special.rest: ">"}
-    parts = [wild.get(part) or token(part) for part in tokens(pattern, syntax)]
-    itself = syntax == "mqtt" and parts[-1] == ">" and len(parts) > 1
-    return (".".join(parts), *([".".join(parts[:-1])] if itself else []))

@@ -95,14 +95,6 @@ class Outgoing(Protocol):
     async def close(self) -> None: ...
 
 
-class Following(Protocol):
-    """What tells a client of other plans."""
-
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
 class Incoming(Protocol):
     """Where a subscriber receives. ``sources`` are publishers by number, if the plan tells."""
 

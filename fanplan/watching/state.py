@@ -35,10 +35,6 @@ WATCH = Kind("the state of a watch", "watch.json")
 DECISIONS = "decisions.jsonl"
 BATCH = Kind("a batch", "batch.json")
 VERSION = Kind("a version", "version.json")
-RECORDED = (
-    *("number", "interest", "topics", "first_open", "latest", "version", "planned_interest"),
-    *("counts", "links"),
-)
 KEPT = 2
 """Batches whose tables are kept: the last one, and the one before for whoever reads it now."""
 

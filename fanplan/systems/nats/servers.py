@@ -26,7 +26,6 @@ HOST = "127.0.0.1"
 START_SECONDS = 20.0
 SERVER_BYTES = 40 << 20
 """What a server may need of memory."""
-FEW_PORTS = 1024
 
 
 def find_server() -> str | None:
